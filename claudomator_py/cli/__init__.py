@@ -1,0 +1,1 @@
+"""The command line, on the client and the core only."""

@@ -1,0 +1,57 @@
+"""An agent: a configured backend that runs work. Two logins of one CLI are two agents."""
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Tier(StrEnum):
+    """How strong a model a task gets; each agent maps a tier to a model of its own."""
+
+    FAST = "fast"
+    BALANCED = "balanced"
+    POWERFUL = "powerful"
+
+
+class ModelChoice(BaseModel):
+    """A model by the name its CLI takes, and the reasoning effort where the CLI has one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str
+    effort: str | None = None
+
+
+class AgentSpec(BaseModel):
+    """One configured agent.
+
+    command: argv prefix (for kind ``command`` the whole argv template). env: extra variables with their values;
+    pass_env: names of variables handed on from the daemon's environment. auto_select: open to balancing.
+    script: kind ``simulated`` only, the behaviour used when a prompt gives none.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    kind: str
+    account: str = "default"
+    command: tuple[str, ...] = ()
+    extra_args: tuple[str, ...] = ()
+    max_concurrent: int = 2
+    auto_select: bool = True
+    models: dict[Tier, ModelChoice] = Field(default_factory=dict)
+    default_tier: Tier = Tier.BALANCED
+    env: dict[str, str] = Field(default_factory=dict)
+    pass_env: tuple[str, ...] = ()
+    script: str | None = None
+
+
+class AgentHealth(BaseModel):
+    """What a look at the agent's program found. problem: None, or why it cannot run, with the remedy."""
+
+    model_config = ConfigDict(frozen=True)
+
+    installed: bool
+    program: str | None = None
+    version: str | None = None
+    problem: str | None = None

@@ -1,0 +1,161 @@
+"""How a run ended: one status, one stable reason code, and what each code means for the task and its agent."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+
+class OutcomeStatus(StrEnum):
+    """What became of a run."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    LIMITED = "limited"
+    NEEDS_INPUT = "needs_input"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+
+
+class Reason(StrEnum):
+    """Why something did not succeed. The codes are a public contract: API, logs, metrics and retry policy use them."""
+
+    RATE_LIMITED = "rate_limited"
+    OVERLOADED = "overloaded"
+    NETWORK = "network"
+    AUTH = "auth"
+    NO_CREDIT = "no_credit"
+    INVALID_MODEL = "invalid_model"
+    CONTEXT_TOO_LONG = "context_too_long"
+    REFUSED = "refused"
+    TURN_LIMIT = "turn_limit"
+    BUDGET = "budget"
+    TIMEOUT = "timeout"
+    STALLED = "stalled"
+    CHECK_FAILED = "check_failed"
+    PERMISSION_DENIED = "permission_denied"
+    BAD_INVOCATION = "bad_invocation"
+    INTERRUPTED = "interrupted"
+    CANCELLED = "cancelled"
+    REJECTED = "rejected"
+    HANDOFF_REFUSED = "handoff_refused"
+    UNREACHABLE = "unreachable"
+    NOT_RUNNING = "not_running"
+    DEPENDENCY_FAILED = "dependency_failed"
+    EXPIRED = "expired"
+    OUTPUT_LIMIT = "output_limit"
+    SETUP_FAILED = "setup_failed"
+    DISK_FULL = "disk_full"
+    LOST = "lost"
+    AGENT_ERROR = "agent_error"
+
+
+class Provenance(StrEnum):
+    """How a reset time is known."""
+
+    REPORTED = "reported"
+    ESTIMATED = "estimated"
+    PROBED = "probed"
+    OPERATOR = "operator"
+
+
+class HoldKind(StrEnum):
+    """What a reason code holds besides its own task."""
+
+    NONE = "none"
+    UNTIL_RESET = "until_reset"
+    BRIEF = "brief"
+    UNTIL_OPERATOR = "until_operator"
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonPolicy:
+    """What follows from a reason code.
+
+    counts_attempt: it uses up one of ``retry.max_attempts``. retryable: another attempt may follow by itself.
+    hold: what it holds on the agent. meaning: one sentence for people.
+    """
+
+    counts_attempt: bool
+    retryable: bool
+    hold: HoldKind
+    meaning: str
+
+
+def _fails(meaning: str, *, retryable: bool = False) -> ReasonPolicy:
+    return ReasonPolicy(counts_attempt=True, retryable=retryable, hold=HoldKind.NONE, meaning=meaning)
+
+
+def _holds(hold: HoldKind, meaning: str) -> ReasonPolicy:
+    return ReasonPolicy(counts_attempt=False, retryable=True, hold=hold, meaning=meaning)
+
+
+REASON_POLICIES: dict[Reason, ReasonPolicy] = {
+    Reason.RATE_LIMITED: _holds(HoldKind.UNTIL_RESET, "The account has no quota left until its window resets."),
+    Reason.OVERLOADED: ReasonPolicy(True, True, HoldKind.BRIEF, "The model's service is at capacity for the moment."),
+    Reason.NETWORK: _fails("The model's service could not be reached.", retryable=True),
+    Reason.AUTH: _holds(HoldKind.UNTIL_OPERATOR, "The agent is not logged in, or its key is not accepted."),
+    Reason.NO_CREDIT: _holds(HoldKind.UNTIL_OPERATOR, "The account's credit is used up."),
+    Reason.INVALID_MODEL: _fails("The model asked for is not known or not allowed."),
+    Reason.CONTEXT_TOO_LONG: _fails("The conversation no longer fits the model's context."),
+    Reason.REFUSED: _fails("The model declined to do the task."),
+    Reason.TURN_LIMIT: _fails("The run used up its turns before it was done."),
+    Reason.BUDGET: _fails("The run used up its budget before it was done."),
+    Reason.TIMEOUT: _fails("The run took longer than its timeout."),
+    Reason.STALLED: _fails("The run neither wrote nor computed anything for its stall timeout.", retryable=True),
+    Reason.CHECK_FAILED: _fails("The agent said it was done, but the task's check did not pass.", retryable=True),
+    Reason.PERMISSION_DENIED: _fails("The agent was not allowed to use the tools that it needed."),
+    Reason.BAD_INVOCATION: _fails("The agent's program did not accept how it was started."),
+    Reason.INTERRUPTED: _fails("The agent was ended by a signal that Claudomator did not send."),
+    Reason.CANCELLED: _fails("An operator cancelled it."),
+    Reason.REJECTED: _fails("A rule or a person rejected it."),
+    Reason.HANDOFF_REFUSED: _fails("The handoff to whoever runs the task was not valid."),
+    Reason.UNREACHABLE: _fails("The remote agent did not answer.", retryable=True),
+    Reason.NOT_RUNNING: _fails("The remote agent is not running and cannot be woken."),
+    Reason.DEPENDENCY_FAILED: _fails("A task it depends on did not complete."),
+    Reason.EXPIRED: _fails("It was not done before its deadline."),
+    Reason.OUTPUT_LIMIT: _fails("The run wrote more output than allowed."),
+    Reason.SETUP_FAILED: _fails("The run could not be set up: directory, program or environment."),
+    Reason.DISK_FULL: _fails("There was no space left on the disk.", retryable=True),
+    Reason.LOST: _fails("The run was killed together with its supervisor; what it did is not known."),
+    Reason.AGENT_ERROR: _fails("The agent ended without success and gave no more specific reason.", retryable=True),
+}
+
+
+class Tokens(BaseModel):
+    """The run's own tokens, not the conversation's total."""
+
+    model_config = ConfigDict(frozen=True)
+
+    input: int | None = None
+    output: int | None = None
+
+
+class Outcome(BaseModel):
+    """What an agent's reader makes of a finished run.
+
+    reset_at: epoch milliseconds, only with status ``limited``. limit: the window or bucket that the agent named,
+    such as ``five_hour``. detail: the error in the agent's own words. text: the final answer. cost_usd: the run's own
+    share in US dollars.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    status: OutcomeStatus
+    reason: Reason | None = None
+    reset_at: int | None = None
+    provenance: Provenance | None = None
+    limit: str | None = None
+    conversation_id: str | None = None
+    text: str | None = None
+    detail: str | None = None
+    tokens: Tokens = Tokens()
+    cost_usd: float | None = None
+
+    @model_validator(mode="after")
+    def _reason_unless_succeeded(self) -> "Outcome":
+        if self.status is OutcomeStatus.SUCCEEDED and self.reason is not None:
+            raise ValueError("a success has no reason")
+        if self.status is not OutcomeStatus.SUCCEEDED and self.reason is None:
+            raise ValueError(f"a run that is {self.status} needs a reason")
+        return self

@@ -1,0 +1,43 @@
+"""Units at the border: durations as people write them, instants as RFC 3339; inside, whole milliseconds."""
+
+import re
+from datetime import UTC, datetime
+
+SECOND_MS = 1_000
+MINUTE_MS = 60 * SECOND_MS
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+
+_UNIT_MS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
+_PART = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
+_DURATION = re.compile(r"(?:\d{1,9}(?:ms|s|m|h|d))+", re.ASCII)
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds in a duration such as ``90s``, ``45m``, ``2h``, ``1d`` or ``1h30m``.
+
+    Raises ValueError for anything else, a bare number included: its unit would be a guess.
+    """
+    stripped = text.strip()
+    if not _DURATION.fullmatch(stripped):
+        raise ValueError(f"{text!r} is not a duration; write a number and a unit, such as 90s, 45m, 2h or 1d")
+    return sum(int(number) * _UNIT_MS[unit] for number, unit in _PART.findall(stripped))
+
+
+def format_duration(milliseconds: int) -> str:
+    """The duration as ``parse_duration`` reads it, largest units first: 5400000 is ``1h30m``."""
+    if milliseconds <= 0:
+        return "0s"
+    parts = []
+    rest = milliseconds
+    for unit in ("d", "h", "m", "s", "ms"):
+        count, rest = divmod(rest, _UNIT_MS[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts)
+
+
+def format_instant(epoch_ms: int) -> str:
+    """The instant in RFC 3339, UTC, with milliseconds."""
+    instant = datetime.fromtimestamp(epoch_ms / 1000, tz=UTC)
+    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")

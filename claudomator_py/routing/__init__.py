@@ -1,0 +1,1 @@
+"""Pure decisions: where a task runs."""

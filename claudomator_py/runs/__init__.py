@@ -1,0 +1,1 @@
+"""Run directories, and the shim that supervises a run without the daemon."""

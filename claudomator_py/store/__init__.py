@@ -1,0 +1,1 @@
+"""Tables, the one writer, queries and migrations."""
