@@ -1,0 +1,207 @@
+"""The tables. Times are epoch milliseconds; JSON columns hold values of ``core`` as pydantic dumps them.
+
+State, counts and limits are always queried from these rows; nothing is counted up and down.
+"""
+
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Column, Index, UniqueConstraint, text
+from sqlmodel import Field, SQLModel
+
+
+def _json(*, nullable: bool = False) -> Any:
+    return Column(JSON(none_as_null=True), nullable=nullable)
+
+
+def _partial(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
+
+
+class Task(SQLModel, table=True):
+    """What an operator wants, and where it stands.
+
+    version: raised by every change; planned actions and edits compare and swap on it. generation: raised by a restart
+    and by changed content. attempt: attempts used up in this generation. seq: runs started in this generation.
+    revision: the content this generation runs; next_revision: content that arrived while it was running.
+    rank_ms: the queue's order, see ``core.schedule.rank``. lane: what a head shares with all that are blocked with it.
+    dir_key: the directory that one run at a time may use; empty for a scratch folder. tier: kept over retries.
+    """
+
+    __tablename__ = "task"
+    __table_args__ = (
+        _partial("ix_task_runnable", "rank_ms", "created_ms", "id", where="state = 'QUEUED'"),
+        _partial("ix_task_lane", "lane", "rank_ms", where="state = 'QUEUED'"),
+        _partial("ix_task_due", "until_ms", where="state = 'WAITING'"),
+        _partial("ix_task_running", "id", where="state = 'RUNNING'"),
+        _partial("ix_task_intent", "id", where="cancel_requested_ms IS NOT NULL OR restart_requested IS NOT NULL"),
+        Index("ix_task_name", "name", "created_ms"),
+        Index("ix_task_created", "created_ms", "id"),
+        Index("ix_task_state", "state", "created_ms", "id"),
+    )
+
+    id: str = Field(primary_key=True)
+    name: str
+    version: int = 1
+    generation: int = 1
+    attempt: int = 0
+    seq: int = 0
+    revision: int = 1
+    next_revision: int | None = None
+    state: str
+    phase: str | None = None
+    reason: str | None = None
+    until_ms: int | None = Field(default=None, sa_type=BigInteger)
+    priority: int
+    rank_ms: int = Field(sa_type=BigInteger)
+    lane: str
+    dir_key: str
+    tier: str | None = None
+    tags: list[str] = Field(sa_column=_json())
+    source: str
+    file_path: str | None = None
+    last_run_id: str | None = None
+    cancel_requested_ms: int | None = Field(default=None, sa_type=BigInteger)
+    restart_requested: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
+    created_ms: int = Field(sa_type=BigInteger)
+    updated_ms: int = Field(sa_type=BigInteger)
+
+
+class TaskRevision(SQLModel, table=True):
+    """One version of a task's content, as parsed."""
+
+    __tablename__ = "task_revision"
+
+    task_id: str = Field(primary_key=True, foreign_key="task.id")
+    revision: int = Field(primary_key=True)
+    spec: dict[str, Any] = Field(sa_column=_json())
+    content_hash: str
+    created_ms: int = Field(sa_type=BigInteger)
+
+
+class TaskDependency(SQLModel, table=True):
+    """A name that a task depends on, and the task it was bound to at first match."""
+
+    __tablename__ = "task_dependency"
+    __table_args__ = (
+        Index("ix_dependency_bound", "depends_on_id"),
+        _partial("ix_dependency_unbound", "name", where="depends_on_id IS NULL"),
+    )
+
+    task_id: str = Field(primary_key=True, foreign_key="task.id")
+    name: str = Field(primary_key=True)
+    depends_on_id: str | None = Field(default=None, foreign_key="task.id")
+
+
+class Run(SQLModel, table=True):
+    """One attempt at a task. live: it has not ended, as far as is known; one live run a task.
+
+    state: ``starting`` (committed, perhaps not spawned), ``running``, ``checking``, ``ended``, ``revoked`` (given up
+    before it started; it cost nothing). check_seq: how often the check was begun; 0 before the first.
+    """
+
+    __tablename__ = "run"
+    __table_args__ = (
+        UniqueConstraint("task_id", "generation", "attempt", "seq", name="uq_run_identity"),
+        _partial("uq_run_live", "task_id", where="live", unique=True),
+        Index("ix_run_task", "task_id", "started_ms"),
+    )
+
+    id: str = Field(primary_key=True)
+    task_id: str = Field(foreign_key="task.id")
+    generation: int
+    attempt: int
+    seq: int
+    revision: int
+    agent: str
+    kind: str
+    model: str | None = None
+    tier: str | None = None
+    dir_key: str
+    conversation_id: str
+    state: str
+    live: bool
+    check_seq: int = 0
+    started_ms: int = Field(sa_type=BigInteger)
+    ended_ms: int | None = Field(default=None, sa_type=BigInteger)
+    exit_code: int | None = None
+    outcome: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
+
+
+class Event(SQLModel, table=True):
+    """What happened, append-only. The id is given under the one writer, so none becomes visible late."""
+
+    __tablename__ = "event"
+    __table_args__ = (Index("ix_event_task", "task_id", "id"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    at_ms: int = Field(sa_type=BigInteger)
+    task_id: str | None = None
+    run_id: str | None = None
+    kind: str
+    data: dict[str, Any] = Field(sa_column=_json())
+
+
+class Snapshot(SQLModel, table=True):
+    """What a tick that acted had observed, addressed by its content."""
+
+    __tablename__ = "snapshot"
+
+    hash: str = Field(primary_key=True)
+    data: dict[str, Any] = Field(sa_column=_json())
+    created_ms: int = Field(sa_type=BigInteger)
+
+
+class Decision(SQLModel, table=True):
+    """Why a run was started where it was: immutable, with the snapshot that it can be replayed from."""
+
+    __tablename__ = "decision"
+    __table_args__ = (Index("ix_decision_task", "task_id", "at_ms"),)
+
+    run_id: str = Field(primary_key=True, foreign_key="run.id")
+    task_id: str
+    at_ms: int = Field(sa_type=BigInteger)
+    snapshot_hash: str = Field(foreign_key="snapshot.hash")
+    data: dict[str, Any] = Field(sa_column=_json())
+
+
+class Hold(SQLModel, table=True):
+    """A reason not to start anything on an agent, until a time or until it is released."""
+
+    __tablename__ = "hold"
+    __table_args__ = (_partial("ix_hold_open", "agent", where="released_ms IS NULL"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    agent: str
+    reason: str
+    until_ms: int | None = Field(default=None, sa_type=BigInteger)
+    provenance: str
+    source: str
+    run_id: str | None = None
+    created_ms: int = Field(sa_type=BigInteger)
+    released_ms: int | None = Field(default=None, sa_type=BigInteger)
+
+
+class InboxFile(SQLModel, table=True):
+    """A file of the inbox as it was when it was last settled: accepted, or refused with these problems."""
+
+    __tablename__ = "inbox_file"
+
+    path: str = Field(primary_key=True)
+    mtime_ns: int = Field(sa_type=BigInteger)
+    size: int = Field(sa_type=BigInteger)
+    inode: int = Field(sa_type=BigInteger)
+    problems: list[dict[str, Any]] = Field(sa_column=_json())
+    settled_ms: int = Field(sa_type=BigInteger)
+
+
+class InboxDocument(SQLModel, table=True):
+    """A document's identity, (path, name), the task it became and the content that task was last given."""
+
+    __tablename__ = "inbox_document"
+    __table_args__ = (Index("ix_document_task", "task_id"), Index("ix_document_name", "name"))
+
+    path: str = Field(primary_key=True)
+    name: str = Field(primary_key=True)
+    task_id: str = Field(foreign_key="task.id")
+    content_hash: str
+    gone_ms: int | None = Field(default=None, sa_type=BigInteger)
