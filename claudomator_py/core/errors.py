@@ -1,0 +1,67 @@
+"""Refusals of the service: what was wrong, and what to do next. The border turns them into its own language."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from claudomator_py.core.problem import Problem
+
+ErrorStatus = Literal["not_found", "ambiguous", "conflict", "stale_version", "invalid", "unavailable"]
+
+
+class ServiceError(Exception):
+    """A request that was refused. Nothing was changed.
+
+    status: the stable name of this kind of refusal. detail: what was wrong with this request. remedy: what to do next.
+    problems: each fault of a document, where it was one.
+    """
+
+    status: ClassVar[ErrorStatus]
+    title: ClassVar[str]
+
+    def __init__(self, detail: str, *, remedy: str, problems: Sequence[Problem] = ()) -> None:
+        super().__init__(f"{detail} {remedy}")
+        self.detail = detail
+        self.remedy = remedy
+        self.problems = tuple(problems)
+
+
+class NotFound(ServiceError):
+    """There is no such task, run or agent."""
+
+    status = "not_found"
+    title = "Not found"
+
+
+class Ambiguous(ServiceError):
+    """A prefix of an id that more than one task has."""
+
+    status = "ambiguous"
+    title = "More than one match"
+
+
+class Conflict(ServiceError):
+    """The thing is in a state that does not allow it."""
+
+    status = "conflict"
+    title = "Not possible in this state"
+
+
+class StaleVersion(ServiceError):
+    """The version that the caller had seen (``if_version``) is no longer the current one."""
+
+    status = "stale_version"
+    title = "Changed in the meantime"
+
+
+class Invalid(ServiceError):
+    """The request itself is wrong."""
+
+    status = "invalid"
+    title = "Not valid"
+
+
+class Unavailable(ServiceError):
+    """The daemon cannot do it now, and may be able to later."""
+
+    status = "unavailable"
+    title = "Not available now"

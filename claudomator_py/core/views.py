@@ -1,0 +1,301 @@
+"""The JSON shapes of the API: what anyone who asks is told. Field order is the order of the JSON.
+
+Instants are RFC 3339 strings in UTC (see ``core.units.format_instant``); states are upper case; priorities are names.
+Tokens and cost are the run's own share. A signal is a negative exit code.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from claudomator_py.core.agent import ModelChoice, Tier
+from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.core.problem import Problem
+from claudomator_py.core.units import format_instant
+
+T = TypeVar("T")
+Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+StateName = Literal["WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT", "COMPLETED", "FAILED", "CANCELLED"]
+PriorityLabel = Literal["low", "normal", "high", "urgent"]
+Action = Literal["cancel", "restart", "restart_force"]
+RunState = Literal["starting", "running", "checking", "ended", "revoked"]
+
+
+class View(BaseModel):
+    """Base of all shapes. A client ignores fields that a newer daemon has added."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class OutcomeView(View):
+    """How a run ended. detail: the error in the agent's own words; limit: the window that it named."""
+
+    status: OutcomeStatus
+    reason: Reason | None = None
+    reset_at: Instant | None = None
+    provenance: Provenance | None = None
+    conversation_id: str | None = None
+    text: str | None = None
+    tokens: Tokens = Tokens()
+    cost_usd: float | None = None
+    detail: str | None = None
+    limit: str | None = None
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> "OutcomeView":
+        """The shape of an outcome."""
+        return cls(
+            status=outcome.status,
+            reason=outcome.reason,
+            reset_at=None if outcome.reset_at is None else format_instant(outcome.reset_at),
+            provenance=outcome.provenance,
+            conversation_id=outcome.conversation_id,
+            text=outcome.text,
+            tokens=outcome.tokens,
+            cost_usd=outcome.cost_usd,
+            detail=outcome.detail,
+            limit=outcome.limit,
+        )
+
+
+class DependencyView(View):
+    """A name that a task depends on; the task is known once a task of that name was seen."""
+
+    name: str
+    task_id: str | None = None
+    state: StateName | None = None
+
+
+class TaskView(View):
+    """A task. reason: why it waits or failed; reason_text: the same in words. attempts: used up in this generation.
+
+    agent, tier, model, branch and specialist are those of its last run, else what is asked for. runs: how many there
+    were in all. tokens and cost_usd: summed over its runs. source: ``file`` or ``api``. spec: the content as a task
+    file would write it; absent in lists.
+    """
+
+    id: str
+    name: str
+    version: int
+    state: StateName
+    phase: str | None = None
+    reason: str | None = None
+    reason_text: str | None = None
+    waiting_until: Instant | None = None
+    priority: PriorityLabel
+    tags: tuple[str, ...] = ()
+    working_dir: str | None = None
+    branch: str | None = None
+    specialist: str | None = None
+    agent: str | None = None
+    tier: Tier | None = None
+    model: str | None = None
+    attempts: int = 0
+    runs: int = 0
+    result_text: str | None = None
+    tokens: Tokens = Tokens()
+    cost_usd: float | None = None
+    created_at: Instant
+    updated_at: Instant
+    available_actions: tuple[Action, ...] = ()
+    generation: int = 1
+    revision: int = 1
+    depends_on: tuple[DependencyView, ...] = ()
+    source: str = "api"
+    file_path: str | None = None
+    spec: dict[str, object] | None = None
+
+
+class RunView(View):
+    """One attempt at a task."""
+
+    id: str
+    task_id: str
+    generation: int
+    attempt: int
+    agent: str
+    model: str | None = None
+    tier: Tier | None = None
+    state: RunState
+    started_at: Instant
+    ended_at: Instant | None = None
+    exit_code: int | None = None
+    outcome: OutcomeView | None = None
+
+
+class CandidateView(View):
+    """An agent as a decision saw it. rejected_because: None for one that could have been picked."""
+
+    agent: str
+    active: int
+    max_concurrent: int
+    limited: bool = False
+    limited_until: Instant | None = None
+    eligible: bool
+    rejected_because: str | None = None
+
+
+class ClassificationView(View):
+    """Where the tier came from, and why nothing better was asked."""
+
+    source: Literal["pinned", "cache", "classifier", "default"]
+    cause: str | None = None
+
+
+class PolicyCheckView(View):
+    """What one rule said about the choice."""
+
+    rule: str
+    allowed: bool
+    detail: str | None = None
+
+
+class DecisionView(View):
+    """Why a run was started where it was."""
+
+    route: str
+    specialist: str | None = None
+    agent: str
+    tier: Tier | None = None
+    model: str | None = None
+    confidence: float | None = None
+    reason: str
+    risk: str | None = None
+    required_capabilities: tuple[str, ...] = ()
+    policy_checks: tuple[PolicyCheckView, ...] = ()
+    fallback: str | None = None
+    classification: ClassificationView
+    candidates: tuple[CandidateView, ...] = ()
+    overridden_hint: str | None = None
+    run_id: str
+    at: Instant
+
+
+class AgentView(View):
+    """A configured agent as it is now. problem: why it cannot run, with the remedy. active: its live runs.
+
+    limited: a hold is open; hold_reason and provenance say which, limited_until until when (None: until released).
+    """
+
+    name: str
+    kind: str
+    account: str = "default"
+    program: str | None = None
+    version: str | None = None
+    installed: bool
+    problem: str | None = None
+    active: int = 0
+    max_concurrent: int
+    auto_select: bool = True
+    limited: bool = False
+    limited_until: Instant | None = None
+    hold_reason: str | None = None
+    provenance: Provenance | None = None
+    models: dict[Tier, ModelChoice] = Field(default_factory=dict)
+    default_tier: Tier
+
+
+class FileProblemView(View):
+    """A file of the inbox that was refused as a whole, and every reason."""
+
+    path: str
+    problems: tuple[Problem, ...]
+
+
+class EventView(View):
+    """Something that happened; ids rise in the order of happening."""
+
+    id: int
+    at: Instant
+    task_id: str | None = None
+    run_id: str | None = None
+    kind: str
+    data: dict[str, object] = Field(default_factory=dict)
+
+
+class WhyView(View):
+    """Why a task is where it is: sentences for people, newest decision first, and the events in order."""
+
+    task: TaskView
+    sentences: tuple[str, ...]
+    decisions: tuple[DecisionView, ...] = ()
+    events: tuple[EventView, ...] = ()
+
+
+class Page(View, Generic[T]):
+    """A part of a list. next_cursor: pass it as ``cursor`` for the next part; None at the end."""
+
+    items: tuple[T, ...]
+    next_cursor: str | None = None
+
+
+class CheckView(View):
+    """One thing that was looked at. remedy: what to do when it is not ok."""
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str | None = None
+
+
+class ReadinessView(View):
+    """Whether tasks are accepted and started. Without authentication ``checks`` is empty."""
+
+    ready: bool
+    checks: tuple[CheckView, ...] = ()
+
+
+class StatusView(View):
+    """Everything at a glance, what needs a person first.
+
+    needs_you: tasks in NEEDS_INPUT. problems: failed tasks of the last 24 hours, newest first. inbox: refused files.
+    queued: waiting and queued tasks in the order in which they would start. recent: completed and cancelled ones,
+    newest first. Each list is cut at 50; counts are whole, by state.
+    """
+
+    needs_you: tuple[TaskView, ...] = ()
+    problems: tuple[TaskView, ...] = ()
+    inbox: tuple[FileProblemView, ...] = ()
+    running: tuple[TaskView, ...] = ()
+    queued: tuple[TaskView, ...] = ()
+    recent: tuple[TaskView, ...] = ()
+    agents: tuple[AgentView, ...] = ()
+    counts: dict[StateName, int] = Field(default_factory=dict)
+
+
+class TaskFilter(View):
+    """Which tasks to list, all conditions together; None: any. agent: that of the last run."""
+
+    state: StateName | None = None
+    name: str | None = None
+    tag: str | None = None
+    agent: str | None = None
+    source: str | None = None
+
+
+class RestartRequest(View):
+    """What a restart changes. What the task's content pins stays pinned where a field is None.
+
+    force: a running task is cancelled first. resume: go on in the last conversation instead of a fresh one.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    agent: str | None = None
+    specialist: str | None = None
+    tier: Tier | None = None
+    model: str | None = None
+    force: bool = False
+    resume: bool = False
+    reason: str | None = Field(default=None, max_length=2_000)
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    """Bytes of a run's stream from ``offset``. ended: the run is over and nothing follows ``next_offset``."""
+
+    data: bytes
+    offset: int
+    next_offset: int
+    ended: bool

@@ -1,0 +1,69 @@
+"""The desk: everything anyone can ask the service for. The web knows only this."""
+
+from typing import Protocol
+
+from claudomator_py.core.run import Stream
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.views import (
+    AgentView,
+    FileProblemView,
+    LogChunk,
+    Page,
+    ReadinessView,
+    RestartRequest,
+    RunView,
+    StatusView,
+    TaskFilter,
+    TaskView,
+    WhyView,
+)
+
+
+class Desk(Protocol):
+    """Synchronous and safe to call from many threads. Every method may raise ``core.errors.ServiceError``.
+
+    ref: a task's id, a unique prefix of it (4 characters or more), or a name, which means the newest task of that
+    name. It raises NotFound or Ambiguous. if_version: the version the caller has seen; StaleVersion if it is gone.
+    """
+
+    def submit(self, spec: TaskSpec) -> TaskView:
+        """Accept a task; it is durable when this returns. Raises Invalid, such as for a directory outside the roots."""
+
+    def tasks(self, filter: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
+        """Tasks, newest first, at most ``limit``. Raises Invalid for a cursor that was not given out."""
+
+    def task(self, ref: str) -> TaskView:
+        """The task with its content."""
+
+    def cancel(self, ref: str, *, if_version: int | None = None) -> TaskView:
+        """Ask for its end; a running one ends a little later. Raises Conflict when it has ended already."""
+
+    def restart(self, ref: str, request: RestartRequest, *, if_version: int | None = None) -> TaskView:
+        """Begin a new generation. Raises Conflict when queued, or running without ``force``; Invalid."""
+
+    def runs(self, ref: str) -> list[RunView]:
+        """All runs of the task, oldest first."""
+
+    def run(self, run_id: str) -> RunView:
+        """One run, by its whole id."""
+
+    def log(self, run_id: str, stream: Stream, offset: int, limit: int) -> LogChunk:
+        """At most ``limit`` bytes of what the run wrote, from ``offset``; empty when there is nothing yet."""
+
+    def why(self, ref: str) -> WhyView:
+        """Why the task is where it is, in words, with the decisions and events behind them."""
+
+    def agents(self) -> list[AgentView]:
+        """The configured agents, in the order of the configuration."""
+
+    def release(self, agent: str) -> AgentView:
+        """End all holds of the agent, as an operator."""
+
+    def status(self) -> StatusView:
+        """Everything at a glance."""
+
+    def inbox_problems(self) -> list[FileProblemView]:
+        """Files of the inbox that were refused."""
+
+    def readiness(self) -> ReadinessView:
+        """Whether tasks are accepted and started. Never raises."""
