@@ -1,0 +1,23 @@
+"""Named points at which a test may end the process; outside tests they do nothing."""
+
+from collections.abc import Callable
+
+CRASH_POINTS = (
+    "store-begin",
+    "store-before-commit",
+    "store-after-commit",
+)
+
+_hook: Callable[[str], None] | None = None
+
+
+def install(hook: Callable[[str], None] | None) -> None:
+    """Call hook with the name of every crash point passed from now on; None takes the hook out again."""
+    global _hook
+    _hook = hook
+
+
+def crashpoint(name: str) -> None:
+    """Mark a line after which the process may be gone. Name it in CRASH_POINTS, so that tests can go through them all."""
+    if _hook is not None:
+        _hook(name)
