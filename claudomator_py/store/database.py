@@ -1,0 +1,284 @@
+"""The database: SQLite in the state folder or PostgreSQL by URL, snapshot reads on any thread, writes by one writer."""
+
+import importlib.util
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+
+from claudomator_py.store.errors import StoreUnavailable, explain
+from claudomator_py.store.writer import Writer
+
+__all__ = ["Database", "StoreUnavailable"]
+
+T = TypeVar("T")
+
+FILE_NAME = "claudomator.db"
+BUSY_TIMEOUT_MS = 5_000
+READERS = 16
+"""Snapshots that can be open at once; further readers wait."""
+
+_WAL = "journal_mode=WAL"
+_WAL_LIMIT_BYTES = 64 * 1024 * 1024
+
+
+class Database:
+    """An open database. Safe to use from any thread; open it with ``Database.open``."""
+
+    def __init__(self, *, state_dir: Path, file: Path | None, engines: "_Engines") -> None:
+        self.state_dir = state_dir
+        self.file = file
+        """The SQLite file; None with PostgreSQL."""
+        self._engines = engines
+        self._writer = Writer(engines.writer)
+
+    @classmethod
+    def open(cls, url: str, *, state_dir: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Self:
+        """Open ``sqlite`` (a file in state_dir, made if missing) or ``postgresql://...``.
+
+        busy_timeout_ms: how long a write waits for a lock another process holds. Raises StoreUnavailable.
+        """
+        _make_private_folder(state_dir)
+        file = None
+        if url == "sqlite":
+            file = state_dir / FILE_NAME
+            _make_private_file(file)
+            engines = _sqlite_engines(file, busy_timeout_ms)
+        else:
+            engines = _postgresql_engines(_postgresql_url(url), busy_timeout_ms)
+        try:
+            with _explained(), engines.writer.connect() as connection, connection.begin() as probe:
+                probe.rollback()
+        except BaseException:
+            engines.dispose()
+            raise
+        return cls(state_dir=state_dir, file=file, engines=engines)
+
+    @property
+    def dialect(self) -> str:
+        """``sqlite`` or ``postgresql``."""
+        return self._engines.writer.dialect.name
+
+    def read(self, fn: Callable[[Connection], T]) -> T:
+        """Run fn on a read-only connection that sees one snapshot, here and now, beside any write.
+
+        Raises what fn raises, and StoreUnavailable.
+        """
+        with _explained(), self._engines.reader.connect() as connection, connection.begin():
+            return fn(connection)
+
+    def write(self, fn: Callable[[Connection], T]) -> T:
+        """Run fn in the writer and return once it is durable.
+
+        Raises what fn raises, and then nothing of fn was kept; and StoreUnavailable: nothing was kept either, except
+        where the connection to PostgreSQL broke during the commit, when only a look at the rows can tell.
+        """
+        if self._writer.is_current_thread():
+            raise RuntimeError("a write inside a write would wait for itself; use submit, or the connection given")
+        return self.submit(fn).result()
+
+    def submit(self, fn: Callable[[Connection], T]) -> Future[T]:
+        """Queue fn for the writer. The future resolves as ``write`` returns or raises; order is kept.
+
+        fn runs on the writer's thread and holds up every other write: no waiting and no I/O in it.
+        """
+        return self._writer.submit(fn)
+
+    def on_commit(self, callback: Callable[[], None]) -> None:
+        """Call callback, on the writer's thread, after each commit. A wake-up: it must be quick and must not wait."""
+        self._writer.on_commit(callback)
+
+    @contextmanager
+    def exclusive(self) -> Iterator[Connection]:
+        """A transaction that keeps every other writer out, without foreign key checks: for changes of the schema.
+
+        Commits at the end of the block, rolls back if it raises.
+        """
+        engine = self._engines.schema
+        with _explained(), engine.connect() as connection, connection.begin():
+            if self.dialect == "postgresql":
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('claudomator schema'))")
+            yield connection
+
+    def backup(self, target: Path) -> None:
+        """Copy the database, as it is now, into a new file (0600) that appears complete or not at all. SQLite only."""
+        if self.file is None:
+            raise StoreUnavailable("a PostgreSQL database is not copied by the daemon", "use `pg_dump`")
+        _make_private_folder(target.parent)
+        partial = target.with_name(f".{target.name}.partial")
+        partial.unlink(missing_ok=True)
+        _make_private_file(partial)
+        try:
+            with closing(sqlite3.connect(self.file)) as source, closing(sqlite3.connect(partial)) as copy:
+                source.backup(copy)
+                # One file, whole in itself: a backup must not depend on a -wal beside it.
+                copy.execute("PRAGMA journal_mode=DELETE")
+            _fsync(partial)
+            partial.rename(target)
+        except sqlite3.Error as error:
+            raise StoreUnavailable(
+                f"the backup {target} failed ({error})", "check room and rights in its folder"
+            ) from error
+        finally:
+            partial.unlink(missing_ok=True)
+        _fsync(target.parent)
+
+    def close(self) -> None:
+        """Finish what is queued and let go of the database. Later calls of ``submit`` are refused."""
+        self._writer.close()
+        self._engines.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Engines:
+    """One engine per kind of connection: snapshots, the writer's one, and changes of the schema."""
+
+    def __init__(self, reader: Engine, writer: Engine, schema: Engine) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.schema = schema
+
+    def dispose(self) -> None:
+        for engine in (self.reader, self.schema, self.writer):
+            engine.dispose()
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        unavailable = explain(error)
+        if unavailable is None or unavailable is error:
+            raise
+        raise unavailable from error
+
+
+def _sqlite_engines(file: Path, busy_timeout_ms: int) -> _Engines:
+    always = (f"busy_timeout={busy_timeout_ms}", "synchronous=FULL")
+    wal = (_WAL, f"journal_size_limit={_WAL_LIMIT_BYTES}")
+    return _Engines(
+        reader=_sqlite_engine(file, READERS, "BEGIN", (*always, "foreign_keys=ON", "query_only=ON")),
+        writer=_sqlite_engine(file, 1, "BEGIN IMMEDIATE", (*always, *wal, "foreign_keys=ON")),
+        schema=_sqlite_engine(file, 1, "BEGIN IMMEDIATE", (*always, *wal, "foreign_keys=OFF")),
+    )
+
+
+def _sqlite_engine(file: Path, connections: int, begin: str, pragmas: tuple[str, ...]) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite", database=str(file)),
+        pool_size=connections,
+        max_overflow=0,
+        connect_args={"check_same_thread": False},
+    )
+
+    def prepare(connection: Any, _record: object) -> None:
+        # The driver's own guesses at where a transaction starts are off; the BEGIN below is the only one.
+        connection.isolation_level = None
+        for pragma in pragmas:
+            answer = connection.execute(f"PRAGMA {pragma}").fetchone()
+            if pragma == _WAL and answer != ("wal",):
+                raise StoreUnavailable(
+                    f"the file system of {file} has no shared memory for a write-ahead log",
+                    "move the state folder to a local disk, or use PostgreSQL",
+                )
+
+    def start(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    event.listen(engine, "connect", prepare)
+    event.listen(engine, "begin", start)
+    return engine
+
+
+def _postgresql_url(text: str) -> URL:
+    try:
+        url = make_url(text)
+    except ArgumentError as error:
+        raise StoreUnavailable("the database URL cannot be read", "write sqlite, or postgresql://user@host/name") from (
+            error
+        )
+    if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
+        raise StoreUnavailable(
+            f"a database of kind {url.drivername!r} is not supported", "write sqlite, or postgresql://user@host/name"
+        )
+    if importlib.util.find_spec("psycopg") is None:
+        raise StoreUnavailable(
+            "the driver for PostgreSQL is not installed", "run: pip install 'claudomator-py[postgres]'"
+        )
+    return url.set(drivername="postgresql+psycopg")
+
+
+def _postgresql_engines(url: URL, busy_timeout_ms: int) -> _Engines:
+    # A server whose default is off would acknowledge what a crash then takes back.
+    settings = f"-c synchronous_commit=on -c lock_timeout={busy_timeout_ms}"
+    return _Engines(
+        reader=_postgresql_engine(url, READERS, settings).execution_options(
+            isolation_level="REPEATABLE READ", postgresql_readonly=True
+        ),
+        writer=_postgresql_engine(url, 1, settings),
+        schema=_postgresql_engine(url, 1, settings),
+    )
+
+
+def _postgresql_engine(url: URL, connections: int, settings: str) -> Engine:
+    given = url.query.get("options")
+    options = " ".join((given,) if isinstance(given, str) else given or ())
+    return create_engine(
+        url.difference_update_query(("options",)),
+        pool_size=connections,
+        max_overflow=0,
+        # A server that was restarted is noticed before the first statement, not by it.
+        pool_pre_ping=True,
+        connect_args={
+            "options": f"{settings} {options}".strip(),
+            "application_name": "claudomator",
+            "connect_timeout": 10,
+        },
+    )
+
+
+def _make_private_folder(folder: Path) -> None:
+    """Make the folder (0700) with its parents. One that is there keeps its mode unless it is empty and ours."""
+    try:
+        folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+        if folder.stat().st_uid == os.geteuid() and not any(folder.iterdir()):
+            folder.chmod(0o700)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"the state folder {folder} cannot be used ({error.strerror})",
+            "make it a folder that belongs to the daemon's user, or choose another state_dir",
+        ) from error
+
+
+def _make_private_file(file: Path) -> None:
+    """Make the file (0600) if it is missing, durably; SQLite gives its side files the same mode."""
+    try:
+        descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise StoreUnavailable(
+            f"the file {file} cannot be made ({error.strerror})", "check room and rights in its folder"
+        ) from error
+    os.close(descriptor)
+    _fsync(file.parent)
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

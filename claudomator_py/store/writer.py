@@ -1,0 +1,161 @@
+"""The one writer: a thread that runs everything queued in one transaction and answers once it is durable."""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine
+
+from claudomator_py.core.crashpoint import crashpoint
+from claudomator_py.store.errors import StoreUnavailable, explain
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+MAX_BATCH = 500
+"""Items of one transaction at most, so that the first of a flood is not kept waiting by the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    fn: Callable[[Connection], Any]
+    future: Future[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What an item gets once its batch is durable."""
+
+    item: _Item
+    value: Any = None
+    error: BaseException | None = None
+
+    def give(self) -> None:
+        if self.error is not None:
+            self.item.future.set_exception(self.error)
+        else:
+            self.item.future.set_result(self.value)
+
+
+class Writer:
+    """Runs writes one after the other on one thread, in the order they came, in groups that share a commit.
+
+    Each item has a savepoint of its own: one that raises is undone alone. An item must not end the transaction.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._queue: deque[_Item] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._listeners: tuple[Callable[[], None], ...] = ()
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, fn: Callable[[Connection], T]) -> Future[T]:
+        """Queue fn. The future resolves when its commit is durable; raises StoreUnavailable after ``close``."""
+        future: Future[T] = Future()
+        with self._changed:
+            if self._closed:
+                raise StoreUnavailable("the database is closed", "start the daemon again")
+            self._queue.append(_Item(fn, future))
+            self._changed.notify()
+        return future
+
+    def is_current_thread(self) -> bool:
+        """Whether the caller runs on the writer's own thread, where waiting for a write would never end."""
+        return threading.current_thread() is self._thread
+
+    def on_commit(self, callback: Callable[[], None]) -> None:
+        """Call callback on the writer's thread after each commit that changed something. It must be quick."""
+        with self._changed:
+            self._listeners = (*self._listeners, callback)
+
+    def close(self) -> None:
+        """Take no more items, finish those queued, and end the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while batch := self._next_batch():
+            try:
+                answers = self._commit(batch)
+            except BaseException as error:  # the thread outlives every fault; those who wait are told
+                log.warning("a group of %d writes failed: %s", len(batch), explain(error) or error)
+                for item in batch:
+                    item.future.set_exception(_group_error(error))
+                continue
+            for answer in answers:
+                answer.give()
+            if any(answer.error is None for answer in answers):
+                self._tell_listeners()
+
+    def _next_batch(self) -> list[_Item]:
+        """What is queued, at least one item; nothing once closed and drained."""
+        batch: list[_Item] = []
+        while not batch:
+            with self._changed:
+                self._changed.wait_for(lambda: self._queue or self._closed)
+                if not self._queue:
+                    return []
+                taken = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
+            batch = [item for item in taken if item.future.set_running_or_notify_cancel()]
+        return batch
+
+    def _commit(self, batch: list[_Item]) -> list[_Answer]:
+        with self._engine.connect() as connection:
+            try:
+                transaction = connection.begin()
+                crashpoint("store-begin")
+                answers = []
+                for item in batch:
+                    answers.append(_run_item(connection, item))
+                    if not transaction.is_active:
+                        raise RuntimeError(f"{item.fn!r} ended the transaction; only the writer commits or rolls back")
+                if all(answer.error is not None for answer in answers):
+                    transaction.rollback()
+                    return answers
+                crashpoint("store-before-commit")
+                transaction.commit()
+            except BaseException:
+                # Nothing is known about the connection any more; its close undoes what was not committed.
+                connection.invalidate()
+                raise
+            crashpoint("store-after-commit")
+            return answers
+
+    def _tell_listeners(self) -> None:
+        for callback in self._listeners:
+            try:
+                callback()
+            except Exception:
+                log.exception("a commit listener failed")
+
+
+def _group_error(error: BaseException) -> BaseException:
+    """What an item hears when its group failed: an error of its own, as each is raised on another thread."""
+    unavailable = explain(error) or StoreUnavailable(f"a group of writes failed ({error!r})", "try again")
+    mine = StoreUnavailable(unavailable.reason, unavailable.remedy)
+    mine.__cause__ = error
+    return mine
+
+
+def _run_item(connection: Connection, item: _Item) -> _Answer:
+    """Run one item in its savepoint. Raises only if the whole transaction is lost."""
+    savepoint = connection.begin_nested()
+    try:
+        value = item.fn(connection)
+        savepoint.commit()
+    except BaseException as error:
+        if explain(error) is not None:
+            raise
+        savepoint.rollback()
+        return _Answer(item, error=error)
+    return _Answer(item, value=value)
