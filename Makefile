@@ -1,0 +1,109 @@
+# What a contributor types. A fresh machine needs GNU make and Python 3.11 or newer (with venv and pip), nothing else.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test check lint format types contracts deps lock chaos slow real-clis bench clean
+
+# Tried in this order; `make PYTHON=/path/to/python ...` names another.
+PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14
+
+# Further arguments for pytest: `make test ARGS="tests/unit -x"`.
+ARGS ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+PIP_INSTALL := .venv/bin/python -m pip install --quiet
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+run: .venv/runtime.stamp ## start the daemon on the samples in tasks/
+	.venv/bin/claudomator serve
+
+test: .venv/dev.stamp ## run the tests that take minutes at most
+	.venv/bin/pytest $(ARGS)
+
+check: lint contracts types deps test ## everything a change must pass
+
+lint: .venv/dev.stamp ## ruff: rules and format
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+
+format: .venv/dev.stamp ## let ruff mend what it can
+	.venv/bin/ruff check --fix
+	.venv/bin/ruff format
+
+types: .venv/dev.stamp ## mypy, strict
+	.venv/bin/mypy --strict
+
+contracts: .venv/dev.stamp ## import-linter: who may import whom
+	.venv/bin/lint-imports --no-logo
+
+deps: .venv/dev.stamp ## deptry: what is imported is declared and locked, and the reverse
+	.venv/bin/python -m pip check
+	.venv/bin/deptry claudomator_py
+
+chaos: .venv/dev.stamp ## kill processes at random, over and over
+	.venv/bin/pytest -m chaos $(ARGS)
+
+slow: .venv/dev.stamp ## the tests that take long
+	.venv/bin/pytest -m slow $(ARGS)
+
+real-clis: .venv/dev.stamp ## the installed agent commands against fake servers on loopback
+	.venv/bin/pytest -m real_clis $(ARGS)
+
+bench: .venv/dev.stamp ## measure
+	.venv/bin/python -m bench $(ARGS)
+
+clean: ## remove the environment and all caches; tasks and state stay
+	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The lock has two parts, since pip takes no hashes from a constraints file: what the daemon needs, then, below the line
+# "# Development", what only its developers need. The second leaves out what the first has. No URL: the registry is the
+# business of the machine that installs. Earlier pins are kept where they still fit; UPGRADE=1 takes the newest of all.
+COMPILE := .venv/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate $(if $(UPGRADE),--upgrade)
+
+lock: .venv/dev.stamp ## resolve the dependencies again (UPGRADE=1: to the newest)
+	cp requirements.lock .venv/runtime.txt
+	cp requirements.lock .venv/all.txt
+	$(COMPILE) --group build --output-file .venv/runtime.txt
+	$(COMPILE) --group dev --all-extras --constraints .venv/runtime.txt --output-file .venv/all.txt
+	{ echo '# Made by `make lock` from pyproject.toml.'; cat .venv/runtime.txt; \
+	  echo '# Development'; grep -vxFf .venv/runtime.txt .venv/all.txt; } > .venv/requirements.lock
+	! grep -nE '://|^-' .venv/requirements.lock
+	$(PIP_INSTALL) --dry-run --require-hashes -r .venv/requirements.lock
+	mv .venv/requirements.lock requirements.lock
+
+# Each stamp says that .venv holds what lock and project file ask for. The project itself is editable and needs no second
+# installation when its code changes.
+.venv/runtime.stamp: requirements.lock pyproject.toml
+	@$(MAKE_VENV)
+	sed '/^# Development$$/,$$d' requirements.lock > .venv/runtime.txt
+	$(PIP_INSTALL) --require-hashes -r .venv/runtime.txt
+	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/dev.stamp: .venv/runtime.stamp
+	$(PIP_INSTALL) --require-hashes -r requirements.lock
+	@touch $@
+
+# A .venv whose Python is gone or too old is made anew.
+define MAKE_VENV
+suits() { "$$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; }; \
+if suits .venv/bin/python; then exit 0; fi; \
+for python in $(PYTHON); do \
+	version=$$("$$python" -c 'import platform; print(platform.python_version())' 2> /dev/null) || continue; \
+	if ! suits "$$python"; then \
+		echo "make: $$python is Python $$version, too old (3.11 or newer is needed); trying others" >&2; \
+	elif ! "$$python" -c 'import ensurepip, venv' 2> /dev/null; then \
+		echo "make: $$python ($$version) cannot make virtual environments: its modules venv and ensurepip are not" \
+			"installed. On Debian and Ubuntu: apt install python$${version%.*}-venv" >&2; \
+	else \
+		echo "$$python -m venv .venv  # Python $$version"; \
+		exec "$$python" -m venv --clear .venv; \
+	fi; \
+done; \
+echo "make: no usable Python found. Install Python 3.11 or newer, or name one: make PYTHON=/path/to/python" >&2; \
+exit 1
+endef
