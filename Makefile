@@ -64,7 +64,8 @@ clean: ## remove the environment and all caches; tasks and state stay
 COMPILE := .venv/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate $(if $(UPGRADE),--upgrade)
 
-lock: .venv/dev.stamp ## resolve the dependencies again (UPGRADE=1: to the newest)
+lock: ## resolve the dependencies again (UPGRADE=1: to the newest)
+	@test -x .venv/bin/uv || $(MAKE) .venv/dev.stamp
 	cp requirements.lock .venv/runtime.txt
 	cp requirements.lock .venv/all.txt
 	$(COMPILE) --group build --output-file .venv/runtime.txt
