@@ -1,14 +1,42 @@
-"""What an operator wants: the task's specification as it is after parsing. Times are whole milliseconds."""
+"""What an operator wants: the task's specification as it is after parsing. Times are whole milliseconds.
 
+A field reads what a task file says and writes the same: ``TaskSpec.model_validate(spec.model_dump(mode="json"))`` is
+the spec again.
+"""
+
+from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    AwareDatetime,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
 
 from claudomator_py.core.agent import Tier
-from claudomator_py.core.units import DAY_MS, MINUTE_MS, parse_duration
+from claudomator_py.core.fields import (
+    Count,
+    Directory,
+    Distinct,
+    Duration,
+    Environment,
+    Flag,
+    Line,
+    Name,
+    OneOrMore,
+    Strict,
+    Text,
+    Words,
+    refusal,
+)
+from claudomator_py.core.problem import shown, suggestion
+from claudomator_py.core.units import DAY_MS, MINUTE_MS
 
-NAME_PATTERN = r"^[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9])?$"
 DEFAULT_TIMEOUT_MS = 60 * MINUTE_MS
 DEFAULT_STALL_MS = 30 * MINUTE_MS
 
@@ -54,77 +82,126 @@ class PermissionMode(StrEnum):
     BYPASS = "bypassPermissions"
 
 
-def _duration(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, str):
-        raise ValueError("write a duration as a number and a unit, such as 90s, 45m, 2h or 1d")
-    return parse_duration(value)
-
-
 def _priority(value: object) -> object:
-    if isinstance(value, str) and value in {level.label for level in Priority}:
+    labels = [level.label for level in Priority]
+    if isinstance(value, Priority):
+        return value
+    if isinstance(value, str) and value in labels:
         return Priority.parse(value)
-    raise ValueError("write one of low, normal, high, urgent")
+    if isinstance(value, str):
+        raise refusal(f"`{shown(value)}` is not a priority", suggestion(value, labels))
+    raise refusal("is not a priority", f"write one of {', '.join(labels)}")
 
 
-DURATION_SCHEMA = {"type": "string", "pattern": r"^(\d+(ms|s|m|h|d))+$", "examples": ["90s", "45m", "2h", "1d"]}
-Duration = Annotated[int, BeforeValidator(_duration), WithJsonSchema(DURATION_SCHEMA)]
+def _instant(value: object) -> object:
+    remedy = "write it with an offset, such as 2026-12-01T08:00:00+01:00 or 2026-12-01T07:00:00Z"
+    try:
+        at = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+    except ValueError:
+        raise refusal(f"`{shown(str(value))}` is not a time", remedy) from None
+    if not isinstance(at, datetime):
+        raise refusal("is not a time", remedy)
+    if at.tzinfo is None:
+        raise refusal("does not say in which time zone", remedy)
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise refusal("is out of range", remedy) from None
+
+
 PriorityName = Annotated[
     Priority,
     BeforeValidator(_priority),
+    PlainSerializer(lambda level: level.label, return_type=str),
     WithJsonSchema({"type": "string", "enum": [level.label for level in Priority]}),
 ]
-
-
-class Strict(BaseModel):
-    """Base of the parts of a task: frozen, and an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=False)
+Instant = Annotated[
+    AwareDatetime,
+    BeforeValidator(_instant),
+    PlainSerializer(lambda at: at.isoformat().replace("+00:00", "Z"), return_type=str),
+    WithJsonSchema({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}[Tt ].*([Zz]|[+-]\d{2}:?\d{2})$"}),
+]
 
 
 class AgentHint(Strict):
     """Where the operator would like it to run."""
 
-    type: str | None = Field(None, description="An agent's name, else a kind; a hint that balancing may override.")
+    type: Line | None = Field(None, description="An agent's name, else a kind; a hint that balancing may override.")
     tier: Tier | None = Field(None, description="How strong a model; given, nothing is asked.")
-    model: str | None = Field(None, description="A model of the agent named by type; never passed to another kind.")
-    strict: bool = Field(False, description="Wait for that agent rather than run elsewhere.")
+    model: Line | None = Field(None, description="A model of the agent named by type; never passed to another kind.")
+    strict: Flag = Field(False, description="Wait for that agent rather than run elsewhere; needs `type`.")
+
+    @field_validator("strict")
+    @classmethod
+    def _strict_about_something(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and info.data.get("type", "") is None:
+            raise refusal("does not say for which agent", "add `type`, or remove `strict`")
+        return value
 
 
 class RetryPolicy(Strict):
     """Attempts in all, the first included, and the first pause between them; it doubles with each."""
 
-    max_attempts: int = Field(3, ge=1, le=100, description="Attempts in all, the first included.")
-    backoff: Duration = Field(MINUTE_MS, description="Pause before the second attempt; doubled for each further one.")
+    max_attempts: Count = Field(3, ge=1, le=100, description="Attempts in all, the first included.")
+    backoff: Duration = Field(
+        MINUTE_MS, le=7 * DAY_MS, description="Pause before the second attempt; doubled for each further one."
+    )
+
+
+Tools = Annotated[tuple[Line, ...], Field(max_length=500), OneOrMore, Distinct]
 
 
 class Permissions(Strict):
     """What the agent may do, as far as its CLI can enforce it."""
 
-    mode: PermissionMode = PermissionMode.DEFAULT
-    allowed_tools: tuple[str, ...] = ()
-    disallowed_tools: tuple[str, ...] = ()
+    mode: PermissionMode = Field(PermissionMode.DEFAULT, description="How freely the agent may act.")
+    allowed_tools: Tools = Field((), description="Tools it may use without asking, as its CLI names them.")
+    disallowed_tools: Tools = Field((), description="Tools it may not use, as its CLI names them.")
 
 
 class TaskSpec(Strict):
     """One task, parsed and valid. ``extra`` holds the ``x-*`` keys, carried along and never interpreted."""
 
-    name: str = Field(pattern=NAME_PATTERN, description="A slug; the file's stem if missing.")
-    instructions: str = Field(min_length=1, max_length=1_000_000, description="What to do, in plain words.")
-    working_dir: str | None = Field(None, description="Where it runs; missing: a scratch folder of the run.")
-    agent: AgentHint = AgentHint()
-    expected_output: str | None = Field(None, max_length=20_000, description="What to hand back.")
-    priority: PriorityName = Priority.NORMAL
-    depends_on: tuple[str, ...] = Field((), max_length=100, description="Names of tasks that must complete first.")
-    not_before: AwareDatetime | None = Field(None, description="Earliest start, with an offset.")
+    name: Name = Field(description="Lower-case letters, digits, `-`, `_` and `.`; the file's stem if missing.")
+    instructions: Text = Field(
+        min_length=1, max_length=1_000_000, pattern=r"\S", description="What to do, in plain words."
+    )
+    working_dir: Directory | None = Field(
+        None, description="Where it runs, beginning with / or ~/; missing: a scratch folder of the run."
+    )
+    agent: AgentHint = Field(AgentHint(), description="Where it should run, and how strong a model.")
+    expected_output: Text | None = Field(None, max_length=20_000, description="What to hand back.")
+    priority: PriorityName = Field(
+        Priority.NORMAL, description="Order among the tasks that could run; waiting gains a level every 24 hours."
+    )
+    depends_on: Annotated[tuple[Name, ...], Field(max_length=100), OneOrMore, Distinct] = Field(
+        (), description="Names of tasks that must complete first."
+    )
+    not_before: Instant | None = Field(None, description="Earliest start: RFC 3339, with an offset.")
     timeout: Duration = Field(DEFAULT_TIMEOUT_MS, gt=0, le=30 * DAY_MS, description="Longest time one run may take.")
-    stall_timeout: Duration = Field(DEFAULT_STALL_MS, gt=0, le=30 * DAY_MS, description="Longest time without output and CPU use.")
-    retry: RetryPolicy = RetryPolicy()
-    on_limit: OnLimit = OnLimit.FAILOVER
-    on_lost: OnLost = OnLost.FAIL
-    max_turns: int | None = Field(None, ge=1, le=10_000)
-    check: tuple[tuple[str, ...], ...] = Field((), max_length=50, description="Commands that all must exit 0.")
-    permissions: Permissions = Permissions()
-    env: dict[str, str] = Field(default_factory=dict)
-    add_dirs: tuple[str, ...] = ()
-    tags: tuple[str, ...] = Field((), max_length=50)
-    extra: dict[str, object] = Field(default_factory=dict)
+    stall_timeout: Duration = Field(
+        DEFAULT_STALL_MS, gt=0, le=30 * DAY_MS, description="Longest time a run may neither write nor compute."
+    )
+    retry: RetryPolicy = Field(RetryPolicy(), description="When and how often a failed run is tried again.")
+    on_limit: OnLimit = Field(OnLimit.FAILOVER, description="What it does when its agent meets a limit.")
+    on_lost: OnLost = Field(OnLost.FAIL, description="What it does when a run was killed with its supervisor.")
+    max_turns: Count | None = Field(None, ge=1, le=10_000, description="Turns a run may take, where the CLI can count.")
+    check: Annotated[tuple[Words, ...], Field(max_length=50), OneOrMore] = Field(
+        (), description="Commands that must all exit 0 for success; split into words, no shell."
+    )
+    permissions: Permissions = Field(Permissions(), description="What the agent may do.")
+    env: Environment = Field({}, max_length=200, description="Variables for the agent; put values in quotes.")
+    add_dirs: Annotated[tuple[Directory, ...], Field(max_length=50), OneOrMore, Distinct] = Field(
+        (), description="Further folders the agent may use."
+    )
+    tags: Annotated[tuple[Line, ...], Field(max_length=50), OneOrMore, Distinct] = Field(
+        (), description="Words to find it by."
+    )
+    extra: dict[str, Any] = Field({}, description="The `x-*` keys: carried along, never interpreted.")
+
+    @field_validator("depends_on")
+    @classmethod
+    def _not_after_itself(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if info.data.get("name") in value:
+            raise refusal("names the task itself, which would wait for ever", "remove its own name")
+        return value

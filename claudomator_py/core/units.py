@@ -41,3 +41,23 @@ def format_instant(epoch_ms: int) -> str:
     """The instant in RFC 3339, UTC, with milliseconds."""
     instant = datetime.fromtimestamp(epoch_ms / 1000, tz=UTC)
     return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_UNIT_BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "kB": 10**3, "MB": 10**6, "GB": 10**9}
+_SIZE = re.compile(r"(\d{1,12}) ?(B|KiB|MiB|GiB|TiB|kB|MB|GB)", re.ASCII)
+
+
+def parse_size(text: str) -> int:
+    """Bytes in a size such as ``256MiB`` or ``1GB``. Raises ValueError for anything else, a bare number included."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a size; write a number and a unit, such as 512KiB, 256MiB or 2GiB")
+    return int(match[1]) * _UNIT_BYTES[match[2]]
+
+
+def format_size(count: int) -> str:
+    """The size as ``parse_size`` reads it, exact, in the largest binary unit that divides it."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if count and count % _UNIT_BYTES[unit] == 0:
+            return f"{count // _UNIT_BYTES[unit]}{unit}"
+    return f"{count}B"

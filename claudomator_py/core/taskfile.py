@@ -1,0 +1,190 @@
+"""The task file's schema: a mapping becomes a valid task or problems; a task becomes a document, a hash, a schema."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from claudomator_py.core.problem import Lines, Problem, shown, suggestion
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.validation import described, odd_values, problem_at, validate
+
+SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
+EXTRA_PREFIX = "x-"
+
+
+@dataclass(frozen=True, slots=True)
+class _Later:
+    """A field of the schema that nothing acts on yet. harmless: values that ask for what happens anyway.
+
+    choices: the texts it takes, where it takes only some.
+    """
+
+    schema: Mapping[str, Any]
+    meaning: str
+    harmless: tuple[object, ...] = (None,)
+    choices: tuple[str, ...] = ()
+
+
+def _text(meaning: str, **more: object) -> _Later:
+    return _Later({"type": "string", **more}, meaning)
+
+
+def _choice(meaning: str, *choices: str, harmless: tuple[object, ...]) -> _Later:
+    return _Later({"enum": list(choices)}, meaning, harmless, choices)
+
+
+_BUDGET_SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "usd": {"type": "number", "minimum": 0},
+        "tokens": {"type": "integer", "minimum": 0},
+        "runs": {"type": "integer", "minimum": 1},
+    },
+}
+
+_LATER: dict[str, _Later] = {
+    "specialist": _text("The specialist who does it."),
+    "skill": _text("The skill asked of the specialist."),
+    "continues": _text("The task whose conversation this one goes on with."),
+    "schedule": _text("When it runs again and again: five cron fields."),
+    "timezone": _text("The zone of `schedule`, such as Europe/Berlin."),
+    "catch_up": _choice("What becomes of times missed.", "skip", "once", "all", harmless=(None,)),
+    "overlap": _choice("What becomes of a time while it still runs.", "skip", "queue", harmless=(None,)),
+    "budget": _Later(_BUDGET_SCHEMA, "What it may cost.", harmless=(None, {})),
+    "isolation": _choice("Where its changes are kept apart.", "none", "worktree", harmless=("none",)),
+    "on_input": _choice("What it does when the agent asks.", "wait", "deny", harmless=("deny",)),
+}
+_LATER_CHOICES = {"on_limit": ("wait", "fail")}
+_ACTED_ON = tuple(name for name in TaskSpec.model_fields if name != "extra")
+
+
+def parse_task(
+    mapping: Mapping[str, object], *, default_name: str | None = None, lines: Lines | None = None
+) -> TaskSpec | list[Problem]:
+    """The task that the mapping describes, or everything wrong with it. Nothing in it is ignored.
+
+    default_name: the name if the mapping has none. lines: the line of each path, for the problems.
+    """
+    where = lines or {}
+    if problems := odd_values(mapping, where):
+        return problems
+    fields: dict[str, object] = {} if default_name is None else {"name": default_name}
+    extra: dict[str, object] = {}
+    for key, value in mapping.items():
+        if key.startswith(EXTRA_PREFIX) and len(key) > len(EXTRA_PREFIX):
+            extra[key] = value
+        elif key in _LATER:
+            problems += _not_yet(key, value, where)
+        elif key not in _ACTED_ON:
+            problems.append(problem_at(where, (key,), "is not a known key", suggestion(key, (*_ACTED_ON, *_LATER))))
+        elif isinstance(value, str) and value in _LATER_CHOICES.get(key, ()):
+            problems.append(problem_at(where, (key,), f"`{value}` is not supported yet", "remove it"))
+        else:
+            fields[key] = value
+    parsed = validate(TaskSpec, {**fields, "extra": extra}, where)
+    if isinstance(parsed, TaskSpec):
+        return problems or parsed
+    return sorted(problems + parsed, key=lambda problem: problem.line or 0)
+
+
+def _not_yet(key: str, value: object, lines: Lines) -> list[Problem]:
+    later = _LATER[key]
+    if value in later.harmless and not isinstance(value, bool):
+        return []
+    if later.choices and not isinstance(value, str):
+        return [problem_at(lines, (key,), described(value), f"write one of {', '.join(later.choices)}")]
+    if later.choices and value not in later.choices:
+        return [problem_at(lines, (key,), f"`{shown(str(value))}` is unknown", suggestion(str(value), later.choices))]
+    what = f"`{value}` is not supported yet" if later.choices else "is not supported yet"
+    return [problem_at(lines, (key,), what, "remove it")]
+
+
+def to_document(spec: TaskSpec, *, defaults: bool = True) -> dict[str, Any]:
+    """The task as a file would say it: durations, times and priority as text, ``x-*`` keys in their place.
+
+    defaults: also what the file need not have said.
+    """
+    document = spec.model_dump(mode="json", exclude_defaults=not defaults, exclude_none=True, exclude={"extra"})
+    return {**document, **spec.extra}
+
+
+def from_document(document: Mapping[str, object]) -> TaskSpec:
+    """The task that ``to_document`` wrote. Raises ValueError naming every problem of any other document."""
+    parsed = parse_task(document)
+    if isinstance(parsed, TaskSpec):
+        return parsed
+    raise ValueError("; ".join(problem.render() for problem in parsed))
+
+
+def canonical_json(spec: TaskSpec) -> str:
+    """The task's content, equal for every way of writing it.
+
+    Defaults are left out, so that a field added to the schema later changes the content of no task there is.
+    """
+    document = to_document(spec, defaults=False)
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def content_hash(spec: TaskSpec) -> str:
+    """SHA-256 of the canonical content, in hexadecimal: comments, order and formatting change nothing."""
+    return hashlib.sha256(canonical_json(spec).encode()).hexdigest()
+
+
+def task_json_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of a task document, for editors and other clients."""
+    schema = TaskSpec.model_json_schema()
+    properties: dict[str, Any] = schema["properties"]
+    del properties["extra"]
+    definitions: dict[str, Any] = schema["$defs"]
+    whole = TaskSpec(name="a", instructions="a").model_dump(mode="json")
+    _set_defaults(properties, whole, definitions)
+    properties["env"]["additionalProperties"] = False
+    for key, choices in _LATER_CHOICES.items():
+        definition = definitions.pop(properties[key]["$ref"].rpartition("/")[2])
+        properties[key] = {
+            "description": f"{properties[key]['description']} Not supported yet: {', '.join(choices)}.",
+            "default": properties[key]["default"],
+            "enum": [*definition["enum"], *choices],
+        }
+    for key, later in _LATER.items():
+        harmless = ", ".join(json.dumps(value) for value in later.harmless if value)
+        note = f"Not supported yet, except {harmless}." if harmless else "Not supported yet."
+        properties[key] = {"description": f"{later.meaning} {note}", **later.schema}
+    _drop_titles(schema)
+    return {
+        "$schema": SCHEMA_ID,
+        "title": "Claudomator task",
+        "description": "One task. A list of texts may be a single text. The name is the file's stem if missing.",
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["instructions"],
+        "properties": properties,
+        "patternProperties": {"^x-.+": {"description": "Carried along, never interpreted."}},
+        "$defs": definitions,
+    }
+
+
+def _set_defaults(properties: dict[str, Any], values: Mapping[str, Any], definitions: Mapping[str, Any]) -> None:
+    """Write every default as a file would say it."""
+    for name, schema in properties.items():
+        reference = schema.get("$ref", "").rpartition("/")[2]
+        if reference and "properties" in definitions[reference]:
+            _set_defaults(definitions[reference]["properties"], values[name], definitions)
+            schema.pop("default", None)
+        elif "default" in schema:
+            schema["default"] = values[name]
+
+
+def _drop_titles(schema: Any) -> None:
+    """Without the titles that restate a field's name."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("title"), str):
+            del schema["title"]
+        for value in schema.values():
+            _drop_titles(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            _drop_titles(value)
