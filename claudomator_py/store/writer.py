@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, event
 
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.store.errors import StoreUnavailable, explain
@@ -54,6 +54,8 @@ class Writer:
         self._changed = threading.Condition()
         self._closed = False
         self._listeners: tuple[Callable[[], None], ...] = ()
+        self._inside_item = False
+        event.listen(engine, "commit", self._refuse_early_commit)
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
@@ -116,20 +118,25 @@ class Writer:
                 crashpoint("store-begin")
                 answers = []
                 for item in batch:
+                    self._inside_item = True
                     answers.append(_run_item(connection, item))
-                    if not transaction.is_active:
-                        raise RuntimeError(f"{item.fn!r} ended the transaction; only the writer commits or rolls back")
+                    self._inside_item = False
                 if all(answer.error is not None for answer in answers):
                     transaction.rollback()
                     return answers
                 crashpoint("store-before-commit")
                 transaction.commit()
             except BaseException:
-                # Nothing is known about the connection any more; its close undoes what was not committed.
+                # Nothing is known about the connection any more; its end undoes what was not committed.
+                self._inside_item = False
                 connection.invalidate()
                 raise
             crashpoint("store-after-commit")
             return answers
+
+    def _refuse_early_commit(self, _connection: Connection) -> None:
+        if self._inside_item:
+            raise RuntimeError("only the writer commits; a write that does would make half of its group durable")
 
     def _tell_listeners(self) -> None:
         for callback in self._listeners:
@@ -152,9 +159,11 @@ def _run_item(connection: Connection, item: _Item) -> _Answer:
     savepoint = connection.begin_nested()
     try:
         value = item.fn(connection)
+        if not savepoint.is_active:
+            raise RuntimeError("only the writer rolls back; a write that does would undo the rest of its group")
         savepoint.commit()
     except BaseException as error:
-        if explain(error) is not None:
+        if explain(error) is not None or not savepoint.is_active:
             raise
         savepoint.rollback()
         return _Answer(item, error=error)

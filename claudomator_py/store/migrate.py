@@ -1,0 +1,95 @@
+"""Bring a database to the schema of this version, with a backup first; refuse one that is newer."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from claudomator_py.store.database import Database
+from claudomator_py.store.errors import StoreUnavailable, explain
+
+BACKUPS = "backups"
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationReport:
+    """What a start did to the schema. before: None for a new database. applied: revisions, in order. backup: the copy
+    made before the change; None where there was nothing to lose, or with PostgreSQL."""
+
+    before: str | None
+    after: str
+    applied: tuple[str, ...]
+    backup: Path | None
+
+
+def alembic_config() -> Config:
+    """Alembic's settings; the migrations are found in the installed package."""
+    config = Config()
+    config.set_main_option("script_location", "claudomator_py.store:migrations")
+    config.set_main_option("path_separator", "os")
+    config.set_main_option("file_template", "%%(rev)s")
+    return config
+
+
+def migrate(database: Database) -> MigrationReport:
+    """Bring the database to the newest revision in one transaction: all of it, or nothing.
+
+    An existing SQLite file is first copied to ``<state_dir>/backups``. Raises StoreUnavailable: newer than this
+    version, locked, no room for the backup, or a migration failed.
+    """
+    config = alembic_config()
+    script = ScriptDirectory.from_config(config)
+    known = tuple(reversed([revision.revision for revision in script.walk_revisions()]))
+    newest = known[-1]
+    if database.read(_revision) == newest:
+        return MigrationReport(before=newest, after=newest, applied=(), backup=None)
+    backup = None
+    with database.exclusive() as connection:
+        before = _revision(connection)
+        if before is not None and before not in known:
+            raise StoreUnavailable(
+                f"the database has schema {before}, which is newer than this version of Claudomator ({newest})",
+                f"install the newer version again, or restore a file of {database.state_dir / BACKUPS}",
+            )
+        if before is not None and before != newest and database.file is not None:
+            backup = _backup(database, before)
+        try:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+            _check_references(connection)
+        except DBAPIError as error:
+            raise explain(error) or StoreUnavailable(
+                f"the schema could not be changed from {before} to {newest} ({error.orig}); nothing was changed",
+                "install the version that was used before, and report this",
+            ) from error
+    start = 0 if before is None else known.index(before) + 1
+    return MigrationReport(before=before, after=newest, applied=known[start:], backup=backup)
+
+
+def _revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def _backup(database: Database, revision: str) -> Path:
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    target = database.state_dir / BACKUPS / f"claudomator-{revision}-{stamp}.db"
+    database.backup(target)
+    return target
+
+
+def _check_references(connection: Connection) -> None:
+    """Foreign keys are off while SQLite rebuilds tables; before the commit they must hold again."""
+    if connection.dialect.name != "sqlite":
+        return
+    broken = connection.exec_driver_sql("PRAGMA foreign_key_check").first()
+    if broken is not None:
+        raise StoreUnavailable(
+            f"the migration would break a reference of table {broken[0]} to {broken[2]}; nothing was changed",
+            "install the version that was used before, and report this",
+        )

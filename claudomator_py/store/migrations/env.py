@@ -1,0 +1,13 @@
+"""Alembic's entry: runs migrations on the connection that the caller hands in, inside the caller's transaction."""
+
+from alembic import context
+
+attributes = context.config.attributes
+
+context.configure(
+    connection=attributes["connection"],
+    target_metadata=attributes.get("metadata"),
+    render_item=attributes.get("render_item"),
+    render_as_batch=attributes.get("render_as_batch", False),
+)
+context.run_migrations()

