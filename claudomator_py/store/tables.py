@@ -67,7 +67,7 @@ class Task(SQLModel, table=True):
 
 
 class TaskRevision(SQLModel, table=True):
-    """One version of a task's content, as parsed."""
+    """One version of a task's content, as parsed. derived_from: the revision that a restart made this one out of."""
 
     __tablename__ = "task_revision"
 
@@ -75,6 +75,8 @@ class TaskRevision(SQLModel, table=True):
     revision: int = Field(primary_key=True)
     spec: dict[str, Any] = Field(sa_column=_json())
     content_hash: str
+    dir_key: str
+    derived_from: int | None = None
     created_ms: int = Field(sa_type=BigInteger)
 
 
@@ -205,3 +207,15 @@ class InboxDocument(SQLModel, table=True):
     task_id: str = Field(foreign_key="task.id")
     content_hash: str
     gone_ms: int | None = Field(default=None, sa_type=BigInteger)
+
+
+TASK = SQLModel.metadata.tables["task"]
+TASK_REVISION = SQLModel.metadata.tables["task_revision"]
+TASK_DEPENDENCY = SQLModel.metadata.tables["task_dependency"]
+RUN = SQLModel.metadata.tables["run"]
+EVENT = SQLModel.metadata.tables["event"]
+SNAPSHOT = SQLModel.metadata.tables["snapshot"]
+DECISION = SQLModel.metadata.tables["decision"]
+HOLD = SQLModel.metadata.tables["hold"]
+INBOX_FILE = SQLModel.metadata.tables["inbox_file"]
+INBOX_DOCUMENT = SQLModel.metadata.tables["inbox_document"]

@@ -1,0 +1,179 @@
+"""Whether one task may start now, and where: hints, holds and slots around the balancer's choice."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from claudomator_py.core.agent import Tier
+from claudomator_py.planning.snapshot import AgentSeen, Head, Rules
+from claudomator_py.routing.balance import AgentStatus, pick_agent
+from claudomator_py.routing.decision import Candidate, Classification, DecisionRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """It cannot start now. until: epoch milliseconds at which that may change by itself, where known."""
+
+    reason: str
+    text: str
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    agent: AgentSeen
+    why: str
+    overridden_hint: str | None
+    fallback: str | None
+
+
+def named_by(agent_type: str, agents: Sequence[AgentSeen]) -> tuple[AgentSeen, ...]:
+    """The agents that ``agent.type`` means: the one of that name, else all of that kind."""
+    by_name = tuple(agent for agent in agents if agent.name == agent_type)
+    return by_name or tuple(agent for agent in agents if agent.kind == agent_type)
+
+
+def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, live: int, busy: int) -> DecisionRecord | Blocked:
+    """The decision to start the task, or what stands in between.
+
+    live: runs in all; busy: runs in the task's directory.
+    """
+    if live >= rules.total:
+        return Blocked("slots", f"all {rules.total} slots are in use")
+    if head.dir_key and busy >= rules.per_workdir:
+        return Blocked("workdir", f"another run is using {head.dir_key}")
+    choice = _choose(head, agents, rules)
+    if isinstance(choice, Blocked):
+        return choice
+    return _record(head, agents, choice)
+
+
+def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules) -> _Choice | Blocked:
+    hinted = named_by(head.agent_type, agents) if head.agent_type else ()
+    bound = head.strict or (bool(hinted) and not any(agent.auto_select for agent in hinted))
+    if head.agent_type and bound:
+        if not hinted:
+            return Blocked("agent", f"no agent {head.agent_type!r} is configured, and the task insists on it")
+        return _balance(hinted, rules, why=f"the task insists on {head.agent_type}")
+    open_agents = tuple(agent for agent in agents if agent.auto_select)
+    if not head.agent_type or rules.type_hint == "ignore":
+        return _balance(open_agents, rules, why="least active")
+    ready = tuple(agent for agent in hinted if agent.problem is None and not agent.limited and agent.free)
+    if ready:
+        return _balance(ready, rules, why=f"the task prefers {head.agent_type}")
+    override = f"{head.agent_type}: {_why_not(head.agent_type, hinted)}"
+    return _balance(open_agents, rules, why="least active", overridden_hint=override)
+
+
+def _balance(
+    agents: Sequence[AgentSeen], rules: Rules, *, why: str, overridden_hint: str | None = None
+) -> _Choice | Blocked:
+    usable = tuple(agent for agent in agents if agent.problem is None)
+    if not usable:
+        return _nothing_usable(agents)
+    pick = pick_agent(AgentStatus(agent.name, agent.active, agent.limited) for agent in usable if agent.free)
+    unlimited_exists = any(not agent.limited for agent in usable)
+    if pick is None or (pick.all_limited and unlimited_exists):
+        names = ", ".join(agent.name for agent in usable if not agent.limited) or ", ".join(a.name for a in usable)
+        return Blocked("slots", f"no free slot on {names}")
+    if pick.all_limited and rules.when_all_limited == "wait":
+        return _all_limited(usable)
+    chosen = next(agent for agent in usable if agent.name == pick.name)
+    fallback = "every agent is limited; tried all the same" if pick.all_limited else None
+    return _Choice(chosen, why, overridden_hint, fallback)
+
+
+def _nothing_usable(agents: Sequence[AgentSeen]) -> Blocked:
+    if not agents:
+        return Blocked("agent", "no agent is open to balancing; configure one, or name one with agent.type")
+    return Blocked("agent", "; ".join(f"{agent.name}: {agent.problem}" for agent in agents))
+
+
+def _all_limited(agents: Sequence[AgentSeen]) -> Blocked:
+    resets = [agent.hold.until for agent in agents if agent.hold is not None and agent.hold.until is not None]
+    parts = "; ".join(f"{agent.name}: {_hold_text(agent)}" for agent in agents)
+    return Blocked("limited", parts, min(resets) if resets else None)
+
+
+def _hold_text(agent: AgentSeen) -> str:
+    if agent.hold is None:
+        return "free"
+    if agent.hold.until is None:
+        return f"{agent.hold.reason} until an operator acts (claudomator release {agent.name})"
+    return f"{agent.hold.reason} ({agent.hold.source}), {agent.hold.provenance}"
+
+
+def _why_not(agent_type: str, hinted: Sequence[AgentSeen]) -> str:
+    if not hinted:
+        return "no such agent is configured"
+    return "; ".join(f"{agent.name} {_rejection(agent) or 'was not picked'}" for agent in hinted)
+
+
+def _rejection(agent: AgentSeen) -> str | None:
+    if agent.problem is not None:
+        return f"cannot run: {agent.problem}"
+    if agent.hold is not None:
+        return f"is held: {_hold_text(agent)}"
+    if not agent.free:
+        return "has no free slot"
+    return None
+
+
+def _tier(head: Head, agents: Sequence[AgentSeen], agent: AgentSeen) -> tuple[Tier, Classification]:
+    if head.tier is not None:
+        return head.tier, Classification(source="pinned")
+    if head.model is not None and head.agent_type is not None:
+        for hinted in named_by(head.agent_type, agents):
+            for tier, choice in hinted.models.items():
+                if choice.model == head.model:
+                    return tier, Classification(source="pinned", cause=f"the tier of {head.model}")
+    if head.kept_tier is not None:
+        return head.kept_tier, Classification(source="kept", cause="an automatic retry keeps its tier")
+    return agent.default_tier, Classification(source="default", cause="no classifier is configured")
+
+
+def _record(head: Head, agents: Sequence[AgentSeen], choice: _Choice) -> DecisionRecord:
+    agent = choice.agent
+    tier, classification = _tier(head, agents, agent)
+    mapped = agent.models.get(tier)
+    pinned_here = head.model is not None and head.agent_type in (agent.name, agent.kind)
+    hinted = named_by(head.agent_type, agents) if head.agent_type else ()
+    considered = {seen.name for seen in agents if seen.auto_select} | {seen.name for seen in hinted}
+    candidates = tuple(_candidate(seen, agent, considered) for seen in agents)
+    return DecisionRecord(
+        agent=agent.name,
+        tier=tier,
+        model=head.model if pinned_here else (mapped.model if mapped else None),
+        effort=mapped.effort if mapped and not pinned_here else None,
+        reason=choice.why,
+        fallback=choice.fallback,
+        classification=classification,
+        candidates=candidates,
+        overridden_hint=choice.overridden_hint,
+    )
+
+
+def _candidate(seen: AgentSeen, chosen: AgentSeen, considered: set[str]) -> Candidate:
+    eligible = seen.name in considered
+    rejected = None
+    if seen.name != chosen.name:
+        if not eligible:
+            rejected = "is chosen by name only"
+        else:
+            rejected = _rejection(seen) or _less_preferred(seen, chosen)
+    return Candidate(
+        agent=seen.name,
+        active=seen.active,
+        max_concurrent=seen.max_concurrent,
+        limited=seen.limited,
+        limited_until=seen.hold.until if seen.hold else None,
+        eligible=eligible,
+        rejected_because=rejected,
+    )
+
+
+def _less_preferred(seen: AgentSeen, chosen: AgentSeen) -> str:
+    if seen.active > chosen.active:
+        return f"has {seen.active} active, {chosen.name} has {chosen.active}"
+    if seen.active == chosen.active and seen.name > chosen.name:
+        return f"comes after {chosen.name} in the alphabet at the same load"
+    return "is not what the task asks for"

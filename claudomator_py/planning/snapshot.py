@@ -1,0 +1,83 @@
+"""What a tick observed: everything that ``plan`` may look at, so that the same snapshot always gives the same plan."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from claudomator_py.core.agent import ModelChoice, Tier
+from claudomator_py.core.outcome import Provenance, Reason
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class HoldSeen(_Frozen):
+    """A hold in force. until: epoch milliseconds; None: until an operator releases it."""
+
+    reason: Reason
+    until: int | None
+    provenance: Provenance
+    source: str
+
+
+class AgentSeen(_Frozen):
+    """A configured agent. active: its live runs. problem: why it cannot run at all. hold: the longest in force."""
+
+    name: str
+    kind: str
+    active: int
+    max_concurrent: int
+    auto_select: bool
+    problem: str | None = None
+    hold: HoldSeen | None = None
+    models: dict[Tier, ModelChoice] = {}
+    default_tier: Tier = Tier.BALANCED
+
+    @property
+    def free(self) -> bool:
+        """Whether it has a free slot."""
+        return self.active < self.max_concurrent
+
+    @property
+    def limited(self) -> bool:
+        """Whether a hold is in force."""
+        return self.hold is not None
+
+
+class Head(_Frozen):
+    """A task at the head of its lane, with what the choice of an agent depends on."""
+
+    task_id: str
+    version: int
+    name: str
+    lane: str
+    dir_key: str
+    rank: int
+    created: int
+    agent_type: str | None = None
+    tier: Tier | None = None
+    kept_tier: Tier | None = None
+    model: str | None = None
+    strict: bool = False
+
+
+class Rules(_Frozen):
+    """The configuration that planning depends on, and its hash."""
+
+    total: int
+    per_workdir: int
+    type_hint: Literal["prefer", "ignore"]
+    when_all_limited: Literal["wait", "try"]
+    settings_hash: str
+
+
+class Snapshot(_Frozen):
+    """One tick's view. now: epoch milliseconds. busy: live runs by directory. heads: in the queue's order."""
+
+    now: int
+    rules: Rules
+    agents: tuple[AgentSeen, ...]
+    live: int
+    busy: dict[str, int]
+    heads: tuple[Head, ...] = ()

@@ -1,0 +1,50 @@
+"""A routing decision as a value: what was chosen, among what, and why each other candidate was not (D1)."""
+
+from pydantic import BaseModel, ConfigDict
+
+from claudomator_py.core.agent import Tier
+
+
+class Candidate(BaseModel):
+    """An agent as the decision saw it. rejected_because: None for the one chosen."""
+
+    model_config = ConfigDict(frozen=True)
+
+    agent: str
+    active: int
+    max_concurrent: int
+    limited: bool
+    limited_until: int | None = None
+    eligible: bool
+    rejected_because: str | None = None
+
+
+class Classification(BaseModel):
+    """Where the tier comes from. source: pinned, kept, cache, classifier or default; cause: why it is a default."""
+
+    model_config = ConfigDict(frozen=True)
+
+    source: str
+    cause: str | None = None
+
+
+class DecisionRecord(BaseModel):
+    """Why a run starts where it does. Immutable once stored."""
+
+    model_config = ConfigDict(frozen=True)
+
+    route: str = "default"
+    specialist: str | None = None
+    agent: str
+    tier: Tier
+    model: str | None
+    effort: str | None = None
+    confidence: float = 1.0
+    reason: str
+    risk: str | None = None
+    required_capabilities: tuple[str, ...] = ()
+    policy_checks: tuple[str, ...] = ()
+    fallback: str | None = None
+    classification: Classification
+    candidates: tuple[Candidate, ...]
+    overridden_hint: str | None = None

@@ -1,0 +1,158 @@
+"""What can happen to a run inside one transaction: committed, seen running, checking, ended, or given up."""
+
+from typing import Any
+
+from sqlalchemy import Connection
+
+from claudomator_py.core import lifecycle
+from claudomator_py.core.lifecycle import Phase, PhaseReached, Requeued, Started
+from claudomator_py.core.limits import hold_after
+from claudomator_py.core.outcome import Outcome
+from claudomator_py.core.run import ExitRecord
+from claudomator_py.planning.ending import after_run
+from claudomator_py.planning.plan import StartRun
+from claudomator_py.service.task_changes import ENDED, ready_dependents, renew
+from claudomator_py.store import hold_rows, run_rows, task_rows
+from claudomator_py.store.events import record
+from claudomator_py.store.tables import Decision, Run, Task
+from claudomator_py.store.task_rows import VersionConflict
+
+
+def planned_run(task: Task, start: StartRun, kind: str, now_ms: int) -> Run:
+    """The run that this start means: its identity follows from the task's row alone."""
+    attempt, seq = task.attempt + 1, task.seq + 1
+    run_id, conversation_id = run_rows.identity(task.id, task.generation, attempt, seq)
+    return Run(
+        id=run_id,
+        task_id=task.id,
+        generation=task.generation,
+        attempt=attempt,
+        seq=seq,
+        revision=task.revision,
+        agent=start.decision.agent,
+        kind=kind,
+        model=start.decision.model,
+        tier=start.decision.tier.value,
+        dir_key=task.dir_key,
+        conversation_id=conversation_id,
+        state="starting",
+        live=True,
+        started_ms=now_ms,
+    )
+
+
+def commit_start(connection: Connection, start: StartRun, run: Run, snapshot_hash: str) -> None:
+    """Record the intent to start the run. Raises VersionConflict if the task has changed since it was planned."""
+    task = task_rows.get(connection, run.task_id)
+    if task.version != start.head.version or task.state != "QUEUED":
+        raise VersionConflict(task.id, start.head.version)
+    run_rows.add(connection, run)
+    decision = start.decision.model_dump(mode="json")
+    run_rows.add_decision(
+        connection,
+        Decision(run_id=run.id, task_id=task.id, at_ms=run.started_ms, snapshot_hash=snapshot_hash, data=decision),
+    )
+    changes = {"seq": run.seq, "last_run_id": run.id, "tier": run.tier}
+    told = {"agent": run.agent, "attempt": run.attempt}
+    task_rows.advance(connection, task, Started(), run.started_ms, run_id=run.id, data=told, **changes)
+
+
+def reach_phase(connection: Connection, run: Run, phase: Phase, now_ms: int) -> None:
+    """The run got to this phase; nothing happens if it has ended meanwhile, or is stopping already."""
+    task = task_rows.get(connection, run.task_id)
+    if task.last_run_id != run.id or task.state != "RUNNING" or task.phase in (phase.value, Phase.STOPPING.value):
+        return
+    if phase is Phase.RUNNING and not run_rows.change(connection, run, state="running"):
+        return
+    task_rows.advance(connection, task, PhaseReached(phase), now_ms, run_id=run.id)
+
+
+def begin_check(connection: Connection, run: Run, outcome: Outcome, exit_code: int | None, now_ms: int) -> Run | None:
+    """The agent succeeded: record its outcome and the intent to check it (again). None: the run is no longer live."""
+    changes = {
+        "state": "checking",
+        "check_seq": run.check_seq + 1,
+        "outcome": outcome.model_dump(mode="json"),
+        "exit_code": exit_code,
+    }
+    if not run_rows.change(connection, run, **changes):
+        return None
+    reach_phase(connection, run, Phase.CHECKING, now_ms)
+    return run_rows.find(connection, run.id)
+
+
+def finish_run(connection: Connection, run: Run, outcome: Outcome, exit_record: ExitRecord | None, now_ms: int) -> bool:
+    """The run has ended: outcome, hold and the task's next state in one transaction.
+
+    False, and nothing was written, if it was recorded before.
+    """
+    ended_ms = exit_record.ended_ms if exit_record is not None else now_ms
+    exit_code = exit_record.exit_code if exit_record is not None else None
+    written = run_rows.change(
+        connection,
+        run,
+        state="ended",
+        live=False,
+        ended_ms=max(ended_ms, run.started_ms),
+        exit_code=exit_code,
+        outcome=outcome.model_dump(mode="json"),
+    )
+    if not written:
+        return False
+    task = task_rows.get(connection, run.task_id)
+    hold = hold_after(outcome, run.agent, hold_rows.latest(connection, run.agent), now_ms)
+    if hold is not None:
+        hold_rows.add(connection, hold, run.id)
+        told = {"agent": hold.agent, "reason": hold.reason, "until": hold.until_ms, "provenance": hold.provenance}
+        record(connection, now_ms, "hold", task_id=task.id, run_id=run.id, data=told)
+    ending = after_run(
+        outcome,
+        task_rows.spec_of(connection, task.id, run.revision),
+        run_id=run.id,
+        attempt=run.attempt,
+        held_until=hold.until_ms if hold is not None else None,
+        cancelled=task.cancel_requested_ms is not None,
+        now_ms=now_ms,
+    )
+    attempt = run.attempt if ending.counts_attempt else run.attempt - 1
+    told = {"status": outcome.status.value, "agent": run.agent, "detail": outcome.detail}
+    event = _unless_superseded(task, ending.event)
+    restart = task.restart_requested
+    task = task_rows.advance(
+        connection, task, event, now_ms, run_id=run.id, data=told, attempt=attempt, cancel_requested_ms=None
+    )
+    _follow(connection, task, restart, now_ms)
+    return True
+
+
+def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
+    """The run was revoked before it started: it cost nothing, and the task is queued again. False: it had ended."""
+    if not run_rows.change(connection, run, state="revoked", live=False, ended_ms=now_ms):
+        return False
+    task = task_rows.get(connection, run.task_id)
+    restart = task.restart_requested
+    event: lifecycle.Event = lifecycle.Cancelling() if task.cancel_requested_ms is not None else Requeued()
+    event = _unless_superseded(task, event)
+    told = {"why": "the run was given up before it started"}
+    task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=told, cancel_requested_ms=None)
+    _follow(connection, task, restart, now_ms)
+    return True
+
+
+def _unless_superseded(task: Task, event: lifecycle.Event) -> lifecycle.Event:
+    """With new content or a forced restart at hand no further attempt at the old content follows."""
+    if task.restart_requested is not None and not isinstance(event, lifecycle.Succeeded):
+        return lifecycle.Cancelling()
+    if task.next_revision is not None and isinstance(event, lifecycle.Retrying):
+        return Requeued()
+    return event
+
+
+def _follow(connection: Connection, task: Task, restart: dict[str, Any] | None, now_ms: int) -> None:
+    if restart is not None:
+        renew(connection, task, now_ms, revision=int(restart["revision"]), data={"restart": restart})
+    elif task.next_revision is not None and task.state != "CANCELLED":
+        told = {"why": "its content had changed while it ran"}
+        renew(connection, task, now_ms, revision=task.next_revision, data=told)
+    elif task.state in ENDED:
+        ready_dependents(connection, task, now_ms)

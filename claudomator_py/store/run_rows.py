@@ -1,0 +1,96 @@
+"""Run rows and the decisions behind them."""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select, update
+
+from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, Decision, Run
+
+_RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11")
+_CONVERSATIONS = uuid.UUID("c4b0b6de-7c1d-5f43-8a0f-2f1f5f9d7e02")
+
+
+def identity(task_id: str, generation: int, attempt: int, seq: int) -> tuple[str, str]:
+    """The run's id and its conversation's UUID: the same for the same run, however often it is planned."""
+    name = f"{task_id}/{generation}/{attempt}/{seq}"
+    return str(uuid.uuid5(_RUNS, name)), str(uuid.uuid5(_CONVERSATIONS, name))
+
+
+def find(connection: Connection, run_id: str) -> Run | None:
+    """The run, or None."""
+    row = connection.execute(select(RUN).where(RUN.c.id == run_id)).one_or_none()
+    return None if row is None else Run(**row._mapping)
+
+
+def add(connection: Connection, run: Run) -> None:
+    """Insert a run. The unique indexes refuse a second live run of a task, and a second run of one identity."""
+    connection.execute(insert(RUN).values({column.name: getattr(run, column.name) for column in RUN.columns}))
+
+
+def change(connection: Connection, run: Run, **changes: Any) -> bool:
+    """Write the columns if the run is still in the state it was read in, and live. False: it no longer is."""
+    swapped = connection.execute(
+        update(RUN).where(RUN.c.id == run.id, RUN.c.state == run.state, RUN.c.live).values(**changes)
+    )
+    return swapped.rowcount == 1
+
+
+def live(connection: Connection) -> Sequence[Run]:
+    """All live runs, oldest first."""
+    query = select(RUN).where(RUN.c.live).order_by(RUN.c.started_ms, RUN.c.id)
+    return [Run(**row._mapping) for row in connection.execute(query)]
+
+
+def live_of(connection: Connection, task_id: str) -> Run | None:
+    """The task's live run, or None."""
+    row = connection.execute(select(RUN).where(RUN.c.task_id == task_id, RUN.c.live)).one_or_none()
+    return None if row is None else Run(**row._mapping)
+
+
+def of_task(connection: Connection, task_id: str) -> Sequence[Run]:
+    """All runs of the task, oldest first."""
+    query = select(RUN).where(RUN.c.task_id == task_id).order_by(RUN.c.generation, RUN.c.seq)
+    return [Run(**row._mapping) for row in connection.execute(query)]
+
+
+def ids(connection: Connection) -> set[str]:
+    """The ids of all runs, ended ones included."""
+    return set(connection.execute(select(RUN.c.id)).scalars())
+
+
+def count(connection: Connection) -> int:
+    """How many runs there are."""
+    return connection.execute(select(func.count()).select_from(RUN)).scalar_one()
+
+
+def add_snapshot(connection: Connection, data: dict[str, Any], now_ms: int) -> str:
+    """Store what a tick observed, once per content, and return its hash (SHA-256 of the canonical JSON)."""
+    canonical = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
+    if connection.execute(select(SNAPSHOT.c.hash).where(SNAPSHOT.c.hash == digest)).one_or_none() is None:
+        connection.execute(insert(SNAPSHOT).values(hash=digest, data=data, created_ms=now_ms))
+    return digest
+
+
+def add_decision(connection: Connection, decision: Decision) -> None:
+    """Store why a run was started where it was."""
+    values = {column.name: getattr(decision, column.name) for column in DECISION.columns}
+    connection.execute(insert(DECISION).values(values))
+
+
+def decisions_of(connection: Connection, task_id: str) -> Sequence[Decision]:
+    """The task's decisions, newest first."""
+    query = select(DECISION).where(DECISION.c.task_id == task_id).order_by(DECISION.c.at_ms.desc(), DECISION.c.run_id)
+    return [Decision(**row._mapping) for row in connection.execute(query)]
+
+
+def snapshot(connection: Connection, digest: str) -> dict[str, Any] | None:
+    """What a tick observed, by its hash."""
+    data: dict[str, Any] | None = connection.execute(
+        select(SNAPSHOT.c.data).where(SNAPSHOT.c.hash == digest)
+    ).scalar_one_or_none()
+    return data

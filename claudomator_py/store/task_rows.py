@@ -1,0 +1,165 @@
+"""Task rows: how a state is written in columns, and the one way to change it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, select, update
+
+from claudomator_py.core import lifecycle
+from claudomator_py.core.lifecycle import (
+    Cancelled,
+    Completed,
+    Failed,
+    InputKind,
+    NeedsInput,
+    Phase,
+    Queued,
+    QueueReason,
+    Running,
+    State,
+    Waiting,
+    WaitReason,
+)
+from claudomator_py.core.outcome import Reason
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.store.events import record
+from claudomator_py.store.tables import TASK, TASK_REVISION, Task, TaskRevision
+
+
+class VersionConflict(Exception):
+    """The task was changed by someone else since it was read."""
+
+    def __init__(self, task_id: str, version: int) -> None:
+        super().__init__(f"task {task_id} is no longer at version {version}")
+        self.task_id = task_id
+        self.version = version
+
+
+def state_of(task: Task) -> State:
+    """The state that the row's columns say."""
+    match task.state:
+        case "WAITING":
+            return Waiting(WaitReason(task.reason), task.until_ms)
+        case "QUEUED":
+            return Queued(QueueReason(task.reason), task.until_ms)
+        case "RUNNING":
+            return Running(Phase(task.phase))
+        case "NEEDS_INPUT":
+            return NeedsInput(InputKind(task.reason))
+        case "COMPLETED":
+            return Completed()
+        case "FAILED":
+            return Failed(Reason(task.reason))
+        case "CANCELLED":
+            return Cancelled()
+    raise ValueError(f"task {task.id} has the unknown state {task.state!r}")
+
+
+def columns_of(state: State) -> dict[str, Any]:
+    """The columns that say this state."""
+    columns: dict[str, Any] = {
+        "state": lifecycle.STATE_NAMES[type(state)],
+        "phase": None,
+        "reason": None,
+        "until_ms": None,
+    }
+    match state:
+        case Waiting(reason, until) | Queued(reason, until):
+            columns |= {"reason": reason.value, "until_ms": until}
+        case Running(phase):
+            columns["phase"] = phase.value
+        case NeedsInput(kind):
+            columns["reason"] = kind.value
+        case Failed(failure):
+            columns["reason"] = failure.value
+    return columns
+
+
+def task_from(row: Row[Any]) -> Task:
+    """The row as a Task."""
+    return Task(**row._mapping)
+
+
+def find(connection: Connection, task_id: str) -> Task | None:
+    """The task, or None."""
+    row = connection.execute(select(TASK).where(TASK.c.id == task_id)).one_or_none()
+    return None if row is None else task_from(row)
+
+
+def get(connection: Connection, task_id: str) -> Task:
+    """The task. Raises LookupError."""
+    task = find(connection, task_id)
+    if task is None:
+        raise LookupError(f"there is no task {task_id}")
+    return task
+
+
+def add(connection: Connection, task: Task, now_ms: int) -> None:
+    """Insert a new task and the event of its acceptance."""
+    values = {column.name: getattr(task, column.name) for column in TASK.columns}
+    connection.execute(insert(TASK).values(**values))
+    record(connection, now_ms, "accepted", task_id=task.id, data={"name": task.name, "source": task.source})
+    record(connection, now_ms, "state", task_id=task.id, data=_described(task))
+
+
+def change(connection: Connection, task: Task, now_ms: int, **changes: Any) -> Task:
+    """Write the columns if the task is still at this version. Raises VersionConflict."""
+    values = {**changes, "version": task.version + 1, "updated_ms": now_ms}
+    swapped = connection.execute(
+        update(TASK).where(TASK.c.id == task.id, TASK.c.version == task.version).values(**values)
+    )
+    if swapped.rowcount != 1:
+        raise VersionConflict(task.id, task.version)
+    return Task(**{column.name: values.get(column.name, getattr(task, column.name)) for column in TASK.columns})
+
+
+def advance(
+    connection: Connection,
+    task: Task,
+    event: lifecycle.Event,
+    now_ms: int,
+    *,
+    run_id: str | None = None,
+    data: Mapping[str, Any] | None = None,
+    **changes: Any,
+) -> Task:
+    """Let the event happen to the task: the state it leads to, further columns, and the row that says so.
+
+    Raises IllegalTransition or VersionConflict, and has written nothing then.
+    """
+    state = lifecycle.transition(state_of(task), event)
+    changed = change(connection, task, now_ms, **columns_of(state), **changes)
+    told = {"event": type(event).__name__, **_described(changed), **(data or {})}
+    record(connection, now_ms, "state", task_id=task.id, run_id=run_id, data=told)
+    return changed
+
+
+def add_revision(connection: Connection, revision: TaskRevision) -> None:
+    """Insert one version of a task's content."""
+    values = {column.name: getattr(revision, column.name) for column in TASK_REVISION.columns}
+    connection.execute(insert(TASK_REVISION).values(values))
+
+
+def revision_of(connection: Connection, task_id: str, revision: int) -> TaskRevision:
+    """One version of a task's content. Raises LookupError."""
+    query = select(TASK_REVISION).where(TASK_REVISION.c.task_id == task_id, TASK_REVISION.c.revision == revision)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise LookupError(f"task {task_id} has no revision {revision}")
+    return TaskRevision(**row._mapping)
+
+
+def newest_revision(connection: Connection, task_id: str) -> int:
+    """The number of the task's newest content."""
+    query = select(func.max(TASK_REVISION.c.revision)).where(TASK_REVISION.c.task_id == task_id)
+    return int(connection.execute(query).scalar_one())
+
+
+def spec_of(connection: Connection, task_id: str, revision: int) -> TaskSpec:
+    """The content as it was parsed. Raises LookupError."""
+    return TaskSpec.model_validate(revision_of(connection, task_id, revision).spec)
+
+
+def _described(task: Task) -> dict[str, Any]:
+    told = {"state": task.state, "phase": task.phase, "reason": task.reason, "until": task.until_ms}
+    return {"generation": task.generation} | {key: value for key, value in told.items() if value is not None}
