@@ -123,6 +123,10 @@ Instant = Annotated[
 ]
 
 
+# Blank space at the end is a matter of how a block is written (`|` or `|-`), not of content.
+Prose = Annotated[Text, AfterValidator(str.rstrip)]
+
+
 class AgentHint(Strict):
     """Where the operator would like it to run."""
 
@@ -163,14 +167,14 @@ class TaskSpec(Strict):
     """One task, parsed and valid. ``extra`` holds the ``x-*`` keys, carried along and never interpreted."""
 
     name: Name = Field(description="Lower-case letters, digits, `-`, `_` and `.`; the file's stem if missing.")
-    instructions: Text = Field(
+    instructions: Prose = Field(
         min_length=1, max_length=1_000_000, pattern=r"\S", description="What to do, in plain words."
     )
     working_dir: Directory | None = Field(
         None, description="Where it runs, beginning with / or ~/; missing: a scratch folder of the run."
     )
     agent: AgentHint = Field(AgentHint(), description="Where it should run, and how strong a model.")
-    expected_output: Text | None = Field(None, max_length=20_000, description="What to hand back.")
+    expected_output: Prose | None = Field(None, max_length=20_000, description="What to hand back.")
     priority: PriorityName = Field(
         Priority.NORMAL, description="Order among the tasks that could run; waiting gains a level every 24 hours."
     )
