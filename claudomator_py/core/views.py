@@ -299,3 +299,19 @@ class LogChunk:
     offset: int
     next_offset: int
     ended: bool
+
+
+class ProblemDetails(View):
+    """A refusal as the API tells it (RFC 9457). code: its stable name; remedy: what to do next.
+
+    problems: each fault, where a document or several fields were wrong.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str | None = None
+    code: str
+    remedy: str
+    problems: tuple[Problem, ...] = ()

@@ -29,7 +29,7 @@ class Desk(Protocol):
     def submit(self, spec: TaskSpec) -> TaskView:
         """Accept a task; it is durable when this returns. Raises Invalid, such as for a directory outside the roots."""
 
-    def tasks(self, filter: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
+    def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
         """Tasks, newest first, at most ``limit``. Raises Invalid for a cursor that was not given out."""
 
     def task(self, ref: str) -> TaskView:

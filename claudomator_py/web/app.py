@@ -1,0 +1,40 @@
+"""The web application: routers on a desk, behind the security checks."""
+
+from typing import Any
+
+from fastapi import FastAPI
+
+from claudomator_py import __version__
+from claudomator_py.service.desk import Desk
+from claudomator_py.web import agents, health, problem, runs, status, tasks
+from claudomator_py.web.openapi import build
+from claudomator_py.web.security import Security
+from claudomator_py.web.settings import WebSettings
+
+_DESCRIPTION = """What anyone can ask the daemon for. Every path but /livez and /readyz needs the operator's token.
+Lists are paged by cursor, times are RFC 3339 in UTC, refusals are problem+json and say what to do next."""
+
+
+class _Application(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            self.openapi_schema = build(self)
+        return self.openapi_schema
+
+
+def create_app(desk: Desk, settings: WebSettings) -> FastAPI:
+    """The application. It holds no state of its own and starts nothing."""
+    app = _Application(
+        title="Claudomator",
+        version=__version__,
+        description=_DESCRIPTION,
+        openapi_url="/openapi.json",
+        docs_url=None,  # those pages load scripts of other sites
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    for resource in (tasks, runs, agents, status, health):
+        app.include_router(resource.router(desk))
+    problem.install(app)
+    app.add_middleware(Security, settings=settings)
+    return app

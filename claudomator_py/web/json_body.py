@@ -1,0 +1,40 @@
+"""A JSON object from a request, read strictly: what is ambiguous or out of the standard is refused, not guessed."""
+
+import json
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+
+from claudomator_py.core.problem import shown
+from claudomator_py.web.problem import Refused
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {shown(twice)!r} is there twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+async def _json_object(request: Request) -> dict[str, object]:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        said = f"The body is {shown(media_type)}" if media_type else "The body has no Content-Type"
+        raise Refused(415, "unsupported_media_type", f"{said}, not JSON.", "Send Content-Type: application/json.")
+    try:
+        document = json.loads(await request.body(), object_pairs_hook=_unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise Refused(400, "bad_json", f"The body is not JSON: {shown(said)}.", "Send one JSON object.") from error
+    if not isinstance(document, dict):
+        raise Refused(422, "invalid", "The body is not a JSON object.", "Send one task as a JSON object.")
+    return document
+
+
+JsonObject = Annotated[dict[str, object], Depends(_json_object)]

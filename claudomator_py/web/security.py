@@ -1,0 +1,169 @@
+"""What every request must pass before it is routed: who it speaks to, where it comes from, whose it is, how big it is.
+
+A local daemon is attacked through its user's browser. So the Host must be one of ours, exactly (DNS rebinding); a page
+of another site gets nothing, whatever the method (a Host check alone lets a cross-site POST through); and a token is
+needed even on loopback. No CORS header is ever sent.
+"""
+
+import hmac
+import logging
+from collections.abc import Mapping
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from claudomator_py.core.problem import shown
+from claudomator_py.web.problem import Refused, unexpected
+from claudomator_py.web.settings import WebSettings
+
+MAX_BODY_BYTES = 1024 * 1024
+OPEN_PATHS = frozenset({"/livez", "/readyz"})
+
+log = logging.getLogger(__name__)
+
+_ALLOWED_SITES = frozenset({b"same-origin", b"none"})
+_HEADERS: Mapping[bytes, bytes] = {
+    b"cache-control": b"no-store",
+    b"content-security-policy": b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"referrer-policy": b"no-referrer",
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+}
+
+
+class Security:
+    """ASGI middleware; the outermost, so that its headers are on every response, errors of the inside included."""
+
+    def __init__(self, app: ASGIApp, *, settings: WebSettings) -> None:
+        self._app = app
+        self._authorities = settings.authorities()
+        self._token = settings.token.encode("ascii")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # no websockets are offered: the server closes the connection
+        answer = _Answer(send)
+        try:
+            headers = _Headers(scope)
+            host = self._check_host(headers)
+            _check_site(headers, host)
+            authorised = self._check_token(headers, open_path=scope["path"] in OPEN_PATHS)
+            scope.setdefault("state", {})["authorised"] = authorised
+            await self._app(scope, await _bounded(headers, receive), answer)
+        except Refused as refused:
+            await refused.response(scope["path"])(scope, receive, answer)
+        except Exception:
+            log.exception("%s %s failed", scope["method"], shown(scope["path"]))
+            if answer.started:
+                raise  # the server cuts the connection, so the client sees that the response is not whole
+            await unexpected(scope["path"])(scope, receive, answer)
+
+    def _check_host(self, headers: "_Headers") -> str:
+        hosts = headers.all(b"host")
+        host = hosts[0].decode("latin-1").lower() if len(hosts) == 1 else ""
+        if host not in self._authorities:
+            said = f"The Host {shown(host)!r}" if host else "A request without exactly one Host"
+            raise Refused(
+                421,
+                "wrong_host",
+                f"{said} is not a name of this daemon.",
+                "Use the URL that the daemon printed at its start, or add the name to http.allowed_hosts.",
+            )
+        return host
+
+    def _check_token(self, headers: "_Headers", *, open_path: bool) -> bool:
+        """Whether the token was there and right. Raises Refused where one is needed."""
+        given = headers.all(b"authorization")
+        if len(given) == 1:
+            scheme, _, token = given[0].partition(b" ")
+            if scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token):
+                return True
+        if open_path:
+            return False
+        detail = "The token is not the daemon's." if given else "A token is needed."
+        raise Refused(
+            401,
+            "not_authorised",
+            detail,
+            "Send 'Authorization: Bearer TOKEN' with the token in the file `token` of the daemon's state folder.",
+            headers={"WWW-Authenticate": 'Bearer realm="claudomator"'},
+        )
+
+
+class _Headers:
+    """The request's headers, with repetitions."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._headers: list[tuple[bytes, bytes]] = scope["headers"]
+
+    def all(self, name: bytes) -> list[bytes]:
+        return [value for key, value in self._headers if key == name]
+
+
+class _Answer:
+    """Sends the response with our headers added, and remembers that it began."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.started = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            present = {key.lower() for key, _ in message.get("headers", ())}
+            added = [(key, value) for key, value in _HEADERS.items() if key not in present]
+            message = {**message, "headers": [*message.get("headers", ()), *added]}
+        await self._send(message)
+
+
+def _check_site(headers: _Headers, host: str) -> None:
+    """Refuse what a page of another site or origin sent, by what the browser itself says about it."""
+    own = {f"http://{host}".encode("latin-1"), f"https://{host}".encode("latin-1")}
+    sites = headers.all(b"sec-fetch-site")
+    origins = headers.all(b"origin")
+    if any(site not in _ALLOWED_SITES for site in sites) or any(origin.lower() not in own for origin in origins):
+        raise Refused(
+            403,
+            "cross_site",
+            "The request comes from a page of another site.",
+            "Open the daemon's own URL, or use the command line.",
+        )
+
+
+async def _bounded(headers: _Headers, receive: Receive) -> Receive:
+    """A ``receive`` that replays the body, read whole and found to be within the limit. Raises Refused."""
+    declared = headers.all(b"content-length")
+    if any(not value.isdigit() or int(value) > MAX_BODY_BYTES for value in declared):
+        raise _too_large()
+    messages: list[Message] = []
+    size = 0
+    more = bool(declared or headers.all(b"transfer-encoding"))
+    while more:
+        message = await receive()
+        messages.append(message)
+        size += len(message.get("body", b""))
+        if size > MAX_BODY_BYTES:
+            raise _too_large()
+        more = message.get("more_body", False)
+    pending = iter(messages)
+
+    async def replay() -> Message:
+        for message in pending:
+            return message
+        return await receive()
+
+    return replay
+
+
+def _too_large() -> Refused:
+    return Refused(
+        413,
+        "too_large",
+        f"The body is larger than {MAX_BODY_BYTES} bytes.",
+        "Put long material into a file in the task's working directory and name it in the instructions.",
+        headers={"Connection": "close"},
+    )

@@ -1,0 +1,62 @@
+"""Serving the application inside the daemon's event loop, on a socket that is bound already."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+from starlette.types import ASGIApp
+
+_GRACE_SECONDS = 5
+_KEEP_ALIVE_SECONDS = 30
+_CONNECTIONS = 256
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to the daemon."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class WebServer:
+    """One server on one socket. Closes the socket at its end."""
+
+    def __init__(self, app: ASGIApp, sock: socket.socket) -> None:
+        self._socket = sock
+        self._server = _Server(
+            uvicorn.Config(
+                app,
+                http="h11",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=_GRACE_SECONDS,
+                limit_concurrency=_CONNECTIONS,
+            )
+        )
+
+    async def serve(self) -> None:
+        """Answer requests until ``stop`` is called; then finish those at hand, for five seconds at most.
+
+        When cancelled, it stops in the same way before it lets the cancellation through.
+        """
+        serving = asyncio.ensure_future(self._server.serve(sockets=[self._socket]))
+        try:
+            await asyncio.shield(serving)
+        except asyncio.CancelledError:
+            self.stop()
+            await serving
+            raise
+        finally:
+            self._socket.close()
+
+    def stop(self) -> None:
+        """Ask for the end. May be called from a signal handler of the loop, and more than once."""
+        self._server.should_exit = True

@@ -1,0 +1,414 @@
+"""A complete desk in memory: the same answers and refusals as the real one, without agents behind it."""
+
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from claudomator_py.core.agent import ModelChoice, Tier
+from claudomator_py.core.errors import Ambiguous, Conflict, Invalid, NotFound, StaleVersion
+from claudomator_py.core.lifecycle import (
+    STATE_NAMES,
+    Cancelled,
+    Completed,
+    Failed,
+    NeedsInput,
+    Queued,
+    Running,
+    State,
+    Waiting,
+    WaitReason,
+    available_actions,
+)
+from claudomator_py.core.outcome import REASON_POLICIES, Tokens
+from claudomator_py.core.problem import Problem
+from claudomator_py.core.run import Stream
+from claudomator_py.core.task import Priority, TaskSpec
+from claudomator_py.core.taskfile import to_document
+from claudomator_py.core.units import MINUTE_MS, format_instant
+from claudomator_py.core.views import (
+    Action,
+    AgentView,
+    CandidateView,
+    CheckView,
+    ClassificationView,
+    DecisionView,
+    DependencyView,
+    EventView,
+    FileProblemView,
+    LogChunk,
+    OutcomeView,
+    Page,
+    PriorityLabel,
+    ReadinessView,
+    RestartRequest,
+    RunView,
+    StateName,
+    StatusView,
+    TaskFilter,
+    TaskView,
+    WhyView,
+)
+
+START_MS = 1_790_000_000_000  # 2026-09-21T13:33:20Z
+_ID_PREFIX = 4
+_ACTIONS: dict[str, Action] = {"cancel": "cancel", "restart": "restart", "restart_force": "restart_force"}
+_NAMES: dict[str, StateName] = {
+    "WAITING": "WAITING",
+    "QUEUED": "QUEUED",
+    "RUNNING": "RUNNING",
+    "NEEDS_INPUT": "NEEDS_INPUT",
+    "COMPLETED": "COMPLETED",
+    "FAILED": "FAILED",
+    "CANCELLED": "CANCELLED",
+}
+_PRIORITIES: dict[Priority, PriorityLabel] = {
+    Priority.LOW: "low",
+    Priority.NORMAL: "normal",
+    Priority.HIGH: "high",
+    Priority.URGENT: "urgent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A task of the fake: its content, its state, and what its runs left behind."""
+
+    id: str
+    spec: TaskSpec
+    state: State
+    created_ms: int
+    version: int = 1
+    generation: int = 1
+    source: str = "api"
+    agent: str | None = None
+    runs: tuple[RunView, ...] = ()
+    result_text: str | None = None
+
+
+@dataclass(slots=True)
+class FakeDesk:
+    """Answers from memory. Tests put tasks in any state with ``add`` and change them with ``move``."""
+
+    jobs: dict[str, Job] = field(default_factory=dict)
+    agent_views: dict[str, AgentView] = field(default_factory=dict)
+    file_problems: list[FileProblemView] = field(default_factory=list)
+    logs: dict[tuple[str, Stream], bytes] = field(default_factory=dict)
+    ready: bool = True
+    now_ms: int = START_MS
+    after_submit: Callable[[str], None] = lambda _id: None
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    # --- what a test arranges ---------------------------------------------------------------------------------------
+
+    def add(self, name: str, state: State | None = None, **content: object) -> str:
+        """A task in that state (queued unless given); returns its id."""
+        source = str(content.pop("source", "api"))
+        agent = content.pop("agent_name", None)
+        spec = TaskSpec.model_validate({"name": name, "instructions": "Do it.", **content})
+        with self._lock:
+            self.now_ms += 1_000
+            number = len(self.jobs) + 1
+            job = Job(f"{number:04x}c0ffee{number:06x}", spec, state or Queued(), self.now_ms, source=source)
+            self.jobs[job.id] = replace(job, agent=str(agent) if agent else None)
+            return job.id
+
+    def move(self, task_id: str, state: State, result_text: str | None = None) -> None:
+        """The task is now in that state."""
+        with self._lock:
+            job = self.jobs[task_id]
+            text = result_text if result_text is not None else job.result_text
+            self.jobs[task_id] = replace(job, state=state, version=job.version + 1, result_text=text)
+
+    def add_run(
+        self, task_id: str, agent: str = "claude", *, outcome: OutcomeView | None = None, stdout: bytes = b""
+    ) -> str:
+        """A further run of the task, ended if it has an outcome; returns its id."""
+        with self._lock:
+            job = self.jobs[task_id]
+            run = RunView(
+                id=f"run-{task_id}-{len(job.runs) + 1}",
+                task_id=task_id,
+                generation=job.generation,
+                attempt=len(job.runs) + 1,
+                agent=agent,
+                model="sonnet",
+                tier=Tier.BALANCED,
+                state="ended" if outcome else "running",
+                started_at=format_instant(job.created_ms + 2_000),
+                ended_at=format_instant(job.created_ms + 62_000) if outcome else None,
+                exit_code=0 if outcome else None,
+                outcome=outcome,
+            )
+            self.jobs[task_id] = replace(job, runs=(*job.runs, run), agent=agent)
+            self.logs[run.id, "stdout"] = stdout
+            return run.id
+
+    def end_run(self, run_id: str, outcome: OutcomeView) -> None:
+        """The run ends."""
+        with self._lock:
+            job = self._job_of(run_id)
+            runs = tuple(
+                run.model_copy(update={"state": "ended", "outcome": outcome, "exit_code": 0})
+                if run.id == run_id
+                else run
+                for run in job.runs
+            )
+            self.jobs[job.id] = replace(job, runs=runs)
+
+    def write(self, run_id: str, data: bytes, stream: Stream = "stdout") -> None:
+        """The run writes."""
+        with self._lock:
+            self.logs[run_id, stream] = self.logs.get((run_id, stream), b"") + data
+
+    def add_agent(self, name: str, **changes: object) -> None:
+        """A configured agent."""
+        view = AgentView(
+            name=name,
+            kind=name,
+            program=f"/usr/bin/{name}",
+            version="1.0.0",
+            installed=True,
+            max_concurrent=2,
+            models={Tier.FAST: ModelChoice(model="small")},
+            default_tier=Tier.BALANCED,
+        )
+        self.agent_views[name] = view.model_copy(update=changes)
+
+    # --- the desk ---------------------------------------------------------------------------------------------------
+
+    def submit(self, spec: TaskSpec) -> TaskView:
+        if spec.working_dir == "/forbidden":
+            problem = Problem(field="working_dir", message="lies outside the roots", remedy="choose one under ~/src")
+            raise Invalid("working_dir lies outside the roots.", remedy="Choose one under ~/src.", problems=[problem])
+        with self._lock:
+            state = Waiting(WaitReason.DEPENDENCY) if spec.depends_on else Queued()
+            task_id = self.add(spec.name, state)
+            self.jobs[task_id] = replace(self.jobs[task_id], spec=spec)
+            accepted = self.task(task_id)
+        self.after_submit(task_id)
+        return accepted
+
+    def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
+        with self._lock:
+            matching = [job for job in self._newest_first() if _matches(job, wanted)]
+        if cursor is not None:
+            if not re.fullmatch(r"[0-9]+", cursor):
+                raise Invalid(f"{cursor!r} is not a cursor.", remedy="Begin without one.")
+            matching = [job for job in matching if job.created_ms < int(cursor)]
+        part = matching[:limit]
+        more = str(part[-1].created_ms) if len(matching) > limit else None
+        return Page[TaskView](items=tuple(self._view(job, whole=False) for job in part), next_cursor=more)
+
+    def task(self, ref: str) -> TaskView:
+        with self._lock:
+            return self._view(self._find(ref))
+
+    def cancel(self, ref: str, *, if_version: int | None = None) -> TaskView:
+        with self._lock:
+            job = self._find(ref, if_version)
+            if "cancel" not in available_actions(job.state):
+                raise Conflict(f"{job.spec.name} has ended already.", remedy="Restart it to run it again.")
+            self.move(job.id, Cancelled())
+            return self._view(self.jobs[job.id])
+
+    def restart(self, ref: str, request: RestartRequest, *, if_version: int | None = None) -> TaskView:
+        with self._lock:
+            job = self._find(ref, if_version)
+            if request.resume or request.specialist is not None:
+                raise Invalid("resume and specialist are not supported yet.", remedy="Leave them out.")
+            if isinstance(job.state, Queued):
+                raise Conflict(f"{job.spec.name} is queued: there is nothing to do.", remedy="Wait for it.")
+            if isinstance(job.state, Running) and not request.force:
+                raise Conflict(f"{job.spec.name} is running.", remedy="Use force to cancel that run first.")
+            self.jobs[job.id] = replace(job, generation=job.generation + 1, agent=request.agent or job.agent)
+            self.move(job.id, Queued())
+            return self._view(self.jobs[job.id])
+
+    def runs(self, ref: str) -> list[RunView]:
+        with self._lock:
+            return list(self._find(ref).runs)
+
+    def run(self, run_id: str) -> RunView:
+        with self._lock:
+            return next(run for run in self._job_of(run_id).runs if run.id == run_id)
+
+    def log(self, run_id: str, stream: Stream, offset: int, limit: int) -> LogChunk:
+        with self._lock:
+            run = self.run(run_id)
+            written = self.logs.get((run_id, stream), b"")
+        data = written[offset : offset + limit]
+        following = offset + len(data)
+        return LogChunk(data, offset, following, ended=run.state == "ended" and following >= len(written))
+
+    def why(self, ref: str) -> WhyView:
+        with self._lock:
+            job = self._find(ref)
+        events = (
+            EventView(
+                id=1, at=format_instant(job.created_ms), task_id=job.id, kind="task_accepted", data={"by": "api"}
+            ),
+        )
+        if not job.runs:
+            return WhyView(task=self._view(job), sentences=(f"{job.spec.name} waits for a free slot.",), events=events)
+        candidates = (
+            CandidateView(
+                agent="claude",
+                active=1,
+                max_concurrent=2,
+                limited=True,
+                limited_until=format_instant(self.now_ms + 47 * MINUTE_MS),
+                eligible=False,
+                rejected_because="limited",
+            ),
+            CandidateView(agent="codex", active=0, max_concurrent=2, eligible=True),
+        )
+        decision = DecisionView(
+            route="default",
+            agent=job.runs[-1].agent,
+            tier=Tier.BALANCED,
+            model="sonnet",
+            reason="least active",
+            classification=ClassificationView(source="default"),
+            candidates=candidates,
+            run_id=job.runs[-1].id,
+            at=job.runs[-1].started_at,
+        )
+        sentences = (
+            f"{job.spec.name} ran on {job.runs[-1].agent} (attempt {len(job.runs)} of 3).",
+            "claude is limited until 14:20 (reported); codex has 0 of 2 slots in use, picked: least active.",
+            "Tier balanced: default of the agent.",
+        )
+        return WhyView(task=self._view(job), sentences=sentences, decisions=(decision,), events=events)
+
+    def agents(self) -> list[AgentView]:
+        with self._lock:
+            return list(self.agent_views.values())
+
+    def release(self, agent: str) -> AgentView:
+        with self._lock:
+            if agent not in self.agent_views:
+                known = ", ".join(self.agent_views) or "none"
+                raise NotFound(f"There is no agent {agent!r}.", remedy=f"Choose one of: {known}.")
+            free = {"limited": False, "limited_until": None, "hold_reason": None, "provenance": None}
+            self.agent_views[agent] = self.agent_views[agent].model_copy(update=free)
+            return self.agent_views[agent]
+
+    def status(self) -> StatusView:
+        with self._lock:
+            jobs = self._newest_first()
+
+            def those(*kinds: type[State]) -> tuple[TaskView, ...]:
+                return tuple(self._view(job, whole=False) for job in jobs if isinstance(job.state, kinds))
+
+            counts: dict[StateName, int] = dict.fromkeys(_NAMES.values(), 0)
+            for job in jobs:
+                counts[_NAMES[STATE_NAMES[type(job.state)]]] += 1
+            return StatusView(
+                needs_you=those(NeedsInput),
+                problems=those(Failed),
+                inbox=tuple(self.file_problems),
+                running=those(Running),
+                queued=those(Waiting, Queued)[::-1],
+                recent=those(Completed, Cancelled),
+                agents=tuple(self.agent_views.values()),
+                counts=counts,
+            )
+
+    def inbox_problems(self) -> list[FileProblemView]:
+        with self._lock:
+            return list(self.file_problems)
+
+    def readiness(self) -> ReadinessView:
+        check = CheckView(
+            name="database",
+            ok=self.ready,
+            detail="answers" if self.ready else "is locked by another process",
+            remedy=None if self.ready else "Stop the other process.",
+        )
+        return ReadinessView(ready=self.ready, checks=(check,))
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _newest_first(self) -> list[Job]:
+        return sorted(self.jobs.values(), key=lambda job: job.created_ms, reverse=True)
+
+    def _find(self, ref: str, if_version: int | None = None) -> Job:
+        job = self.jobs.get(ref) or self._by_prefix(ref) or self._by_name(ref)
+        if job is None:
+            raise NotFound(f"There is no task {ref!r}.", remedy="See `claudomator status` for the tasks there are.")
+        if if_version is not None and if_version != job.version:
+            detail = f"{job.spec.name} is at version {job.version}, not {if_version}."
+            raise StaleVersion(detail, remedy="Look at it again, then repeat.")
+        return job
+
+    def _by_prefix(self, ref: str) -> Job | None:
+        found = [job for job in self.jobs.values() if len(ref) >= _ID_PREFIX and job.id.startswith(ref)]
+        if len(found) > 1:
+            raise Ambiguous(f"{len(found)} tasks have an id that begins with {ref!r}.", remedy="Write more of the id.")
+        return found[0] if found else None
+
+    def _by_name(self, ref: str) -> Job | None:
+        return next((job for job in self._newest_first() if job.spec.name == ref), None)
+
+    def _job_of(self, run_id: str) -> Job:
+        for job in self.jobs.values():
+            if any(run.id == run_id for run in job.runs):
+                return job
+        raise NotFound(f"There is no run {run_id!r}.", remedy="See the runs of its task.")
+
+    def _view(self, job: Job, *, whole: bool = True) -> TaskView:
+        reason, reason_text, until = _reason(job.state)
+        return TaskView(
+            id=job.id,
+            name=job.spec.name,
+            version=job.version,
+            state=_NAMES[STATE_NAMES[type(job.state)]],
+            phase=job.state.phase if isinstance(job.state, Running) else None,
+            reason=reason,
+            reason_text=reason_text,
+            waiting_until=None if until is None else format_instant(until),
+            priority=_PRIORITIES[job.spec.priority],
+            tags=job.spec.tags,
+            working_dir=job.spec.working_dir,
+            agent=job.agent or job.spec.agent.type,
+            tier=job.spec.agent.tier,
+            model=job.runs[-1].model if job.runs else None,
+            attempts=len(job.runs),
+            runs=len(job.runs),
+            result_text=job.result_text,
+            tokens=Tokens(input=1_000, output=200) if job.runs else Tokens(),
+            cost_usd=0.25 if job.runs else None,
+            created_at=format_instant(job.created_ms),
+            updated_at=format_instant(job.created_ms + job.version * 1_000),
+            available_actions=tuple(_ACTIONS[action] for action in available_actions(job.state)),
+            generation=job.generation,
+            depends_on=tuple(DependencyView(name=name) for name in job.spec.depends_on),
+            source=job.source,
+            file_path="tasks/it.yaml" if job.source == "file" else None,
+            spec=to_document(job.spec) if whole else None,
+        )
+
+
+def _reason(state: State) -> tuple[str | None, str | None, int | None]:
+    match state:
+        case Waiting(reason, until):
+            return reason.value, f"Waits for: {reason.value}.", until
+        case Queued(reason, until):
+            return reason.value, None, until
+        case NeedsInput(kind):
+            return kind.value, f"A person is needed: {kind.value}.", None
+        case Failed(reason):
+            return reason.value, REASON_POLICIES[reason].meaning, None
+        case _:
+            return None, None, None
+
+
+def _matches(job: Job, wanted: TaskFilter) -> bool:
+    return (
+        wanted.state in (None, STATE_NAMES[type(job.state)])
+        and wanted.name in (None, job.spec.name)
+        and (wanted.tag is None or wanted.tag in job.spec.tags)
+        and wanted.agent in (None, job.agent)
+        and wanted.source in (None, job.source)
+    )
