@@ -1,0 +1,300 @@
+"""The configuration: a mapping becomes settings or problems. Every key is optional."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from claudomator_py.core.agent import AgentSpec, ModelChoice, Tier
+from claudomator_py.core.fields import (
+    Count,
+    Distinct,
+    Duration,
+    Environment,
+    EnvName,
+    Flag,
+    Line,
+    Name,
+    OneOrMore,
+    Size,
+    Strict,
+    Text,
+    Words,
+    refusal,
+)
+from claudomator_py.core.problem import Lines, Problem, shown, suggestion
+from claudomator_py.core.units import DAY_MS, SECOND_MS
+from claudomator_py.core.validation import described, odd_values, problem_at, validate
+
+MODEL_KINDS = ("claude", "gemini", "codex", "opencode")
+SUPPORTED_KINDS = ("claude", "command", "simulated")
+LATER_KINDS = ("gemini", "codex", "opencode", "remote", "hub")
+
+_DEFAULT_COMMANDS: dict[str, tuple[str, ...]] = {"claude": ("claude",)}
+_DEFAULT_MODELS = {"claude": {Tier.FAST: "haiku", Tier.BALANCED: "sonnet", Tier.POWERFUL: "opus"}}
+
+# Keys of the schema that nothing acts on yet, with the values that ask for what happens anyway.
+_LATER: dict[str, tuple[object, ...]] = {
+    "classifier": (None, {}, {"kind": "none"}),
+    "routing": (None, {}),
+    "policy": (None, []),
+    "learning": (None, {}),
+    "notify": (None, {}, []),
+}
+_LATER_OF_AGENTS: dict[str, tuple[object, ...]] = {"fallback_model": (None,), "prices": (None, {})}
+
+
+class AfterAccept(StrEnum):
+    """What becomes of a task file once its tasks are stored."""
+
+    KEEP = "keep"
+    MOVE = "move"
+
+
+class TypeHint(StrEnum):
+    """What ``agent.type`` of a task means to balancing."""
+
+    PREFER = "prefer"
+    IGNORE = "ignore"
+
+
+class WhenAllLimited(StrEnum):
+    """What happens while every agent that a task could run on is limited."""
+
+    WAIT = "wait"
+    TRY = "try"
+
+
+def _database(value: str) -> str:
+    if value == "sqlite" or value.startswith(("postgresql://", "postgresql+psycopg://")):
+        return value
+    # The value is not shown: a URL may carry a password.
+    raise refusal("is no database that is known", "write sqlite, or postgresql://user@host/name")
+
+
+def _listen(value: object) -> object:
+    host, colon, port = str(value).rpartition(":")
+    if isinstance(value, str) and colon and host and re.fullmatch("[0-9]{1,5}", port) and int(port) < 65_536:
+        return value
+    raise refusal(f"`{shown(str(value))}` is not an address", "write host:port, such as 127.0.0.1:8484 or [::1]:8484")
+
+
+def _model(value: object) -> object:
+    if value == "":
+        raise refusal("is empty", "give it a value, or delete the line")
+    return {"model": value} if isinstance(value, str) else value
+
+
+Paths = Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct]
+Model = Annotated[ModelChoice, BeforeValidator(_model)]
+
+
+class Inbox(Strict):
+    """The watched folders."""
+
+    paths: Annotated[Paths, Field(min_length=1)] = ("tasks",)
+    after_accept: AfterAccept = AfterAccept.KEEP
+
+
+class Http(Strict):
+    """Where the API listens."""
+
+    listen: Annotated[Line, BeforeValidator(_listen)] = "127.0.0.1:8484"
+
+    @property
+    def host(self) -> str:
+        """The host, without the brackets of an IPv6 address."""
+        return self.listen.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        """The port; 0: any free one."""
+        return int(self.listen.rpartition(":")[2])
+
+
+class Concurrency(Strict):
+    """How many runs at a time: in all, and in one working directory."""
+
+    total: Count = Field(4, ge=1, le=1_000)
+    per_workdir: Count = Field(1, ge=1, le=1_000)
+
+
+class Balancing(Strict):
+    """How an agent is chosen."""
+
+    type_hint: TypeHint = TypeHint.PREFER
+    when_all_limited: WhenAllLimited = WhenAllLimited.WAIT
+
+
+class Limits(Strict):
+    """Limits on every run.
+
+    output_cap: bytes of output kept. grace: milliseconds between TERM and KILL. min_free: bytes of disk space below
+    which nothing is started.
+    """
+
+    output_cap: Size = Field(256 * 2**20, ge=2**20, le=2**40)
+    grace: Duration = Field(10 * SECOND_MS, le=DAY_MS)
+    min_free: Size = Field(512 * 2**20, le=2**50)
+
+
+class _Keys(Strict):
+    """The keys that a file may have, besides ``agents`` and the later ones."""
+
+    inbox: Inbox = Inbox()
+    state_dir: Line | None = None
+    database: Annotated[Line, AfterValidator(_database)] = "sqlite"
+    workdir_roots: Paths = ()
+    http: Http = Http()
+    concurrency: Concurrency = Concurrency()
+    balancing: Balancing = Balancing()
+    limits: Limits = Limits()
+
+
+class Settings(_Keys):
+    """The configuration. agents_configured: whether it names agents at all; if not, those on PATH are used."""
+
+    agents: dict[str, AgentSpec] = Field(default_factory=dict)
+    agents_configured: bool = False
+
+
+class _AgentEntry(Strict):
+    """An agent as a file writes it."""
+
+    kind: Line | None = None
+    account: Line = "default"
+    command: Words | None = None
+    extra_args: tuple[Text, ...] = Field((), max_length=1_000)
+    max_concurrent: Count = Field(2, ge=1, le=1_000)
+    auto_select: Flag | None = None
+    models: dict[Tier, Model] | None = None
+    default_tier: Tier = Tier.BALANCED
+    env: Environment = Field({}, max_length=200)
+    pass_env: Annotated[tuple[EnvName, ...], OneOrMore, Distinct] = ()
+    script: Text | None = None
+
+
+class _Named(Strict):
+    name: Name
+
+
+def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) -> Settings | list[Problem]:
+    """The settings that the mapping describes, or everything wrong with it. Paths stay as they are written."""
+    where = lines or {}
+    if problems := odd_values(mapping, where):
+        return problems
+    known = {*_Keys.model_fields, *_LATER, "agents"}
+    fields: dict[str, object] = {}
+    for key, value in mapping.items():
+        if key not in known:
+            problems.append(problem_at(where, (key,), "is not a known key", suggestion(key, known)))
+        elif key in _LATER:
+            if value not in _LATER[key]:
+                problems.append(problem_at(where, (key,), "is not supported yet", "remove it"))
+        elif key != "agents":
+            fields[key] = value
+    agents = _agents(mapping["agents"], where) if "agents" in mapping else {}
+    parsed = validate(_Keys, fields, where)
+    problems += agents if isinstance(agents, list) else []
+    problems += parsed if isinstance(parsed, list) else []
+    if problems or isinstance(agents, list) or isinstance(parsed, list):
+        return sorted(problems, key=lambda problem: problem.line or 0)
+    keys = {name: getattr(parsed, name) for name in _Keys.model_fields}
+    return Settings(**keys, agents=agents, agents_configured="agents" in mapping)
+
+
+def default_agent(kind: str) -> AgentSpec:
+    """The agent of that kind as it is without configuration. Raises ValueError for a kind that needs some."""
+    agent = _agent(kind, {}, {})
+    if isinstance(agent, list):
+        raise ValueError(agent[0].render())
+    return agent
+
+
+def settings_hash(settings: Settings) -> str:
+    """SHA-256 of the settings, in hexadecimal."""
+    document = json.dumps(settings.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(document.encode()).hexdigest()
+
+
+def _agents(value: object, lines: Lines) -> dict[str, AgentSpec] | list[Problem]:
+    if not isinstance(value, Mapping):
+        return [problem_at(lines, ("agents",), f"{described(value)}, but must be a mapping", "write {claude: {}}")]
+    agents: dict[str, AgentSpec] = {}
+    problems: list[Problem] = []
+    for name, entry in value.items():
+        agent = _agent(name, {} if entry is None else entry, lines)
+        if isinstance(agent, AgentSpec):
+            agents[name] = agent
+        else:
+            problems += agent
+    return problems or agents
+
+
+def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
+    at = ("agents", name)
+    if not isinstance(value, Mapping):
+        return [problem_at(lines, at, f"{described(value)}, but must be a mapping", "write {kind: ...}")]
+    named = validate(_Named, {"name": name}, lines)
+    problems = [problem_at(lines, at, bad.message, bad.remedy) for bad in named] if isinstance(named, list) else []
+    fields: dict[str, object] = {}
+    known = {*_AgentEntry.model_fields, *_LATER_OF_AGENTS}
+    for key, item in value.items():
+        if key not in known:
+            problems.append(problem_at(lines, (*at, key), "is not a known key", suggestion(key, known)))
+        elif key in _LATER_OF_AGENTS:
+            if item not in _LATER_OF_AGENTS[key]:
+                problems.append(problem_at(lines, (*at, key), "is not supported yet", "remove it"))
+        else:
+            fields[key] = item
+    entry = validate(_AgentEntry, fields, lines, at)
+    if isinstance(entry, list):
+        return problems + entry
+    kind = entry.kind or (name if name in SUPPORTED_KINDS + LATER_KINDS else None)
+    problems += _odd_agent(entry, kind, lines, at)
+    if problems or kind is None:
+        return problems
+    return AgentSpec(
+        name=name,
+        kind=kind,
+        account=entry.account,
+        command=entry.command or _DEFAULT_COMMANDS.get(kind, ()),
+        extra_args=entry.extra_args,
+        max_concurrent=entry.max_concurrent,
+        auto_select=kind in MODEL_KINDS if entry.auto_select is None else entry.auto_select,
+        models=_default_models(kind) if entry.models is None else entry.models,
+        default_tier=entry.default_tier,
+        env=entry.env,
+        pass_env=entry.pass_env,
+        script=entry.script,
+    )
+
+
+def _odd_agent(entry: _AgentEntry, kind: str | None, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
+    """Problems that only the parts together have."""
+    if kind is None:
+        return [problem_at(lines, (*at, "kind"), "is missing", f"write one of {', '.join(SUPPORTED_KINDS)}")]
+    if kind in LATER_KINDS:
+        remedy = f"remove the agent; supported are {', '.join(SUPPORTED_KINDS)}"
+        return [problem_at(lines, (*at, "kind"), f"`{kind}` is not supported yet", remedy)]
+    if kind not in SUPPORTED_KINDS:
+        remedy = suggestion(kind, SUPPORTED_KINDS)
+        return [problem_at(lines, (*at, "kind"), f"`{shown(kind)}` is not a known kind", remedy)]
+    problems: list[Problem] = []
+    if kind == "command" and not entry.command:
+        problems.append(problem_at(lines, (*at, "command"), "is missing", "write [program, argument]"))
+    if kind != "simulated" and entry.script is not None:
+        problems.append(problem_at(lines, (*at, "script"), f"has no meaning for kind `{kind}`", "remove it"))
+    if entry.models and entry.default_tier not in entry.models:
+        message = f"has no model for the default tier, {entry.default_tier}"
+        problems.append(problem_at(lines, (*at, "models"), message, "add one, or set `default_tier`"))
+    twice = sorted(set(entry.env) & set(entry.pass_env))
+    return problems + [problem_at(lines, (*at, "env", n), "is in `pass_env`, too", "remove one of them") for n in twice]
+
+
+def _default_models(kind: str) -> dict[Tier, ModelChoice]:
+    return {tier: ModelChoice(model=model) for tier, model in _DEFAULT_MODELS.get(kind, {}).items()}
