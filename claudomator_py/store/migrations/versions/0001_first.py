@@ -207,6 +207,8 @@ def upgrade() -> None:
         sa.Column("revision", sa.Integer(), nullable=False),
         sa.Column("spec", sa.JSON(none_as_null=True), nullable=False),
         sa.Column("content_hash", sa.String(), nullable=False),
+        sa.Column("dir_key", sa.String(), nullable=False),
+        sa.Column("derived_from", sa.Integer(), nullable=True),
         sa.Column("created_ms", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(
             ["task_id"],

@@ -1,0 +1,78 @@
+"""Acknowledged is durable: real processes are killed while they write, and nothing they acknowledged is missing."""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+import claudomator_py
+from claudomator_py.store.database import Database
+
+CHILD = Path(__file__).with_name("writing_child.py")
+ROOT = Path(claudomator_py.__file__).parents[1]
+
+
+def killed(url: str, state_dir: Path, *, point: str = "-", nth: int = 0, after: int | None = None) -> list[int]:
+    """What a child acknowledged before it died at a crash point, or was killed after that many acknowledgements."""
+    command = [sys.executable, str(CHILD), url, str(state_dir), point, str(nth)]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as child:
+        assert child.stdout is not None
+        lines: list[bytes] = []
+        for line in child.stdout:
+            lines.append(line)
+            if len(lines) == after:
+                child.kill()
+    assert child.returncode == -9
+    return [int(line) for line in lines if line.endswith(b"\n")]
+
+
+def kept(url: str, state_dir: Path) -> list[int]:
+    """The writes found by the next process, each of them whole."""
+    with Database.open(url, state_dir=state_dir) as database:
+        rows = database.read(
+            lambda connection: connection.execute(
+                text("SELECT number, count(*) FROM mark GROUP BY number ORDER BY number")
+            ).all()
+        )
+        assert {count for _, count in rows} <= {2}
+        # The dead left no lock behind.
+        database.write(lambda connection: connection.execute(text("INSERT INTO mark VALUES (-1, 0)")))
+    return [number for number, _ in rows]
+
+
+@pytest.mark.parametrize("nth", [1, 2, 5])
+@pytest.mark.parametrize("point", ["store-begin", "store-before-commit"])
+def test_killed_before_a_commit_exactly_the_acknowledged_is_kept(
+    database_url: str, tmp_path: Path, point: str, nth: int
+) -> None:
+    acknowledged = killed(database_url, tmp_path, point=point, nth=nth)
+    assert kept(database_url, tmp_path) == acknowledged
+
+
+@pytest.mark.parametrize("nth", [1, 2, 5])
+def test_killed_after_a_commit_what_was_not_yet_acknowledged_is_kept_too(
+    database_url: str, tmp_path: Path, nth: int
+) -> None:
+    acknowledged = killed(database_url, tmp_path, point="store-after-commit", nth=nth)
+    found = kept(database_url, tmp_path)
+    assert found[: len(acknowledged)] == acknowledged
+    assert len(found) > len(acknowledged)
+
+
+@pytest.mark.parametrize("after", [1, 41, 777])
+def test_killed_at_any_moment_nothing_acknowledged_is_missing(database_url: str, tmp_path: Path, after: int) -> None:
+    acknowledged = killed(database_url, tmp_path, after=after)
+    assert len(acknowledged) >= after
+    assert set(acknowledged) <= set(kept(database_url, tmp_path))
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("seed", range(20))
+def test_killed_at_random_nothing_acknowledged_is_missing(database_url: str, tmp_path: Path, seed: int) -> None:
+    acknowledged = killed(database_url, tmp_path, after=random.Random(seed).randrange(1, 5_000))
+    assert set(acknowledged) <= set(kept(database_url, tmp_path))

@@ -1,0 +1,288 @@
+"""A database in trouble: every refusal names cause and remedy, and work goes on once the cause is gone."""
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, create_engine, make_url, text
+
+from claudomator_py.store.database import Database, StoreUnavailable
+
+# Takes the lock, says so, and holds it until its input is closed.
+HOLD_THE_LOCK = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN EXCLUSIVE")
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def create(connection: Connection) -> None:
+    connection.execute(text("CREATE TABLE mark (number INTEGER, filler TEXT)"))
+
+
+def add(connection: Connection, filler: str = "") -> None:
+    connection.execute(text("INSERT INTO mark VALUES (1, :filler)"), {"filler": filler})
+
+
+def count(connection: Connection) -> int:
+    return int(connection.execute(text("SELECT count(*) FROM mark")).scalar_one())
+
+
+@contextmanager
+def mounted(folder: Path, size: str) -> Iterator[None]:
+    """A small file system of its own; skips the test where the user may not mount one."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode != 0:
+        pytest.skip("needs the right to mount a file system")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    with Database.open("sqlite", state_dir=folder) as database:
+        database.write(create)
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
+    assert modes == dict.fromkeys(("claudomator.db", "claudomator.db-wal", "claudomator.db-shm"), 0o600)
+
+
+def test_an_empty_state_folder_is_closed_to_others_and_a_used_one_left_alone(tmp_path: Path) -> None:
+    empty, used = tmp_path / "empty", tmp_path / "used"
+    for folder in (empty, used):
+        folder.mkdir()
+        folder.chmod(0o755)
+    (used / "something").touch()
+    for folder in (empty, used):
+        Database.open("sqlite", state_dir=folder).close()
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (empty, used)] == [0o700, 0o755]
+
+
+def test_sqlite_runs_with_the_settings_that_durability_needs(tmp_path: Path) -> None:
+    with Database.open("sqlite", state_dir=tmp_path) as database:
+
+        def settings(connection: Connection) -> list[object]:
+            names = ("journal_mode", "synchronous", "foreign_keys")
+            return [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names]
+
+        assert database.write(settings) == ["wal", 2, 1]
+        assert database.read(settings) == ["wal", 2, 1]
+
+
+def test_locked_by_another_process(tmp_path: Path) -> None:
+    with Database.open("sqlite", state_dir=tmp_path, busy_timeout_ms=50) as database:
+        database.write(create)
+        command = [sys.executable, "-c", HOLD_THE_LOCK, str(database.file)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"locked\n"
+            with pytest.raises(StoreUnavailable, match="locked by another process"):
+                database.write(add)
+            with pytest.raises(StoreUnavailable, match="locked by another process"):
+                Database.open("sqlite", state_dir=tmp_path, busy_timeout_ms=50)
+            assert database.read(count) == 0
+            other.communicate()
+        database.write(add)
+        assert database.read(count) == 1
+
+
+def test_a_table_locked_by_another_client(postgresql_url: str, tmp_path: Path) -> None:
+    with Database.open(postgresql_url, state_dir=tmp_path, busy_timeout_ms=50) as database:
+        database.write(create)
+        engine = create_engine(make_url(postgresql_url).set(drivername="postgresql+psycopg"))
+        with engine.begin() as other:
+            other.execute(text("LOCK TABLE mark IN ACCESS EXCLUSIVE MODE"))
+            with pytest.raises(StoreUnavailable, match="locked by another client"):
+                database.write(add)
+        engine.dispose()
+        database.write(add)
+        assert database.read(count) == 1
+
+
+def test_a_full_disk_refuses_writes_loses_nothing_and_recovers(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    with mounted(folder, "3m"):
+        ballast = folder / "ballast"
+        ballast.write_bytes(bytes(1024 * 1024))
+        with Database.open("sqlite", state_dir=folder) as database:
+            database.write(create)
+            acknowledged = 0
+
+            def fill() -> None:
+                nonlocal acknowledged
+                while acknowledged < 1_000:
+                    database.write(lambda connection: add(connection, "x" * 10_000))
+                    acknowledged += 1
+
+            with pytest.raises(StoreUnavailable, match="disk is full") as refusal:
+                fill()
+            assert "make room" in refusal.value.remedy
+            assert acknowledged > 0
+            assert database.read(count) == acknowledged
+            ballast.unlink()
+            database.write(add)
+            assert database.read(count) == acknowledged + 1
+
+
+def test_no_room_for_a_backup_leaves_no_half_backup(tmp_path: Path) -> None:
+    folder = tmp_path / "small"
+    with Database.open("sqlite", state_dir=tmp_path / "state") as database, mounted(folder, "64k"):
+        database.write(create)
+        database.write(lambda connection: add(connection, "x" * 200_000))
+        with pytest.raises(StoreUnavailable, match="backup"):
+            database.backup(folder / "copy.db")
+        assert list(folder.iterdir()) == []
+
+
+def test_a_read_only_file_system(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    with mounted(folder, "3m"):
+        with Database.open("sqlite", state_dir=folder) as database:
+            database.write(create)
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        with pytest.raises(StoreUnavailable) as refusal:
+            Database.open("sqlite", state_dir=folder)
+        assert "read-only" in refusal.value.reason
+        subprocess.run(["mount", "-o", "remount,rw", str(folder)], check=True)
+        with Database.open("sqlite", state_dir=folder) as database:
+            database.write(add)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write a read-only file")
+def test_a_read_only_file(tmp_path: Path) -> None:
+    with Database.open("sqlite", state_dir=tmp_path) as database:
+        database.write(create)
+    file = tmp_path / "claudomator.db"
+    file.chmod(0o400)
+    with pytest.raises(StoreUnavailable, match="read-only"):
+        Database.open("sqlite", state_dir=tmp_path)
+    file.chmod(0o600)
+    with Database.open("sqlite", state_dir=tmp_path) as database:
+        database.write(add)
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "claudomator.db").write_bytes(b"dear diary, " * 1_000)
+    with pytest.raises(StoreUnavailable, match="not a SQLite database") as refusal:
+        Database.open("sqlite", state_dir=tmp_path)
+    assert "backups" in refusal.value.remedy
+
+
+def test_a_damaged_page(tmp_path: Path) -> None:
+    with Database.open("sqlite", state_dir=tmp_path) as database:
+        database.write(create)
+        database.write(lambda connection: add(connection, "x" * 100_000))
+    file = tmp_path / "claudomator.db"
+    with file.open("r+b") as pages:
+        pages.seek(4096)
+        pages.write(b"\xff" * 4096)
+    with Database.open("sqlite", state_dir=tmp_path) as database:
+        with pytest.raises(StoreUnavailable, match="damaged"):
+            database.read(count)
+        with pytest.raises(StoreUnavailable, match="damaged"):
+            database.write(add)
+
+
+def test_a_state_folder_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "state").touch()
+    with pytest.raises(StoreUnavailable, match="state folder"):
+        Database.open("sqlite", state_dir=tmp_path / "state")
+
+
+def test_a_connection_lost_in_a_write_fails_that_write_and_the_next_one_reconnects(
+    postgresql_url: str, tmp_path: Path
+) -> None:
+    def cut(connection: Connection) -> None:
+        add(connection)
+        connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+
+    with Database.open(postgresql_url, state_dir=tmp_path) as database:
+        database.write(create)
+        with pytest.raises(StoreUnavailable, match="connection to PostgreSQL"):
+            database.write(cut)
+        database.write(add)
+        assert database.read(count) == 1
+
+
+def test_connections_lost_while_idle_are_not_noticed(postgresql_url: str, tmp_path: Path) -> None:
+    with Database.open(postgresql_url, state_dir=tmp_path) as database:
+        database.write(create)
+        assert database.read(count) == 0
+        engine = create_engine(make_url(postgresql_url).set(drivername="postgresql+psycopg"))
+        with engine.connect() as other:
+            others = "datname = current_database() AND pid <> pg_backend_pid()"
+            other.execute(text(f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE {others}"))
+        engine.dispose()
+        database.write(add)
+        assert database.read(count) == 1
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable) as refusal:
+        Database.open(f"postgresql://me:hush-hush@/db?host={tmp_path}", state_dir=tmp_path)
+    assert "start the server" in refusal.value.remedy
+    assert "hush-hush" not in str(refusal.value)
+
+
+def test_a_database_that_is_not_there(postgresql_url: str, tmp_path: Path) -> None:
+    url = make_url(postgresql_url).set(database="nowhere").render_as_string(hide_password=False)
+    with pytest.raises(StoreUnavailable, match="does not exist") as refusal:
+        Database.open(url, state_dir=tmp_path)
+    assert "createdb" in refusal.value.remedy
+
+
+def test_without_the_driver_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(StoreUnavailable, match="not installed") as refusal:
+        Database.open("postgresql://localhost/db", state_dir=tmp_path)
+    assert "pip install 'claudomator-py[postgres]'" in refusal.value.remedy
+
+
+@pytest.mark.parametrize("url", ["", "mysql://localhost/db", "sqlite:///elsewhere.db", "a database"])
+def test_a_url_of_another_kind_is_refused_with_the_two_that_work(url: str, tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable) as refusal:
+        Database.open(url, state_dir=tmp_path)
+    assert refusal.value.remedy == "write sqlite, or postgresql://user@host/name"
+
+
+def test_options_of_the_url_reach_the_server_beside_ours(postgresql_url: str, tmp_path: Path) -> None:
+    def show(name: str, connection: Connection) -> object:
+        return connection.execute(text(f"SHOW {name}")).scalar()
+
+    url = make_url(postgresql_url).update_query_dict({"options": "-c work_mem=77MB"})
+    with Database.open(url.render_as_string(hide_password=False), state_dir=tmp_path) as database:
+        for name, value in (("work_mem", "77MB"), ("synchronous_commit", "on"), ("lock_timeout", "5s")):
+            assert database.write(partial(show, name)) == value
+
+
+def test_a_backup_is_whole_and_stands_alone(tmp_path: Path) -> None:
+    target = tmp_path / "backups" / "copy.db"
+    with Database.open("sqlite", state_dir=tmp_path / "state") as database:
+        database.write(create)
+        database.write(add)
+        database.backup(target)
+        database.write(add)
+    assert [file.name for file in target.parent.iterdir()] == ["copy.db"]
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    restored = tmp_path / "restored"
+    restored.mkdir()
+    target.rename(restored / "claudomator.db")
+    with Database.open("sqlite", state_dir=restored) as database:
+        assert database.read(count) == 1
+
+
+def test_a_postgresql_database_is_not_copied(postgresql_url: str, tmp_path: Path) -> None:
+    with Database.open(postgresql_url, state_dir=tmp_path) as database, pytest.raises(StoreUnavailable) as refusal:
+        database.backup(tmp_path / "copy.db")
+    assert "pg_dump" in refusal.value.remedy
