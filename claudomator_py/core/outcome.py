@@ -156,6 +156,6 @@ class Outcome(BaseModel):
     def _reason_unless_succeeded(self) -> "Outcome":
         if self.status is OutcomeStatus.SUCCEEDED and self.reason is not None:
             raise ValueError("a success has no reason")
-        if self.status is not OutcomeStatus.SUCCEEDED and self.reason is None:
+        if self.status not in (OutcomeStatus.SUCCEEDED, OutcomeStatus.NEEDS_INPUT) and self.reason is None:
             raise ValueError(f"a run that is {self.status} needs a reason")
         return self

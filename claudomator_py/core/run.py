@@ -1,9 +1,11 @@
 """A run: one attempt at a task. These are the values that pass between the service, an agent and a run directory."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Literal
 
 from claudomator_py.core.agent import AgentSpec, ModelChoice
+from claudomator_py.core.outcome import Tokens
 from claudomator_py.core.task import TaskSpec
 
 Stream = Literal["stdout", "stderr"]
@@ -14,6 +16,8 @@ class LaunchRequest:
     """What an agent needs to know to build its command line.
 
     conversation_id: a UUID fixed by the run's identity. resume: continue that conversation instead of starting it.
+    prompt_file: where the agent finds the prompt as a file; its standard input is one. prior_tokens, prior_cost_usd: what
+    a resumed conversation had used before this run, where known; agents that report its total are read by the difference.
     """
 
     run_id: str
@@ -23,6 +27,9 @@ class LaunchRequest:
     model: ModelChoice | None
     conversation_id: str
     resume: bool = False
+    prompt_file: str = "/dev/stdin"
+    prior_tokens: Tokens = Tokens()
+    prior_cost_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +56,53 @@ class ExitRecord:
     """The shim's record of how the process ended.
 
     exit_code: negative for a signal; None when the program never started. ended_by: what the shim itself did, if it
-    ended the run. error: why the program could not be started. step: index of the command that ended the run.
+    ended the run; ``interrupt`` when it was told to by a signal, as when the machine goes down. error: why the program could not be started. step: index of the command that ended the run.
     """
 
     exit_code: int | None
-    ended_by: Literal["cancel", "timeout", "stall", "output_limit", "disk_full"] | None
+    ended_by: Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt"] | None
     started_ms: int
     ended_ms: int
     error: str | None = None
     step: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunOrder:
+    """What a run directory is made of. Values of variables are handed over at the spawn and are in no file.
+
+    commands: argv after argv, until one does not exit 0. cwd: None for a scratch folder of the run. roots: where cwd
+    may lie; empty: anywhere. stdin: the text that each command reads.
+    """
+
+    run_id: str
+    commands: tuple[tuple[str, ...], ...]
+    cwd: str | None
+    roots: tuple[str, ...]
+    env_names: tuple[str, ...]
+    stdin: str
+    limits: RunLimits
+
+
+class RunFate(StrEnum):
+    """What a look at a run directory says of its run.
+
+    STARTING: a shim holds the lock, and nothing has started. ALIVE: it runs. ENDED: there is an exit record.
+    UNFINISHED: it started, and its shim is gone without a record. REVOKED: it can never start any more.
+    MISSING: there is no directory.
+    """
+
+    STARTING = "starting"
+    ALIVE = "alive"
+    ENDED = "ended"
+    UNFINISHED = "unfinished"
+    REVOKED = "revoked"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatus:
+    """The fate, and the exit record where there is one."""
+
+    fate: RunFate
+    exit: ExitRecord | None = None
