@@ -71,7 +71,7 @@ class Security:
                 421,
                 "wrong_host",
                 f"{said} is not a name of this daemon.",
-                "Use the URL that the daemon printed at its start, or add the name to http.allowed_hosts.",
+                "Use the URL that the daemon printed at its start.",
             )
         return host
 

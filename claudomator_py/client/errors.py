@@ -1,0 +1,41 @@
+"""Why a request to the daemon failed, and what to do next. Without httpx, so that anyone can catch them cheaply."""
+
+from claudomator_py.core.views import ProblemDetails
+
+
+class ClientError(Exception):
+    """Base of all. detail: what happened; remedy: what to do next."""
+
+    def __init__(self, detail: str, *, remedy: str) -> None:
+        super().__init__(f"{detail} {remedy}")
+        self.detail = detail
+        self.remedy = remedy
+
+
+class DiscoveryFailed(ClientError):
+    """Where the daemon is could not be told: the configuration is wrong, or not to be trusted."""
+
+
+class DaemonNotRunning(ClientError):
+    """Nobody listens at that URL, or nobody answers."""
+
+
+class NotAuthorised(ClientError):
+    """There is no token, or the daemon does not know it."""
+
+
+class UnexpectedAnswer(ClientError):
+    """What answered does not speak this API: another program, or another version."""
+
+
+class ServiceProblem(ClientError):
+    """The daemon refused the request; ``details`` is what it said."""
+
+    def __init__(self, details: ProblemDetails) -> None:
+        super().__init__(details.detail, remedy=details.remedy)
+        self.details = details
+
+    @property
+    def code(self) -> str:
+        """The stable name of the refusal, such as ``not_found``."""
+        return self.details.code

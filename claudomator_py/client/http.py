@@ -1,0 +1,205 @@
+"""The API as typed calls: views come back, refusals are raised."""
+
+import re
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import quote
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from claudomator_py import __version__
+from claudomator_py.client.errors import (
+    DaemonNotRunning,
+    NotAuthorised,
+    ServiceProblem,
+    UnexpectedAnswer,
+)
+from claudomator_py.core.run import Stream
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.taskfile import to_document
+from claudomator_py.core.views import (
+    AgentView,
+    FileProblemView,
+    LogChunk,
+    Page,
+    ProblemDetails,
+    ReadinessView,
+    RestartRequest,
+    RunView,
+    StatusView,
+    TaskFilter,
+    TaskView,
+    WhyView,
+)
+
+TIMEOUT_SECONDS = 30.0
+_PROBLEM = "application/problem+json"
+_START_IT = "Start it with `claudomator serve`, or set CLAUDOMATOR_URL to where it runs."
+_VERSIONS = "See that the URL is the daemon's, and that the daemon and this command are of one version."
+_PAGE = 200
+_LOG_BYTES = 256 * 1024
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+
+V = TypeVar("V", bound=BaseModel)
+
+
+class Client:
+    """A connection to the daemon; use it in a ``with`` block.
+
+    Every call may raise ``client.errors.ClientError``. ref: a task's id, a unique prefix of it, or its name.
+    """
+
+    def __init__(self, base_url: str, token: str | None, *, timeout_s: float = TIMEOUT_SECONDS) -> None:
+        headers = {"User-Agent": f"claudomator/{__version__}", "Accept": "application/json"}
+        if token is not None:
+            if not _TOKEN.fullmatch(token):
+                remedy = "Copy it again from the file `token` of the daemon's state folder."
+                raise NotAuthorised("The token contains characters that no token has.", remedy=remedy)
+            headers["Authorization"] = f"Bearer {token}"
+        self.base_url = base_url.rstrip("/")
+        try:
+            # No proxies, no .netrc and no redirects: the token goes to the daemon and to nobody else.
+            self._http = httpx.Client(base_url=self.base_url, headers=headers, timeout=timeout_s, trust_env=False)
+        except httpx.InvalidURL as error:
+            raise UnexpectedAnswer(f"{base_url!r} is not a URL.", remedy="Write http://127.0.0.1:8484.") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._http.close()
+
+    def submit(self, spec: TaskSpec) -> TaskView:
+        """Hand in a task; it is durable when this returns."""
+        return self._view(TaskView, "POST", "/v1/tasks", json=to_document(spec, defaults=False))
+
+    def tasks(self, wanted: TaskFilter | None = None, *, cursor: str | None = None, limit: int = 50) -> Page[TaskView]:
+        """One part of the list, newest first."""
+        query = (wanted or TaskFilter()).model_dump(mode="json", exclude_none=True)
+        cursors = {} if cursor is None else {"cursor": cursor}
+        return self._view(Page[TaskView], "GET", "/v1/tasks", params={**query, **cursors, "limit": limit})
+
+    def all_tasks(self, wanted: TaskFilter | None = None) -> Iterator[TaskView]:
+        """The whole list, newest first, fetched as it is read."""
+        page = self.tasks(wanted, limit=_PAGE)
+        yield from page.items
+        while page.next_cursor is not None:
+            page = self.tasks(wanted, cursor=page.next_cursor, limit=_PAGE)
+            yield from page.items
+
+    def task(self, ref: str) -> TaskView:
+        """One task with its content."""
+        return self._view(TaskView, "GET", f"/v1/tasks/{_part(ref)}")
+
+    def cancel(self, ref: str, *, if_version: int | None = None) -> TaskView:
+        """Ask for its end."""
+        return self._view(TaskView, "POST", f"/v1/tasks/{_part(ref)}/cancel", headers=_if_match(if_version))
+
+    def restart(self, ref: str, request: RestartRequest | None = None, *, if_version: int | None = None) -> TaskView:
+        """Begin a new generation: the whole decision is made again."""
+        body = (request or RestartRequest()).model_dump(mode="json", exclude_defaults=True)
+        path = f"/v1/tasks/{_part(ref)}/restart"
+        return self._view(TaskView, "POST", path, json=body, headers=_if_match(if_version))
+
+    def runs(self, ref: str) -> list[RunView]:
+        """All runs of a task, oldest first."""
+        return list(self._view(Page[RunView], "GET", f"/v1/tasks/{_part(ref)}/runs").items)
+
+    def run(self, run_id: str) -> RunView:
+        """One run, by its whole id."""
+        return self._view(RunView, "GET", f"/v1/runs/{_part(run_id)}")
+
+    def log(self, run_id: str, stream: Stream = "stdout", offset: int = 0, limit: int = _LOG_BYTES) -> LogChunk:
+        """Bytes of what the run wrote, from ``offset``."""
+        query = {"stream": stream, "offset": offset, "limit": limit}
+        response = self._request("GET", f"/v1/runs/{_part(run_id)}/log", params=query)
+        try:
+            following = int(response.headers["Claudomator-Next-Offset"])
+            ended = {"true": True, "false": False}[response.headers["Claudomator-Ended"]]
+        except (KeyError, ValueError) as error:
+            raise UnexpectedAnswer(f"{self.base_url} sent a log without its offsets.", remedy=_VERSIONS) from error
+        return LogChunk(response.content, offset, following, ended)
+
+    def why(self, ref: str) -> WhyView:
+        """Why a task is where it is."""
+        return self._view(WhyView, "GET", f"/v1/tasks/{_part(ref)}/why")
+
+    def agents(self) -> list[AgentView]:
+        """The configured agents."""
+        return list(self._view(Page[AgentView], "GET", "/v1/agents").items)
+
+    def release(self, agent: str) -> AgentView:
+        """End all holds of an agent."""
+        return self._view(AgentView, "POST", f"/v1/agents/{_part(agent)}/release")
+
+    def status(self) -> StatusView:
+        """Everything at a glance."""
+        return self._view(StatusView, "GET", "/v1/status")
+
+    def inbox_problems(self) -> list[FileProblemView]:
+        """Files of the inbox that were refused."""
+        return list(self._view(Page[FileProblemView], "GET", "/v1/inbox").items)
+
+    def readiness(self) -> ReadinessView:
+        """Whether tasks are accepted; with the reasons if the token is right."""
+        return self._parsed(ReadinessView, self._send("GET", "/readyz"))
+
+    def _view(self, view: type[V], method: str, path: str, **options: Any) -> V:
+        return self._parsed(view, self._request(method, path, **options))
+
+    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        response = self._send(method, path, **options)
+        if not response.is_success:
+            raise self._refusal(response)
+        return response
+
+    def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        try:
+            return self._http.request(method, path, **options)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise DaemonNotRunning(f"No daemon answers at {self.base_url}.", remedy=_START_IT) from error
+        except httpx.TimeoutException as error:
+            detail = f"The daemon at {self.base_url} does not answer."
+            raise DaemonNotRunning(
+                detail, remedy="See its log for what keeps it; the request may be repeated."
+            ) from error
+        except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
+            detail = f"The daemon at {self.base_url} closed the connection."
+            raise DaemonNotRunning(
+                detail, remedy="See whether it is still running, then repeat the request."
+            ) from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise UnexpectedAnswer(f"{self.base_url} cannot be asked: {error}.", remedy=_VERSIONS) from error
+
+    def _refusal(self, response: httpx.Response) -> Exception:
+        if response.headers.get("content-type", "").partition(";")[0] != _PROBLEM:
+            detail = f"{self.base_url} answered {response.status_code} in a way no Claudomator does."
+            return UnexpectedAnswer(detail, remedy=_VERSIONS)
+        details = self._parsed(ProblemDetails, response)
+        if response.status_code == httpx.codes.UNAUTHORIZED:
+            return NotAuthorised(details.detail, remedy=details.remedy)
+        return ServiceProblem(details)
+
+    def _parsed(self, view: type[V], response: httpx.Response) -> V:
+        try:
+            return view.model_validate_json(response.content)
+        except ValidationError as error:
+            detail = f"{self.base_url} answered what this command does not understand."
+            raise UnexpectedAnswer(detail, remedy=_VERSIONS) from error
+
+
+def _part(text: str) -> str:
+    """The text as one segment of a path, whatever is in it."""
+    return quote(text, safe="").replace(".", "%2E") if set(text) <= {"."} else quote(text, safe="")
+
+
+def _if_match(version: int | None) -> Mapping[str, str]:
+    return {} if version is None else {"If-Match": f'"{version}"'}
