@@ -6,6 +6,14 @@ CRASH_POINTS = (
     "store-begin",
     "store-before-commit",
     "store-after-commit",
+    "run-files-written",
+    "run-dir-made",
+    "run-spawned",
+    "cancel-written",
+    "revoked-written",
+    "run-dir-trashed",
+    "run-dir-removed",
+    "survivors-ended",
 )
 
 _hook: Callable[[str], None] | None = None

@@ -1,0 +1,180 @@
+"""A run directory from the daemon's side: made before the run, asked to cancel, removed in the end."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from claudomator_py.core.crashpoint import crashpoint
+from claudomator_py.core.run import RunLimits
+from claudomator_py.runs.durable import flush_directory, write_new
+from claudomator_py.runs.environment import BASE_NAMES
+from claudomator_py.runs.settle import RunState, held_lock, settle, shim_identity, write_revoked
+from claudomator_py.runs.shim import events, output, procfs, record, spec
+from claudomator_py.runs.shim.main import PROMPT
+
+CHECK = "check"
+HANDOFF = "handoff.json"
+NEW_SUFFIX = ".new"
+TRASH_SUFFIX = ".trash"
+
+_ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType]
+_LAST_REMOVED = (record.REVOKED, record.LOCK)
+
+
+class RunStarted(Exception):
+    """The directory belongs to a run that was started already; a run starts at most once."""
+
+
+class RunAlive(Exception):
+    """The run's shim is alive; cancel it and wait for its end first."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """What a shim is to run.
+
+    commands: argv of each step, run one after another up to the first that does not exit 0. working_dir: absolute.
+    roots: directories one of which has to contain it; none: anywhere. env_names: variables the agent gets beyond the
+    base ones; their values travel through the shim's environment alone.
+    """
+
+    run_id: str
+    commands: tuple[tuple[str, ...], ...]
+    working_dir: Path
+    limits: RunLimits
+    roots: tuple[Path, ...] = ()
+    env_names: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not self.commands or not all(self.commands):
+            raise ValueError("a run needs a command")
+        if not self.working_dir.is_absolute():
+            raise ValueError(f"the working directory {self.working_dir} is not an absolute path")
+
+
+class RunDirectory:
+    """One directory of the protocol: a run's own, or the ``check`` in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def check(self) -> "RunDirectory":
+        """The directory of the run's check."""
+        return RunDirectory(self.path / CHECK)
+
+    def create(self, run: RunSpec, *, stdin: str = "", handoff: bytes | None = None) -> None:
+        """Make the directory with everything the shim needs; it is complete and durable, or not there.
+
+        What an earlier attempt at the same run left without starting it is replaced. Raises RunStarted, RunAlive,
+        OSError.
+        """
+        if self.path.exists():
+            if settle(self.path).state is not RunState.REVOKED:
+                raise RunStarted(f"the run in {self.path} has been started already")
+            self.remove()
+        new = self.path.with_name(f".{self.path.name}{NEW_SUFFIX}")
+        remove_tree(new)
+        new.mkdir(mode=0o700)
+        files = {
+            spec.FILE: _spec_json(run),
+            PROMPT: stdin.encode(),
+            output.STDOUT: b"",
+            output.STDERR: b"",
+            record.LOCK: b"",
+        }
+        if handoff is not None:
+            files[HANDOFF] = handoff
+        for name, data in files.items():
+            write_new(new / name, data)
+        flush_directory(new)
+        crashpoint("run-files-written")
+        new.rename(self.path)
+        flush_directory(self.path.parent)
+        crashpoint("run-dir-made")
+
+    def request_cancel(self) -> None:
+        """Ask for the run's end; durable when this returns, and done by the shim, or by its absence. Raises OSError.
+
+        The shim is woken by a signal only when its boot, pid and start time agree and it holds the lock; else it
+        sees the request within a quarter of a second.
+        """
+        write_new(self.path / record.CANCEL)
+        flush_directory(self.path)
+        crashpoint("cancel-written")
+        identity = shim_identity(self.path)
+        if identity is None:
+            return
+        with held_lock(self.path) as held:
+            if not held:
+                procfs.send(identity.pid, identity.start_time, events.NUDGE)
+
+    def remove(self) -> None:
+        """Remove the directory with its check; nothing if there is none. Raises RunAlive, OSError.
+
+        It is given up before, and the lock is held to the last, so that a shim that wakes late starts nothing.
+        """
+        if self.check.path.is_dir():
+            self.check.remove()
+        try:
+            with held_lock(self.path) as held:
+                if not held:
+                    raise RunAlive(f"the run in {self.path} is alive; cancel it and wait for its end")
+                write_revoked(self.path)
+                trash = self.path.with_name(f".{self.path.name}{TRASH_SUFFIX}")
+                remove_tree(trash)
+                self.path.rename(trash)
+                crashpoint("run-dir-trashed")
+                remove_tree(trash)
+        except FileNotFoundError:
+            return
+        flush_directory(self.path.parent)
+        crashpoint("run-dir-removed")
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a tree, whatever permissions an agent left in it; nothing if there is none. Raises OSError.
+
+    The specification goes first and the marks last: what a crash leaves over can never be started.
+    """
+    if not path.is_dir():
+        return
+    (path / spec.FILE).unlink(missing_ok=True)
+    for entry in sorted(path.iterdir(), key=lambda entry: entry.name in _LAST_REMOVED):
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, onerror=_make_writable)
+        else:
+            entry.unlink()
+    path.rmdir()
+
+
+def _make_writable(_: Callable[[str], object], name: str, __: _ExceptionInfo) -> None:
+    """Once more, with the rights that were missing."""
+    path = Path(name)
+    path.parent.chmod(0o700)
+    if path.is_dir() and not path.is_symlink():
+        path.chmod(0o700)
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _spec_json(run: RunSpec) -> bytes:
+    limits = run.limits
+    data = {
+        "run_id": run.run_id,
+        "commands": run.commands,
+        "cwd": str(run.working_dir),
+        "roots": [str(root) for root in run.roots],
+        "env_names": sorted({*BASE_NAMES, *run.env_names}),
+        "limits": {
+            "timeout_ms": limits.timeout_ms,
+            "stall_ms": limits.stall_ms,
+            "grace_ms": limits.grace_ms,
+            "output_bytes": limits.output_bytes,
+        },
+    }
+    return json.dumps(data, indent=2).encode()

@@ -1,0 +1,22 @@
+"""Files and directories that are there after a loss of power."""
+
+import os
+from pathlib import Path
+
+
+def write_new(path: Path, data: bytes = b"") -> None:
+    """Write a private file (0600) and flush it; it replaces what is there. The directory is the caller's to flush."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(fd)
+
+
+def flush_directory(path: Path) -> None:
+    """Make the names in the directory durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

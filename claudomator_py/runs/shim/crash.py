@@ -1,0 +1,49 @@
+"""Named points at which a test may have the shim killed; outside tests they do nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+VARIABLE = "CLAUDOMATOR_CRASH_SHIM"
+
+POINTS = (
+    "session-made",
+    "subreaper-set",
+    "lock-opened",
+    "lock-taken",
+    "exit-reserved",
+    "shim-written",
+    "shim-renamed",
+    "started-made",
+    "started-synced",
+    "started-directory-synced",
+    "cwd-opened",
+    "output-opened",
+    "agent-forked",
+    "agent-spawned",
+    "term-sent",
+    "kill-sent",
+    "agent-ended",
+    "stragglers-ended",
+    "exit-written",
+    "exit-synced",
+    "exit-renamed",
+    "exit-directory-synced",
+)
+
+_armed: str | None = None
+
+
+def arm(name: str | None) -> None:
+    """Kill this process when it passes the point of that name. Raises ValueError for a name that is not a point."""
+    global _armed
+    if name is not None and name not in POINTS:
+        raise ValueError(f"{name!r} is not a crash point of the shim")
+    _armed = name
+
+
+def crash(name: str) -> None:
+    """Mark a line after which the process may be gone."""
+    if name == _armed:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,209 @@
+"""One run, from its start to its exit record."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+
+from claudomator_py.runs.shim import crash as crash_points
+from claudomator_py.runs.shim import linux, procfs, record, workdir
+from claudomator_py.runs.shim.crash import crash
+from claudomator_py.runs.shim.events import Events
+from claudomator_py.runs.shim.output import STDERR, STDOUT, Output, disk_is_full
+from claudomator_py.runs.shim.record import Ending
+from claudomator_py.runs.shim.spawn import spawn
+from claudomator_py.runs.shim.spec import BadSpec, Spec, load
+from claudomator_py.runs.shim.stop import end_all
+from claudomator_py.runs.shim.watch import Watch
+
+PROMPT = "prompt.md"
+LOG = "shim.log"
+
+ENDED = 0
+LEFT = 3
+BROKEN = 4
+
+
+def main() -> None:
+    """Supervise the run whose directory is the first argument, and exit with ENDED, LEFT or BROKEN."""
+    sys.exit(run(sys.argv[1], dict(os.environ)))
+
+
+def run(path: str, environ: dict[str, str]) -> int:
+    """Supervise the run in that directory. environ: where the agent's variables come from.
+
+    Returns ENDED when an exit record was written; LEFT when the run was not to be started, or not by this process;
+    BROKEN after a fault of the shim itself: everything was ended, and no exit status is made up.
+    """
+    crash_points.arm(environ.get(crash_points.VARIABLE))
+    _detach()
+    events = Events()
+    try:
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return LEFT
+    lock = record.take_lock(directory)
+    if lock is None or record.given_up(directory):
+        return LEFT
+    supervisor = Supervisor(directory, environ, events)
+    try:
+        return supervisor.run()
+    except Exception as fault:
+        _log_fault(directory, fault)
+        supervisor.end_everything(grace=0)
+        return BROKEN
+
+
+def _detach() -> None:
+    """Become nobody's: an own session, the parent of all orphans below, no terminal, no busy file system."""
+    try:
+        os.setsid()
+    except PermissionError:
+        pass  # It is a session's leader already.
+    crash("session-made")
+    linux.become_subreaper()
+    crash("subreaper-set")
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    if null > 2:
+        os.close(null)
+
+
+class Stage:
+    """What the commands of a run share: directory, environment and output."""
+
+    def __init__(self, directory: int, spec: Spec, environ: dict[str, str]) -> None:
+        """Open it all. Raises OSError, NotAllowed."""
+        self._directory = directory
+        self._cwd, real = workdir.open_checked(spec.cwd, spec.roots)
+        crash("cwd-opened")
+        self.outputs = [Output(directory, name, spec.output_bytes) for name in (STDOUT, STDERR)]
+        crash("output-opened")
+        self._env = {name: environ[name] for name in spec.env_names if name in environ}
+        self._env["PWD"] = real
+        self._env[procfs.RUN_VARIABLE] = spec.run_id
+
+    def spawn(self, argv: list[str]) -> int:
+        """Start a command, with the prompt on its standard input. Returns its pid. Raises OSError."""
+        stdin = os.open(PROMPT, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._directory)
+        try:
+            return spawn(argv, self._env, self._cwd, (stdin, self.outputs[0].fd, self.outputs[1].fd))
+        finally:
+            os.close(stdin)
+
+
+class Supervisor:
+    """Starts the commands, holds them to the limits and ends whatever is left."""
+
+    def __init__(self, directory: int, environ: dict[str, str], events: Events) -> None:
+        self._directory = directory
+        self._environ = environ
+        self._events = events
+        self._run_id = ""
+        self._statuses: dict[int, int] = {}
+
+    def run(self) -> int:
+        """Go through the protocol. The lock is held, and the run is not given up."""
+        try:
+            exit_file = record.ExitFile(self._directory)
+        except OSError:
+            return LEFT  # Nothing was started, and the daemon will see that.
+        ending = Ending()
+        grace = 0.0
+        try:
+            record.write_shim(self._directory)
+            record.claim_start(self._directory)
+            spec = load(self._directory)
+            stage = Stage(self._directory, spec, self._environ)
+        except (BadSpec, workdir.NotAllowed) as problem:
+            ending.error = str(problem)
+        except OSError as problem:
+            ending.error = str(problem)
+            if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+                ending.ended_by = "disk_full"
+        else:
+            self._run_id = spec.run_id
+            grace = spec.grace
+            self._work(spec, stage, ending)
+        ending.stragglers = self.end_everything(grace)
+        crash("stragglers-ended")
+        ending.ended_ms = ending.ended_ms or record.now_ms()
+        exit_file.commit(ending)
+        return ENDED
+
+    def _work(self, spec: Spec, stage: Stage, ending: Ending) -> None:
+        """Run one command after another, up to the first that does not exit 0 or a limit ends."""
+        watch = Watch(self._directory, spec, stage.outputs, self._events)
+        for step, argv in enumerate(spec.commands):
+            ending.ended_by = watch.ending()
+            if ending.ended_by:
+                return
+            ending.step = step
+            try:
+                pid = stage.spawn(argv)
+            except OSError as problem:
+                ending.exit_code = None
+                ending.error = f"{argv[0]} cannot be started: {problem.strerror}"
+                return
+            self._follow(pid, spec, watch, ending)
+            if ending.ended_by or ending.exit_code != 0:
+                return
+
+    def _follow(self, pid: int, spec: Spec, watch: Watch, ending: Ending) -> None:
+        while not self._reaped(pid):
+            ending.ended_by = watch.ending()
+            if ending.ended_by:
+                self.end_everything(spec.grace)
+                break
+            self._events.wait(watch.pause())
+        while not self._reaped(pid):
+            self._events.wait(1)
+        ending.exit_code = self._statuses[pid]
+        ending.ended_ms = record.now_ms()
+        crash("agent-ended")
+        if ending.ended_by is None and ending.exit_code != 0 and disk_is_full(self._directory):
+            ending.ended_by = "disk_full"
+
+    def end_everything(self, grace: float) -> int:
+        """End every process of the run. Returns how many there were."""
+        return end_all(self._members, grace, self._pause).signalled
+
+    def _members(self) -> list[procfs.Process]:
+        self._reap()
+        processes = procfs.snapshot()
+        found = {process.pid: process for process in procfs.descendants([os.getpid()], processes)}
+        if self._run_id:
+            for process in procfs.of_run(self._run_id, processes):
+                found[process.pid] = process
+        return [process for process in found.values() if process.alive]
+
+    def _pause(self, seconds: float) -> None:
+        self._events.wait(seconds)
+
+    def _reaped(self, pid: int) -> bool:
+        self._reap()
+        return pid in self._statuses
+
+    def _reap(self) -> None:
+        """Collect every child that has ended: the agent, and orphans that fell to this process."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self._statuses[pid] = os.waitstatus_to_exitcode(status)
+
+
+def _log_fault(directory: int, fault: Exception) -> None:
+    """Write the traceback to the run's ``shim.log``."""
+    try:
+        fd = os.open(LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=directory)
+        os.dup2(fd, 2)
+    except OSError:
+        return
+    sys.excepthook(type(fault), fault, fault.__traceback__)

@@ -1,0 +1,135 @@
+"""Processes as /proc shows them: identity, ancestry, the run they belong to, and signals that cannot hit a stranger."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable
+
+RUN_VARIABLE = "CLAUDOMATOR_RUN"
+
+
+class Process:
+    """One process, as it was when read.
+
+    start: clock ticks since boot; with the boot id and pid it identifies the process. cpu: ticks used by it and by
+    those of its children that it has waited for.
+    """
+
+    __slots__ = ("cpu", "pgid", "pid", "ppid", "start", "state")
+
+    def __init__(self, pid: int, ppid: int, pgid: int, state: str, start: int, cpu: int) -> None:
+        self.pid = pid
+        self.ppid = ppid
+        self.pgid = pgid
+        self.state = state
+        self.start = start
+        self.cpu = cpu
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still do anything: a zombie cannot."""
+        return self.state not in "ZXx"
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Pid and start time."""
+        return self.pid, self.start
+
+
+def boot_id() -> str:
+    """The identity of this boot of the machine."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+
+
+def read(pid: int) -> Process | None:
+    """The process of that pid; None if there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            stat = file.read()
+    except OSError:
+        return None
+    # The command's name stands in parentheses and may itself contain spaces and parentheses.
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    return Process(
+        pid=pid,
+        ppid=int(fields[1]),
+        pgid=int(fields[2]),
+        state=fields[0].decode(),
+        start=int(fields[19]),
+        cpu=sum(map(int, fields[11:15])),
+    )
+
+
+def snapshot() -> dict[int, Process]:
+    """All processes by pid."""
+    found = (read(int(name)) for name in os.listdir("/proc") if name.isdigit())
+    return {process.pid: process for process in found if process is not None}
+
+
+def descendants(roots: Iterable[int], processes: dict[int, Process]) -> list[Process]:
+    """Children, grandchildren and so on of the roots, the roots themselves excluded."""
+    children: dict[int, list[Process]] = {}
+    for process in processes.values():
+        children.setdefault(process.ppid, []).append(process)
+    found: dict[int, Process] = {}
+    pending = list(roots)
+    while pending:
+        for child in children.get(pending.pop(), ()):
+            if child.pid not in found:
+                found[child.pid] = child
+                pending.append(child.pid)
+    return list(found.values())
+
+
+def of_run(run_id: str, processes: dict[int, Process]) -> list[Process]:
+    """The processes that carry the run's id in the environment they were started with, and all below them."""
+    entry = f"{RUN_VARIABLE}={run_id}".encode()
+    carriers = {process.pid: process for process in processes.values() if entry in _environ(process.pid)}
+    for process in descendants(list(carriers), processes):
+        carriers[process.pid] = process
+    carriers.pop(os.getpid(), None)
+    return list(carriers.values())
+
+
+def _environ(pid: int) -> list[bytes]:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return []
+
+
+def is_same(pid: int, start: int) -> bool:
+    """Whether the process of that pid and start time is alive. The boot id is for the caller to compare."""
+    process = read(pid)
+    return process is not None and process.start == start and process.alive
+
+
+def open_pidfd(pid: int, start: int) -> int | None:
+    """A pidfd of exactly that process; None if it is gone. The start time is compared after opening, so that a pid
+    in use again is never taken for it."""
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:
+        return None
+    process = read(pid)
+    if process is not None and process.start == start:
+        return fd
+    os.close(fd)
+    return None
+
+
+def send(pid: int, start: int, number: int) -> bool:
+    """Send a signal to exactly that process. False if it is gone."""
+    fd = open_pidfd(pid, start)
+    if fd is None:
+        return False
+    try:
+        signal.pidfd_send_signal(fd, number)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True

@@ -1,0 +1,141 @@
+"""The files by which a run's progress is known, written so that each is either complete or not there."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+
+from claudomator_py.runs.shim import procfs
+from claudomator_py.runs.shim.crash import crash
+
+LOCK = "lock"
+SHIM = "shim.json"
+STARTED = "started"
+REVOKED = "revoked"
+CANCEL = "cancel"
+EXIT = "exit.json"
+EXIT_TEMPORARY = "exit.json.tmp"
+
+_EXIT_BYTES = 4096
+_ERROR_CHARACTERS = 500
+_LOCK_ATTEMPTS = 100
+_LOCK_PAUSE = 0.01
+
+
+def take_lock(directory: int) -> int | None:
+    """Take the run's lock, for life. None: another shim has it, or the directory is being removed.
+
+    The daemon holds it for moments only, to decide; that is waited out.
+    """
+    try:
+        fd = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=directory)
+    except OSError:
+        return None
+    crash("lock-opened")
+    for _ in range(_LOCK_ATTEMPTS):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_LOCK_PAUSE)
+            continue
+        crash("lock-taken")
+        return fd if os.fstat(fd).st_nlink else None
+    return None
+
+
+def exists(directory: int, name: str) -> bool:
+    """Whether the run directory has that file."""
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def given_up(directory: int) -> bool:
+    """Whether this run may no longer be started, or has been already. Holds for good while the lock is held."""
+    return any(exists(directory, name) for name in (REVOKED, CANCEL, STARTED, EXIT))
+
+
+def write_shim(directory: int) -> None:
+    """Say which process supervises the run. Not flushed: after a loss of power there is no such process."""
+    pid = os.getpid()
+    own = procfs.read(pid)
+    data = {"boot_id": procfs.boot_id(), "pid": pid, "start_time": own.start if own else 0}
+    temporary = SHIM + ".tmp"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600, dir_fd=directory)
+    try:
+        os.write(fd, json.dumps(data).encode())
+    finally:
+        os.close(fd)
+    crash("shim-written")
+    os.rename(temporary, SHIM, src_dir_fd=directory, dst_dir_fd=directory)
+    crash("shim-renamed")
+
+
+def claim_start(directory: int) -> None:
+    """Record durably that the run is started; only after this may the agent be. Raises FileExistsError, OSError."""
+    fd = os.open(STARTED, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=directory)
+    try:
+        crash("started-made")
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    crash("started-synced")
+    os.fsync(directory)
+    crash("started-directory-synced")
+
+
+class Ending:
+    """How the run ended, as far as it is known; the fields are those of ``exit.json``.
+
+    ended_by: what the shim itself did: cancel, timeout, stall, output_limit, disk_full, or interrupt (the shim was
+    told to stop by a signal). stragglers: processes that outlived the agent and were ended.
+    """
+
+    __slots__ = ("ended_by", "ended_ms", "error", "exit_code", "started_ms", "step", "stragglers")
+
+    def __init__(self) -> None:
+        self.exit_code: int | None = None
+        self.ended_by: str | None = None
+        self.started_ms = now_ms()
+        self.ended_ms = 0
+        self.error: str | None = None
+        self.step = 0
+        self.stragglers = 0
+
+
+class ExitFile:
+    """The exit record, whose space is reserved before anything is started: a full disk cannot keep it from being
+    written."""
+
+    def __init__(self, directory: int) -> None:
+        """Reserve it. Raises OSError."""
+        self._directory = directory
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        self._fd = os.open(EXIT_TEMPORARY, flags, 0o600, dir_fd=directory)
+        os.posix_fallocate(self._fd, 0, _EXIT_BYTES)
+        crash("exit-reserved")
+
+    def commit(self, ending: Ending) -> None:
+        """Write the record durably under its final name."""
+        fields: dict[str, object] = {name: getattr(ending, name) for name in Ending.__slots__}
+        if ending.error is not None:
+            fields["error"] = ending.error[:_ERROR_CHARACTERS]
+        data = json.dumps(fields).encode()
+        os.pwrite(self._fd, data, 0)
+        os.ftruncate(self._fd, len(data))
+        crash("exit-written")
+        os.fsync(self._fd)
+        crash("exit-synced")
+        os.rename(EXIT_TEMPORARY, EXIT, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+        crash("exit-renamed")
+        os.fsync(self._directory)
+        crash("exit-directory-synced")
+
+
+def now_ms() -> int:
+    """Epoch milliseconds."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,75 @@
+"""What to run and within which limits: the contents of ``spec.json``, which the daemon writes and the shim reads."""
+
+from __future__ import annotations
+
+import json
+import os
+
+FILE = "spec.json"
+
+
+class BadSpec(Exception):
+    """The specification cannot be used."""
+
+
+class Spec:
+    """One run.
+
+    commands: argv of each step; the first that does not exit 0 is the last. cwd: absolute. roots: the working
+    directory has to lie in one of them; none: anywhere. env_names: variables handed on from the shim's environment;
+    their values are in no file. timeout, stall, grace: seconds; None: no limit. output_bytes: per stream.
+    """
+
+    __slots__ = ("commands", "cwd", "env_names", "grace", "output_bytes", "roots", "run_id", "stall", "timeout")
+
+    def __init__(
+        self,
+        *,
+        run_id: str,
+        commands: list[list[str]],
+        cwd: str,
+        roots: list[str],
+        env_names: list[str],
+        timeout: float | None,
+        stall: float | None,
+        grace: float,
+        output_bytes: int,
+    ) -> None:
+        self.run_id = run_id
+        self.commands = commands
+        self.cwd = cwd
+        self.roots = roots
+        self.env_names = env_names
+        self.timeout = timeout
+        self.stall = stall
+        self.grace = grace
+        self.output_bytes = output_bytes
+
+
+def load(directory: int) -> Spec:
+    """Read the specification in an opened run directory. Raises BadSpec."""
+    try:
+        fd = os.open(FILE, os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory)
+        with open(fd, encoding="utf-8") as file:
+            data = json.load(file)
+        limits = data["limits"]
+        spec = Spec(
+            run_id=data["run_id"],
+            commands=data["commands"],
+            cwd=data["cwd"],
+            roots=data["roots"],
+            env_names=data["env_names"],
+            timeout=_seconds(limits["timeout_ms"]),
+            stall=_seconds(limits["stall_ms"]),
+            grace=limits["grace_ms"] / 1000,
+            output_bytes=limits["output_bytes"],
+        )
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise BadSpec(f"{FILE} cannot be used: {type(problem).__name__}: {problem}") from problem
+    if not spec.commands or not all(spec.commands):
+        raise BadSpec(f"{FILE} names no command to run")
+    return spec
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000

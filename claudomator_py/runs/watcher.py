@@ -1,0 +1,119 @@
+"""Noticing the end of shims, with asyncio: a pidfd per run, no polling once the shim is known."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from claudomator_py.runs.settle import ShimIdentity, held_lock, shim_identity
+from claudomator_py.runs.shim import procfs, record
+
+_FIRST_PAUSE = 0.02
+_LONGEST_PAUSE = 1.0
+_START_SECONDS = 30.0
+_NEVER_STARTS = (record.STARTED, record.REVOKED, record.CANCEL, record.EXIT)
+
+
+@dataclass(slots=True)
+class _Watched:
+    path: Path
+    fd: int | None = None
+    timer: asyncio.TimerHandle | None = None
+    give_up_at: float = 0.0
+    pause: float = _FIRST_PAUSE
+
+
+class RunWatcher:
+    """Calls on_end with the run's id, once, when no shim has the run any more; then ``settle`` says how it ended.
+
+    Everything happens on the loop's thread.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_end: Callable[[str], None]) -> None:
+        self._loop = loop
+        self._on_end = on_end
+        self._watched: dict[str, _Watched] = {}
+
+    def watch(self, run_id: str, run_dir: Path, shim_pid: int | None = None) -> None:
+        """Watch a run; nothing happens if it is watched already.
+
+        shim_pid: from the launcher, for a shim that may not have said yet who it is. A run that has not been taken by
+        a shim for 30 seconds counts as ended too.
+        """
+        if run_id in self._watched:
+            return
+        watched = _Watched(run_dir, give_up_at=self._loop.time() + _START_SECONDS)
+        self._watched[run_id] = watched
+        if shim_pid is None:
+            watched.timer = self._loop.call_later(0, self._find, run_id)
+            return
+        launched = procfs.read(shim_pid)
+        self._follow(run_id, None if launched is None else ShimIdentity(launched.pid, launched.start))
+
+    def unwatch(self, run_id: str) -> None:
+        """Forget the run; nothing happens if it is not watched."""
+        watched = self._watched.pop(run_id, None)
+        if watched is not None:
+            self._release(watched)
+
+    def close(self) -> None:
+        """Forget all runs."""
+        for run_id in list(self._watched):
+            self.unwatch(run_id)
+
+    def _find(self, run_id: str) -> None:
+        """Look for the run's shim: follow it, look again later, or say that the run has none."""
+        watched = self._watched[run_id]
+        watched.timer = None
+        identity = shim_identity(watched.path)
+        if identity is not None:
+            self._follow(run_id, identity)
+        elif _is_held(watched.path) or (_may_start(watched.path) and self._loop.time() < watched.give_up_at):
+            watched.timer = self._loop.call_later(watched.pause, self._find, run_id)
+            watched.pause = min(watched.pause * 2, _LONGEST_PAUSE)
+        else:
+            self._end(run_id)
+
+    def _follow(self, run_id: str, identity: ShimIdentity | None) -> None:
+        watched = self._watched[run_id]
+        if identity is not None:
+            watched.fd = procfs.open_pidfd(identity.pid, identity.start_time)
+        if watched.fd is None:
+            watched.timer = self._loop.call_later(0, self._gone, run_id)
+        else:
+            self._loop.add_reader(watched.fd, self._gone, run_id)
+
+    def _gone(self, run_id: str) -> None:
+        """A shim is gone. Another may have the run: of two that were started, one leaves at once."""
+        watched = self._watched[run_id]
+        self._release(watched)
+        if shim_identity(watched.path) is not None or _is_held(watched.path):
+            self._find(run_id)
+        else:
+            self._end(run_id)
+
+    def _end(self, run_id: str) -> None:
+        self.unwatch(run_id)
+        self._on_end(run_id)
+
+    def _release(self, watched: _Watched) -> None:
+        if watched.fd is not None:
+            self._loop.remove_reader(watched.fd)
+            os.close(watched.fd)
+            watched.fd = None
+        if watched.timer is not None:
+            watched.timer.cancel()
+            watched.timer = None
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        with held_lock(path) as free:
+            return not free
+    except FileNotFoundError:
+        return False
+
+
+def _may_start(path: Path) -> bool:
+    return path.is_dir() and not any((path / name).exists() for name in _NEVER_STARTS)
