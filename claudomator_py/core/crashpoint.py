@@ -14,6 +14,12 @@ CRASH_POINTS = (
     "run-dir-trashed",
     "run-dir-removed",
     "survivors-ended",
+    "inbox-before-take",
+    "inbox-after-take",
+    "inbox-before-error-file",
+    "inbox-after-error-file",
+    "inbox-before-move",
+    "inbox-after-move",
 )
 
 _hook: Callable[[str], None] | None = None

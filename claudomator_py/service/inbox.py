@@ -1,0 +1,266 @@
+"""The watched folder: what happens in the inbox folders becomes calls on an intake.
+
+What follows from each happening:
+
+- **Written.** A file is read only when no program has it open for writing (a read lease of the kernel), and taken only
+  if its stamp (mtime, size, inode) is the same before and after. Where leases say nothing, on network file systems for
+  instance, it must not have changed for a second; so must an empty file. A file built up by opening it several times
+  is complete each time it is closed: it is taken, and replaced by the next state.
+- **Changed.** A changed stamp has the file read and offered again; the intake compares contents. A file is offered
+  whole. Bytes that change without a change of the stamp, right after a reading, are found by a second look.
+- **Refused.** Every problem is in ``problems()`` and in ``<file>.error.txt``, removed once the file is good or gone.
+  What was accepted of the file before stays as it is. A refusal is not remembered across a restart, the file is read
+  again. What the intake refused is offered again whenever other files change, and by every rescan.
+- **Deleted.** A file missing for half a second is gone, provided the inbox itself can be read.
+- **Renamed.** A document is known by (path, name): the old path is gone, then the new one is offered.
+- **Unavailable.** While an inbox does not exist or cannot be read, nothing in it is gone, and it is looked for every
+  second. If another file system turns up in its place, what was accepted from the former is neither here nor gone. An
+  inbox missing at the start is created if its parent folder exists; later it is not, it may be unmounted.
+- **Not a file.** A folder, pipe, socket or device named like a task file is refused unopened, and so is a link that
+  leads out of the inbox. Subfolders are not looked into. Names beginning with ``.``, ``#`` or ``~`` are ignored.
+- **``after_accept: move``.** See ``inbox_archive``.
+
+Events of the file system say where to look; a rescan of everything finds what they missed.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from claudomator_py.core.problem import Problem
+from claudomator_py.service.inbox_scanner import Names, Scanner
+from claudomator_py.service.inbox_values import (
+    AfterAccept,
+    FileReading,
+    FileStamp,
+    FolderStatus,
+    Intake,
+    Parsed,
+    ScanReport,
+    TaskFormat,
+)
+from claudomator_py.service.inbox_watch import Watcher
+
+__all__ = [
+    "AfterAccept",
+    "FileReading",
+    "FileStamp",
+    "FolderStatus",
+    "Inbox",
+    "Intake",
+    "Parsed",
+    "ScanReport",
+    "TaskFormat",
+]
+
+_LOOK_FOR_LOST_S = 1.0
+_RETRY_S = (1.0, 30.0)
+_STOP_S = 30.0
+
+log = logging.getLogger("claudomator.inbox")
+
+
+class Inbox:
+    """Watches the folders from a thread of its own. Every method may be called from any thread."""
+
+    def __init__(
+        self,
+        paths: Iterable[str | os.PathLike[str]],
+        intake: Intake,
+        taskfiles: TaskFormat,
+        *,
+        after_accept: AfterAccept = "keep",
+        on_change: Callable[[], None],
+        rescan_s: float = 30.0,
+    ) -> None:
+        """on_change: called from the scanning thread after tasks, problems or availability changed.
+
+        rescan_s: seconds between two looks at everything.
+        """
+        self._paths = tuple(dict.fromkeys(os.path.normpath(Path(path).expanduser().absolute()) for path in paths))
+        self._on_change = on_change
+        self._rescan_s = rescan_s
+        self._stop = threading.Event()
+        self._scanning = threading.Lock()
+        self._scanner = Scanner(self._paths, intake, taskfiles, after_accept, self._stop.is_set)
+        self._thread: threading.Thread | None = None
+        self._watcher: Watcher | None = None
+        self._watched: dict[str, tuple[int, int]] = {}
+        # Below: guarded by the condition.
+        self._wake = threading.Condition()
+        self._dirty: dict[str, Names] = {}
+        self._watch_anew = False
+        self._due: dict[str, dict[str, float]] = {}
+        self._problems: dict[str, tuple[Problem, ...]] = {}
+        self._status = self._scanner.status()
+
+    def start(self) -> None:
+        """Look at everything, then watch, in the background."""
+        self._thread = threading.Thread(target=self._run, name="claudomator-inbox", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the files in hand; the next start finds what is left. It cannot be started again."""
+        self._stop.set()
+        with self._wake:
+            self._wake.notify_all()
+        if self._thread is not None:
+            self._thread.join(_STOP_S)
+        if self._watcher is not None:
+            self._watcher.close()
+
+    def rescan(self) -> None:
+        """Look at everything soon, such as after a change of the configuration."""
+        with self._wake:
+            self._dirty = self._everything()
+            self._wake.notify_all()
+
+    def scan_once(self) -> ScanReport:
+        """Look at everything now. Raises what the intake raises, StoreUnavailable above all."""
+        return self._scan(self._everything())
+
+    def problems(self) -> Mapping[str, tuple[Problem, ...]]:
+        """The refused files, by path, with every reason."""
+        with self._wake:
+            return dict(self._problems)
+
+    def status(self) -> Mapping[str, FolderStatus]:
+        """Each inbox, by path, as it was at its last scan."""
+        with self._wake:
+            return dict(self._status)
+
+    # --- scanning ---
+
+    def _everything(self) -> dict[str, Names]:
+        return dict.fromkeys(self._paths)
+
+    def _scan(self, wanted: Mapping[str, Names]) -> ScanReport:
+        try:
+            with self._scanning:
+                try:
+                    return self._scanner.scan(wanted)
+                finally:
+                    changed = self._scanner.changed
+                    self._publish()
+        finally:
+            if changed:
+                self._tell()
+
+    def _publish(self) -> None:
+        problems = {_readable(path): found for path, found in self._scanner.problems().items()}
+        status, due = self._scanner.status(), self._scanner.due()
+        with self._wake:
+            self._problems, self._status, self._due = problems, status, due
+            self._wake.notify_all()
+
+    def _tell(self) -> None:
+        try:
+            self._on_change()
+        except Exception:
+            log.exception("telling of a change in the inbox failed")
+
+    # --- the thread ---
+
+    def _run(self) -> None:
+        shortest, longest = _RETRY_S
+        failures = 0
+        wanted: Mapping[str, Names] = self._everything()
+        rescan_at = pause_until = 0.0
+        while not self._stop.is_set():
+            full = all(path in wanted and wanted[path] is None for path in self._paths)
+            try:
+                self._watch(again=full)
+                self._scan(wanted)
+            except Exception as error:
+                delay = min(longest, shortest * 2 ** min(failures, 8))
+                log.warning("scanning the inbox failed; again in %.0f s: %s", delay, error, exc_info=failures == 0)
+                failures += 1
+                pause_until = time.monotonic() + delay
+                rescan_at = pause_until
+            else:
+                failures = 0
+                if full:
+                    rescan_at = time.monotonic() + self._rescan_s
+            wanted = self._await(pause_until, rescan_at)
+
+    def _await(self, pause_until: float, rescan_at: float) -> Mapping[str, Names]:
+        """Sleep until there is something to look at, and say what. Times are ``time.monotonic()``."""
+        with self._wake:
+            lost = [path for path, folder in self._status.items() if not folder.available]
+            look_for_lost = time.monotonic() + _LOOK_FOR_LOST_S
+            while not self._stop.is_set():
+                now = time.monotonic()
+                if now >= rescan_at:
+                    self._dirty.clear()
+                    return self._everything()
+                wake_at = pause_until
+                if now >= pause_until:
+                    for path, due in self._due.items():
+                        self._note(path, {name for name, at in due.items() if at <= now})
+                    if now >= look_for_lost:
+                        for path in lost:
+                            self._note(path, None)
+                    if self._dirty:
+                        wanted, self._dirty = self._dirty, {}
+                        return wanted
+                    dues = [at for due in self._due.values() for at in due.values()]
+                    wake_at = min([rescan_at, *dues, *([look_for_lost] if lost else [])])
+                self._wake.wait(max(0.001, wake_at - now))
+            return {}
+
+    def _note(self, path: str, names: Names) -> None:
+        """Have these names looked at; the caller holds the condition."""
+        known = self._dirty.get(path, set())
+        if names is None or known is None:
+            self._dirty[path] = None
+        elif names:
+            self._dirty[path] = known | names
+
+    # --- watching ---
+
+    def _watch(self, *, again: bool) -> None:
+        """Have the folders that are there watched, before they are scanned, so that nothing comes in between.
+
+        again: try once more where it failed.
+        """
+        found = {}
+        for path in self._paths:
+            try:
+                stat = Path(path).stat()
+            except OSError:
+                continue
+            found[path] = (stat.st_dev, stat.st_ino)
+        with self._wake:
+            anew, self._watch_anew = self._watch_anew, False
+        failed = bool(found) and (self._watcher is None or not self._watcher.alive)
+        if found == self._watched and not anew and not (failed and again):
+            return
+        former, self._watcher, self._watched = self._watcher, None, found
+        try:
+            if found:
+                self._watcher = Watcher(found, self._on_events)
+        except Exception as error:
+            log.warning("cannot watch the inbox, only the rescan finds files: %s", error)
+        finally:
+            if former is not None:
+                former.close()
+
+    def _on_events(self, changes: set[str]) -> None:
+        with self._wake:
+            for change in changes:
+                folder, name = os.path.split(change)
+                if change in self._paths:
+                    # The folder itself was moved or deleted: the watch may hang on what is no longer here.
+                    self._watch_anew = True
+                    self._note(change, None)
+                elif folder in self._paths:
+                    self._note(folder, {name})
+            self._wake.notify_all()
+
+
+def _readable(path: str) -> str:
+    """The path as it can be shown and sent, whatever bytes are in it."""
+    return os.fsencode(path).decode(errors="backslashreplace")

@@ -1,0 +1,107 @@
+"""What passes between the watched folder, the format of its files, and the intake that makes tasks of them."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from claudomator_py.core.problem import Problem
+from claudomator_py.core.task import TaskSpec
+
+AfterAccept = Literal["keep", "move"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileStamp:
+    """By which a file is known to be unchanged without reading it. mtime_ns: nanoseconds since the epoch."""
+
+    mtime_ns: int
+    size: int
+    inode: int
+
+    @classmethod
+    def of(cls, stat: os.stat_result) -> "FileStamp":
+        """The stamp of what was looked at."""
+        return cls(stat.st_mtime_ns, stat.st_size, stat.st_ino)
+
+
+class Parsed(Protocol):
+    """A file after parsing: its tasks, or everything that is wrong with it."""
+
+    @property
+    def specs(self) -> Sequence[TaskSpec]:
+        """The tasks, in the order of the file."""
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """Empty for a good file."""
+
+
+class TaskFormat(Protocol):
+    """How task files are written. A module with these functions will do."""
+
+    def is_task_file(self, name: str, /) -> bool:
+        """Whether a file of that name is meant as a task."""
+
+    def parse_task_file(self, data: bytes, filename: str, /) -> Parsed:
+        """The tasks of a file, or its problems. Never raises for anything the bytes may hold."""
+
+    def render_problems(self, filename: str, problems: Sequence[Problem], /) -> str:
+        """The problems as the text of an error file."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileReading:
+    """A file as it was read, whole and without problems. path: absolute, as the inbox is configured."""
+
+    path: str
+    stamp: FileStamp
+    parsed: Parsed
+
+
+class Intake(Protocol):
+    """Makes tasks of files. Called from one thread at a time; any method may raise StoreUnavailable: asked again later.
+
+    A file that does not parse never gets here, and one that was refused here is offered again while it lies there, so
+    refusals need no memory.
+    """
+
+    def known_files(self) -> Mapping[str, FileStamp]:
+        """The stamp of every file that was accepted and is not gone yet, as it was when it was last accepted."""
+
+    def take(self, reading: FileReading) -> Sequence[Problem]:
+        """Accept the file whole, and its stamp with it; durable on return. Or change nothing and say what is wrong."""
+
+    def take_many(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
+        """As ``take`` for each, in this order, in as few commits as possible. Each stands or falls by itself."""
+
+    def gone(self, paths: Sequence[str]) -> None:
+        """These files were deleted or renamed. Called only while their inbox itself is readable."""
+
+    def archived(self, paths: Sequence[str]) -> None:
+        """These accepted files were moved to ``.accepted``: forget the stamps, keep what the files asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanReport:
+    """What one scan did, by path. waiting: seen, not settled yet. unavailable: inboxes that could not be read."""
+
+    accepted: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
+    unavailable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FolderStatus:
+    """One inbox. files: accepted ones lying in it. waiting: why a file is not settled yet, by path.
+
+    problem: why it is not available, or not wholly, with the remedy; None: all is well.
+    """
+
+    available: bool
+    problem: Problem | None
+    files: int
+    refused: int
+    waiting: Mapping[str, str]
