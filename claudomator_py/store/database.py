@@ -102,11 +102,12 @@ class Database:
 
         Commits at the end of the block, rolls back if it raises.
         """
-        engine = self._engines.schema
-        with _explained(), engine.connect() as connection, connection.begin():
+        with _explained(), self._engines.schema.connect() as connection, connection.begin():
             if self.dialect == "postgresql":
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('claudomator schema'))")
             yield connection
+        # Rarely needed, and on SQLite without foreign keys: no connection of this kind is kept.
+        self._engines.schema.dispose()
 
     def backup(self, target: Path) -> None:
         """Copy the database, as it is now, into a new file (0600) that appears complete or not at all. SQLite only."""

@@ -47,8 +47,7 @@ def upgrade() -> None:
         sa.Column("mtime_ns", sa.BigInteger(), nullable=False),
         sa.Column("size", sa.BigInteger(), nullable=False),
         sa.Column("inode", sa.BigInteger(), nullable=False),
-        sa.Column("problems", sa.JSON(none_as_null=True), nullable=False),
-        sa.Column("settled_ms", sa.BigInteger(), nullable=False),
+        sa.Column("accepted_ms", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("path"),
     )
     op.create_table(
