@@ -56,7 +56,8 @@ class ExitRecord:
     """The shim's record of how the process ended.
 
     exit_code: negative for a signal; None when the program never started. ended_by: what the shim itself did, if it
-    ended the run; ``interrupt`` when it was told to by a signal, as when the machine goes down. error: why the program could not be started. step: index of the command that ended the run.
+    ended the run; ``interrupt`` when it was told to by a signal, as when the machine goes down. error: why the program
+    could not be started. step: index of the command that ended the run.
     """
 
     exit_code: int | None

@@ -3,19 +3,18 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
 from claudomator_py.core.crashpoint import crashpoint
-from claudomator_py.core.run import RunLimits
+from claudomator_py.core.run import RunFate, RunOrder
 from claudomator_py.runs.durable import flush_directory, write_new
-from claudomator_py.runs.environment import BASE_NAMES
-from claudomator_py.runs.settle import RunState, held_lock, settle, shim_identity, write_revoked
+from claudomator_py.runs.settle import held_lock, settle, shim_identity, write_revoked
 from claudomator_py.runs.shim import events, output, procfs, record, spec
 from claudomator_py.runs.shim.main import PROMPT
 
 CHECK = "check"
+SCRATCH = "work"
 HANDOFF = "handoff.json"
 NEW_SUFFIX = ".new"
 TRASH_SUFFIX = ".trash"
@@ -32,56 +31,31 @@ class RunAlive(Exception):
     """The run's shim is alive; cancel it and wait for its end first."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunSpec:
-    """What a shim is to run.
-
-    commands: argv of each step, run one after another up to the first that does not exit 0. working_dir: absolute.
-    roots: directories one of which has to contain it; none: anywhere. env_names: variables the agent gets beyond the
-    base ones; their values travel through the shim's environment alone.
-    """
-
-    run_id: str
-    commands: tuple[tuple[str, ...], ...]
-    working_dir: Path
-    limits: RunLimits
-    roots: tuple[Path, ...] = ()
-    env_names: tuple[str, ...] = field(default=())
-
-    def __post_init__(self) -> None:
-        if not self.commands or not all(self.commands):
-            raise ValueError("a run needs a command")
-        if not self.working_dir.is_absolute():
-            raise ValueError(f"the working directory {self.working_dir} is not an absolute path")
-
-
 class RunDirectory:
-    """One directory of the protocol: a run's own, or the ``check`` in it."""
+    """One directory of the protocol: a run's own, or that of a check in it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    @property
-    def check(self) -> "RunDirectory":
-        """The directory of the run's check."""
-        return RunDirectory(self.path / CHECK)
-
-    def create(self, run: RunSpec, *, stdin: str = "", handoff: bytes | None = None) -> None:
+    def create(self, order: RunOrder, *, scratch: Path | None = None, handoff: bytes | None = None) -> None:
         """Make the directory with everything the shim needs; it is complete and durable, or not there.
 
-        What an earlier attempt at the same run left without starting it is replaced. Raises RunStarted, RunAlive,
-        OSError.
+        scratch: the working directory of an order without one; made here if it lies here; None: ``work``. What an
+        earlier attempt left without starting the run is replaced. Raises RunStarted, RunAlive, OSError.
         """
         if self.path.exists():
-            if settle(self.path).state is not RunState.REVOKED:
+            if settle(self.path).fate is not RunFate.REVOKED:
                 raise RunStarted(f"the run in {self.path} has been started already")
             self.remove()
         new = self.path.with_name(f".{self.path.name}{NEW_SUFFIX}")
         remove_tree(new)
         new.mkdir(mode=0o700)
+        scratch = scratch or self.path / SCRATCH
+        if order.cwd is None and scratch.parent == self.path:
+            (new / scratch.name).mkdir(mode=0o700)
         files = {
-            spec.FILE: _spec_json(run),
-            PROMPT: stdin.encode(),
+            spec.FILE: _spec_json(order, order.cwd or str(scratch)),
+            PROMPT: order.stdin.encode(errors="surrogateescape"),
             output.STDOUT: b"",
             output.STDERR: b"",
             record.LOCK: b"",
@@ -112,13 +86,17 @@ class RunDirectory:
             if not held:
                 procfs.send(identity.pid, identity.start_time, events.NUDGE)
 
+    def checks(self) -> list["RunDirectory"]:
+        """The directories of the run's checks."""
+        return [RunDirectory(path) for path in self.path.glob(f"{CHECK}*") if path.is_dir()]
+
     def remove(self) -> None:
-        """Remove the directory with its check; nothing if there is none. Raises RunAlive, OSError.
+        """Remove the directory with its checks; nothing if there is none. Raises RunAlive, OSError.
 
         It is given up before, and the lock is held to the last, so that a shim that wakes late starts nothing.
         """
-        if self.check.path.is_dir():
-            self.check.remove()
+        for check in self.checks():
+            check.remove()
         try:
             with held_lock(self.path) as held:
                 if not held:
@@ -162,14 +140,14 @@ def _make_writable(_: Callable[[str], object], name: str, __: _ExceptionInfo) ->
         path.unlink()
 
 
-def _spec_json(run: RunSpec) -> bytes:
-    limits = run.limits
+def _spec_json(order: RunOrder, cwd: str) -> bytes:
+    limits = order.limits
     data = {
-        "run_id": run.run_id,
-        "commands": run.commands,
-        "cwd": str(run.working_dir),
-        "roots": [str(root) for root in run.roots],
-        "env_names": sorted({*BASE_NAMES, *run.env_names}),
+        "run_id": order.run_id,
+        "commands": order.commands,
+        "cwd": cwd,
+        "roots": order.roots,
+        "env_names": order.env_names,
         "limits": {
             "timeout_ms": limits.timeout_ms,
             "stall_ms": limits.stall_ms,

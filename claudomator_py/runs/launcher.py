@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from claudomator_py.core.crashpoint import crashpoint
-from claudomator_py.runs.environment import base_environment
-from claudomator_py.runs.shim import crash, forkserver
+from claudomator_py.runs.shim import crash, forkserver, procfs
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +34,12 @@ class Launcher:
     def start(self, run_dir: Path, env: Mapping[str, str]) -> int:
         """Start a shim for the run and return its pid; it answers for itself in the run directory from then on.
 
-        env: the agent's variables beyond the base ones. They reach the shim through a socket or its environment, and
-        no file. A pid says nothing about whether the shim took the run: should an answer be lost, a second one is
-        started, and one of the two leaves. Raises OSError when no process can be made.
+        env: the agent's variables; they reach the shim through a socket or its environment, and no file. A pid says
+        nothing about whether the shim took the run: should an answer be lost, a second one is started, and one of the
+        two leaves. Raises OSError when no process can be made.
         """
-        environ = {**base_environment(), **env}
+        # The shim is not one of the run's processes, and must not look like one.
+        environ = {name: value for name, value in env.items() if name != procfs.RUN_VARIABLE}
         if crash.VARIABLE in os.environ:
             environ.setdefault(crash.VARIABLE, os.environ[crash.VARIABLE])
         with self._lock:

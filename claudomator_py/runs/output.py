@@ -47,35 +47,22 @@ def read_output(run: Path, stream: Stream, offset: int, limit: int = _CHUNK) -> 
         os.close(fd)
 
 
-def read_lines(run: Path, stream: Stream, offset: int = 0, longest: int = 32 << 20) -> Iterator[tuple[int, bytes]]:
-    """The lines from the offset on, each with the offset after it, the line break taken off.
-
-    A last line without a break comes too, so that nothing a dead process wrote is missed; its offset is that of its
-    start, to be read again while it is being written. Lines torn by a hole, or longer than longest bytes, are left
-    out. Raises OSError.
-    """
-    position = offset
-    pending = b""
+def pieces(run: Path, stream: Stream) -> Iterator[bytes]:
+    """All that the stream holds, in pieces. A line that a hole has torn ends at the hole, and its rest is left out,
+    so that no line is put together from two. Raises OSError."""
+    position = 0
     torn = False
-    while True:
-        chunk = read_output(run, stream, position)
-        if not chunk.data:
-            break
+    while (chunk := read_output(run, stream, position)).data:
+        data = chunk.data
         if chunk.start > position:
-            pending, torn = b"", True
+            torn = True
+            yield b"\n"
+        if torn:
+            _, line_break, data = data.partition(b"\n")
+            torn = not line_break
+        if data:
+            yield data
         position = chunk.next
-        *lines, rest = chunk.data.split(b"\n")
-        after = chunk.start
-        for line in lines:
-            after += len(line) + 1
-            if not torn:
-                yield after, pending + line
-            pending, torn = b"", False
-        pending += rest
-        if len(pending) > longest:
-            pending, torn = b"", True
-    if pending and not torn:
-        yield position - len(pending), pending
 
 
 def _data_extent(fd: int, offset: int, size: int) -> tuple[int, int]:

@@ -8,11 +8,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from claudomator_py.core.crashpoint import crashpoint
-from claudomator_py.core.run import ExitRecord
+from claudomator_py.core.run import ExitRecord, RunFate, RunStatus
 from claudomator_py.runs.durable import flush_directory, write_new
 from claudomator_py.runs.shim import procfs, record
 
@@ -20,30 +19,6 @@ log = logging.getLogger(__name__)
 
 _BUSY_SECONDS = 2.0
 _BUSY_PAUSE = 0.01
-
-
-class RunState(StrEnum):
-    """What a run directory says about its run.
-
-    NOT_STARTED: a shim may still start it. ALIVE: a shim has it, even if it is not known which. ENDED: there is an
-    exit record. REVOKED: never started, and never will be. UNFINISHED: started, its shim is gone without a record;
-    its processes may live on, and its output may hold a terminal event.
-    """
-
-    NOT_STARTED = "not_started"
-    ALIVE = "alive"
-    ENDED = "ended"
-    REVOKED = "revoked"
-    UNFINISHED = "unfinished"
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """The state, the exit record when it has ENDED, and the shim's pid when it is ALIVE and known."""
-
-    state: RunState
-    exit: ExitRecord | None = None
-    shim_pid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +29,25 @@ class ShimIdentity:
     start_time: int
 
 
-def settle(path: Path) -> Settled:
-    """Decide what became of the run in that directory. A run that was not started is revoked: a shim that wakes late
-    leaves. So ask only about a run whose shim is gone, or whose shim you have lost sight of.
+def settle(path: Path, *, awaited: bool = False) -> RunStatus:
+    """Decide what became of the run in that directory. One that nobody holds and that was not started is revoked: a
+    shim that wakes late leaves.
 
-    Never NOT_STARTED; safe to call again and at the same time. A directory that is missing counts as UNFINISHED, for
-    nothing proves that the run was not started. Raises OSError.
+    awaited: its shim was launched and is known to live, so that it is STARTING instead. Safe to call again and at the
+    same time. Raises OSError.
     """
-    return _look(path, revoke=True)
-
-
-def status(path: Path) -> Settled:
-    """What is known about the run, without deciding anything. Raises OSError."""
-    return _look(path, revoke=False)
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            with held_lock(path) as held:
+                if held:
+                    return _decide(path, awaited=awaited)
+        except FileNotFoundError:
+            return RunStatus(RunFate.MISSING)
+        # Somebody has the lock: a shim, which says so in a moment, or another caller, who decides in a moment.
+        if shim_identity(path) is not None or time.monotonic() > deadline:
+            return RunStatus(RunFate.ALIVE if (path / record.STARTED).exists() else RunFate.STARTING)
+        time.sleep(_BUSY_PAUSE)
 
 
 def shim_identity(path: Path) -> ShimIdentity | None:
@@ -98,37 +79,19 @@ def held_lock(path: Path) -> Iterator[bool]:
         os.close(fd)
 
 
-def _look(path: Path, *, revoke: bool) -> Settled:
-    deadline = time.monotonic() + _BUSY_SECONDS
-    while True:
-        try:
-            with held_lock(path) as held:
-                if held:
-                    return _decide(path, revoke=revoke)
-        except FileNotFoundError:
-            return Settled(RunState.UNFINISHED)
-        # Somebody has the lock: a shim, which says so in a moment, or another caller, who decides in a moment.
-        identity = shim_identity(path)
-        if identity is not None:
-            return Settled(RunState.ALIVE, shim_pid=identity.pid)
-        if time.monotonic() > deadline:
-            return Settled(RunState.ALIVE)
-        time.sleep(_BUSY_PAUSE)
-
-
-def _decide(path: Path, *, revoke: bool) -> Settled:
+def _decide(path: Path, *, awaited: bool) -> RunStatus:
     """The lock is held."""
     exit_record = read_exit(path)
     if exit_record is not None:
-        return Settled(RunState.ENDED, exit=exit_record)
+        return RunStatus(RunFate.ENDED, exit_record)
     if (path / record.STARTED).exists() or (path / record.EXIT).exists():
-        return Settled(RunState.UNFINISHED)
+        return RunStatus(RunFate.UNFINISHED)
     if (path / record.REVOKED).exists():
-        return Settled(RunState.REVOKED)
-    if not revoke:
-        return Settled(RunState.NOT_STARTED)
+        return RunStatus(RunFate.REVOKED)
+    if awaited:
+        return RunStatus(RunFate.STARTING)
     write_revoked(path)
-    return Settled(RunState.REVOKED)
+    return RunStatus(RunFate.REVOKED)
 
 
 def write_revoked(path: Path) -> None:

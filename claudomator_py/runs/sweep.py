@@ -1,14 +1,16 @@
 """Removing run directories that no run in the store knows."""
 
-import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from claudomator_py.core.run import RunFate
 from claudomator_py.runs.directory import NEW_SUFFIX, TRASH_SUFFIX, RunAlive, RunDirectory, remove_tree
-from claudomator_py.runs.settle import RunState, settle
+from claudomator_py.runs.settle import settle
 from claudomator_py.runs.survivors import kill_survivors
+
+_LIVE = (RunFate.STARTING, RunFate.ALIVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +22,14 @@ class Swept:
     action: Literal["removed", "cancelled", "unkillable"]
 
 
-def sweep(root: Path, known_run_ids: Collection[str], *, min_age_ms: int, grace_ms: int) -> list[Swept]:
+def sweep(root: Path, known_run_ids: Collection[str], *, grace_ms: int) -> list[Swept]:
     """Remove the directories under root that belong to no known run; processes of such a run are ended first.
 
-    min_age_ms: younger ones are spared, for a directory is made before its run is committed. Raises OSError.
+    Not to be called while a run is being prepared: its directory is made before its row. Raises OSError.
     """
     swept = []
     for path in sorted(root.iterdir()):
-        if path.name in known_run_ids or not path.is_dir() or path.is_symlink() or _age_ms(path) < min_age_ms:
+        if path.name in known_run_ids or path.is_symlink() or not path.is_dir():
             continue
         if path.name.startswith(".") and path.suffix in (NEW_SUFFIX, TRASH_SUFFIX):
             remove_tree(path)
@@ -37,8 +39,7 @@ def sweep(root: Path, known_run_ids: Collection[str], *, min_age_ms: int, grace_
 
 
 def _sweep_run(directory: RunDirectory, grace_ms: int) -> Literal["removed", "cancelled", "unkillable"]:
-    parts = [part for part in (directory.check, directory) if part.path.is_dir()]
-    alive = [part for part in parts if settle(part.path).state is RunState.ALIVE]
+    alive = [part for part in (directory, *directory.checks()) if settle(part.path).fate in _LIVE]
     for part in alive:
         part.request_cancel()
     if alive:
@@ -50,7 +51,3 @@ def _sweep_run(directory: RunDirectory, grace_ms: int) -> Literal["removed", "ca
     except RunAlive:
         return "cancelled"
     return "removed"
-
-
-def _age_ms(path: Path) -> float:
-    return time.time() * 1000 - path.stat().st_ctime_ns / 1_000_000

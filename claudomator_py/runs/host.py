@@ -1,0 +1,105 @@
+"""The host of runs on this machine: the service's way to run directories, shims and what is left of them."""
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from claudomator_py.core.run import RunOrder, RunStatus, Stream
+from claudomator_py.runs.directory import CHECK, SCRATCH, RunDirectory
+from claudomator_py.runs.launcher import Launcher
+from claudomator_py.runs.output import output_path, pieces
+from claudomator_py.runs.settle import ShimIdentity, settle
+from claudomator_py.runs.shim import procfs
+from claudomator_py.runs.survivors import kill_survivors
+from claudomator_py.runs.sweep import sweep
+
+
+class LocalRunHost:
+    """Runs under one root, which it makes (0700). Safe to call from many threads.
+
+    step: 0 is the agent's run; n is the n-th time that its check was begun.
+    """
+
+    def __init__(self, root: Path, launcher: Launcher, *, grace_ms: int) -> None:
+        """grace_ms: between TERM and KILL for what a lost shim left. Raises OSError."""
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._root = root.absolute()
+        self._launcher = launcher
+        self._grace_ms = grace_ms
+        self._launched: dict[Path, ShimIdentity] = {}
+        self._lock = threading.Lock()
+
+    def path(self, run_id: str, step: int = 0) -> Path:
+        """The directory of that run or check."""
+        run = self._root / run_id
+        if step == 0:
+            return run
+        return run / (CHECK if step == 1 else f"{CHECK}-{step}")
+
+    def prepare(self, order: RunOrder, step: int = 0) -> None:
+        """Make the run directory, durably. What is there from an earlier attempt at the same is replaced.
+
+        Raises RunStarted, RunAlive, OSError.
+        """
+        directory = RunDirectory(self.path(order.run_id, step))
+        directory.create(order, scratch=self.path(order.run_id) / SCRATCH)
+
+    def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
+        """Start the shim. It may start the run, or find it revoked. Raises OSError."""
+        path = self.path(run_id, step)
+        pid = self._launcher.start(path, environment)
+        process = procfs.read(pid)
+        if process is not None:
+            with self._lock:
+                self._launched[path] = ShimIdentity(pid, process.start)
+
+    def launched_pid(self, run_id: str, step: int = 0) -> int | None:
+        """The pid of the shim that was spawned for it here, while it lives."""
+        identity = self._awaited(self.path(run_id, step))
+        return None if identity is None else identity.pid
+
+    def settle(self, run_id: str, step: int = 0) -> RunStatus:
+        """What became of the run. One that nobody holds and that has not started is revoked by this look, unless the
+        shim spawned for it here is still on its way. Raises OSError."""
+        path = self.path(run_id, step)
+        return settle(path, awaited=self._awaited(path) is not None)
+
+    def cancel(self, run_id: str, step: int = 0) -> None:
+        """Ask the shim to end the run; durable when it returns, and harmless when repeated. Raises OSError."""
+        RunDirectory(self.path(run_id, step)).request_cancel()
+
+    def end_survivors(self, run_id: str) -> bool:
+        """End what a lost shim left behind; blocks for about the time of grace if there is any. True: no process of
+        the run is left."""
+        return not kill_survivors(run_id, grace_ms=self._grace_ms, give_up_ms=self._grace_ms).left
+
+    def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> bytes:
+        """At most limit bytes of a stream from the offset; empty when there are none (yet), or no such file.
+
+        What an output cap has punched out reads as zeros, so that offsets stay what they are. Raises OSError.
+        """
+        try:
+            fd = os.open(output_path(self.path(run_id, step), stream), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return b""
+        try:
+            return os.pread(fd, limit, offset)
+        finally:
+            os.close(fd)
+
+    def output(self, run_id: str, stream: Stream, step: int = 0) -> Iterator[bytes]:
+        """All that the stream holds, in pieces, without what an output cap has punched out. Raises OSError."""
+        return pieces(self.path(run_id, step), stream)
+
+    def sweep(self, known: frozenset[str]) -> list[str]:
+        """Remove directories that no row knows, ending what runs in them; the ids. Raises OSError."""
+        return [swept.run_id for swept in sweep(self._root, known, grace_ms=self._grace_ms)]
+
+    def _awaited(self, path: Path) -> ShimIdentity | None:
+        with self._lock:
+            identity = self._launched.get(path)
+            if identity is not None and not procfs.is_same(identity.pid, identity.start_time):
+                del self._launched[path]
+                return None
+            return identity
