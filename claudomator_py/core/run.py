@@ -28,7 +28,7 @@ class LaunchRequest:
     conversation_id: str
     resume: bool = False
     prompt_file: str = "/dev/stdin"
-    prior_tokens: Tokens = Tokens()
+    prior_tokens: Tokens = field(default_factory=Tokens)
     prior_cost_usd: float | None = None
 
 

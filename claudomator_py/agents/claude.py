@@ -1,0 +1,75 @@
+"""Claude Code: how it is started."""
+
+import os
+from pathlib import Path
+
+from claudomator_py.agents.claude_reader import ClaudeReader
+from claudomator_py.agents.installed import probe
+from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.run import Launch, LaunchRequest
+from claudomator_py.core.task import PermissionMode, TaskSpec
+
+PROGRAM = ("claude",)
+REMEDY = "install it (npm install -g @anthropic-ai/claude-code), or set the agent's command in the configuration"
+
+# By itself it asks ten times more: three minutes of waiting at a service that refuses a key or has no quota left, with
+# the agent's slot taken and no other agent asked. Four bridge what is over in some eight seconds; for longer troubles
+# the task waits in the queue, where it costs nothing and can be seen. The agent's env, or pass_env, may say otherwise.
+MAX_RETRIES_NAME = "CLAUDE_CODE_MAX_RETRIES"
+MAX_RETRIES = "4"
+# As root it refuses to bypass permissions unless this says that it is in a sandbox. That is for the user to say.
+SANDBOX_NAME = "IS_SANDBOX"
+
+
+class Claude:
+    """The kind ``claude``."""
+
+    kind = "claude"
+
+    def launch(self, request: LaunchRequest) -> Launch:
+        """Its command line. The prompt comes from a file on stdin: an open pipe would cost three seconds."""
+        agent, task = request.agent, request.task
+        argv = [*(agent.command or PROGRAM), "-p", "--output-format", "stream-json", "--verbose"]
+        argv += ["--resume" if request.resume else "--session-id", request.conversation_id]
+        if request.model is not None:
+            argv += ["--model", request.model.model]
+            if request.model.effort is not None:
+                argv += ["--effort", request.model.effort]
+        if task.permissions.mode is not PermissionMode.DEFAULT:
+            argv += ["--permission-mode", task.permissions.mode.value]
+        if task.max_turns is not None:
+            argv += ["--max-turns", str(task.max_turns)]
+        argv += agent.extra_args
+        # These take any number of words: each is given one, and nothing that is not an option may follow them.
+        for option, words in (
+            ("--allowedTools", task.permissions.allowed_tools),
+            ("--disallowedTools", task.permissions.disallowed_tools),
+            ("--add-dir", tuple(str(Path(folder).expanduser()) for folder in task.add_dirs)),
+        ):
+            for word in words:
+                argv += [option, word]
+        set_by_user = MAX_RETRIES_NAME in agent.env or MAX_RETRIES_NAME in agent.pass_env
+        return Launch(tuple(argv), {} if set_by_user else {MAX_RETRIES_NAME: MAX_RETRIES}, request.prompt)
+
+    def reader(self, request: LaunchRequest | None = None) -> ClaudeReader:
+        """A reader for one run; without a request, for a saved output of which nothing more is known."""
+        if request is None:
+            return ClaudeReader()
+        zone = request.task.env.get("TZ", request.agent.env.get("TZ"))
+        return ClaudeReader(resumed=request.resume, prior_cost_usd=request.prior_cost_usd, zone=zone)
+
+    def health(self, agent: AgentSpec, path: str) -> AgentHealth:
+        """Whether it is installed, and which version."""
+        return probe(agent.command or PROGRAM, path, REMEDY)
+
+    def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
+        """Only what it refuses: it enforces all that a task can ask for."""
+        as_root = os.geteuid() == 0
+        sandbox = {**agent.env, **task.env}.get(SANDBOX_NAME) == "1" or SANDBOX_NAME in agent.pass_env
+        if task.permissions.mode is PermissionMode.BYPASS and as_root and not sandbox:
+            refusal = f"{agent.name} refuses permissions.mode bypassPermissions when it runs as root"
+            remedy = (
+                f"run Claudomator as another user or, if this is a sandbox, set {SANDBOX_NAME}: '1' in the agent's env"
+            )
+            return [f"{refusal}; {remedy}"]
+        return []

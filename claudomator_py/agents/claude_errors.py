@@ -1,0 +1,170 @@
+"""What an error of Claude Code means, by its typed fields where a version has them, else by its words."""
+
+import re
+from dataclasses import dataclass
+
+from claudomator_py.agents.ending import Verdict, failed
+from claudomator_py.agents.limit_text import find_reset
+from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason
+
+_BY_ENDING = {
+    "max_turns": Reason.TURN_LIMIT,
+    "budget_exhausted": Reason.BUDGET,
+    "prompt_too_long": Reason.CONTEXT_TOO_LONG,
+    "blocking_limit": Reason.CONTEXT_TOO_LONG,
+    "aborted_streaming": Reason.INTERRUPTED,
+    "aborted_tools": Reason.INTERRUPTED,
+    "error_max_turns": Reason.TURN_LIMIT,
+    "error_max_budget_usd": Reason.BUDGET,
+}
+ENDINGS = frozenset(_BY_ENDING)
+"""Terminal reasons and subtypes that say by themselves why a run did not get to its end."""
+_BY_KIND = {
+    "connection_failed": Reason.NETWORK,
+    "network_edge_blocked": Reason.NETWORK,
+    "message_over_context_limit": Reason.CONTEXT_TOO_LONG,
+    "model_requires_usage_credits": Reason.NO_CREDIT,
+    "long_context_credits_required": Reason.NO_CREDIT,
+}
+_BY_STATUS = {401: Reason.AUTH, 402: Reason.NO_CREDIT, 403: Reason.AUTH, 413: Reason.CONTEXT_TOO_LONG}
+_BY_CATEGORY = {
+    "authentication_failed": Reason.AUTH,
+    "oauth_org_not_allowed": Reason.AUTH,
+    "account_on_hold": Reason.AUTH,
+    "verification_required": Reason.AUTH,
+    "cloud_credential_error": Reason.AUTH,
+    "billing_error": Reason.NO_CREDIT,
+    "overloaded": Reason.OVERLOADED,
+    "model_not_found": Reason.INVALID_MODEL,
+}
+
+
+def _words(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_NO_CREDIT = _words(
+    r"credit balance is too low|out of (?:extra usage|usage credits|credits)|out of usage\b|requires usage credits"
+    r"|spend(?:ing)? limit|add funds|usage limit is set to \$0|usage allocation has been disabled"
+)
+_LIMIT = _words(
+    r"\blimit reached\b|hit your [^\n]{0,60}\blimit\b|request rejected \(429\)|usage limit\b"
+    r"|temporarily limiting requests|exceed your account's rate limit"
+)
+_BY_WORDS = (
+    (
+        _words(
+            r"unknown (?:option|command)|too many arguments|argument missing|option '[^']*' argument|missing required"
+            r"|is already in use|no conversation found|cannot be used with root|requires --verbose|invalid session id"
+            r"|must be a valid uuid|input must be provided"
+        ),
+        Reason.BAD_INVOCATION,
+    ),
+    (
+        _words(
+            r"not logged in|please run /login|invalid api key|failed to authenticate|oauth token|invalid bearer token"
+        ),
+        Reason.AUTH,
+    ),
+    (
+        _words(r"prompt is too long|context (?:window|limit|length)|conversation too long|exceed context"),
+        Reason.CONTEXT_TOO_LONG,
+    ),
+    (
+        _words(r"issue with the selected model|model[^\n]{0,60}(?:not found|does not exist|not supported)"),
+        Reason.INVALID_MODEL,
+    ),
+    (_words(r"usage policy|unable to respond to this request"), Reason.REFUSED),
+    (_words(r"overloaded|at capacity|server-side issue|api error: 5\d\d"), Reason.OVERLOADED),
+    (
+        _words(
+            r"connection (?:refused|error|reset|closed|failed|timed out)|unable to connect|request timed out"
+            r"|fetch failed|socket hang up|econn|enotfound|etimedout|eai_again|certificate"
+        ),
+        Reason.NETWORK,
+    ),
+)
+_LIMIT_NAMES = (
+    (_words(r"\bopus limit\b"), "seven_day_opus"),
+    (_words(r"\bsonnet limit\b"), "seven_day_sonnet"),
+    (_words(r"\bweekly limit\b"), "seven_day"),
+    (_words(r"\b(?:session|5-hour) limit\b"), "five_hour"),
+)
+_READ = 2_000
+"""Characters of a message that are looked at: it says what it is at its beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """What the service said with a refusal for quota. reset_at: epoch milliseconds."""
+
+    reset_at: int | None
+    limit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The error-bearing fields of an event, or a message on stderr.
+
+    ending: a terminal reason or subtype of ENDINGS. at_ms: when it was printed, where it says so.
+    """
+
+    message: str
+    ending: str | None = None
+    stop_reason: str | None = None
+    kind: str | None = None
+    status: int | None = None
+    category: str | None = None
+    at_ms: int | None = None
+
+
+def classify(failure: Failure, rejection: Rejection | None, now_ms: int, zone: str | None) -> Verdict:
+    """The verdict. now_ms: the present for a message that does not say when it was printed. zone: as for find_reset."""
+    known = _typed(failure)
+    if known is not None:
+        return failed(known, failure.message)
+    words = failure.message[:_READ]
+    if failure.kind == "usage_limit_reached" or failure.status == 429 or failure.category == "rate_limit":
+        return _limited(failure, rejection, now_ms, zone)
+    if _NO_CREDIT.search(words):
+        return failed(Reason.NO_CREDIT, failure.message)
+    if failure.status is not None and failure.status in _BY_STATUS:
+        return failed(_BY_STATUS[failure.status], failure.message)
+    if failure.status is not None and failure.status >= 500:
+        return failed(Reason.OVERLOADED, failure.message)
+    if failure.category in _BY_CATEGORY:
+        return failed(_BY_CATEGORY[failure.category], failure.message)
+    if _LIMIT.search(words):
+        return _limited(failure, rejection, now_ms, zone)
+    reason = next((reason for pattern, reason in _BY_WORDS if pattern.search(words)), Reason.AGENT_ERROR)
+    return failed(reason, failure.message)
+
+
+def _typed(failure: Failure) -> Reason | None:
+    if failure.ending is not None:
+        return _BY_ENDING[failure.ending]
+    if failure.stop_reason == "refusal":
+        return Reason.REFUSED
+    return _BY_KIND.get(failure.kind or "")
+
+
+def _limited(failure: Failure, rejection: Rejection | None, now_ms: int, zone: str | None) -> Verdict:
+    """Limited until the time that was reported; if none was, until one that the caller has to estimate.
+
+    The service's own epoch is exact; the message has it to the minute only, and without a date.
+    """
+    words = failure.message[:_READ]
+    reset_at = rejection.reset_at if rejection is not None else None
+    if reset_at is None:
+        reset_at = find_reset(words, failure.at_ms if failure.at_ms is not None else now_ms, zone)
+    if reset_at is None and _NO_CREDIT.search(words):
+        return failed(Reason.NO_CREDIT, failure.message)
+    limit = rejection.limit if rejection is not None else None
+    return Verdict(
+        OutcomeStatus.LIMITED,
+        Reason.RATE_LIMITED,
+        failure.message,
+        reset_at,
+        Provenance.ESTIMATED if reset_at is None else Provenance.REPORTED,
+        limit or next((name for pattern, name in _LIMIT_NAMES if pattern.search(words)), None),
+    )

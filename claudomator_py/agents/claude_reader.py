@@ -1,0 +1,277 @@
+"""Reads what Claude Code writes with ``--output-format stream-json``: by meaning, whatever its version.
+
+Only events that bear an error, and stderr, can say that something went wrong. What the model wrote never does: an
+answer may quote a limit message word for word.
+"""
+
+import copy
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from claudomator_py.agents.claude_errors import ENDINGS, Failure, Rejection, classify
+from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settle
+from claudomator_py.agents.jsonlines import (
+    MAX_COUNT,
+    Event,
+    LineSplitter,
+    amount_of,
+    count_of,
+    event_of,
+    list_of,
+    parse_events,
+    text_of,
+)
+from claudomator_py.agents.limit_text import epoch_ms
+from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, shortened, storable
+from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason, Tokens
+from claudomator_py.core.run import ExitRecord, Stream
+
+_NAMED_DENIALS = 5
+_INPUT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_MODEL_INPUT_FIELDS = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Tokens and dollars. cost_usd None: not known."""
+
+    input: int = 0
+    output: int = 0
+    cost_usd: float | None = 0.0
+
+    def __add__(self, other: "Used") -> "Used":
+        known = self.cost_usd is not None and other.cost_usd is not None
+        cost = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
+        return Used(self.input + other.input, self.output + other.output, cost)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the events said so far."""
+
+    anything: bool = False
+    conversation_id: str | None = None
+    result: Event | None = None
+    failure: Failure | None = None
+    rejection: Rejection | None = None
+    denied: dict[str, str] = field(default_factory=dict)
+    since_last: Used | None = Used()
+    turns: Used = Used()
+
+    def take(self, event: Event) -> None:
+        self.anything = True
+        self.conversation_id = text_of(event, "session_id") or self.conversation_id
+        match event.get("type"):
+            case "rate_limit_event":
+                self._take_rate_limit(event_of(event, "rate_limit_info"))
+            case "assistant":
+                self._take_assistant(event)
+            case "system" if event.get("subtype") == "permission_denied":
+                self._take_denial(event)
+            case "result":
+                self._take_result(event)
+
+    def _take_rate_limit(self, info: Event) -> None:
+        rejected = info.get("status") == "rejected"
+        self.rejection = Rejection(epoch_ms(info.get("resetsAt")), text_of(info, "rateLimitType")) if rejected else None
+
+    def _take_assistant(self, event: Event) -> None:
+        category = text_of(event, "error")
+        if category is None:
+            self.failure = None
+            return
+        info = event_of(event_of(event, "api_error_params"), "rate_limit_info")
+        if info.get("status") == "rejected":
+            self._take_rate_limit(info)
+        blocks = list_of(event_of(event, "message"), "content")
+        texts = [text_of(block, "text") or "" for block in blocks if isinstance(block, dict)]
+        self.failure = Failure(
+            message="\n".join(texts),
+            kind=text_of(event, "api_error"),
+            status=count_of(event, "api_error_status"),
+            category=category,
+            at_ms=_instant(text_of(event, "timestamp")),
+        )
+
+    def _take_denial(self, event: Event) -> None:
+        name = text_of(event, "tool_name") or "a tool"
+        self.denied[text_of(event, "tool_use_id") or f"#{len(self.denied)}"] = name
+
+    def _take_result(self, event: Event) -> None:
+        self.result = event
+        for denial in list_of(event, "permission_denials"):
+            if isinstance(denial, dict):
+                self._take_denial(denial)
+        usage = event_of(event, "usage")
+        self.turns += Used(
+            sum(count_of(usage, key) or 0 for key in _INPUT_FIELDS), count_of(usage, "output_tokens") or 0
+        )
+        since = event.get("model_usage_since_last_result")
+        if not isinstance(since, dict) or self.since_last is None:
+            self.since_last = None
+        else:
+            self.since_last += _by_model(since)
+
+
+class ClaudeReader:
+    """Reads one run. resumed, prior_cost_usd: as in LaunchRequest. zone: that of the agent's own clock times."""
+
+    def __init__(self, *, resumed: bool = False, prior_cost_usd: float | None = None, zone: str | None = None) -> None:
+        self._resumed = resumed
+        self._prior_cost_usd = prior_cost_usd
+        self._zone = zone
+        self._lines = LineSplitter()
+        self._seen = _Seen()
+        self._plain = Tail(MAX_DETAIL)
+        self._stderr = Tail(MAX_DETAIL)
+
+    def feed(self, stream: Stream, data: bytes) -> None:
+        """Take the next bytes of a stream."""
+        if stream == "stderr":
+            self._stderr.feed(data)
+            return
+        for line in self._lines.feed(data):
+            _take_line(self._seen, self._plain, line)
+
+    @property
+    def terminal(self) -> bool:
+        """Whether a complete terminal event has been seen."""
+        return self._all()[0].result is not None
+
+    def outcome(self, exit: ExitRecord | None, now_ms: int) -> Outcome:
+        """What the run came to. May be asked at any time, and again."""
+        seen, plain = self._all()
+        printed_ms = exit.ended_ms if exit is not None and exit.ended_ms > 0 else now_ms
+        said = None if seen.result is None else self._said(seen, seen.result, printed_ms)
+        verdict = settle(said, exit, lambda record: self._unsaid(seen, plain, record, printed_ms))
+        return outcome(_storable(verdict), self._result(seen))
+
+    def _all(self) -> tuple[_Seen, str]:
+        """What was seen, with the line that has no end yet: the last one may have none."""
+        if not self._lines.rest:
+            return self._seen, self._plain.text()
+        seen, plain = copy.copy(self._seen), copy.deepcopy(self._plain)
+        seen.denied = dict(seen.denied)
+        _take_line(seen, plain, self._lines.rest)
+        return seen, plain.text()
+
+    def _said(self, seen: _Seen, result: Event, printed_ms: int) -> Verdict:
+        if _succeeded(result):
+            return Verdict(OutcomeStatus.SUCCEEDED, detail=_denials(seen.denied))
+        last = seen.failure
+        failure = Failure(
+            message=_message(result) or (last.message if last is not None else ""),
+            ending=_ending(result),
+            stop_reason=text_of(result, "stop_reason"),
+            kind=text_of(result, "api_error") or (last.kind if last is not None else None),
+            status=count_of(result, "api_error_status") or (last.status if last is not None else None),
+            category=last.category if last is not None else None,
+            at_ms=last.at_ms if last is not None else None,
+        )
+        return classify(failure, seen.rejection, printed_ms, self._zone)
+
+    def _unsaid(self, seen: _Seen, plain: str, exit: ExitRecord, printed_ms: int) -> Verdict:
+        """There was no terminal event, and nobody ended it: what its last error, its exit code and stderr say."""
+        if exit.exit_code == 0:
+            return failed(Reason.AGENT_ERROR, "it exited with 0, but without saying that it succeeded")
+        if seen.failure is not None:
+            return classify(seen.failure, seen.rejection, printed_ms, self._zone)
+        # Before there is a conversation the CLI speaks plain text; afterwards, what is no event is not its own.
+        message = "\n".join(part for part in (self._stderr.text(), "" if seen.anything else plain) if part)
+        return classify(Failure(message or f"it exited with {exit.exit_code}"), None, printed_ms, self._zone)
+
+    def _result(self, seen: _Seen) -> Result:
+        result = seen.result
+        if result is None:
+            return Result(conversation_id=_id(seen.conversation_id))
+        used = self._used(seen, result)
+        text = text_of(result, "result") if _succeeded(result) else None
+        return Result(
+            conversation_id=_id(seen.conversation_id),
+            text=shortened(storable(text), MAX_TEXT) if text is not None else None,
+            tokens=Tokens(input=min(used.input, MAX_COUNT), output=min(used.output, MAX_COUNT)),
+            cost_usd=used.cost_usd,
+        )
+
+    def _used(self, seen: _Seen, result: Event) -> Used:
+        """The run's own share.
+
+        Newer versions say what was used since the last result. Older ones give dollars and tokens per model for the
+        whole conversation, and tokens per turn: of a resumed conversation, the tokens are the turn's, and the dollars
+        what came on top of what was used before, or unknown.
+        """
+        if seen.since_last is not None:
+            return seen.since_last
+        total_usd = amount_of(result, "total_cost_usd")
+        if self._resumed:
+            own = None
+            if total_usd is not None and self._prior_cost_usd is not None:
+                own = max(0.0, total_usd - self._prior_cost_usd)
+            return Used(seen.turns.input, seen.turns.output, own)
+        per_model = _by_model(event_of(result, "modelUsage"))
+        tokens = per_model if per_model.input + per_model.output > 0 else seen.turns
+        return Used(tokens.input, tokens.output, total_usd)
+
+
+def _take_line(seen: _Seen, plain: Tail, line: bytes) -> None:
+    events = parse_events(line)
+    if events is None:
+        plain.feed(line + b"\n")
+        return
+    for event in events:
+        seen.take(event)
+
+
+def _by_model(models: Event) -> Used:
+    used = Used()
+    for model in models.values():
+        if isinstance(model, dict):
+            tokens = sum(count_of(model, key) or 0 for key in _MODEL_INPUT_FIELDS)
+            used += Used(tokens, count_of(model, "outputTokens") or 0, amount_of(model, "costUSD"))
+    return used
+
+
+def _succeeded(result: Event) -> bool:
+    """Old versions say ``is_error: false`` of a run that used up its turns; none is to be trusted in its "success"."""
+    subtype = text_of(result, "subtype") or ""
+    stopped = subtype.startswith("error") or _ending(result) is not None or result.get("stop_reason") == "refusal"
+    return result.get("is_error") is False and not stopped
+
+
+def _ending(result: Event) -> str | None:
+    named = (text_of(result, "terminal_reason"), text_of(result, "subtype"))
+    return next((name for name in named if name in ENDINGS), None)
+
+
+def _message(result: Event) -> str:
+    errors = [error for error in list_of(result, "errors") if isinstance(error, str)]
+    return text_of(result, "result") or "\n".join(errors)
+
+
+def _denials(denied: dict[str, str]) -> str | None:
+    """The CLI succeeds although tools were denied; whoever reads the outcome should know."""
+    if not denied:
+        return None
+    names = sorted(set(denied.values()))
+    named = ", ".join(names[:_NAMED_DENIALS]) + (", ..." if len(names) > _NAMED_DENIALS else "")
+    calls = "1 tool call was" if len(denied) == 1 else f"{len(denied)} tool calls were"
+    return f"{calls} denied: {named}. Allow what it needs with permissions.mode or permissions.allowed_tools."
+
+
+def _storable(verdict: Verdict) -> Verdict:
+    detail = shortened(storable(verdict.detail), MAX_DETAIL) if verdict.detail else None
+    limit = storable(verdict.limit)[:100] if verdict.limit else None
+    return Verdict(verdict.status, verdict.reason, detail, verdict.reset_at, verdict.provenance, limit)
+
+
+def _id(conversation_id: str | None) -> str | None:
+    return storable(conversation_id)[:100] if conversation_id is not None else None
+
+
+def _instant(timestamp: str | None) -> int | None:
+    """Epoch milliseconds of an RFC 3339 time; None for anything else."""
+    try:
+        moment = datetime.fromisoformat(timestamp or "")
+        return round(moment.timestamp() * 1000) if moment.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        return None

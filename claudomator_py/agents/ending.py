@@ -1,0 +1,91 @@
+"""Weighs what an agent said of its run against how its process ended."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.core.run import ExitRecord
+
+_ENDED_BY: dict[str, tuple[Reason, str]] = {
+    "timeout": (Reason.TIMEOUT, "it was stopped at its timeout"),
+    "stall": (Reason.STALLED, "it was stopped at its stall timeout: it neither wrote nor computed anything"),
+    "output_limit": (Reason.OUTPUT_LIMIT, "it was stopped because it wrote more than allowed"),
+    "disk_full": (Reason.DISK_FULL, "it was stopped because the disk was full"),
+}
+_SHELL_SIGNALS = {128 + number for number in (1, 2, 3, 4, 6, 7, 8, 9, 11, 13, 14, 15)}
+_NOT_STARTED = {126: "it could not be executed", 127: "its program was not found"}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a run, without what it said and used. reset_at: epoch milliseconds."""
+
+    status: OutcomeStatus
+    reason: Reason | None = None
+    detail: str | None = None
+    reset_at: int | None = None
+    provenance: Provenance | None = None
+    limit: str | None = None
+
+
+_LOST = Verdict(OutcomeStatus.LOST, Reason.LOST, "its supervisor was killed before it could record the end")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run said and used, whatever became of it."""
+
+    conversation_id: str | None = None
+    text: str | None = None
+    tokens: Tokens = field(default_factory=Tokens)
+    cost_usd: float | None = None
+
+
+def failed(reason: Reason, detail: str | None = None) -> Verdict:
+    """A failure for this reason."""
+    return Verdict(OutcomeStatus.FAILED, reason, detail)
+
+
+def settle(said: Verdict | None, exit: ExitRecord | None, unsaid: Callable[[ExitRecord], Verdict]) -> Verdict:
+    """The verdict. said: that of a complete terminal event, if there was one; unsaid: judges without one.
+
+    A cancel stays a cancel. Otherwise what the agent said comes first: if it had ended its work before the shim lost
+    patience with its process, the work is done. An agent that only says that it was interrupted adds nothing to a shim
+    that knows why.
+    """
+    if exit is not None and exit.ended_by == "cancel":
+        return Verdict(OutcomeStatus.CANCELLED, Reason.CANCELLED)
+    if said is not None and said.reason is not Reason.INTERRUPTED:
+        return said
+    if exit is None:
+        return said or _LOST
+    if exit.ended_by is not None:
+        return failed(*_ENDED_BY[exit.ended_by])
+    if exit.exit_code is None:
+        return failed(Reason.SETUP_FAILED, exit.error or "its program was not started")
+    return said or _by_exit_code(exit.exit_code) or unsaid(exit)
+
+
+def _by_exit_code(code: int) -> Verdict | None:
+    """What an exit code says by itself: ended by a signal, or never begun. None: nothing."""
+    if code < 0 or code in _SHELL_SIGNALS:
+        return failed(Reason.INTERRUPTED, f"it was ended by signal {-code if code < 0 else code - 128}")
+    if code in _NOT_STARTED:
+        return failed(Reason.SETUP_FAILED, _NOT_STARTED[code])
+    return None
+
+
+def outcome(verdict: Verdict, result: Result) -> Outcome:
+    """Both as the value that the service takes."""
+    return Outcome(
+        status=verdict.status,
+        reason=verdict.reason,
+        reset_at=verdict.reset_at,
+        provenance=verdict.provenance,
+        limit=verdict.limit,
+        conversation_id=result.conversation_id,
+        text=result.text,
+        detail=verdict.detail,
+        tokens=result.tokens,
+        cost_usd=result.cost_usd,
+    )

@@ -1,0 +1,57 @@
+"""Text as programs print it, made fit to store and to show: bounded, valid Unicode, without terminal codes."""
+
+import re
+
+MAX_TEXT = 100_000
+"""Characters kept of a final answer."""
+MAX_DETAIL = 4_000
+"""Characters kept of an error."""
+
+_TERMINAL_CODES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC and other strings: titles, links
+    r"|\x1b[ -/]*[0-~]?"  # two-byte sequences
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class Tail:
+    """The last bytes of a stream."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._kept = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes."""
+        self._kept += data
+        if len(self._kept) > 2 * self._max_bytes:
+            del self._kept[: -self._max_bytes]
+
+    def text(self) -> str:
+        """What they say, for people."""
+        return readable(bytes(self._kept[-self._max_bytes :]).decode(errors="replace"))
+
+
+def readable(text: str) -> str:
+    """The text as a terminal would have left it, without its codes and without space around it."""
+    plain = _TERMINAL_CODES.sub("", text)
+    # A progress bar returns to the start of its line and writes over it: what comes last is what was left to see.
+    lines = (line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))
+    return storable(_CONTROLS.sub("", "\n".join(lines))).strip()
+
+
+def storable(text: str) -> str:
+    """The text without what no database takes: NUL, and halves of surrogate pairs."""
+    return text.replace("\0", "").encode(errors="replace").decode()
+
+
+def shortened(text: str, limit: int) -> str:
+    """At most limit characters: a long text loses its middle, as its beginning and its end say most."""
+    if len(text) <= limit:
+        return text
+    mark = "\n[...]\n"
+    head = (limit - len(mark)) // 2
+    tail = limit - len(mark) - head
+    return text[:head] + mark + text[-tail:]
