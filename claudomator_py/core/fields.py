@@ -123,6 +123,12 @@ def _words(value: object) -> object:
     return words
 
 
+def _with_program(words: tuple[str, ...]) -> tuple[str, ...]:
+    if words and not words[0]:
+        raise refusal("begins with an empty word", "begin it with the program to run")
+    return words
+
+
 def distinct(values: tuple[H, ...]) -> tuple[H, ...]:
     """The values as they are. Raises a refusal when one is there twice."""
     seen: set[H] = set()
@@ -141,7 +147,8 @@ class _OneOrMore:
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         listed = handler(schema)
-        return {"anyOf": [listed["items"], listed]}
+        forms = listed["items"].get("anyOf", [listed["items"]])
+        return {"anyOf": [*(form for form in forms if form["type"] == "string"), listed]}
 
 
 def _schema(**schema: object) -> WithJsonSchema:
@@ -174,6 +181,7 @@ Words = Annotated[
     tuple[Text, ...],
     Field(min_length=1, max_length=1_000),
     BeforeValidator(_words),
+    AfterValidator(_with_program),
     WithJsonSchema(
         {
             "anyOf": [

@@ -112,6 +112,10 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, first_line: int) -> BadText:
     if "cannot start any token" in problem:
         char = shown(written[mark.column : mark.column + 1])
         return _bad(line, f"a value may not begin with `{char}`", "put it in quotes", column)
+    if error.context in ("while scanning an alias", "while scanning an anchor") and error.context_mark is not None:
+        char = "*" if "alias" in error.context else "&"
+        message = f"a value that begins with `{char}` is an {error.context.rpartition(' ')[2]} to YAML"
+        return _bad(line, message, "put it in quotes", error.context_mark.column + 1)
     if "end of stream" in problem and error.context_mark is not None and "quoted" in (error.context or ""):
         begun = error.context_mark
         message = "a quote is opened here and never closed"
