@@ -8,7 +8,7 @@ from typing import Any
 
 from claudomator_py.core.problem import Lines, Problem, shown, suggestion
 from claudomator_py.core.task import TaskSpec
-from claudomator_py.core.validation import described, odd_values, problem_at, validate
+from claudomator_py.core.validation import MAX_PROBLEMS, described, odd_values, problem_at, validate
 
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 EXTRA_PREFIX = "x-"
@@ -64,16 +64,18 @@ _ACTED_ON = tuple(name for name in TaskSpec.model_fields if name != "extra")
 def parse_task(
     mapping: Mapping[str, object], *, default_name: str | None = None, lines: Lines | None = None
 ) -> TaskSpec | list[Problem]:
-    """The task that the mapping describes, or everything wrong with it. Nothing in it is ignored.
+    """The task that the mapping describes, or what is wrong with it. Nothing in it is ignored.
 
     default_name: the name if the mapping has none. lines: the line of each path, for the problems.
     """
     where = lines or {}
     if problems := odd_values(mapping, where):
-        return problems
+        return problems[:MAX_PROBLEMS]
     fields: dict[str, object] = {} if default_name is None else {"name": default_name}
     extra: dict[str, object] = {}
     for key, value in mapping.items():
+        if len(problems) == MAX_PROBLEMS:
+            return problems
         if key.startswith(EXTRA_PREFIX) and len(key) > len(EXTRA_PREFIX):
             extra[key] = value
         elif key in _LATER:

@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 from claudomator_py.core.problem import Lines, Path, Problem, field_name, line_of, shown, suggestion
 
 MAX_DEPTH = 50
+MAX_PROBLEMS = 100
 _MAX_INT = 2**63 - 1
 _QUOTES = "put it in quotes if it is meant as text"
 
@@ -23,11 +24,12 @@ def problem_at(lines: Lines, path: Path, message: str, remedy: str | None = None
 
 
 def validate(model: type[M], mapping: Mapping[str, object], lines: Lines, prefix: Path = ()) -> M | list[Problem]:
-    """The mapping as that model, or every problem it has. prefix: where in the document the mapping is."""
+    """The mapping as that model, or its problems, the first of very many. prefix: where the mapping is."""
     try:
         return model.model_validate(mapping)
     except ValidationError as error:
-        return [_problem(model, detail, lines, prefix) for detail in error.errors(include_url=False)]
+        details = error.errors(include_url=False)[:MAX_PROBLEMS]
+        return [_problem(model, detail, lines, prefix) for detail in details]
 
 
 def odd_values(value: object, lines: Lines, path: Path = ()) -> list[Problem]:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.core.agent import ModelChoice, Tier
+from claudomator_py.core.problem import Path
 from claudomator_py.core.settings import (
     AfterAccept,
     Settings,
@@ -155,7 +156,7 @@ def test_a_refused_database_shows_no_password() -> None:
 
 
 def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
-    lines = {("agents", "claude", "max_concurrent"): 2, ("inbx",): 5, ("http", "listen"): 3}
+    lines: dict[Path, int] = {("agents", "claude", "max_concurrent"): 2, ("inbx",): 5, ("http", "listen"): 3}
     mapping = {"inbx": 1, "http": {"listen": "x"}, "agents": {"claude": {"max_concurrent": "many"}}}
 
     parsed = parse_settings(mapping, lines)

@@ -188,6 +188,15 @@ def test_a_nest_without_end_is_refused() -> None:
     assert "nested more than" in refusal(**{"x-a": nest}).message
 
 
+@pytest.mark.parametrize("where", ["", "agent", "env"])
+def test_very_many_problems_are_not_all_told(where: str) -> None:
+    many: dict[str, object] = {f"key {number}": number for number in range(10_000)}
+    parsed = parse_task({"name": "a", "instructions": "x", **({where: many} if where else many)})
+
+    assert isinstance(parsed, list)
+    assert len(parsed) == 100
+
+
 LATER: list[tuple[dict[str, object], str]] = [
     ({"specialist": "backend-engineer"}, "specialist: is not supported yet; remove it"),
     ({"skill": "api"}, "skill: is not supported yet; remove it"),
