@@ -1,1 +1,1 @@
-"""The command line, on the client and the core only."""
+"""The command line: one file per group of commands. Data goes to stdout, messages to stderr."""

@@ -150,7 +150,10 @@ class Client:
 
     def readiness(self) -> ReadinessView:
         """Whether tasks are accepted; with the reasons if the token is right."""
-        return self._parsed(ReadinessView, self._send("GET", "/readyz"))
+        response = self._send("GET", "/readyz")
+        if response.status_code not in (httpx.codes.OK, httpx.codes.SERVICE_UNAVAILABLE):
+            raise self._refusal(response)
+        return self._parsed(ReadinessView, response)
 
     def _view(self, view: type[V], method: str, path: str, **options: Any) -> V:
         return self._parsed(view, self._request(method, path, **options))

@@ -1,0 +1,56 @@
+"""Commands that talk to the daemon: each gets a client, and the options that say where the daemon is."""
+
+import functools
+import inspect
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Concatenate, ParamSpec
+
+import typer
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+
+P = ParamSpec("P")
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="The configuration file.", rich_help_panel="Daemon"),
+]
+StateDirOption = Annotated[
+    Path | None,
+    typer.Option("--state-dir", metavar="DIR", help="The daemon's state folder.", rich_help_panel="Daemon"),
+]
+
+
+def connect(config: Path | None, state_dir: Path | None) -> "Client":
+    """A client of the daemon that is meant. Raises ClientError."""
+    from claudomator_py.client.discovery import discover
+    from claudomator_py.client.http import Client
+
+    found = discover(config, state_dir, os.environ, Path.cwd())
+    return Client(found.url, found.token)
+
+
+def connected(command: "Callable[Concatenate[Client, P], None]") -> Callable[..., None]:
+    """The command with a client as its first argument, and ``--config`` and ``--state-dir`` among its options."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        config, state_dir = kwargs.pop("config"), kwargs.pop("state_dir")
+        assert config is None or isinstance(config, Path)  # noqa: S101 - as the options below are declared
+        assert state_dir is None or isinstance(state_dir, Path)  # noqa: S101
+        with connect(config, state_dir) as client:
+            command(client, *args, **kwargs)
+
+    own = inspect.signature(command).parameters.values()
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in (("config", ConfigOption), ("state_dir", StateDirOption))
+    ]
+    run.__signature__ = inspect.Signature([*list(own)[1:], *options])  # type: ignore[attr-defined]  # read by Typer
+    first = next(iter(inspect.signature(command).parameters))
+    annotations = {name: value for name, value in command.__annotations__.items() if name != first}
+    run.__annotations__ = {**annotations, "config": ConfigOption, "state_dir": StateDirOption}
+    return run

@@ -1,0 +1,54 @@
+"""Task files named on the command line, or the text on stdin, parsed as the inbox would parse them.
+
+A file means the same wherever it goes in: nothing in it is rewritten on the way, so ``~`` is the home of the user the
+daemon runs as, and a relative directory is refused here as it is there.
+"""
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from claudomator_py.core.problem import Problem
+from claudomator_py.core.task import TaskSpec
+
+STDIN = Path("-")
+_STDIN_AS = "-.yaml"  # read as YAML, which JSON is too; gives no name to a task that has none
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """A file, and its tasks or its problems."""
+
+    shown: str
+    specs: tuple[TaskSpec, ...]
+    problems: tuple[Problem, ...]
+
+
+def read(paths: Iterable[Path]) -> list[ReadFile]:
+    """Every file, in that order; a folder stands for the task files in it. Never raises for what is in a file."""
+    return [_read(path) for given in paths for path in _files(given)]
+
+
+def _files(path: Path) -> list[Path]:
+    from claudomator_py.documents.taskfiles import is_task_file
+
+    if path == STDIN or not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*") if file.is_file() and is_task_file(file.name))
+
+
+def _read(path: Path) -> ReadFile:
+    from claudomator_py.documents.taskfiles import SUFFIXES, is_task_file, parse_task_file
+
+    shown = "stdin" if path == STDIN else str(path)
+    if path != STDIN and not is_task_file(path.name):
+        remedy = f"use a name that ends in {', '.join(SUFFIXES)}, is not hidden and not README"
+        return ReadFile(shown, (), (Problem(message="is no task file by its name", remedy=remedy),))
+    try:
+        data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+    except OSError as error:
+        problem = Problem(message=f"cannot be read: {error.strerror or error}", remedy="see that it is a readable file")
+        return ReadFile(shown, (), (problem,))
+    parsed = parse_task_file(data, _STDIN_AS if path == STDIN else path.name)
+    return ReadFile(shown, parsed.specs, parsed.problems)

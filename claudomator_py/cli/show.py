@@ -1,0 +1,127 @@
+"""``show`` and ``result``: one task, and what it handed back."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from claudomator_py.cli.connect import connected
+from claudomator_py.cli.output import Format, FormatOption, fail, out, out_json
+from claudomator_py.cli.plain import plain
+from claudomator_py.cli.table import Column, fields, heading, render
+from claudomator_py.cli.times import ago, now_ms, parse_instant, short_duration, until
+from claudomator_py.core.views import RunView, TaskView
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+
+TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="A task's id, the start of it, or its name.")]
+_ENDED = ("COMPLETED", "FAILED", "CANCELLED")
+_RUN_COLUMNS = (
+    Column("RUN", flexible=True),
+    Column("ATTEMPT", right=True),
+    Column("AGENT"),
+    Column("MODEL"),
+    Column("TIER", wide=True),
+    Column("STATE"),
+    Column("REASON", flexible=True),
+    Column("EXIT", right=True),
+    Column("STARTED"),
+    Column("TOOK", right=True),
+    Column("TOKENS", wide=True, right=True),
+    Column("USD", wide=True, right=True),
+)
+
+
+@connected
+def show(client: "Client", task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
+    """Show one task and its runs."""
+    found = client.task(task)
+    if output is Format.JSON:
+        out_json(found)
+        return
+    parts = [_summary(found)]
+    runs = client.runs(found.id)
+    if runs:
+        parts.append(f"{heading('RUNS')}\n{_runs_table(runs, wide=output is Format.WIDE)}")
+    instructions = (found.spec or {}).get("instructions")
+    if isinstance(instructions, str):
+        parts.append(f"{heading('INSTRUCTIONS')}\n{plain(instructions).rstrip()}")
+    if found.result_text:
+        parts.append(f"{heading('RESULT')}\n{plain(found.result_text).rstrip()}")
+    out("\n\n".join(parts))
+
+
+@connected
+def result(client: "Client", task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
+    """Print what a task handed back. Exits with 1 if it has not completed."""
+    found = client.task(task)
+    if output is Format.JSON:
+        out_json(found)
+    elif found.result_text:
+        out(plain(found.result_text))
+    if found.state not in _ENDED:
+        fail(f"{found.name} has not ended; it is {found.state}.", f"See `claudomator why {found.name}`.")
+    if found.state == "FAILED":
+        meaning = f" {found.reason_text}" if found.reason_text else ""
+        fail(f"{found.name} failed: {found.reason}.{meaning}", f"See `claudomator logs {found.name}`.")
+    if found.state == "CANCELLED":
+        fail(f"{found.name} was cancelled.", f"Run it again with `claudomator restart {found.name}`.")
+
+
+def _summary(task: TaskView) -> str:
+    now = now_ms()
+    waits = f" ({until(task.waiting_until, now)})" if task.waiting_until else ""
+    why = " ".join(part for part in (task.reason, task.reason_text) if part)
+    needs = ", ".join(f"{one.name} ({one.state or 'not seen yet'})" for one in task.depends_on)
+    used = [f"{task.tokens.input or 0} in, {task.tokens.output or 0} out"] if task.tokens.output is not None else []
+    used += [f"{task.cost_usd:.4f} USD"] if task.cost_usd is not None else []
+    return fields(
+        [
+            ("name", task.name),
+            ("id", task.id),
+            ("state", task.state + (f", {task.phase}" if task.phase else "") + waits),
+            ("why", why),
+            ("agent", " ".join(part for part in (task.agent, task.model, task.tier and f"({task.tier})") if part)),
+            ("specialist", task.specialist or ""),
+            ("priority", task.priority),
+            ("tags", ", ".join(task.tags)),
+            ("directory", task.working_dir or "a scratch folder of each run"),
+            ("branch", task.branch or ""),
+            ("depends on", needs),
+            ("source", task.file_path or task.source),
+            ("attempts", f"{task.attempts} in generation {task.generation}; {task.runs} runs in all"),
+            ("used", "; ".join(used)),
+            ("created", f"{task.created_at} ({ago(task.created_at, now)})"),
+            ("changed", f"{task.updated_at} ({ago(task.updated_at, now)})"),
+            ("version", str(task.version)),
+            ("you can", ", ".join(task.available_actions).replace("restart_force", "restart --force")),
+        ]
+    )
+
+
+def _runs_table(runs: Sequence[RunView], *, wide: bool) -> str:
+    now = now_ms()
+    rows = []
+    for run in runs:
+        outcome = run.outcome
+        ended = now if run.ended_at is None else parse_instant(run.ended_at)
+        tokens = None if outcome is None else outcome.tokens.output
+        cost = None if outcome is None else outcome.cost_usd
+        rows.append(
+            (
+                run.id,
+                str(run.attempt),
+                run.agent,
+                run.model or "",
+                run.tier or "",
+                run.state if outcome is None else outcome.status,
+                "" if outcome is None or outcome.reason is None else outcome.reason,
+                "" if run.exit_code is None else str(run.exit_code),
+                ago(run.started_at, now),
+                short_duration(max(0, ended - parse_instant(run.started_at))),
+                "" if tokens is None else str(tokens),
+                "" if cost is None else f"{cost:.4f}",
+            )
+        )
+    return render(_RUN_COLUMNS, rows, wide=wide)

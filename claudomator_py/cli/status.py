@@ -1,0 +1,139 @@
+"""``status``: everything at a glance, what needs a person first."""
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from claudomator_py.cli.agents import agents_table
+from claudomator_py.cli.connect import connected
+from claudomator_py.cli.output import Format, FormatOption, note, out, out_json, out_part
+from claudomator_py.cli.plain import one_line
+from claudomator_py.cli.table import Column, heading, render, short_ids
+from claudomator_py.cli.times import ago, now_ms, until
+from claudomator_py.core.views import FileProblemView, StateName, StatusView, TaskFilter, TaskView
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+
+_WATCH_S = 2.0
+_CLEAR = "\x1b[H\x1b[2J"
+_INDENT = 2
+_COLUMNS = (
+    Column("NAME", flexible=True),
+    Column("ID"),
+    Column("STATE"),
+    Column("AGENT"),
+    Column("MODEL", wide=True),
+    Column("PRIORITY", wide=True),
+    Column("TAGS", wide=True),
+    Column("WHY", flexible=True),
+    Column("UNTIL"),
+    Column("CHANGED"),
+    Column("DIRECTORY", wide=True),
+)
+
+
+@connected
+def status(
+    client: "Client",
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it anew every two seconds.")] = False,
+    state: Annotated[StateName | None, typer.Option(help="List tasks in this state.", case_sensitive=False)] = None,
+    tag: Annotated[str | None, typer.Option(help="List tasks with this tag.")] = None,
+    agent: Annotated[str | None, typer.Option(help="List tasks that ran on this agent.")] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show everything at a glance.
+
+    What needs you comes first. With a filter, all tasks that match are listed instead.
+    """
+    wanted = TaskFilter(state=state, tag=tag, agent=agent)
+    filtered = wanted != TaskFilter()
+    shown = ""
+    while True:
+        found: StatusView | list[TaskView] = list(client.all_tasks(wanted)) if filtered else client.status()
+        if output is Format.JSON:
+            out_json(found)
+        else:
+            text = _list(found, output) if isinstance(found, list) else overview(found, wide=output is Format.WIDE)
+            if watch and sys.stdout.isatty():
+                out_part(_CLEAR + text + "\n")
+            elif text != shown:
+                out(text)
+            shown = text
+        if not watch:
+            return
+        time.sleep(_WATCH_S)
+
+
+def overview(found: StatusView, *, wide: bool = False) -> str:
+    """The whole status as text, section by section, without the empty ones."""
+    sections = [
+        ("NEEDS YOU", found.needs_you),
+        ("PROBLEMS", found.problems),
+        ("RUNNING", found.running),
+        ("QUEUED", found.queued),
+        ("RECENT", found.recent),
+    ]
+    parts = [f"{heading(title)}\n{tasks_table(tasks, wide=wide)}" for title, tasks in sections if tasks]
+    if found.inbox:
+        attention = bool(found.needs_you) + bool(found.problems)
+        parts.insert(attention, f"{heading('INBOX')}\n{_inbox(found.inbox)}")
+    if not any(found.counts.values()):
+        parts.append("No tasks yet. Submit one with `claudomator submit FILE`, or put a file into the inbox.")
+    if found.agents:
+        parts.append(f"{heading('AGENTS')}\n{agents_table(found.agents, wide=wide, indent=_INDENT)}")
+    return "\n\n".join(parts)
+
+
+def tasks_table(tasks: Sequence[TaskView], *, wide: bool = False) -> str:
+    """Tasks below each other, with times relative to now."""
+    now = now_ms()
+    ids = short_ids([task.id for task in tasks])
+    rows = [
+        (
+            task.name,
+            task.id if wide else ids[task.id],
+            task.state,
+            task.agent or "",
+            task.model or "",
+            task.priority,
+            ",".join(task.tags),
+            _why(task),
+            until(task.waiting_until, now),
+            ago(task.updated_at, now),
+            task.working_dir or "",
+        )
+        for task in tasks
+    ]
+    return render(_without_empty(rows), [_kept(row, rows) for row in rows], wide=wide, indent=_INDENT)
+
+
+def _why(task: TaskView) -> str:
+    if task.state == "RUNNING":
+        return task.phase or ""
+    if task.state == "FAILED" and task.reason_text:
+        return f"{task.reason}: {task.reason_text}"
+    return task.reason or ""
+
+
+def _without_empty(rows: Sequence[Sequence[str]]) -> list[Column]:
+    return [column for place, column in enumerate(_COLUMNS) if any(row[place] for row in rows)]
+
+
+def _kept(row: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [cell for place, cell in enumerate(row) if any(other[place] for other in rows)]
+
+
+def _inbox(files: Sequence[FileProblemView]) -> str:
+    lines = [one_line(problem.render(file.path)) for file in files for problem in file.problems]
+    return "\n".join(" " * _INDENT + line for line in lines)
+
+
+def _list(tasks: Sequence[TaskView], output: Format) -> str:
+    if not tasks:
+        note("No task matches.")
+        return ""
+    return tasks_table(tasks, wide=output is Format.WIDE)

@@ -1,0 +1,118 @@
+"""``submit``: hand tasks to the daemon, and wait for their end if asked to."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from claudomator_py.cli import exits
+from claudomator_py.cli.connect import connected
+from claudomator_py.cli.output import Format, FormatOption, error, fail, note, out, out_json
+from claudomator_py.cli.read_files import read
+from claudomator_py.cli.table import Column, render
+from claudomator_py.core.units import format_duration, parse_duration
+from claudomator_py.core.views import TaskView
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+
+_ENDED = ("COMPLETED", "FAILED", "CANCELLED")
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 2.0
+_COLUMNS = (
+    Column("NAME", flexible=True),
+    Column("ID"),
+    Column("STATE"),
+    Column("AGENT"),
+    Column("REASON", flexible=True),
+)
+
+
+def _duration(text: str) -> int:
+    try:
+        return parse_duration(text)
+    except ValueError as bad:
+        raise typer.BadParameter(str(bad)) from bad
+
+
+@connected
+def submit(
+    client: "Client",
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="Task files; - reads stdin.", exists=True, allow_dash=True),
+    ],
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until all have ended; exit with 5 if one failed.")] = False,
+    timeout: Annotated[
+        int | None,
+        typer.Option(parser=_duration, metavar="DURATION", help="With --wait: how long, such as 45m; then exit 124."),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Submit the tasks in files.
+
+    All files must be valid, else nothing is submitted. A file means the same as in the inbox.
+    """
+    if timeout is not None and not wait:
+        raise typer.BadParameter("--timeout goes with --wait")
+    deadline = None if timeout is None else time.monotonic() + timeout / 1_000
+    parsed = read(files)
+    if bad := [file for file in parsed if file.problems]:
+        for file in bad:
+            for problem in file.problems:
+                note(problem.render(file.shown))
+        fail("Nothing was submitted.", "Mend what is named above, and submit again.")
+    accepted: list[TaskView] = []
+    try:
+        for file in parsed:
+            accepted += [client.submit(spec) for spec in file.specs]
+    except BaseException:
+        if accepted:
+            _write(accepted, output)
+            error("Only the tasks above were submitted.")
+        raise
+    if not wait:
+        _write(accepted, output)
+        return
+    ended = _wait(client, accepted, deadline)
+    _write(ended, output)
+    if any(task.state not in _ENDED for task in ended):
+        error(f"Not all had ended after {format_duration(timeout or 0)}.", "They go on; see `claudomator status`.")
+        raise typer.Exit(exits.TIMED_OUT)
+    if any(task.state != "COMPLETED" for task in ended):
+        raise typer.Exit(exits.RUN_FAILED)
+
+
+def _wait(client: "Client", tasks: Sequence[TaskView], deadline: float | None) -> list[TaskView]:
+    """The tasks as they are once all have ended, or at the deadline. Says what happens on stderr."""
+    latest = {task.id: task for task in tasks}
+    pause = _FIRST_PAUSE_S
+    while True:
+        for task in list(latest.values()):
+            if task.state not in _ENDED:
+                latest[task.id] = client.task(task.id)
+                _say_change(task, latest[task.id])
+        left = None if deadline is None else deadline - time.monotonic()
+        if all(task.state in _ENDED for task in latest.values()) or (left is not None and left <= 0):
+            return list(latest.values())
+        time.sleep(pause if left is None else min(pause, left))
+        pause = min(pause * 1.5, _LONGEST_PAUSE_S)
+
+
+def _say_change(before: TaskView, now: TaskView) -> None:
+    if (before.state, before.reason, before.agent) != (now.state, now.reason, now.agent):
+        words = [f"{now.name}: {now.state}", f"on {now.agent}" if now.state == "RUNNING" and now.agent else ""]
+        reason = f"({now.reason})" if now.reason else ""
+        note(" ".join(word for word in (*words, reason) if word))
+        if now.state == "NEEDS_INPUT":
+            note(f"{now.name} waits for you; see `claudomator why {now.name}`.")
+
+
+def _write(tasks: Sequence[TaskView], output: Format) -> None:
+    if output is Format.JSON:
+        out_json(tasks)
+    else:
+        rows = [(task.name, task.id, task.state, task.agent or "", task.reason or "") for task in tasks]
+        out(render(_COLUMNS, rows, wide=output is Format.WIDE))

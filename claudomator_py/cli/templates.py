@@ -1,0 +1,45 @@
+"""The files that ``init`` writes."""
+
+CONFIG = """\
+# Claudomator's configuration. Every key is optional; what is commented out shows the default.
+# Relative paths are relative to this file. `claudomator doctor` checks it.
+
+# Folders that are watched for task files.
+inbox:
+  paths: [tasks]
+  # after_accept: keep             # or move: into a subfolder, once accepted
+
+# Where the daemon keeps its database, its runs and the operator's token.
+state_dir: .claudomator
+
+# Tasks may only work below these folders; without any, anywhere but here and in the state folder.
+# workdir_roots: [~/src]
+
+# http: {listen: 127.0.0.1:8484}
+
+# concurrency: {total: 4, per_workdir: 1}
+
+# Without this, the agents found on PATH are used.
+# agents:
+#   claude:
+#     max_concurrent: 2
+#     models: {fast: haiku, balanced: sonnet, powerful: opus}
+#     default_tier: balanced
+#   lint: {kind: command, command: [make, lint]}    # runs when a task names it
+
+# balancing: {type_hint: prefer, when_all_limited: wait}
+
+# limits: {output_cap: 256MiB, grace: 10s, min_free: 512MiB}
+"""
+
+FIRST_TASK = """\
+# A first task. It runs once; change it, and it runs again. `claudomator validate --schema` lists all keys.
+name: hello
+instructions: |
+  Say hello in one sentence, then name the tools that you have here. Change nothing.
+agent: {tier: fast}
+timeout: 5m
+# working_dir: ~/src/my-project     # without one: an empty folder of its own
+# check: [make test]                # commands that all must succeed
+tags: [sample]
+"""

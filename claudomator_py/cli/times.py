@@ -1,0 +1,51 @@
+"""Instants as people read them in a table: how long ago, how long until."""
+
+import time
+from datetime import datetime
+
+from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+
+_JUST_NOW_MS = 2 * SECOND_MS
+_DATE_AFTER_MS = 30 * DAY_MS
+
+
+def now_ms() -> int:
+    """The clock, in epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def parse_instant(text: str) -> int:
+    """Epoch milliseconds of an RFC 3339 instant. Raises ValueError."""
+    return round(datetime.fromisoformat(text).timestamp() * 1_000)
+
+
+def ago(instant: str | None, now: int) -> str:
+    """How long ago: ``3m ago``; the date when that is long; empty without an instant."""
+    if instant is None:
+        return ""
+    passed = now - parse_instant(instant)
+    if passed < _JUST_NOW_MS:  # clocks that differ a little must not show the future
+        return "just now"
+    return instant[:10] if passed > _DATE_AFTER_MS else f"{short_duration(passed)} ago"
+
+
+def until(instant: str | None, now: int) -> str:
+    """How long until: ``in 3m``; ``now`` when it is due; empty without an instant."""
+    if instant is None:
+        return ""
+    left = parse_instant(instant) - now
+    if left <= 0:
+        return "now"
+    return instant[:10] if left > _DATE_AFTER_MS else f"in {short_duration(left)}"
+
+
+def short_duration(milliseconds: int) -> str:
+    """The duration in its largest unit, and a second one where that says much: ``45s``, ``12m``, ``1h30m``, ``2d``."""
+    if milliseconds < MINUTE_MS:
+        return f"{milliseconds // SECOND_MS}s"
+    if milliseconds < HOUR_MS:
+        return f"{milliseconds // MINUTE_MS}m"
+    if milliseconds < DAY_MS:
+        hours, rest = divmod(milliseconds, HOUR_MS)
+        return f"{hours}h{rest // MINUTE_MS:02d}m"
+    return f"{milliseconds // DAY_MS}d"

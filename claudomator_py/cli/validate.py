@@ -1,0 +1,58 @@
+"""``validate``: is it a task file? Needs no daemon."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from claudomator_py.cli import exits
+from claudomator_py.cli.output import Format, FormatOption, json_text, note, out
+from claudomator_py.cli.read_files import ReadFile, read
+
+
+def validate(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILE", help="Task files or folders; - reads stdin.", exists=True, allow_dash=True),
+    ] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of a task, for editors.")] = False,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Check task files. Exits with 1 if one has a problem."""
+    from claudomator_py.core.taskfile import task_json_schema
+
+    if schema:
+        if files:
+            raise typer.BadParameter("--schema takes no files")
+        out(json_text(task_json_schema()))
+        return
+    if not files:
+        raise typer.BadParameter("name at least one file, or give --schema")
+    parsed = read(files)
+    if not parsed:
+        note("There are no task files in there.")
+    if output is Format.JSON:
+        out(json_text([_as_json(file) for file in parsed]))
+    else:
+        for file in parsed:
+            out("\n".join(_lines(file)))
+    if any(file.problems for file in parsed):
+        raise typer.Exit(exits.FAILURE)
+
+
+def _lines(file: ReadFile) -> list[str]:
+    if file.problems:
+        return [problem.render(file.shown) for problem in file.problems]
+    names = ", ".join(spec.name for spec in file.specs)
+    return [f"{file.shown}: ok ({names})"]
+
+
+def _as_json(file: ReadFile) -> dict[str, object]:
+    from claudomator_py.core.taskfile import to_document
+
+    return {
+        "file": file.shown,
+        "valid": not file.problems,
+        "tasks": [to_document(spec) for spec in file.specs],
+        "problems": [problem.model_dump(mode="json") for problem in file.problems],
+    }
