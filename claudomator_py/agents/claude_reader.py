@@ -138,12 +138,12 @@ class ClaudeReader:
         """Whether a complete terminal event has been seen."""
         return self._all()[0].result is not None
 
-    def outcome(self, exit: ExitRecord | None, now_ms: int) -> Outcome:
+    def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
         """What the run came to. May be asked at any time, and again."""
         seen, plain = self._all()
-        printed_ms = exit.ended_ms if exit is not None and exit.ended_ms > 0 else now_ms
+        printed_ms = exit_record.ended_ms if exit_record is not None and exit_record.ended_ms > 0 else now_ms
         said = None if seen.result is None else self._said(seen, seen.result, printed_ms)
-        verdict = settle(said, exit, lambda record: self._unsaid(seen, plain, record, printed_ms))
+        verdict = settle(said, exit_record, lambda record: self._unsaid(seen, plain, record, printed_ms))
         return outcome(_storable(verdict), self._result(seen))
 
     def _all(self) -> tuple[_Seen, str]:
@@ -170,15 +170,15 @@ class ClaudeReader:
         )
         return classify(failure, seen.rejection, printed_ms, self._zone)
 
-    def _unsaid(self, seen: _Seen, plain: str, exit: ExitRecord, printed_ms: int) -> Verdict:
+    def _unsaid(self, seen: _Seen, plain: str, exit_record: ExitRecord, printed_ms: int) -> Verdict:
         """There was no terminal event, and nobody ended it: what its last error, its exit code and stderr say."""
-        if exit.exit_code == 0:
+        if exit_record.exit_code == 0:
             return failed(Reason.AGENT_ERROR, "it exited with 0, but without saying that it succeeded")
         if seen.failure is not None:
             return classify(seen.failure, seen.rejection, printed_ms, self._zone)
         # Before there is a conversation the CLI speaks plain text; afterwards, what is no event is not its own.
         message = "\n".join(part for part in (self._stderr.text(), "" if seen.anything else plain) if part)
-        return classify(Failure(message or f"it exited with {exit.exit_code}"), None, printed_ms, self._zone)
+        return classify(Failure(message or f"it exited with {exit_record.exit_code}"), None, printed_ms, self._zone)
 
     def _result(self, seen: _Seen) -> Result:
         result = seen.result

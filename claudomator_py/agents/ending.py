@@ -46,24 +46,24 @@ def failed(reason: Reason, detail: str | None = None) -> Verdict:
     return Verdict(OutcomeStatus.FAILED, reason, detail)
 
 
-def settle(said: Verdict | None, exit: ExitRecord | None, unsaid: Callable[[ExitRecord], Verdict]) -> Verdict:
+def settle(said: Verdict | None, exit_record: ExitRecord | None, unsaid: Callable[[ExitRecord], Verdict]) -> Verdict:
     """The verdict. said: that of a complete terminal event, if there was one; unsaid: judges without one.
 
     A cancel stays a cancel. Otherwise what the agent said comes first: if it had ended its work before the shim lost
     patience with its process, the work is done. An agent that only says that it was interrupted adds nothing to a shim
     that knows why.
     """
-    if exit is not None and exit.ended_by == "cancel":
+    if exit_record is not None and exit_record.ended_by == "cancel":
         return Verdict(OutcomeStatus.CANCELLED, Reason.CANCELLED)
     if said is not None and said.reason is not Reason.INTERRUPTED:
         return said
-    if exit is None:
+    if exit_record is None:
         return said or _LOST
-    if exit.ended_by is not None:
-        return failed(*_ENDED_BY[exit.ended_by])
-    if exit.exit_code is None:
-        return failed(Reason.SETUP_FAILED, exit.error or "its program was not started")
-    return said or _by_exit_code(exit.exit_code) or unsaid(exit)
+    if exit_record.ended_by is not None:
+        return failed(*_ENDED_BY[exit_record.ended_by])
+    if exit_record.exit_code is None:
+        return failed(Reason.SETUP_FAILED, exit_record.error or "its program was not started")
+    return said or _by_exit_code(exit_record.exit_code) or unsaid(exit_record)
 
 
 def _by_exit_code(code: int) -> Verdict | None:

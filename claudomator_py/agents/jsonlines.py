@@ -8,7 +8,7 @@ from typing import Any
 Event = Mapping[str, Any]
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
-"""A final answer has at most some hundred kilobytes; only a tool's output can be longer, and nothing is read from it."""
+"""A final answer has some hundred kilobytes at most; only a tool's output is longer, and nothing is read from that."""
 
 MAX_COUNT = 2**53
 """The largest whole number that JSON carries exactly everywhere."""

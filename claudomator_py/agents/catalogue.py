@@ -1,0 +1,12 @@
+"""All kinds of agents, by the name that the configuration gives them."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from claudomator_py.agents.claude import Claude
+from claudomator_py.agents.command import Command
+from claudomator_py.agents.simulated import Simulated
+
+AnyKind = Claude | Command | Simulated
+
+AGENT_KINDS: Mapping[str, AnyKind] = MappingProxyType({kind.kind: kind for kind in (Claude(), Command(), Simulated())})

@@ -1,0 +1,124 @@
+"""Any program as an agent: its argv is configured, the task is on its stdin, its exit code is the terminal event."""
+
+import re
+
+from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settle
+from claudomator_py.agents.installed import find_program
+from claudomator_py.agents.plaintext import MAX_DETAIL, Tail
+from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, Stream
+from claudomator_py.core.task import PermissionMode, TaskSpec
+
+MAX_ANSWER_BYTES = 32 * 1024
+PLACEHOLDERS = ("prompt_file", "task", "model")
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
+# A model may come from a task file, and a template may hand it to a shell.
+_PLAIN_MODEL = re.compile(r"[A-Za-z0-9][\w.:/@+\[\]-]*")
+
+
+class Command:
+    """The kind ``command``."""
+
+    kind = "command"
+
+    def launch(self, request: LaunchRequest) -> Launch:
+        """The template with its placeholders filled in. Raises ValueError if it cannot be.
+
+        A run that resumes gets the same command line: a plain program holds no conversation.
+        """
+        agent = request.agent
+        if problem := _problem(agent):
+            raise ValueError(problem)
+        values = {"prompt_file": request.prompt_file, "task": request.task.name}
+        if request.model is not None:
+            values["model"] = request.model.model
+        if "model" in _names(agent):
+            _check_model(agent, values.get("model"))
+        words = (*agent.command, *agent.extra_args)
+        return Launch(tuple(_fill(word, values) for word in words), stdin=request.prompt)
+
+    def reader(self, request: LaunchRequest | None = None) -> "CommandReader":
+        """A reader for one run."""
+        return CommandReader()
+
+    def health(self, agent: AgentSpec, path: str) -> AgentHealth:
+        """Whether its program is there. It is not run: what it does with ``--version`` is not known."""
+        if problem := _problem(agent):
+            return AgentHealth(installed=False, problem=problem)
+        program = find_program(agent.command, path)
+        if program is None:
+            lost = f"{agent.command[0]} is not on PATH; install it, or correct agents.{agent.name}.command"
+            return AgentHealth(installed=False, problem=lost)
+        return AgentHealth(installed=True, program=program)
+
+    def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
+        """A plain program knows nothing of tools, turns or further folders."""
+        permissions = task.permissions
+        asked = {
+            "permissions.mode": permissions.mode is not PermissionMode.DEFAULT,
+            "permissions.allowed_tools": bool(permissions.allowed_tools),
+            "permissions.disallowed_tools": bool(permissions.disallowed_tools),
+            "max_turns": task.max_turns is not None,
+            "add_dirs": bool(task.add_dirs),
+            "agent.model": task.agent.model is not None and "model" not in _names(agent),
+        }
+        return [
+            f"{agent.name} is a plain command, which cannot keep to {field}"
+            for field, is_asked in asked.items()
+            if is_asked
+        ]
+
+
+class CommandReader:
+    """Reads one run of a program: the ends of what it wrote, and its exit code."""
+
+    terminal = False
+
+    def __init__(self) -> None:
+        self._tails: dict[Stream, Tail] = {"stdout": Tail(MAX_ANSWER_BYTES), "stderr": Tail(MAX_DETAIL)}
+
+    def feed(self, stream: Stream, data: bytes) -> None:
+        """Take the next bytes of a stream."""
+        self._tails[stream].feed(data)
+
+    def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
+        """What the run came to. Without an exit code, nothing says that it succeeded."""
+        verdict = settle(None, exit_record, self._by_exit_code)
+        return outcome(verdict, Result(text=self._tails["stdout"].text() or None))
+
+    def _by_exit_code(self, exit_record: ExitRecord) -> Verdict:
+        if exit_record.exit_code == 0:
+            return Verdict(OutcomeStatus.SUCCEEDED)
+        said = self._tails["stderr"].text()
+        return failed(Reason.AGENT_ERROR, said or f"it exited with {exit_record.exit_code} and wrote nothing to stderr")
+
+
+def _names(agent: AgentSpec) -> set[str]:
+    words = (*agent.command, *agent.extra_args)
+    return {found[1] for word in words for found in _PLACEHOLDER.finditer(word) if found[1] is not None}
+
+
+def _problem(agent: AgentSpec) -> str | None:
+    key = f"agents.{agent.name}.command"
+    if not agent.command:
+        return f"{key} is empty; write the program and its arguments, such as [make, lint]"
+    unknown = sorted(_names(agent) - set(PLACEHOLDERS))
+    if unknown:
+        known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS) + "; write {{ and }} for plain braces"
+        return f"{key} has the unknown placeholder {{{unknown[0]}}}; there are {known}"
+    return None
+
+
+def _check_model(agent: AgentSpec, model: str | None) -> None:
+    key = f"agents.{agent.name}"
+    if model is None:
+        raise ValueError(
+            f"{key}.command has {{model}}, but no model was chosen; give {key}.models, or leave {{model}} out"
+        )
+    if not _PLAIN_MODEL.fullmatch(model):
+        raise ValueError(f"{model!r} is not a model's name; use letters, digits and . : / @ + - _ [ ] only")
+
+
+def _fill(word: str, values: dict[str, str]) -> str:
+    return _PLACEHOLDER.sub(lambda found: values[found[1]] if found[1] is not None else found[0][0], word)

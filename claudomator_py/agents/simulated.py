@@ -1,0 +1,117 @@
+"""The simulated agent: to try everything without a model, an account or a cost. It says in all it writes what it is."""
+
+import sys
+from pathlib import Path
+
+from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settle
+from claudomator_py.agents.jsonlines import Event, LineSplitter, amount_of, count_of, event_of, parse_events, text_of
+from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, shortened, storable
+from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, Stream
+from claudomator_py.core.task import TaskSpec
+
+PROGRAM = Path(__file__).with_name("simulated_program.py")
+SCRIPT_NAME = "CLAUDOMATOR_SIMULATED_SCRIPT"
+_FAILURES = {
+    "fail": Reason.AGENT_ERROR,
+    "overloaded": Reason.OVERLOADED,
+    "auth": Reason.AUTH,
+    "invalid": Reason.BAD_INVOCATION,
+}
+
+
+class Simulated:
+    """The kind ``simulated``."""
+
+    kind = "simulated"
+
+    def launch(self, request: LaunchRequest) -> Launch:
+        """Its program, isolated from whatever else is installed."""
+        argv = [sys.executable, "-I", "-S", str(PROGRAM), "--conversation", request.conversation_id]
+        if request.resume:
+            argv.append("--resume")
+        if request.model is not None:
+            argv.append(f"--model={request.model.model}")
+        script = request.agent.script
+        return Launch(tuple(argv), {SCRIPT_NAME: script} if script is not None else {}, request.prompt)
+
+    def reader(self, request: LaunchRequest | None = None) -> "SimulatedReader":
+        """A reader for one run."""
+        return SimulatedReader()
+
+    def health(self, agent: AgentSpec, path: str) -> AgentHealth:
+        """It is always there."""
+        return AgentHealth(installed=True, program=str(PROGRAM), version="simulated")
+
+    def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
+        """Nothing: it uses no tools, takes no turns and reads no folders."""
+        return []
+
+
+class SimulatedReader:
+    """Reads one run of the simulated agent."""
+
+    def __init__(self) -> None:
+        self._lines = LineSplitter()
+        self._stderr = Tail(MAX_DETAIL)
+        self._start: Event = {}
+        self._end: Event | None = None
+
+    def feed(self, stream: Stream, data: bytes) -> None:
+        """Take the next bytes of a stream."""
+        if stream == "stderr":
+            self._stderr.feed(data)
+            return
+        for line in self._lines.feed(data):
+            self._start, self._end = self._after(line)
+
+    @property
+    def terminal(self) -> bool:
+        """Whether a complete terminal event has been seen."""
+        return self._after(self._lines.rest)[1] is not None
+
+    def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
+        """What the run came to."""
+        start, end = self._after(self._lines.rest)
+        verdict = settle(None if end is None else _said(end), exit_record, self._unsaid)
+        end = end or {}
+        text = text_of(end, "text")
+        tokens = event_of(end, "tokens")
+        result = Result(
+            conversation_id=storable(text_of(start, "conversation_id") or "")[:100] or None,
+            text=shortened(storable(text), MAX_TEXT) if text is not None else None,
+            tokens=Tokens(input=count_of(tokens, "input"), output=count_of(tokens, "output")),
+            cost_usd=amount_of(end, "cost_usd"),
+        )
+        return outcome(verdict, result)
+
+    def _after(self, line: bytes) -> tuple[Event, Event | None]:
+        """Start and end as they are with this line."""
+        start, end = self._start, self._end
+        for event in parse_events(line) or []:
+            if event.get("type") == "start":
+                start = event
+            elif event.get("type") == "end":
+                end = event
+        return start, end
+
+    def _unsaid(self, exit_record: ExitRecord) -> Verdict:
+        said = self._stderr.text()
+        return failed(Reason.AGENT_ERROR, said or f"it exited with {exit_record.exit_code} without a terminal event")
+
+
+def _said(end: Event) -> Verdict:
+    error = shortened(storable(text_of(end, "error") or "it gave no reason"), MAX_DETAIL)
+    match end.get("outcome"):
+        case "success":
+            return Verdict(OutcomeStatus.SUCCEEDED)
+        case "question":
+            return Verdict(OutcomeStatus.NEEDS_INPUT)
+        case "limited":
+            reset_at = count_of(end, "reset_at")
+            provenance = Provenance.ESTIMATED if reset_at is None else Provenance.REPORTED
+            return Verdict(OutcomeStatus.LIMITED, Reason.RATE_LIMITED, error, reset_at, provenance, "simulated")
+        case str() as named:
+            return failed(_FAILURES.get(named, Reason.AGENT_ERROR), error)
+    return failed(Reason.AGENT_ERROR, error)

@@ -1,0 +1,212 @@
+"""The simulated agent's program: a real process that does what a script says, and asks no model.
+
+Usage: ``python -I -S simulated_program.py --conversation UUID [--resume] [--model NAME] < prompt``.
+The script is the lines of the prompt that begin with ``simulate:``, else $CLAUDOMATOR_SIMULATED_SCRIPT, else a short
+success. Each line is an attempt; the last one goes for all further ones ($CLAUDOMATOR_ATTEMPT, from 1). On a line:
+
+    delay=2s            work that long first
+    tokens=100/50       input and output tokens to report
+    cost=0.01           US dollars to report
+    text="..."          the final answer
+    write=NAME          write the text into this file of the working directory
+    outcome=...         success, fail, limited, limited(reset=10m), overloaded, auth, question, crash (kill itself),
+                        hang (stay silent), flood (write without end), ignore-term (stay silent, and ignore SIGTERM)
+
+It uses the standard library only, and nothing of the package that it is part of: it runs isolated.
+"""
+
+import argparse
+import json
+import os
+import re
+import shlex
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+DEFAULT_SCRIPT = "delay=200ms outcome=success"
+LABEL = "[simulated]"
+OUTCOMES = (
+    *("success", "fail", "limited", "overloaded", "auth", "question"),
+    *("crash", "hang", "flood", "ignore-term"),
+)
+ERRORS = {
+    "fail": "the script says that it fails",
+    "limited": "the script says that its quota is used up",
+    "overloaded": "the script says that its service is at capacity",
+    "auth": "the script says that it is not logged in",
+}
+_UNIT_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_LINE = re.compile(r"^[ \t]*simulate:[ \t]*(.*)$", re.MULTILINE)
+_OUTCOME = re.compile(r"([a-z-]+)(?:\(reset=([^)]+)\))?")
+
+
+class ScriptError(Exception):
+    """The script says something that there is not."""
+
+
+@dataclass
+class Step:
+    """What one attempt does. Times in seconds."""
+
+    delay: float = 0.0
+    tokens: tuple[int, int] | None = None
+    cost: float | None = None
+    text: str = "done"
+    write: str | None = None
+    outcome: str = "success"
+    reset: float | None = None
+
+
+def main() -> int:
+    """Do as the script says; the exit code."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--conversation", required=True)
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--model")
+    given = parser.parse_args()
+    prompt = sys.stdin.buffer.read().decode(errors="replace")
+    attempt = os.environ.get("CLAUDOMATOR_ATTEMPT", "1")
+    emit(type="start", conversation_id=given.conversation, resumed=given.resume, model=given.model, attempt=attempt)
+    try:
+        line = line_for(
+            prompt, os.environ.get("CLAUDOMATOR_SIMULATED_SCRIPT"), int(attempt) if attempt.isdecimal() else 1
+        )
+        step = parse(line)
+        wait(step.delay)
+        if step.write is not None:
+            write(step.write, step.text)
+    except (ScriptError, OSError) as error:
+        end(outcome="invalid", error=f"{LABEL} {error}")
+        return 2
+    return finish(step)
+
+
+def line_for(prompt: str, script: str | None, attempt: int) -> str:
+    """The line that this attempt follows."""
+    lines: list[str] = _LINE.findall(prompt)
+    if not lines and script is not None:
+        lines = [line.strip().removeprefix("simulate:") for line in script.splitlines() if line.strip()]
+    return (lines or [DEFAULT_SCRIPT])[max(0, min(attempt, len(lines) or 1) - 1)]
+
+
+def parse(line: str) -> Step:
+    """The step of a line. Raises ScriptError."""
+    step = Step()
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise ScriptError(f"cannot read {line!r}: {error}") from error
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise ScriptError(f"{word!r} is not key=value; write for example: delay=2s outcome=success")
+        set_field(step, key, value)
+    return step
+
+
+def set_field(step: Step, key: str, value: str) -> None:
+    """Raises ScriptError for an unknown key or an impossible value."""
+    try:
+        match key:
+            case "delay":
+                step.delay = seconds(value)
+            case "tokens":
+                given, written = value.split("/")
+                step.tokens = (int(given), int(written))
+            case "cost":
+                step.cost = float(value)
+            case "text" | "write":
+                setattr(step, key, value)
+            case "outcome":
+                set_outcome(step, value)
+            case _:
+                raise ScriptError(f"unknown key {key!r}; there are delay, tokens, cost, text, write, outcome")
+    except ValueError as error:
+        raise ScriptError(f"{value!r} cannot be the value of {key}: {error}") from error
+
+
+def set_outcome(step: Step, value: str) -> None:
+    """Raises ScriptError."""
+    found = _OUTCOME.fullmatch(value)
+    if found is None or found[1] not in OUTCOMES:
+        raise ScriptError(f"unknown outcome {value!r}; there are {', '.join(OUTCOMES)}")
+    step.outcome = found[1]
+    step.reset = seconds(found[2]) if found[2] is not None else None
+
+
+def seconds(text: str) -> float:
+    """A duration such as 200ms, 2s, 10m, 1h. Raises ScriptError."""
+    found = re.fullmatch(r"(\d{1,9})(ms|s|m|h|d)", text)
+    if found is None:
+        raise ScriptError(f"{text!r} is not a duration; write for example 200ms, 2s or 10m")
+    return int(found[1]) * _UNIT_S[found[2]]
+
+
+def wait(delay: float) -> None:
+    """Work, saying so every second."""
+    over = time.monotonic() + delay
+    while (left := over - time.monotonic()) > 0:
+        time.sleep(min(1.0, left))
+        emit(type="progress", seconds_left=round(max(0.0, over - time.monotonic()), 1))
+
+
+def write(name: str, text: str) -> None:
+    """Write a file of the working directory. Raises ScriptError for one elsewhere."""
+    folder = Path.cwd().resolve()
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder) or path == folder:
+        raise ScriptError(f"{name!r} is not a file of the working directory; give a relative name")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n")
+
+
+def finish(step: Step) -> int:
+    """End as the step says; the exit code."""
+    match step.outcome:
+        case "crash":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "hang":
+            stay()
+        case "flood":
+            while True:
+                emit(type="noise", text="simulated output " * 60)
+        case "ignore-term":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            emit(type="progress", ignoring="SIGTERM")
+            stay()
+    used: dict[str, object] = {}
+    if step.tokens is not None:
+        used["tokens"] = {"input": step.tokens[0], "output": step.tokens[1]}
+    if step.cost is not None:
+        used["cost_usd"] = step.cost
+    if step.outcome in ("success", "question"):
+        end(outcome=step.outcome, text=f"{LABEL} {step.text}", **used)
+        return 0
+    reset_at = None if step.reset is None else round((time.time() + step.reset) * 1000)
+    end(outcome=step.outcome, error=f"{LABEL} {ERRORS[step.outcome]}", reset_at=reset_at, **used)
+    return 1
+
+
+def stay() -> NoReturn:
+    """Do nothing until a signal ends the process."""
+    while True:
+        signal.pause()
+
+
+def end(**fields: object) -> None:
+    """The terminal event."""
+    emit(type="end", **fields)
+
+
+def emit(**fields: object) -> None:
+    """Write an event at once."""
+    sys.stdout.write(json.dumps({"simulated": True, **fields}) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
