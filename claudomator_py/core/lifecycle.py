@@ -210,7 +210,7 @@ def transition(state: State, event: Event) -> State:
     match state, event:
         case Waiting(), BecameReady():
             return Queued()
-        case (Waiting() | Queued()), Deferred(reason, until):
+        case ((Waiting() | Queued()), Deferred(reason, until)):
             return Waiting(reason, until)
         case Queued(), Started():
             return Running(Phase.STARTING)
@@ -218,7 +218,7 @@ def transition(state: State, event: Event) -> State:
             return Running(phase)
         case Running(), Succeeded():
             return Completed()
-        case (Waiting() | Queued() | NeedsInput() | Running()), Failing(reason):
+        case ((Waiting() | Queued() | NeedsInput() | Running()), Failing(reason)):
             allowed = _FAILS_WHILE[type(state)]
             if allowed is None or reason in allowed:
                 return Failed(reason)
@@ -226,11 +226,11 @@ def transition(state: State, event: Event) -> State:
             return Waiting(WaitReason.BACKOFF, until)
         case Running(), Requeued(reason, until):
             return Queued(reason, until)
-        case (Running() | Waiting() | Queued()), InputAsked(kind):
+        case ((Running() | Waiting() | Queued()), InputAsked(kind)):
             return NeedsInput(kind)
-        case (Waiting() | Queued() | NeedsInput() | Running()), Cancelling():
+        case ((Waiting() | Queued() | NeedsInput() | Running()), Cancelling()):
             return Cancelled()
-        case (Waiting() | Queued() | NeedsInput() | Completed() | Failed() | Cancelled()), Renewed(into):
+        case ((Waiting() | Queued() | NeedsInput() | Completed() | Failed() | Cancelled()), Renewed(into)):
             return into
     raise IllegalTransition(state, event)
 

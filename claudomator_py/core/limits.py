@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from claudomator_py.core.outcome import HoldKind, Outcome, Provenance, Reason, REASON_POLICIES
+from claudomator_py.core.outcome import REASON_POLICIES, HoldKind, Outcome, Provenance, Reason
 from claudomator_py.core.units import HOUR_MS, MINUTE_MS, SECOND_MS
 
 BRIEF_MS = 30 * SECOND_MS

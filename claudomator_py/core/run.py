@@ -16,8 +16,9 @@ class LaunchRequest:
     """What an agent needs to know to build its command line.
 
     conversation_id: a UUID fixed by the run's identity. resume: continue that conversation instead of starting it.
-    prompt_file: where the agent finds the prompt as a file; its standard input is one. prior_tokens, prior_cost_usd: what
-    a resumed conversation had used before this run, where known; agents that report its total are read by the difference.
+    prompt_file: where the agent finds the prompt as a file; its standard input is one. prior_tokens, prior_cost_usd:
+    what a resumed conversation had used before this run, where known; an agent that reports totals is read by the
+    difference.
     """
 
     run_id: str

@@ -27,7 +27,7 @@ def backoff_ms(base_ms: int, attempt: int, run_id: str) -> int:
 
     The jitter derives from the run's id, so the same state plans the same time.
     """
-    pause = min(base_ms * 2 ** min(attempt - 1, 30), max(base_ms, MAX_BACKOFF_MS))
+    pause = min(base_ms << min(attempt - 1, 30), max(base_ms, MAX_BACKOFF_MS))
     fraction = int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:4], "big") / 2**32
     return pause + int(pause * JITTER_SHARE * fraction)
 

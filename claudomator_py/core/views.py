@@ -139,7 +139,7 @@ class CandidateView(View):
 class ClassificationView(View):
     """Where the tier came from, and why nothing better was asked."""
 
-    source: Literal["pinned", "cache", "classifier", "default"]
+    source: Literal["pinned", "kept", "cache", "classifier", "default"]
     cause: str | None = None
 
 

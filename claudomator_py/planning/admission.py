@@ -1,6 +1,6 @@
 """Whether one task may start now, and where: hints, holds and slots around the balancer's choice."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from claudomator_py.core.agent import Tier
@@ -32,14 +32,22 @@ def named_by(agent_type: str, agents: Sequence[AgentSeen]) -> tuple[AgentSeen, .
     return by_name or tuple(agent for agent in agents if agent.kind == agent_type)
 
 
-def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, live: int, busy: int) -> DecisionRecord | Blocked:
-    """The decision to start the task, or what stands in between.
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is in use. live: runs in all. busy: live runs by directory. disk_low: there is too little room to start."""
 
-    live: runs in all; busy: runs in the task's directory.
-    """
-    if live >= rules.total:
+    live: int
+    busy: Mapping[str, int]
+    disk_low: bool
+
+
+def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> DecisionRecord | Blocked:
+    """The decision to start the task, or what stands in between."""
+    if load.disk_low:
+        return Blocked("disk", "there is too little free disk space (limits.min_free); make room")
+    if load.live >= rules.total:
         return Blocked("slots", f"all {rules.total} slots are in use")
-    if head.dir_key and busy >= rules.per_workdir:
+    if head.dir_key and load.busy.get(head.dir_key, 0) >= rules.per_workdir:
         return Blocked("workdir", f"another run is using {head.dir_key}")
     choice = _choose(head, agents, rules)
     if isinstance(choice, Blocked):
@@ -60,7 +68,7 @@ def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules) -> _Choice | 
     ready = tuple(agent for agent in hinted if agent.problem is None and not agent.limited and agent.free)
     if ready:
         return _balance(ready, rules, why=f"the task prefers {head.agent_type}")
-    override = f"{head.agent_type}: {_why_not(head.agent_type, hinted)}"
+    override = f"{head.agent_type}: {_why_not(hinted)}"
     return _balance(open_agents, rules, why="least active", overridden_hint=override)
 
 
@@ -102,7 +110,7 @@ def _hold_text(agent: AgentSeen) -> str:
     return f"{agent.hold.reason} ({agent.hold.source}), {agent.hold.provenance}"
 
 
-def _why_not(agent_type: str, hinted: Sequence[AgentSeen]) -> str:
+def _why_not(hinted: Sequence[AgentSeen]) -> str:
     if not hinted:
         return "no such agent is configured"
     return "; ".join(f"{agent.name} {_rejection(agent) or 'was not picked'}" for agent in hinted)

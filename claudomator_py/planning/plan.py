@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from claudomator_py.planning.admission import Blocked, admit
+from claudomator_py.planning.admission import Blocked, Load, admit
 from claudomator_py.planning.snapshot import Head, Snapshot
 from claudomator_py.routing.decision import DecisionRecord
 
@@ -25,26 +25,32 @@ class Planner:
     def __init__(self, snapshot: Snapshot) -> None:
         self._rules = snapshot.rules
         self._agents = {agent.name: agent for agent in snapshot.agents}
-        self._busy = dict(snapshot.busy)
-        self._live = snapshot.live
+        self._load = load_of(snapshot)
 
     @property
     def exhausted(self) -> bool:
         """Whether no further head can start, whatever it is."""
-        return self._live >= self._rules.total or not any(agent.free for agent in self._agents.values())
+        full = self._load.live >= self._rules.total or self._load.disk_low
+        return full or not any(agent.free for agent in self._agents.values())
 
     def consider(self, head: Head) -> StartRun | Blocked:
         """Decide on the next head, and count what it takes."""
         agents = tuple(self._agents.values())
-        verdict = admit(head, agents, self._rules, self._live, self._busy.get(head.dir_key, 0))
+        verdict = admit(head, agents, self._rules, self._load)
         if isinstance(verdict, Blocked):
             return verdict
         chosen = self._agents[verdict.agent]
         self._agents[verdict.agent] = chosen.model_copy(update={"active": chosen.active + 1})
-        self._live += 1
+        busy = dict(self._load.busy)
         if head.dir_key:
-            self._busy[head.dir_key] = self._busy.get(head.dir_key, 0) + 1
+            busy[head.dir_key] = busy.get(head.dir_key, 0) + 1
+        self._load = Load(self._load.live + 1, busy, self._load.disk_low)
         return StartRun(head, verdict)
+
+
+def load_of(snapshot: Snapshot) -> Load:
+    """What is in use in the snapshot."""
+    return Load(snapshot.live, snapshot.busy, snapshot.disk_low)
 
 
 def plan(snapshot: Snapshot) -> tuple[StartRun, ...]:

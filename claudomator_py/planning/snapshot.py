@@ -80,4 +80,5 @@ class Snapshot(_Frozen):
     agents: tuple[AgentSeen, ...]
     live: int
     busy: dict[str, int]
+    disk_low: bool = False
     heads: tuple[Head, ...] = ()

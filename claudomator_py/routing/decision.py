@@ -1,5 +1,7 @@
 """A routing decision as a value: what was chosen, among what, and why each other candidate was not (D1)."""
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict
 
 from claudomator_py.core.agent import Tier
@@ -20,11 +22,11 @@ class Candidate(BaseModel):
 
 
 class Classification(BaseModel):
-    """Where the tier comes from. source: pinned, kept, cache, classifier or default; cause: why it is a default."""
+    """Where the tier comes from, and why nothing better was asked."""
 
     model_config = ConfigDict(frozen=True)
 
-    source: str
+    source: Literal["pinned", "kept", "cache", "classifier", "default"]
     cause: str | None = None
 
 

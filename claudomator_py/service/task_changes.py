@@ -1,4 +1,4 @@
-"""What can happen to a task inside one transaction: accepted, replaced, renewed, readied, and what follows for others."""
+"""What can happen to a task inside one transaction: accepted, replaced, renewed, readied; and what follows."""
 
 import uuid
 from collections.abc import Mapping
@@ -81,7 +81,9 @@ def fail_dependent(connection: Connection, task: Task, failing: Failing, now_ms:
     """A dependency ended badly: the task fails by it, and so do its own dependents."""
     if task.state == "QUEUED":
         task = task_rows.advance(connection, task, Deferred(WaitReason.DEPENDENCY), now_ms)
-    names = [state.name for state in dependency_rows.states(connection, task.id) if state.state in ("FAILED", "CANCELLED")]
+    names = [
+        state.name for state in dependency_rows.states(connection, task.id) if state.state in ("FAILED", "CANCELLED")
+    ]
     task = task_rows.advance(connection, task, failing, now_ms, data={"dependencies": names})
     ready_dependents(connection, task, now_ms)
     return task

@@ -36,21 +36,22 @@ def in_force(connection: Connection, now_ms: int) -> dict[str, Hold]:
 
 def latest(connection: Connection, agent: str) -> Hold | None:
     """The agent's newest hold, in force or not."""
-    row = connection.execute(select(HOLD).where(HOLD.c.agent == agent).order_by(HOLD.c.id.desc()).limit(1)).one_or_none()
+    row = connection.execute(
+        select(HOLD).where(HOLD.c.agent == agent).order_by(HOLD.c.id.desc()).limit(1)
+    ).one_or_none()
     return None if row is None else _hold(row)
 
 
 def next_end(connection: Connection, now_ms: int) -> int | None:
     """When the next hold ends by itself (epoch milliseconds), or None."""
     query = select(func.min(HOLD.c.until_ms)).where(HOLD.c.released_ms.is_(None), HOLD.c.until_ms > now_ms)
-    return connection.execute(query).scalar_one()
+    earliest: int | None = connection.execute(query).scalar_one()
+    return earliest
 
 
 def release(connection: Connection, agent: str, now_ms: int) -> int:
     """End all holds of the agent; how many were in force."""
-    released = connection.execute(
-        update(HOLD).where(HOLD.c.agent == agent, _open(now_ms)).values(released_ms=now_ms)
-    )
+    released = connection.execute(update(HOLD).where(HOLD.c.agent == agent, _open(now_ms)).values(released_ms=now_ms))
     return released.rowcount
 
 

@@ -48,11 +48,17 @@ def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:
     """
     dependency = TASK.alias("dependency")
     bound = TASK_DEPENDENCY.join(dependency, dependency.c.id == TASK_DEPENDENCY.c.depends_on_id)
-    failed = exists().select_from(bound).where(
-        TASK_DEPENDENCY.c.task_id == TASK.c.id, dependency.c.state.in_(("FAILED", "CANCELLED"))
+    failed = (
+        exists()
+        .select_from(bound)
+        .where(TASK_DEPENDENCY.c.task_id == TASK.c.id, dependency.c.state.in_(("FAILED", "CANCELLED")))
     )
-    open_dependency = exists().select_from(TASK_DEPENDENCY.outerjoin(dependency, dependency.c.id == TASK_DEPENDENCY.c.depends_on_id)).where(
-        TASK_DEPENDENCY.c.task_id == TASK.c.id, or_(dependency.c.id.is_(None), dependency.c.state != "COMPLETED")
+    open_dependency = (
+        exists()
+        .select_from(TASK_DEPENDENCY.outerjoin(dependency, dependency.c.id == TASK_DEPENDENCY.c.depends_on_id))
+        .where(
+            TASK_DEPENDENCY.c.task_id == TASK.c.id, or_(dependency.c.id.is_(None), dependency.c.state != "COMPLETED")
+        )
     )
     query = select(TASK).where(TASK.c.state == "WAITING", TASK.c.reason == "dependency", or_(failed, ~open_dependency))
     return [task_from(row) for row in connection.execute(query.limit(limit))]
@@ -61,7 +67,8 @@ def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:
 def next_due(connection: Connection) -> int | None:
     """When the next waiting task is due (epoch milliseconds), or None."""
     query = select(func.min(TASK.c.until_ms)).where(TASK.c.state == "WAITING")
-    return connection.execute(query).scalar_one()
+    earliest: int | None = connection.execute(query).scalar_one()
+    return earliest
 
 
 def with_intent(connection: Connection) -> Sequence[Task]:
@@ -73,4 +80,4 @@ def with_intent(connection: Connection) -> Sequence[Task]:
 def counts(connection: Connection) -> dict[str, int]:
     """How many tasks there are in each state."""
     query = select(TASK.c.state, func.count()).group_by(TASK.c.state)
-    return {state: number for state, number in connection.execute(query)}
+    return dict(connection.execute(query).tuples().all())

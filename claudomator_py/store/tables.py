@@ -184,7 +184,7 @@ class Hold(SQLModel, table=True):
 
 
 class InboxFile(SQLModel, table=True):
-    """A file of the inbox as it was when it was last settled: accepted, or refused with these problems."""
+    """A file of the inbox as it was when it was last accepted."""
 
     __tablename__ = "inbox_file"
 
@@ -192,8 +192,7 @@ class InboxFile(SQLModel, table=True):
     mtime_ns: int = Field(sa_type=BigInteger)
     size: int = Field(sa_type=BigInteger)
     inode: int = Field(sa_type=BigInteger)
-    problems: list[dict[str, Any]] = Field(sa_column=_json())
-    settled_ms: int = Field(sa_type=BigInteger)
+    accepted_ms: int = Field(sa_type=BigInteger)
 
 
 class InboxDocument(SQLModel, table=True):

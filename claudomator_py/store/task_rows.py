@@ -39,17 +39,17 @@ def state_of(task: Task) -> State:
     """The state that the row's columns say."""
     match task.state:
         case "WAITING":
-            return Waiting(WaitReason(task.reason), task.until_ms)
+            return Waiting(WaitReason(str(task.reason)), task.until_ms)
         case "QUEUED":
-            return Queued(QueueReason(task.reason), task.until_ms)
+            return Queued(QueueReason(str(task.reason)), task.until_ms)
         case "RUNNING":
-            return Running(Phase(task.phase))
+            return Running(Phase(str(task.phase)))
         case "NEEDS_INPUT":
-            return NeedsInput(InputKind(task.reason))
+            return NeedsInput(InputKind(str(task.reason)))
         case "COMPLETED":
             return Completed()
         case "FAILED":
-            return Failed(Reason(task.reason))
+            return Failed(Reason(str(task.reason)))
         case "CANCELLED":
             return Cancelled()
     raise ValueError(f"task {task.id} has the unknown state {task.state!r}")

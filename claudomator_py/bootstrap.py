@@ -1,0 +1,283 @@
+"""The composition root: the only place that knows the concrete classes and puts them together into a daemon."""
+
+import asyncio
+import fcntl
+import logging
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from claudomator_py import __version__
+from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.core import crashpoint
+from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.settings import Settings, default_agent, settings_hash
+from claudomator_py.core.views import FileProblemView
+from claudomator_py.documents import taskfiles
+from claudomator_py.documents.configfile import ConfigError, find_config, load_config, resolve_state_dir
+from claudomator_py.planning.snapshot import Rules
+from claudomator_py.runs.host import LocalRunHost
+from claudomator_py.runs.launcher import Launcher
+from claudomator_py.runs.watcher import RunWatcher
+from claudomator_py.service.collecting import Collector
+from claudomator_py.service.daemon import Daemon
+from claudomator_py.service.front_desk import FrontDesk
+from claudomator_py.service.inbox import Inbox
+from claudomator_py.service.intake import StoreIntake
+from claudomator_py.service.launching import LaunchRules
+from claudomator_py.service.observe import Observer
+from claudomator_py.service.queries import Queries
+from claudomator_py.service.reconciler import Reconciler
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.starting import Starter
+from claudomator_py.service.workdirs import Workdirs, real_paths
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.migrate import migrate
+from claudomator_py.web.app import create_app
+from claudomator_py.web.endpoint import (
+    bind,
+    bound_address,
+    is_loopback,
+    parse_listen,
+    publish_endpoint,
+    url_of,
+    withdraw_endpoint,
+)
+from claudomator_py.web.operator_token import TokenFileError, ensure_token
+from claudomator_py.web.server import WebServer
+from claudomator_py.web.settings import WebSettings
+
+log = logging.getLogger("claudomator")
+
+LOCK_FILE = "daemon.lock"
+DETECTED_KINDS = ("claude",)
+CRASH_VARIABLE = "CLAUDOMATOR_CRASH_AT"
+EXIT_FAILURE = 1
+
+
+class CannotStart(Exception):
+    """The daemon cannot start; the message says why and what to do."""
+
+
+def serve(config: Path | None, state_dir: Path | None, listen: str | None) -> int:
+    """Run the daemon until SIGTERM or SIGINT; the exit code of the process."""
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    _install_crash_hook()
+    try:
+        loaded = load_config(find_config(config, os.environ, Path.cwd()))
+        state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
+        with ExitStack() as stack:
+            return asyncio.run(_serve(loaded.settings, state, listen, stack))
+    except ConfigError as error:
+        _say(str(error))
+    except StoreUnavailable as error:
+        _say(f"claudomator: {error.reason}; {error.remedy}")
+    except (CannotStart, TokenFileError, OSError, ValueError) as error:
+        _say(f"claudomator: {error}")
+    return EXIT_FAILURE
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    host: LocalRunHost
+    registry: AgentRegistry
+    reconciler: Reconciler
+    observer: Observer
+    workdirs: Workdirs
+
+
+async def _serve(settings: Settings, state: Path, listen: str | None, stack: ExitStack) -> int:
+    _make_private(state)
+    stack.enter_context(only_daemon(state))
+    database = stack.enter_context(Database.open(settings.database, state_dir=state))
+    migrate(database)
+    launcher = Launcher()
+    stack.callback(launcher.close)
+    parts = _assemble(settings, state, database, launcher)
+    await asyncio.to_thread(parts.registry.refresh)
+    loop = asyncio.get_running_loop()
+    watch = _Watch(loop, parts.host)
+    stack.callback(watch.close)
+    daemon = Daemon(parts.reconciler, watch, now_ms)
+    watch.wake = daemon.wake
+    database.on_commit(daemon.wake)
+    intake = StoreIntake(database, parts.registry, parts.workdirs, now_ms)
+    inbox = Inbox(
+        settings.inbox.paths,
+        intake,
+        taskfiles,
+        after_accept=settings.inbox.after_accept.value,
+        on_change=daemon.wake,
+    )
+    queries = Queries(
+        database, parts.registry, parts.host, parts.observer, now_ms, lambda: _problems(inbox), daemon.health
+    )
+    desk = FrontDesk(database, queries, parts.registry, parts.workdirs, now_ms)
+    server, url = _web_server(desk, settings, state, listen)
+    publish_endpoint(state, url)
+    stack.callback(withdraw_endpoint, state)
+    _stop_on_signals(loop, daemon)
+    inbox.start()
+    stack.callback(inbox.stop)
+    log.info("claudomator %s listens on %s", __version__, url)
+    log.info("inbox %s, state %s", ", ".join(settings.inbox.paths), state)
+    _tell_agents(parts.registry)
+    serving = asyncio.create_task(server.serve())
+    try:
+        await daemon.run()
+    finally:
+        server.stop()
+        await serving
+    log.info("stopped; runs go on without the daemon, and the next one finds them")
+    return 0
+
+
+def _assemble(settings: Settings, state: Path, database: Database, launcher: Launcher) -> _Parts:
+    grace_ms = settings.limits.grace
+    host = LocalRunHost(state / "runs", launcher, grace_ms=grace_ms)
+    agents = list(settings.agents.values()) if settings.agents_configured else detected_agents()
+    registry = AgentRegistry(agents, AGENT_KINDS, os.environ.get("PATH", os.defpath))
+    roots = tuple(Path(root) for root in settings.workdir_roots)
+    workdirs = Workdirs(roots, (state, *(Path(path) for path in settings.inbox.paths)))
+    rules = Rules(
+        total=settings.concurrency.total,
+        per_workdir=settings.concurrency.per_workdir,
+        type_hint=settings.balancing.type_hint.value,
+        when_all_limited=settings.balancing.when_all_limited.value,
+        settings_hash=settings_hash(settings),
+    )
+    launch_rules = LaunchRules(real_paths(roots), grace_ms, settings.limits.output_cap, dict(os.environ))
+    observer = Observer(registry, rules, now_ms, lambda: shutil.disk_usage(state).free < settings.limits.min_free)
+    reconciler = Reconciler(
+        database,
+        host,
+        observer=observer,
+        starter=Starter(database, registry, host, launch_rules),
+        collector=Collector(database, registry, host, launch_rules),
+        clock=now_ms,
+    )
+    return _Parts(host, registry, reconciler, observer, workdirs)
+
+
+class _Watch:
+    """Implements ``service.daemon.Watch`` with pidfds on the daemon's loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, host: LocalRunHost) -> None:
+        self._host = host
+        self._watcher = RunWatcher(loop, lambda _: self.wake())
+        self.wake: Callable[[], None] = lambda: None
+
+    def watch(self, run_id: str, step: int) -> None:
+        pid = self._host.launched_pid(run_id, step)
+        self._watcher.watch(f"{run_id}/{step}", self._host.path(run_id, step), pid)
+
+    def close(self) -> None:
+        self._watcher.close()
+
+
+def now_ms() -> int:
+    """The present, in epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def detected_agents() -> list[AgentSpec]:
+    """Without configuration: the agent programs found on PATH; without any, a simulated one, named as such."""
+    found = [default_agent(kind) for kind in DETECTED_KINDS if shutil.which(kind) is not None]
+    simulated = default_agent("simulated")
+    return [*found, simulated.model_copy(update={"auto_select": not found})]
+
+
+@contextmanager
+def only_daemon(state: Path) -> Iterator[None]:
+    """Hold the state folder's lock. Raises CannotStart, naming the holder."""
+    path = state / LOCK_FILE
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 64, 0).decode(errors="replace").strip() or "unknown"
+            raise CannotStart(
+                f"another daemon (pid {holder}) uses {state}; stop it first, or choose another --state-dir"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _web_server(desk: FrontDesk, settings: Settings, state: Path, listen: str | None) -> tuple[WebServer, str]:
+    address = listen or settings.http.listen
+    host, _ = parse_listen(address)
+    if not is_loopback(host):
+        log.warning("listening on %s, which other machines may reach; the token is all that protects it", address)
+    token = ensure_token(state)
+    try:
+        sock = bind(address)
+    except OSError as error:
+        raise CannotStart(
+            f"cannot listen on {address} ({error.strerror}); choose another http.listen, or port 0 for a free one"
+        ) from error
+    app = create_app(desk, WebSettings(token=token, listen=bound_address(sock)))
+    return WebServer(app, sock), url_of(sock)
+
+
+def _problems(inbox: Inbox) -> list[FileProblemView]:
+    return [FileProblemView(path=path, problems=problems) for path, problems in sorted(inbox.problems().items())]
+
+
+def _stop_on_signals(loop: asyncio.AbstractEventLoop, daemon: Daemon) -> None:
+    """The first signal stops in order; a second one exits at once, which loses nothing either."""
+    asked = False
+
+    def stop() -> None:
+        nonlocal asked
+        if asked:
+            os._exit(EXIT_FAILURE)
+        asked = True
+        daemon.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+
+
+def _tell_agents(registry: AgentRegistry) -> None:
+    for agent in registry.agents:
+        health = registry.health(agent.name)
+        if health.problem is not None:
+            log.warning("agent %s cannot run: %s", agent.name, health.problem)
+        else:
+            log.info("agent %s (%s) is ready: %s", agent.name, agent.kind, health.version or "version not known")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+def _make_private(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+
+
+def _install_crash_hook() -> None:
+    """For tests: end this process, as kill -9 does, at the n-th passing of a named point: ``name`` or ``name:n``."""
+    wanted, _, count = os.environ.get(CRASH_VARIABLE, "").partition(":")
+    if not wanted:
+        return
+    left = int(count or 1)
+
+    def hook(name: str) -> None:
+        nonlocal left
+        if name == wanted:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    crashpoint.install(hook)

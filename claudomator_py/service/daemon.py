@@ -1,0 +1,94 @@
+"""The loop: a tick whenever something happened, a slow one in case an event was missed, and an orderly stop."""
+
+import asyncio
+import logging
+from typing import Protocol
+
+from claudomator_py.core.views import CheckView
+from claudomator_py.service.ports import Clock
+from claudomator_py.service.reconciler import LiveStep, Reconciler, TickReport
+from claudomator_py.store.database import StoreUnavailable
+
+log = logging.getLogger("claudomator.daemon")
+
+SAFETY_S = 5.0
+RETRY_S = 1.0
+
+
+class Watch(Protocol):
+    """Notices the end of runs."""
+
+    def watch(self, run_id: str, step: int) -> None:
+        """Watch a live run, on the loop's thread; harmless when repeated."""
+
+
+class Daemon:
+    """Drives the reconciler from one asyncio loop. ``wake`` may be called from any thread."""
+
+    def __init__(self, reconciler: Reconciler, watch: Watch, clock: Clock) -> None:
+        self._reconciler = reconciler
+        self._watch = watch
+        self._clock = clock
+        self._woken: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = False
+        self._trouble: str | None = None
+
+    async def run(self) -> None:
+        """Tick until ``stop``. Runs are left to their shims."""
+        self._loop = asyncio.get_running_loop()
+        self._woken = asyncio.Event()
+        await asyncio.to_thread(self._reconciler.sweep)
+        while not self._stopping:
+            self._woken.clear()
+            report = await self._tick()
+            pause = RETRY_S if report is None else self._pause(report)
+            try:
+                await asyncio.wait_for(self._woken.wait(), pause)
+            except TimeoutError:
+                continue
+
+    def wake(self) -> None:
+        """Something happened: tick soon."""
+        loop, woken = self._loop, self._woken
+        if loop is not None and woken is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(woken.set)
+
+    def stop(self) -> None:
+        """End after the present tick; nothing more is started."""
+        self._stopping = True
+        self.wake()
+
+    def health(self) -> list[CheckView]:
+        """Whether the last tick came to its end."""
+        if self._trouble is not None:
+            remedy = "see the daemon's log; it tries again by itself"
+            return [CheckView(name="scheduler", ok=False, detail=self._trouble, remedy=remedy)]
+        return [CheckView(name="scheduler", ok=True, detail="the last tick was completed")]
+
+    async def _tick(self) -> TickReport | None:
+        """None, and the trouble remembered, if the tick failed: whatever it was, the next one goes on from there."""
+        try:
+            report = await asyncio.to_thread(self._reconciler.tick)
+        except (StoreUnavailable, OSError) as error:
+            if self._trouble != str(error):
+                log.error("a tick could not be completed: %s", error)
+            self._trouble = str(error)
+            return None
+        except Exception:
+            log.exception("a tick failed")
+            self._trouble = "a tick failed unexpectedly"
+            return None
+        self._trouble = None
+        self._follow(report.live)
+        return report
+
+    def _follow(self, live: tuple[LiveStep, ...]) -> None:
+        for step in live:
+            self._watch.watch(step.run_id, step.step)
+
+    def _pause(self, report: TickReport) -> float:
+        """Seconds until the next tick is due. Short of the safety interval even when a clock was set."""
+        if report.wake_ms is None:
+            return SAFETY_S
+        return min(SAFETY_S, max(0.0, (report.wake_ms - self._clock()) / 1000))

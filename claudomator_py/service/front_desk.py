@@ -1,0 +1,221 @@
+"""The desk as anyone sees it: requests that change something, each in one transaction, and the answers of Queries."""
+
+from collections.abc import Callable
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.crashpoint import crashpoint
+from claudomator_py.core.errors import Conflict, Invalid, NotFound, StaleVersion, Unavailable
+from claudomator_py.core.problem import Problem, suggestion
+from claudomator_py.core.run import Stream
+from claudomator_py.core.task import AgentHint, TaskSpec
+from claudomator_py.core.views import (
+    AgentView,
+    FileProblemView,
+    LogChunk,
+    Page,
+    ReadinessView,
+    RestartRequest,
+    RunView,
+    StatusView,
+    TaskFilter,
+    TaskView,
+    WhyView,
+)
+from claudomator_py.service.admission_checks import cycle_problem, placement_problems
+from claudomator_py.service.ports import Clock
+from claudomator_py.service.queries import Queries, find_task
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.task_changes import ENDED, Order, accept, add_content, cancel_now, renew
+from claudomator_py.service.workdirs import Workdirs, directory_key
+from claudomator_py.store import dependency_rows, hold_rows, task_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.events import record
+from claudomator_py.store.tables import Task
+
+
+class FrontDesk:
+    """Implements ``Desk`` on the store."""
+
+    def __init__(
+        self, database: Database, queries: Queries, registry: AgentRegistry, workdirs: Workdirs, clock: Clock
+    ) -> None:
+        self._database = database
+        self._queries = queries
+        self._registry = registry
+        self._workdirs = workdirs
+        self._clock = clock
+
+    def submit(self, spec: TaskSpec) -> TaskView:
+        """See ``Desk``."""
+        _refuse(placement_problems(spec, self._registry, self._workdirs))
+        order = Order(spec, directory_key(spec.working_dir), "api")
+
+        def transaction(connection: Connection) -> str:
+            cycle = cycle_problem(connection, spec)
+            _refuse([cycle] if cycle is not None else [])
+            return accept(connection, order, self._clock()).id
+
+        task_id = self._write(transaction)
+        crashpoint("submit-committed")
+        return self._queries.task(task_id)
+
+    def cancel(self, ref: str, *, if_version: int | None = None) -> TaskView:
+        """See ``Desk``."""
+
+        def transaction(connection: Connection) -> str:
+            task = _current(connection, ref, if_version)
+            if task.state in ENDED:
+                raise Conflict(f"{task.name} is {task.state} already.", remedy="There is nothing left to cancel.")
+            now_ms = self._clock()
+            if task.state != "RUNNING":
+                cancel_now(connection, task, now_ms, data={"by": "operator"})
+            elif task.cancel_requested_ms is None:
+                record(connection, now_ms, "cancel_requested", task_id=task.id, run_id=task.last_run_id)
+                task_rows.change(connection, task, now_ms, cancel_requested_ms=now_ms, restart_requested=None)
+            return task.id
+
+        task_id = self._write(transaction)
+        crashpoint("cancel-committed")
+        return self._queries.task(task_id)
+
+    def restart(self, ref: str, request: RestartRequest, *, if_version: int | None = None) -> TaskView:
+        """See ``Desk``."""
+        _refuse(_unsupported(request))
+        task_id = self._write(lambda connection: self._restart(connection, ref, request, if_version))
+        crashpoint("restart-committed")
+        return self._queries.task(task_id)
+
+    def release(self, agent: str) -> AgentView:
+        """See ``Desk``."""
+        names = [known.name for known in self._registry.agents]
+        if agent not in names:
+            remedy = suggestion(agent, names) if names else "No agent is configured."
+            raise NotFound(f"There is no agent {agent!r}.", remedy=f"{remedy[0].upper()}{remedy[1:]}")
+
+        def transaction(connection: Connection) -> None:
+            now_ms = self._clock()
+            released = hold_rows.release(connection, agent, now_ms)
+            record(connection, now_ms, "released", data={"agent": agent, "holds": released})
+
+        self._write(transaction)
+        return next(view for view in self._queries.agents() if view.name == agent)
+
+    def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
+        """See ``Desk``."""
+        return self._queries.tasks(wanted, cursor, limit)
+
+    def task(self, ref: str) -> TaskView:
+        """See ``Desk``."""
+        return self._queries.task(ref)
+
+    def runs(self, ref: str) -> list[RunView]:
+        """See ``Desk``."""
+        return self._queries.runs(ref)
+
+    def run(self, run_id: str) -> RunView:
+        """See ``Desk``."""
+        return self._queries.run(run_id)
+
+    def log(self, run_id: str, stream: Stream, offset: int, limit: int) -> LogChunk:
+        """See ``Desk``."""
+        return self._queries.log(run_id, stream, offset, limit)
+
+    def why(self, ref: str) -> WhyView:
+        """See ``Desk``."""
+        return self._queries.why(ref)
+
+    def agents(self) -> list[AgentView]:
+        """See ``Desk``."""
+        return self._queries.agents()
+
+    def status(self) -> StatusView:
+        """See ``Desk``."""
+        return self._queries.status()
+
+    def inbox_problems(self) -> list[FileProblemView]:
+        """See ``Desk``."""
+        return self._queries.inbox_problems()
+
+    def readiness(self) -> ReadinessView:
+        """See ``Desk``."""
+        return self._queries.readiness()
+
+    def _restart(self, connection: Connection, ref: str, request: RestartRequest, if_version: int | None) -> str:
+        task = _current(connection, ref, if_version)
+        now_ms = self._clock()
+        if task.state == "QUEUED":
+            raise Conflict(
+                f"{task.name} is QUEUED already.", remedy="It starts by itself; `claudomator why` says when."
+            )
+        if task.state == "RUNNING" and not request.force:
+            remedy = "Cancel it first, or restart it with `force`, which cancels the run."
+            raise Conflict(f"{task.name} is RUNNING.", remedy=remedy)
+        failed = [
+            name for name, _, state in dependency_rows.bound(connection, task.id) if state in ("FAILED", "CANCELLED")
+        ]
+        if failed:
+            remedy = f"Restart {failed[0]} first; {task.name} is revived with it."
+            raise Conflict(f"{task.name} depends on {', '.join(failed)}, which did not complete.", remedy=remedy)
+        revision = self._restart_revision(connection, task, request, now_ms)
+        told = {"revision": revision, **request.model_dump(mode="json", exclude_none=True)}
+        record(connection, now_ms, "restart_requested", task_id=task.id, data=told)
+        if task.state == "RUNNING":
+            task_rows.change(connection, task, now_ms, restart_requested=told, cancel_requested_ms=None)
+        else:
+            renew(connection, task, now_ms, revision=revision, data={"restart": told})
+        return task.id
+
+    def _restart_revision(self, connection: Connection, task: Task, request: RestartRequest, now_ms: int) -> int:
+        """The content to begin again with: the file's own, or a revision made of it with what the request pins."""
+        number = task.next_revision or task.revision
+        newest = task_rows.revision_of(connection, task.id, number)
+        if newest.derived_from is not None:
+            number = newest.derived_from
+        if request.agent is None and request.tier is None and request.model is None:
+            return number
+        content = task_rows.revision_of(connection, task.id, number)
+        spec = TaskSpec.model_validate(content.spec)
+        changed = spec.model_copy(update={"agent": _hint(spec.agent, request)})
+        _refuse(placement_problems(changed, self._registry, self._workdirs))
+        revision = task_rows.newest_revision(connection, task.id) + 1
+        add_content(connection, task.id, revision, changed, content.dir_key, now_ms, derived_from=number)
+        return revision
+
+    def _write(self, transaction: Callable[[Connection], str | None]) -> str:
+        try:
+            return self._database.write(transaction) or ""
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+        except task_rows.VersionConflict as error:
+            raise Conflict("The task changed in the same moment.", remedy="Look at it, and ask again.") from error
+
+
+def _current(connection: Connection, ref: str, if_version: int | None) -> Task:
+    task = find_task(connection, ref)
+    if if_version is not None and task.version != if_version:
+        detail = f"{task.name} is at version {task.version}, not {if_version}."
+        raise StaleVersion(detail, remedy="Look at it again, and decide anew.")
+    return task
+
+
+def _hint(hint: AgentHint, request: RestartRequest) -> AgentHint:
+    """What the request says goes first; a tier or model pinned for another agent does not bind this one."""
+    agent = request.agent or hint.type
+    same_agent = agent == hint.type
+    model = request.model or (hint.model if same_agent and request.tier is None else None)
+    return AgentHint(type=agent, tier=request.tier or hint.tier, model=model, strict=hint.strict and same_agent)
+
+
+def _unsupported(request: RestartRequest) -> list[Problem]:
+    problems = []
+    if request.specialist is not None:
+        problems.append(Problem(field="specialist", message="is not supported yet", remedy="leave it out"))
+    if request.resume:
+        problems.append(Problem(field="resume", message="is not supported yet", remedy="leave it out, or write false"))
+    return problems
+
+
+def _refuse(problems: list[Problem]) -> None:
+    if problems:
+        raise Invalid("; ".join(problem.render() for problem in problems), remedy="Correct it.", problems=problems)

@@ -1,0 +1,110 @@
+"""Observing: from rows to the snapshot that ``plan`` decides on."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.agent import Tier
+from claudomator_py.core.limits import Hold
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.planning.admission import Blocked
+from claudomator_py.planning.plan import Planner
+from claudomator_py.planning.snapshot import AgentSeen, Head, HoldSeen, Rules, Snapshot
+from claudomator_py.service.ports import Clock
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.store import hold_rows, queue, run_rows
+from claudomator_py.store.tables import Run, Task
+
+PAGE = 64
+MOST_LANES = 5_000
+
+
+class Observer:
+    """Reads the present. disk_low: whether there is too little room left to start anything."""
+
+    def __init__(self, registry: AgentRegistry, rules: Rules, clock: Clock, disk_low: Callable[[], bool]) -> None:
+        self._registry = registry
+        self._rules = rules
+        self._clock = clock
+        self._disk_low = disk_low
+
+    def snapshot(self, connection: Connection) -> Snapshot:
+        """The present, with the heads that ``plan`` has to look at and no more.
+
+        Pages through the queue until slots or lanes are exhausted; a lane whose head is blocked is left out from there
+        on, so that a long queue behind one busy directory hides nothing.
+        """
+        present = self.present(connection)
+        planner = Planner(present)
+        heads: list[Head] = []
+        blocked: set[str] = set()
+        after: queue.Position | None = None
+        while not planner.exhausted and len(blocked) < MOST_LANES:
+            page = queue.heads(connection, blocked_lanes=blocked, after=after, limit=PAGE)
+            if not page:
+                break
+            for task, spec in page:
+                after = (task.rank_ms, task.created_ms, task.id)
+                if task.lane in blocked or planner.exhausted:
+                    continue
+                head = head_of(task, TaskSpec.model_validate(spec))
+                heads.append(head)
+                if isinstance(planner.consider(head), Blocked):
+                    blocked.add(task.lane)
+        return present.model_copy(update={"heads": tuple(heads)})
+
+    def present(self, connection: Connection) -> Snapshot:
+        """The present without the queue."""
+        now_ms = self._clock()
+        live = run_rows.live(connection)
+        return Snapshot(
+            now=now_ms,
+            rules=self._rules,
+            agents=_agents(self._registry, live, hold_rows.in_force(connection, now_ms)),
+            live=len(live),
+            busy=dict(sorted(Counter(run.dir_key for run in live if run.dir_key).items())),
+            disk_low=self._disk_low(),
+        )
+
+
+def head_of(task: Task, spec: TaskSpec) -> Head:
+    """The task as planning sees it."""
+    return Head(
+        task_id=task.id,
+        version=task.version,
+        name=task.name,
+        lane=task.lane,
+        dir_key=task.dir_key,
+        rank=task.rank_ms,
+        created=task.created_ms,
+        agent_type=spec.agent.type,
+        tier=spec.agent.tier,
+        kept_tier=Tier(task.tier) if task.tier is not None else None,
+        model=spec.agent.model,
+        strict=spec.agent.strict,
+    )
+
+
+def _agents(registry: AgentRegistry, live: Sequence[Run], holds: dict[str, Hold]) -> tuple[AgentSeen, ...]:
+    active = Counter(run.agent for run in live)
+    return tuple(
+        AgentSeen(
+            name=agent.name,
+            kind=agent.kind,
+            active=active[agent.name],
+            max_concurrent=agent.max_concurrent,
+            auto_select=agent.auto_select,
+            problem=registry.health(agent.name).problem,
+            hold=_hold_seen(holds.get(agent.name)),
+            models=agent.models,
+            default_tier=agent.default_tier,
+        )
+        for agent in sorted(registry.agents, key=lambda agent: agent.name)
+    )
+
+
+def _hold_seen(hold: Hold | None) -> HoldSeen | None:
+    if hold is None:
+        return None
+    return HoldSeen(reason=hold.reason, until=hold.until_ms, provenance=hold.provenance, source=hold.source)

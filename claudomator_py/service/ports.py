@@ -1,0 +1,70 @@
+"""What the service needs from the outside: agents to start and read, and a host that keeps runs alive without it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.outcome import Outcome
+from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, RunOrder, RunStatus, Stream
+from claudomator_py.core.task import TaskSpec
+
+Clock = Callable[[], int]
+"""The present, in epoch milliseconds."""
+
+
+class OutputReader(Protocol):
+    """Reads what one run wrote, as it comes: any bytes, in any pieces."""
+
+    def feed(self, stream: Stream, data: bytes) -> None:
+        """Take the next bytes of a stream."""
+
+    def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
+        """What the run came to. exit_record None: its supervisor was lost, so only a complete terminal event counts."""
+
+
+class AgentKind(Protocol):
+    """One kind of agent: how to start it, how to read it."""
+
+    @property
+    def kind(self) -> str:
+        """Its name in the configuration."""
+
+    def launch(self, request: LaunchRequest) -> Launch:
+        """The command line. Raises ValueError, with the remedy, if the configuration does not give one."""
+
+    def reader(self, request: LaunchRequest) -> OutputReader:
+        """A reader for one run of it."""
+
+    def health(self, agent: AgentSpec, path: str) -> AgentHealth:
+        """Whether its program is there, looked for on this PATH. Runs it once for its version."""
+
+    def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
+        """What the task asks for and this kind cannot enforce, in sentences."""
+
+
+class RunHost(Protocol):
+    """Where runs live. step: 0 is the agent's run; n is the n-th time that its check was begun."""
+
+    def prepare(self, order: RunOrder, step: int = 0) -> None:
+        """Make the run directory, durably. What is there from an earlier attempt at the same is replaced."""
+
+    def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
+        """Start the shim. It may start the run, or find it revoked."""
+
+    def settle(self, run_id: str, step: int = 0) -> RunStatus:
+        """What became of the run. One that nobody holds and that has not started is revoked by this look."""
+
+    def cancel(self, run_id: str, step: int = 0) -> None:
+        """Ask the shim to end the run; durable when it returns, and harmless when repeated."""
+
+    def end_survivors(self, run_id: str) -> bool:
+        """End what a lost shim left behind. True: no process of the run is left."""
+
+    def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> bytes:
+        """At most limit bytes of a stream from the offset; empty when there are none (yet), or no such file."""
+
+    def output(self, run_id: str, stream: Stream, step: int = 0) -> Iterator[bytes]:
+        """All that the stream holds, in pieces, without what an output cap has punched out."""
+
+    def sweep(self, known: frozenset[str]) -> list[str]:
+        """Remove directories that no row knows, ending what runs in them; the ids."""

@@ -1,0 +1,262 @@
+"""Answers: what anyone may ask about tasks, runs and agents. Reads only."""
+
+import base64
+import binascii
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.errors import Ambiguous, Invalid, NotFound
+from claudomator_py.core.outcome import Outcome
+from claudomator_py.core.problem import suggestion
+from claudomator_py.core.run import Stream
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.units import DAY_MS
+from claudomator_py.core.views import (
+    AgentView,
+    CheckView,
+    FileProblemView,
+    LogChunk,
+    Page,
+    ReadinessView,
+    RunView,
+    StateName,
+    StatusView,
+    TaskFilter,
+    TaskView,
+    WhyView,
+)
+from claudomator_py.planning.admission import Blocked, admit
+from claudomator_py.planning.plan import load_of
+from claudomator_py.planning.snapshot import Snapshot
+from claudomator_py.routing.decision import DecisionRecord
+from claudomator_py.service.explain import decision_sentences, failure_text, run_sentence, waiting_text
+from claudomator_py.service.observe import Observer, head_of
+from claudomator_py.service.ports import Clock, RunHost
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.views import agent_view, decision_view, event_view, run_view, task_view
+from claudomator_py.store import dependency_rows, events, hold_rows, queue, reads, run_rows, task_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.tables import Run, Task
+
+SHOWN = 50
+MOST_LOG_BYTES = 1024 * 1024
+
+
+class Queries:
+    """The reading half of the desk. inbox_problems: the files that are refused at present."""
+
+    def __init__(
+        self,
+        database: Database,
+        registry: AgentRegistry,
+        host: RunHost,
+        observer: Observer,
+        clock: Clock,
+        inbox_problems: Callable[[], list[FileProblemView]],
+        health: Callable[[], list[CheckView]],
+    ) -> None:
+        self._database = database
+        self._registry = registry
+        self._host = host
+        self._observer = observer
+        self._clock = clock
+        self._inbox_problems = inbox_problems
+        self._health = health
+
+    def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
+        """See ``Desk``."""
+        before = _position(cursor) if cursor is not None else None
+
+        def read(connection: Connection) -> Page[TaskView]:
+            found = reads.page(connection, wanted, before, limit + 1)
+            items = found[:limit]
+            more = len(found) > limit
+            return Page(
+                items=tuple(self.views(connection, items)), next_cursor=_cursor(items[-1]) if more and items else None
+            )
+
+        return self._database.read(read)
+
+    def task(self, ref: str) -> TaskView:
+        """See ``Desk``."""
+        return self._database.read(
+            lambda connection: self.views(connection, [find_task(connection, ref)], with_spec=True)[0]
+        )
+
+    def runs(self, ref: str) -> list[RunView]:
+        """See ``Desk``."""
+        return self._database.read(
+            lambda connection: [run_view(run) for run in run_rows.of_task(connection, find_task(connection, ref).id)]
+        )
+
+    def run(self, run_id: str) -> RunView:
+        """See ``Desk``."""
+        return run_view(self._run(run_id))
+
+    def log(self, run_id: str, stream: Stream, offset: int, limit: int) -> LogChunk:
+        """See ``Desk``."""
+        run = self._run(run_id)
+        data = self._host.read(run.id, stream, offset, min(limit, MOST_LOG_BYTES))
+        end = offset + len(data)
+        return LogChunk(data, offset, end, ended=not run.live and not data)
+
+    def why(self, ref: str) -> WhyView:
+        """See ``Desk``."""
+
+        def read(connection: Connection) -> WhyView:
+            task = find_task(connection, ref)
+            view = self.views(connection, [task], with_spec=True)[0]
+            decisions = run_rows.decisions_of(connection, task.id)
+            runs = {run.id: run for run in run_rows.of_task(connection, task.id)}
+            now_ms = self._clock()
+            sentences = [_headline(view)]
+            for decision in decisions:
+                run = runs.get(decision.run_id)
+                sentences += decision_sentences(DecisionRecord.model_validate(decision.data), run)
+                if run is not None:
+                    sentences.append(run_sentence(run, now_ms))
+            return WhyView(
+                task=view,
+                sentences=tuple(sentences),
+                decisions=tuple(decision_view(decision) for decision in decisions),
+                events=tuple(event_view(event) for event in events.of_task(connection, task.id)),
+            )
+
+        return self._database.read(read)
+
+    def agents(self) -> list[AgentView]:
+        """See ``Desk``."""
+        return self._database.read(self._agents)
+
+    def status(self) -> StatusView:
+        """See ``Desk``."""
+
+        def read(connection: Connection) -> StatusView:
+            since = self._clock() - DAY_MS
+            return StatusView(
+                needs_you=self._in_states(connection, ["NEEDS_INPUT"]),
+                problems=self._in_states(connection, ["FAILED"], since_ms=since),
+                inbox=tuple(self._inbox_problems()),
+                running=self._in_states(connection, ["RUNNING"]),
+                queued=tuple(self.views(connection, reads.in_queue_order(connection, SHOWN))),
+                recent=self._in_states(connection, ["COMPLETED", "CANCELLED"]),
+                agents=tuple(self._agents(connection)),
+                counts={cast(StateName, state): number for state, number in queue.counts(connection).items()},
+            )
+
+        return self._database.read(read)
+
+    def inbox_problems(self) -> list[FileProblemView]:
+        """See ``Desk``."""
+        return self._inbox_problems()
+
+    def readiness(self) -> ReadinessView:
+        """See ``Desk``."""
+        checks = [self._store_check(), *self._health()]
+        return ReadinessView(ready=all(check.ok for check in checks), checks=tuple(checks))
+
+    def views(self, connection: Connection, tasks: Sequence[Task], *, with_spec: bool = False) -> list[TaskView]:
+        """The shapes of these tasks, with the reason and the time of every wait."""
+        runs = reads.runs_of(connection, [task.id for task in tasks])
+        present = self._observer.present(connection)
+        shapes = []
+        for task in tasks:
+            spec = task_rows.spec_of(connection, task.id, task.revision)
+            of_task = runs.get(task.id, [])
+            reason, text, until = self._reason(connection, task, spec, of_task, present)
+            shapes.append(
+                task_view(
+                    task,
+                    spec,
+                    of_task,
+                    reason=reason,
+                    reason_text=text,
+                    until_ms=until,
+                    dependencies=dependency_rows.bound(connection, task.id) if spec.depends_on else (),
+                    with_spec=with_spec,
+                )
+            )
+        return shapes
+
+    def _reason(
+        self, connection: Connection, task: Task, spec: TaskSpec, runs: Sequence[Run], present: Snapshot
+    ) -> tuple[str | None, str | None, int | None]:
+        """A queued task's reason is not stored: it is asked of the planner as it is now, so it is never stale."""
+        if task.state == "QUEUED":
+            head = head_of(task, spec)
+            verdict = admit(head, present.agents, present.rules, load_of(present))
+            if isinstance(verdict, Blocked):
+                return verdict.reason, verdict.text, verdict.until
+            return "ready", f"is about to start on {verdict.agent}", None
+        if task.state == "WAITING":
+            states = dependency_rows.states(connection, task.id)
+            return task.reason, waiting_text(task, states, present.now), task.until_ms
+        if task.state == "FAILED" and task.reason is not None:
+            last = runs[-1] if runs else None
+            outcome = Outcome.model_validate(last.outcome) if last is not None and last.outcome is not None else None
+            return task.reason, failure_text(task.reason, outcome), None
+        if task.state == "NEEDS_INPUT":
+            last_outcome = runs[-1].outcome if runs else None
+            question = Outcome.model_validate(last_outcome).detail if last_outcome is not None else None
+            return task.reason, question or f"needs {task.reason}", None
+        return None, None, None
+
+    def _in_states(self, connection: Connection, states: list[str], *, since_ms: int = 0) -> tuple[TaskView, ...]:
+        return tuple(self.views(connection, reads.in_states(connection, states, SHOWN, since_ms=since_ms)))
+
+    def _agents(self, connection: Connection) -> list[AgentView]:
+        active = Counter(run.agent for run in run_rows.live(connection))
+        holds = hold_rows.in_force(connection, self._clock())
+        return [
+            agent_view(agent, self._registry, active[agent.name], holds.get(agent.name))
+            for agent in self._registry.agents
+        ]
+
+    def _run(self, run_id: str) -> Run:
+        run = self._database.read(lambda connection: run_rows.find(connection, run_id))
+        if run is None:
+            raise NotFound(f"There is no run {run_id!r}.", remedy="List a task's runs with `claudomator show TASK`.")
+        return run
+
+    def _store_check(self) -> CheckView:
+        try:
+            self._database.read(queue.counts)
+        except StoreUnavailable as error:
+            return CheckView(name="store", ok=False, detail=error.reason, remedy=error.remedy)
+        return CheckView(name="store", ok=True, detail=f"{self._database.dialect} answers")
+
+
+def find_task(connection: Connection, ref: str) -> Task:
+    """The task that somebody means. Raises NotFound or Ambiguous."""
+    found = reads.matching(connection, ref)
+    if not found:
+        names = reads.names_like(connection)
+        hint = suggestion(ref, names) if names else "there are no tasks yet"
+        raise NotFound(f"There is no task {ref!r}.", remedy=f"{hint[0].upper()}{hint[1:]}")
+    if len(found) > 1:
+        ids = ", ".join(f"{task.id[:8]} ({task.name})" for task in found)
+        raise Ambiguous(f"{ref!r} could mean {ids}.", remedy="Give more of the id.")
+    return found[0]
+
+
+def _headline(view: TaskView) -> str:
+    tail = f": {view.reason_text}" if view.reason_text else ""
+    where = f" on {view.agent}" if view.state == "RUNNING" and view.agent else ""
+    until = f" Until {view.waiting_until}." if view.waiting_until and view.state == "QUEUED" else ""
+    return f"{view.name} is {view.state}{where}{tail.rstrip('.')}.{until}"
+
+
+def _cursor(task: Task) -> str:
+    return base64.urlsafe_b64encode(json.dumps([task.created_ms, task.id]).encode()).decode()
+
+
+def _position(cursor: str) -> reads.Position:
+    try:
+        created_ms, task_id = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        return int(created_ms), str(task_id)
+    except (ValueError, TypeError, binascii.Error):
+        raise Invalid("The cursor was not given out by this service.", remedy="Begin again without a cursor.") from None

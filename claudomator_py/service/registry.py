@@ -1,0 +1,52 @@
+"""The configured agents and what was last found of their programs."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.service.ports import AgentKind
+
+
+class AgentRegistry:
+    """Agents by name, in the order of the configuration. Safe to use from any thread."""
+
+    def __init__(self, agents: Sequence[AgentSpec], kinds: Mapping[str, AgentKind], path: str) -> None:
+        self._agents = {agent.name: agent for agent in agents}
+        self._kinds = kinds
+        self._path = path
+        self._health: dict[str, AgentHealth] = {}
+        self._lock = threading.Lock()
+
+    def refresh(self) -> None:
+        """Look at every agent's program again, at the same time."""
+        with ThreadPoolExecutor(max_workers=max(1, min(8, len(self._agents)))) as pool:
+            found = dict(zip(self._agents, pool.map(self._look, self._agents.values()), strict=True))
+        with self._lock:
+            self._health = found
+
+    def _look(self, agent: AgentSpec) -> AgentHealth:
+        return self._kinds[agent.kind].health(agent, self._path)
+
+    @property
+    def agents(self) -> tuple[AgentSpec, ...]:
+        """All agents."""
+        return tuple(self._agents.values())
+
+    @property
+    def kinds(self) -> Mapping[str, AgentKind]:
+        """All kinds that this program knows, configured or not."""
+        return self._kinds
+
+    def find(self, name: str) -> AgentSpec | None:
+        """The agent of that name, or None."""
+        return self._agents.get(name)
+
+    def kind_of(self, agent: AgentSpec) -> AgentKind:
+        """How to start and read it."""
+        return self._kinds[agent.kind]
+
+    def health(self, name: str) -> AgentHealth:
+        """What was last found. Before the first look nothing is held against an agent."""
+        with self._lock:
+            return self._health.get(name, AgentHealth(installed=True))

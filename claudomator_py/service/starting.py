@@ -1,0 +1,92 @@
+"""Acting on a plan: directory, committed intent, shim, in this order, so that a crash anywhere starts nothing twice."""
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import Future
+from functools import partial
+
+from claudomator_py.core.crashpoint import crashpoint
+from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.planning.plan import StartRun
+from claudomator_py.planning.snapshot import Snapshot
+from claudomator_py.service.launching import LaunchRules, Prepared, agent_run, launch_request
+from claudomator_py.service.ports import RunHost
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.run_changes import commit_start, finish_run, planned_run
+from claudomator_py.store import run_rows, task_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import Run
+from claudomator_py.store.task_rows import VersionConflict
+
+log = logging.getLogger("claudomator.start")
+
+
+class Starter:
+    """Starts the runs of a plan."""
+
+    def __init__(self, database: Database, registry: AgentRegistry, host: RunHost, rules: LaunchRules) -> None:
+        self._database = database
+        self._registry = registry
+        self._host = host
+        self._rules = rules
+
+    def start(self, snapshot: Snapshot, starts: Sequence[StartRun]) -> int:
+        """How many were started. One whose task has changed meanwhile is left for the next plan.
+
+        Raises OSError when a run directory cannot be made; what was committed before is started all the same.
+        """
+        digest = self._keep(snapshot)
+        committing: list[tuple[Run, Prepared, Future[None]]] = []
+        try:
+            for start in starts:
+                ready = self._prepare(start, snapshot.now, digest)
+                if ready is not None:
+                    run, prepared = ready
+                    crashpoint("start-prepared")
+                    future = self._database.submit(partial(commit_start, start=start, run=run, snapshot_hash=digest))
+                    committing.append((run, prepared, future))
+        finally:
+            started = sum(self._spawn(run, prepared, future) for run, prepared, future in committing)
+        return started
+
+    def _keep(self, snapshot: Snapshot) -> str:
+        data = snapshot.model_dump(mode="json")
+        return self._database.write(lambda connection: run_rows.add_snapshot(connection, data, snapshot.now))
+
+    def _prepare(self, start: StartRun, now_ms: int, digest: str) -> tuple[Run, Prepared] | None:
+        task = self._database.read(lambda connection: task_rows.find(connection, start.head.task_id))
+        agent = self._registry.find(start.decision.agent)
+        if task is None or agent is None or task.version != start.head.version:
+            return None
+        spec = self._database.read(lambda connection: task_rows.spec_of(connection, task.id, task.revision))
+        run = planned_run(task, start, agent.kind, now_ms)
+        request = launch_request(run, spec, agent, start.decision.effort)
+        try:
+            launch = self._registry.kind_of(agent).launch(request)
+        except ValueError as error:
+            self._refuse(start, run, digest, str(error), now_ms)
+            return None
+        prepared = agent_run(run, spec, agent, launch, self._rules)
+        self._host.prepare(prepared.order)
+        return run, prepared
+
+    def _spawn(self, run: Run, prepared: Prepared, committing: "Future[None]") -> int:
+        try:
+            committing.result()
+        except VersionConflict:
+            return 0
+        crashpoint("start-committed")
+        try:
+            self._host.spawn(run.id, prepared.environment)
+        except OSError as error:
+            # The next look at the run finds that nobody holds it, revokes it and queues the task again.
+            log.error("run %s was committed but its shim could not be started: %s", run.id, error)
+            return 0
+        crashpoint("start-spawned")
+        return 1
+
+    def _refuse(self, start: StartRun, run: Run, digest: str, why: str, now_ms: int) -> None:
+        """The agent cannot be started as configured: the run is recorded, and ends at once."""
+        outcome = Outcome(status=OutcomeStatus.FAILED, reason=Reason.SETUP_FAILED, detail=why)
+        self._database.write(lambda connection: commit_start(connection, start, run, digest))
+        self._database.write(lambda connection: finish_run(connection, run, outcome, None, now_ms))

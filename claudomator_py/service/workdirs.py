@@ -1,0 +1,55 @@
+"""Working directories: which ones are allowed, and which tasks share one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from claudomator_py.core.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Workdirs:
+    """roots: where a working directory may lie; empty: anywhere. reserved: inbox and state folders."""
+
+    roots: tuple[Path, ...]
+    reserved: tuple[Path, ...]
+
+    def problem(self, working_dir: str) -> Problem | None:
+        """Why a task may not run there, or None. The shim checks again when it starts."""
+        path = resolve(working_dir)
+        if self.roots and not any(path.is_relative_to(root.resolve()) for root in self.roots):
+            roots = ", ".join(str(root) for root in self.roots)
+            return _problem(
+                f"{working_dir} is not under a root", f"choose a folder under {roots}, or add its root to workdir_roots"
+            )
+        for folder in self.reserved:
+            reserved = folder.resolve()
+            if path.is_relative_to(reserved) or reserved.is_relative_to(path):
+                remedy = "choose another folder, or move the inbox and the state folder out of it"
+                return _problem(f"{working_dir} contains or lies in {folder}, which Claudomator itself uses", remedy)
+        return None
+
+
+def resolve(working_dir: str) -> Path:
+    """The directory's real path; it need not exist."""
+    return Path(working_dir).expanduser().resolve()
+
+
+def directory_key(working_dir: str | None) -> str:
+    """What tasks in one directory share: the top of its git work tree, else itself; empty for a scratch folder."""
+    if working_dir is None:
+        return ""
+    path = resolve(working_dir)
+    for folder in (path, *path.parents):
+        if (folder / ".git").exists():
+            return str(folder)
+    return str(path)
+
+
+def real_paths(roots: Sequence[Path]) -> tuple[str, ...]:
+    """The folders as real paths."""
+    return tuple(str(root.resolve()) for root in roots)
+
+
+def _problem(message: str, remedy: str) -> Problem:
+    return Problem(field="working_dir", message=message, remedy=remedy)
