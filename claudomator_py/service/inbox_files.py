@@ -119,6 +119,8 @@ class Folder:
                 found = os.stat(target, follow_symlinks=False)
             except OSError as error:
                 return Entry(name, stamp, target, _dangling(error))
+            if stat.S_ISLNK(found.st_mode):
+                return Entry(name, stamp, target, _dangling(OSError(errno.ELOOP, "")))
             stamp = FileStamp.of(found)
         return Entry(name, stamp, target, _unfit(name, found))
 
@@ -155,15 +157,15 @@ class Folder:
             return True  # no /proc: the look-up before has to do
 
     def _read_open(self, entry: Entry, fd: int, *, quiet: bool) -> Content | Busy | Vanished | Problem:
+        problem = _unfit(entry.name, os.fstat(fd))
+        if problem is not None:
+            return problem
         with read_lease(fd) as writers:
             if writers is Writers.SOME:
                 return Busy("a program still has it open for writing", quiet=False)
             if not quiet and (writers is Writers.UNKNOWN or not self._leases):
                 return Busy("it is read once it has not changed for a second", quiet=True)
             before = os.fstat(fd)
-            problem = _unfit(entry.name, before)
-            if problem is not None:
-                return problem
             if quiet and FileStamp.of(before) != entry.stamp:
                 return Busy("it changed a moment ago", quiet=True)
             if before.st_size == 0 and not quiet:

@@ -1,0 +1,70 @@
+"""An inbox folder, an intake, and inboxes between them that are stopped at the end."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.core import crashpoint
+from claudomator_py.documents import taskfiles
+from claudomator_py.service.inbox import AfterAccept, Inbox
+from tests.integration.inbox.fakes import MemoryIntake
+
+MakeInbox = Callable[..., Inbox]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "tasks"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def intake() -> MemoryIntake:
+    return MemoryIntake()
+
+
+@pytest.fixture
+def make_inbox(folder: Path) -> Iterator[MakeInbox]:
+    made: list[Inbox] = []
+
+    def make(
+        intake: MemoryIntake,
+        *paths: Path,
+        after_accept: AfterAccept = "keep",
+        on_change: Callable[[], None] = lambda: None,
+        rescan_s: float = 3600.0,
+    ) -> Inbox:
+        inbox = Inbox(
+            paths or (folder,), intake, taskfiles, after_accept=after_accept, on_change=on_change, rescan_s=rescan_s
+        )
+        made.append(inbox)
+        return inbox
+
+    yield make
+    for inbox in made:
+        inbox.stop()
+
+
+@pytest.fixture
+def inbox(make_inbox: MakeInbox, intake: MemoryIntake) -> Inbox:
+    return make_inbox(intake)
+
+
+class Crashed(BaseException):
+    """The process is gone."""
+
+
+@pytest.fixture
+def crash_at() -> Iterator[Callable[[str], None]]:
+    def install(name: str) -> None:
+        def hook(reached: str) -> None:
+            if reached == name:
+                crashpoint.install(None)
+                raise Crashed
+
+        crashpoint.install(hook)
+
+    yield install
+    crashpoint.install(None)

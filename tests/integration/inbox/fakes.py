@@ -1,0 +1,103 @@
+"""An intake in memory, with the rules of the real one, and helpers that drop files as people and programs do."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from claudomator_py.core.problem import Problem
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.service.inbox import FileReading, FileStamp
+from claudomator_py.store.errors import StoreUnavailable
+
+
+class MemoryIntake:
+    """Remembers as a store would: what it holds survives the inbox that filled it.
+
+    runs: (path, name) each time new or changed content was accepted. each_arrival: as with ``after_accept: move``.
+    """
+
+    def __init__(self, *, each_arrival: bool = False, agents: set[str] | None = None) -> None:
+        self.each_arrival = each_arrival
+        self.agents = agents or {"claude", "codex"}
+        self.available = True
+        self.poisonous = ""
+        self.known: dict[str, FileStamp] = {}
+        self.documents: dict[tuple[str, str], TaskSpec] = {}
+        self.scheduled: set[tuple[str, str]] = set()
+        self.runs: list[tuple[str, str]] = []
+        self.gone_calls: list[str] = []
+        self.archived_calls: list[str] = []
+        self.commits = 0
+        self._lock = threading.Lock()
+
+    def known_files(self) -> Mapping[str, FileStamp]:
+        self._open()
+        return dict(self.known)
+
+    def take(self, reading: FileReading) -> Sequence[Problem]:
+        return self.take_many([reading])[0]
+
+    def take_many(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
+        self._open()
+        if any(self.poisonous and self.poisonous in reading.path for reading in readings):
+            raise RuntimeError("poison")
+        with self._lock:
+            verdicts = [self._take(reading) for reading in readings]
+            self.commits += 1
+        return verdicts
+
+    def gone(self, paths: Sequence[str]) -> None:
+        self._open()
+        self.gone_calls += paths
+        for path in paths:
+            del self.known[path]
+        self.scheduled = {key for key in self.scheduled if key[0] not in paths}
+
+    def archived(self, paths: Sequence[str]) -> None:
+        self._open()
+        self.archived_calls += paths
+        for path in paths:
+            del self.known[path]
+
+    def _open(self) -> None:
+        if not self.available:
+            raise StoreUnavailable("the disk is full", "make room")
+
+    def _take(self, reading: FileReading) -> Sequence[Problem]:
+        assert not reading.parsed.problems
+        problems = []
+        for spec in reading.parsed.specs:
+            if spec.agent.type is not None and spec.agent.type not in self.agents:
+                problems.append(Problem(field="agent.type", message=f"no agent {spec.agent.type}", remedy="add it"))
+            if any(name == spec.name and path != reading.path for path, name in self.scheduled):
+                problems.append(Problem(field="name", message=f"{spec.name} is taken", remedy="choose another name"))
+        if problems:
+            return problems
+        for spec in reading.parsed.specs:
+            key = (reading.path, spec.name)
+            if self.each_arrival or self.documents.get(key) != spec:
+                self.runs.append(key)
+            self.documents[key] = spec
+            self.scheduled.add(key)
+        self.known[reading.path] = reading.stamp
+        return ()
+
+
+def task(name: str, instructions: str = "Do it.") -> str:
+    return f"name: {name}\ninstructions: {instructions}\n"
+
+
+def drop(folder: Path, file: str, text: str) -> Path:
+    """Put a whole file into the inbox at once."""
+    hidden = folder / f".{file}.tmp"
+    hidden.write_text(text)
+    return hidden.rename(folder / file)
+
+
+def until(condition: Callable[[], object], *, seconds: float = 15.0) -> None:
+    """Wait for the condition, or fail."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.005)

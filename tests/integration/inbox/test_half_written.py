@@ -1,0 +1,190 @@
+"""A half-written file is never acted on, however it is written."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.documents import taskfiles
+from claudomator_py.service import inbox_files
+from claudomator_py.service.inbox import Inbox
+from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
+
+WHOLE = b"name: fix-login\ninstructions: |\n  The login page redirects twice.\n  Find out why, fix it, run the tests.\n"
+
+
+def test_a_file_written_byte_by_byte_is_never_taken_before_it_is_closed(
+    inbox: Inbox, intake: MemoryIntake, folder: Path
+) -> None:
+    prefixes = [WHOLE[:length] for length in range(len(WHOLE) + 1)]
+    valid = [prefix for prefix in prefixes if not taskfiles.parse_task_file(prefix, "a.yaml").problems]
+    assert len(valid) > 40, "the prefixes have to be tempting"
+    with (folder / "a.yaml").open("wb", buffering=0) as file:
+        for byte in WHOLE:
+            file.write(bytes([byte]))
+            report = inbox.scan_once()
+            assert report.waiting == (str(folder / "a.yaml"),)
+        assert not intake.runs
+        assert not inbox.problems()
+        assert "open for writing" in inbox.status()[str(folder)].waiting[str(folder / "a.yaml")]
+    assert inbox.scan_once().accepted == (str(folder / "a.yaml"),)
+    assert intake.runs == [(str(folder / "a.yaml"), "fix-login")]
+    assert "run the tests" in intake.documents[intake.runs[0]].instructions
+
+
+def test_a_slow_writer_in_another_process_is_waited_for(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+    inbox.start()
+    script = (
+        "import sys\n"
+        "with open(sys.argv[1], 'wb', buffering=0) as file:\n"
+        "    for line in sys.stdin.buffer:\n"
+        "        file.write(line)\n"
+        "        print('written', flush=True)\n"
+    )
+    writer = subprocess.Popen(
+        [sys.executable, "-I", "-c", script, str(folder / "a.yaml")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert writer.stdin is not None
+    assert writer.stdout is not None
+    for line in WHOLE.splitlines(keepends=True):
+        writer.stdin.write(line)
+        writer.stdin.flush()
+        assert writer.stdout.readline() == b"written\n"
+        until(lambda: inbox.status()[str(folder)].waiting)
+        assert not intake.runs
+    writer.stdin.close()
+    assert writer.wait() == 0
+    writer.stdout.close()
+    until(lambda: intake.runs)
+    assert "run the tests" in intake.documents[intake.runs[0]].instructions
+    until(lambda: not inbox.status()[str(folder)].waiting)
+    assert not inbox.problems()
+
+
+def test_a_file_built_up_by_reopening_ends_as_its_last_state(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+    path = folder / "a.yaml"
+    for line in WHOLE.splitlines(keepends=True):
+        with path.open("ab") as file:
+            file.write(line)
+        inbox.scan_once()
+    assert "run the tests" in intake.documents[str(path), "fix-login"].instructions
+    assert not inbox.problems()
+    assert not (folder / "a.yaml.error.txt").exists()
+
+
+def test_a_move_a_copy_and_a_save_by_an_editor_are_each_seen_once(
+    inbox: Inbox, intake: MemoryIntake, folder: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "moved.yaml"
+    source.write_text(task("moved"))
+    inbox.start()
+    source.rename(folder / "moved.yaml")
+    subprocess.run(["cp", "/dev/stdin", str(folder / "copied.yaml")], input=task("copied").encode(), check=True)
+    until(lambda: len(intake.runs) == 2)
+
+    saved = folder / "moved.yaml"
+    saved.rename(folder / "moved.yaml~")  # as vim does: the old one becomes the backup, a new one is written
+    (folder / "4913").write_text("")
+    (folder / ".moved.yaml.swp").write_bytes(b"b0VIM 9.0")
+    saved.write_text(task("moved", "Do it better."))
+    (folder / "moved.yaml~").unlink()
+    (folder / "4913").unlink()
+    until(lambda: len(intake.runs) == 3)
+
+    saved.write_text(task("moved", "Do it better.") + "# a comment\n")
+    drop(folder, "last.yaml", task("last"))
+    until(lambda: any(name == "last" for _, name in intake.runs))
+    inbox.scan_once()
+    assert sorted(name for _, name in intake.runs) == ["copied", "last", "moved", "moved"]
+    assert not intake.gone_calls
+    assert not inbox.problems()
+
+
+def test_an_empty_file_is_given_a_second(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+    (folder / "a.yaml").touch()
+    assert inbox.scan_once().waiting == (str(folder / "a.yaml"),)
+    assert not inbox.problems()
+    until(lambda: inbox.scan_once() and inbox.problems())
+    (folder / "a.yaml").write_text(task("a"))
+    inbox.scan_once()
+    assert not inbox.problems()
+    assert not (folder / "a.yaml.error.txt").exists()
+
+
+def test_where_leases_say_nothing_a_file_must_be_quiet_for_a_second(
+    inbox: Inbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox_files, "written_elsewhere", lambda device: True)
+    path = drop(folder, "a.yaml", task("a"))
+    assert inbox.scan_once().waiting == (str(path),)
+    path.write_text(task("a", "Do it differently."))
+    until(lambda: inbox.scan_once().accepted)
+    assert intake.documents[str(path), "a"].instructions.strip() == "Do it differently."
+    assert len(intake.runs) == 1
+
+
+def test_a_writer_that_comes_while_the_file_is_read_ends_nothing(
+    inbox: Inbox, intake: MemoryIntake, folder: Path
+) -> None:
+    """Breaking a lease sends its holder a signal, which by default would end the process."""
+    assert signal.getsignal(signal.SIGIO) is signal.SIG_DFL
+    path = folder / "a.yaml"
+    path.write_text(task("a"))
+    done = threading.Event()
+
+    def rewrite() -> None:
+        count = 0
+        while not done.is_set():
+            count += 1
+            path.write_text(task("a", f"Round {count}."))
+
+    writer = threading.Thread(target=rewrite)
+    writer.start()
+    try:
+        for _ in range(300):
+            inbox.scan_once()
+    finally:
+        done.set()
+        writer.join()
+    until(lambda: not inbox.scan_once().waiting)
+    assert path.read_text() == task("a", intake.documents[str(path), "a"].instructions.strip())
+    assert not inbox.problems()
+
+
+def test_a_change_while_the_file_is_parsed_is_read_again(
+    inbox: Inbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = drop(folder, "a.yaml", task("a", "Old."))
+    parse = taskfiles.parse_task_file
+
+    def parse_and_change(data: bytes, filename: str) -> taskfiles.ParsedFile:
+        monkeypatch.setattr(taskfiles, "parse_task_file", parse)
+        parsed = parse(data, filename)
+        drop(folder, "a.yaml", task("a", "New."))
+        return parsed
+
+    monkeypatch.setattr(taskfiles, "parse_task_file", parse_and_change)
+    report = inbox.scan_once()
+    assert report.accepted == ()
+    assert report.waiting == (str(path),)
+    until(lambda: inbox.scan_once().accepted)
+    assert len(intake.runs) == 1
+    assert intake.documents[str(path), "a"].instructions.strip() == "New."
+
+
+def test_a_change_that_the_stamp_does_not_show_is_found_by_a_second_look(
+    inbox: Inbox, intake: MemoryIntake, folder: Path
+) -> None:
+    path = drop(folder, "a.yaml", task("a", "Plan A."))
+    before = path.stat()
+    inbox.scan_once()
+    path.write_text(task("a", "Plan B."))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = path.stat()
+    assert (after.st_mtime_ns, after.st_size, after.st_ino) == (before.st_mtime_ns, before.st_size, before.st_ino)
+    until(lambda: inbox.scan_once() and len(intake.runs) == 2)
+    assert intake.documents[str(path), "a"].instructions.strip() == "Plan B."

@@ -1,0 +1,155 @@
+"""Deleted, renamed, or the whole inbox gone: only what is really deleted is gone."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.service.inbox import Inbox
+from tests.integration.inbox.conftest import MakeInbox
+from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
+
+
+def test_a_deleted_file_is_gone_once(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+    path = drop(folder, "a.yaml", task("a"))
+    drop(folder, "b.yaml", task("b"))
+    inbox.scan_once()
+    path.unlink()
+    assert inbox.scan_once().waiting == (str(path),)
+    until(lambda: inbox.scan_once().gone)
+    inbox.scan_once()
+    assert intake.gone_calls == [str(path)]
+    drop(folder, "a.yaml", task("a"))
+    inbox.scan_once()
+    assert intake.known.keys() == {str(path), str(folder / "b.yaml")}
+    assert len(intake.runs) == 2, "unchanged content never runs again"
+
+
+def test_a_file_deleted_while_nothing_watched_is_gone_at_the_start(
+    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path
+) -> None:
+    path = drop(folder, "a.yaml", task("a"))
+    make_inbox(intake).scan_once()
+    path.unlink()
+    assert make_inbox(intake).scan_once().gone == (str(path),)
+    assert intake.gone_calls == [str(path)]
+
+
+def test_a_renamed_file_is_gone_first_and_then_taken_under_its_new_path(
+    inbox: Inbox, intake: MemoryIntake, folder: Path
+) -> None:
+    old = drop(folder, "old.yaml", task("same-name"))
+    inbox.scan_once()
+    new = old.rename(folder / "new.yaml")
+    report = inbox.scan_once()
+    assert (report.gone, report.accepted, report.refused) == ((str(old),), (str(new),), ())
+    assert intake.runs == [(str(old), "same-name"), (str(new), "same-name")]
+
+
+def test_files_of_other_inboxes_are_left_alone(
+    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    drop(other, "a.yaml", task("a"))
+    make_inbox(intake, folder, other).scan_once()
+    make_inbox(intake, folder).scan_once()
+    assert not intake.gone_calls
+
+
+def test_an_inbox_that_vanishes_and_returns_has_lost_nothing(
+    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, tmp_path: Path
+) -> None:
+    inbox = make_inbox(intake)
+    inbox.start()
+    for name in "abc":
+        drop(folder, f"{name}.yaml", task(name))
+    until(lambda: len(intake.runs) == 3)
+
+    away = folder.rename(tmp_path / "away")
+    until(lambda: not inbox.status()[str(folder)].available)
+    problem = inbox.status()[str(folder)].problem
+    assert problem is not None
+    assert "does not exist" in problem.message
+    assert not folder.exists(), "a mount point must not be made up"
+    drop(away, "d.yaml", task("d"))
+
+    away.rename(folder)
+    until(lambda: inbox.status()[str(folder)].available)
+    until(lambda: len(intake.runs) == 4)
+    drop(folder, "e.yaml", task("e"))
+    until(lambda: len(intake.runs) == 5)
+    assert not intake.gone_calls
+
+
+def test_an_inbox_that_is_deleted_and_made_again_is_watched_again(
+    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path
+) -> None:
+    inbox = make_inbox(intake)
+    inbox.start()
+    path = drop(folder, "a.yaml", task("a"))
+    until(lambda: intake.runs)
+    shutil.rmtree(folder)
+    until(lambda: not inbox.status()[str(folder)].available)
+    assert not intake.gone_calls
+    folder.mkdir()
+    until(lambda: inbox.status()[str(folder)].available)
+    until(lambda: intake.gone_calls == [str(path)])
+    drop(folder, "b.yaml", task("b"))
+    until(lambda: len(intake.runs) == 2)
+
+
+def test_a_file_in_the_place_of_the_inbox_is_said(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+    drop(folder, "a.yaml", task("a"))
+    inbox.scan_once()
+    shutil.rmtree(folder)
+    folder.write_text("not a folder")
+    assert inbox.scan_once().unavailable == (str(folder),)
+    problem = inbox.status()[str(folder)].problem
+    assert problem is not None
+    assert "not a folder" in problem.message
+    assert problem.remedy
+    assert not intake.gone_calls
+
+
+@pytest.fixture
+def other_file_system(tmp_path: Path) -> Iterator[Path]:
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("needs a second file system")
+    with tempfile.TemporaryDirectory(dir=memory) as path:
+        yield Path(path)
+
+
+def test_what_lay_on_a_file_system_that_is_not_mounted_now_is_not_gone(
+    make_inbox: MakeInbox, intake: MemoryIntake, tmp_path: Path, folder: Path, other_file_system: Path
+) -> None:
+    """As after an unmounting: the same path leads to an empty folder of another device."""
+    place = tmp_path / "inbox"
+    place.symlink_to(other_file_system)
+    drop(other_file_system, "a.yaml", task("a"))
+    inbox = make_inbox(intake, place)
+    inbox.scan_once()
+    place.unlink()
+    place.symlink_to(folder)
+    drop(folder, "b.yaml", task("b"))
+    inbox.scan_once()
+    place.unlink()
+    place.symlink_to(other_file_system)
+    until(lambda: inbox.scan_once().waiting == ())
+    assert str(place / "a.yaml") in intake.known
+    assert str(place / "a.yaml") not in intake.gone_calls
+    assert [name for _, name in intake.runs] == ["a", "b"]
+
+
+def test_a_missing_inbox_is_made_at_the_start_where_its_parent_exists(
+    make_inbox: MakeInbox, intake: MemoryIntake, tmp_path: Path
+) -> None:
+    beside, below = tmp_path / "inbox", tmp_path / "no" / "parent"
+    report = make_inbox(intake, beside, below).scan_once()
+    assert beside.is_dir()
+    assert beside.stat().st_mode & 0o077 == 0
+    assert not below.parent.exists()
+    assert report.unavailable == (str(below),)

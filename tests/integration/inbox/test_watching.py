@@ -1,0 +1,284 @@
+"""The running inbox: events, rescans, restarts, a store that is down, a large inbox."""
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.core.problem import Problem
+from claudomator_py.documents import taskfiles
+from claudomator_py.service import inbox as inbox_module
+from claudomator_py.service.inbox import FileReading, Inbox
+from claudomator_py.store.errors import StoreUnavailable
+from tests.integration.inbox.conftest import Crashed, MakeInbox
+from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
+
+
+def test_what_is_there_and_what_comes_is_taken_and_told(
+    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path
+) -> None:
+    told = threading.Event()
+    inbox = make_inbox(intake, on_change=told.set)
+    drop(folder, "a.yaml", task("a"))
+    inbox.start()
+    until(lambda: len(intake.runs) == 1)
+    until(told.is_set)
+    told.clear()
+    drop(folder, "b.md", "---\nname: b\n---\nDo it.\n")
+    until(lambda: len(intake.runs) == 2)
+    until(told.is_set)
+    told.clear()
+    path = drop(folder, "c.yaml", "name: [")
+    until(told.is_set)
+    assert list(inbox.problems()) == [str(path)]
+
+
+def test_events_alone_carry_edits_deletions_and_renames(
+    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path
+) -> None:
+    inbox = make_inbox(intake)
+    inbox.start()
+    path = drop(folder, "a.yaml", task("a"))
+    until(lambda: len(intake.runs) == 1)
+    path.write_text(task("a", "Do it well."))
+    until(lambda: len(intake.runs) == 2)
+    path = path.rename(folder / "b.yaml")
+    until(lambda: len(intake.runs) == 3)
+    path.unlink()
+    until(lambda: intake.gone_calls == [str(folder / "a.yaml"), str(path)])
+
+
+def test_the_rescan_finds_what_events_miss(
+    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("no inotify instances are left")
+
+    monkeypatch.setattr(inbox_module, "Watcher", refuse)
+    inbox = make_inbox(intake, rescan_s=0.05)
+    inbox.start()
+    until(lambda: inbox.status()[str(folder)].available)
+    path = drop(folder, "a.yaml", task("a"))
+    until(lambda: intake.runs)
+    path.unlink()
+    until(lambda: intake.gone_calls)
+
+
+def test_a_rescan_can_be_asked_for(make_inbox: MakeInbox, intake: MemoryIntake, folder: Path) -> None:
+    inbox = make_inbox(intake)
+    inbox.start()
+    drop(folder, "a.yaml", "name: a\ninstructions: Do it.\nagent: {type: gemini}\n")
+    until(inbox.problems)
+    intake.agents.add("gemini")
+    inbox.rescan()
+    until(lambda: intake.runs)
+    until(lambda: not inbox.problems())
+
+
+def test_several_inboxes_are_one(make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    inbox = make_inbox(intake, folder, other, folder)
+    inbox.start()
+    first = drop(folder, "a.yaml", task("same"))
+    until(lambda: intake.runs)
+    second = drop(other, "b.yaml", task("same"))
+    until(lambda: str(second) in inbox.problems())
+    first.unlink()
+    until(lambda: len(intake.runs) == 2)
+    until(lambda: not inbox.problems())
+    assert inbox.status().keys() == {str(folder), str(other)}
+
+
+def test_many_writers_at_once_lose_nothing(make_inbox: MakeInbox, intake: MemoryIntake, folder: Path) -> None:
+    inbox = make_inbox(intake)
+    inbox.start()
+
+    def write(writer: int) -> None:
+        for number in range(100):
+            name = f"t{writer}-{number}"
+            if number % 2:
+                drop(folder, f"{name}.yaml", task(name))
+            else:
+                (folder / f"{name}.yaml").write_text(task(name))
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    until(lambda: len(intake.runs) == 400)
+    assert len(set(intake.runs)) == 400
+    until(lambda: not inbox.status()[str(folder)].waiting)
+    assert not inbox.problems()
+
+
+def test_an_idle_inbox_is_left_in_peace(
+    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is due any more once everything is settled: there is no poll."""
+    inbox = make_inbox(intake)
+    inbox.start()
+    drop(folder, "a.yaml", task("a"))
+    drop(folder, "b.yaml", "name: [")
+    (folder / "empty.yaml").touch()
+    until(lambda: len(inbox.problems()) == 2 and intake.runs)
+    until(lambda: not inbox._due)
+    scans = 0
+    scan = inbox._scanner.scan
+
+    def count(wanted: object) -> object:
+        nonlocal scans
+        scans += 1
+        return scan(wanted)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(inbox._scanner, "scan", count)
+    threading.Event().wait(0.5)
+    assert scans == 0
+
+
+@pytest.mark.parametrize("point", ["inbox-before-take", "inbox-after-take"])
+def test_a_crash_around_the_taking_runs_it_once(
+    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, crash_at: Callable[[str], None], point: str
+) -> None:
+    drop(folder, "a.yaml", task("a"))
+    crash_at(point)
+    with pytest.raises(Crashed):
+        make_inbox(intake).scan_once()
+    after = make_inbox(intake)
+    after.scan_once()
+    after.scan_once()
+    assert len(intake.runs) == 1
+
+
+def test_a_store_that_is_down_is_asked_again(
+    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    intake.available = False
+    inbox = make_inbox(intake)
+    drop(folder, "a.yaml", task("a"))
+    with pytest.raises(StoreUnavailable):
+        inbox.scan_once()
+    with caplog.at_level(logging.WARNING, "claudomator.inbox"):
+        inbox.start()
+        until(lambda: "the disk is full" in caplog.text)
+    assert not inbox.problems(), "the file is not at fault"
+    intake.available = True
+    until(lambda: intake.runs)
+    assert not (folder / "a.yaml.error.txt").exists()
+
+
+def test_a_store_that_fails_after_its_commit_is_asked_what_it_knows(
+    inbox: Inbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intake.each_arrival = True
+    take_many = intake.take_many
+
+    def commit_and_fail(readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
+        take_many(readings)
+        raise StoreUnavailable("the connection was lost", "wait")
+
+    drop(folder, "a.yaml", task("a"))
+    drop(folder, "b.yaml", task("b"))
+    with monkeypatch.context() as patch:
+        patch.setattr(intake, "take_many", commit_and_fail)
+        with pytest.raises(StoreUnavailable):
+            inbox.scan_once()
+    inbox.scan_once()
+    assert len(intake.runs) == 2
+
+
+def test_one_file_the_intake_stumbles_over_stops_no_other(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+    for name in ("a", "poison", "z"):
+        drop(folder, f"{name}.yaml", task(name))
+    intake.poisonous = "poison"
+    inbox.scan_once()
+    assert {name for _, name in intake.runs} == {"a", "z"}
+    [[problem]] = inbox.problems().values()
+    assert "RuntimeError" in problem.message
+    intake.poisonous = ""
+    inbox.scan_once()
+    assert len(intake.runs) == 3
+    assert not inbox.problems()
+
+
+def test_a_parser_and_a_listener_that_fail_end_nothing(
+    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(taskfiles, "parse_task_file", fail)
+    inbox = make_inbox(intake, on_change=fail)
+    inbox.start()
+    path = drop(folder, "a.yaml", task("a"))
+    until(lambda: str(path) in inbox.problems())
+    monkeypatch.undo()
+    drop(folder, "b.yaml", task("b"))
+    until(lambda: intake.runs)
+
+
+def test_a_start_takes_files_in_the_order_of_their_arrival(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+    for age, name in enumerate("dacb"):
+        path = drop(folder, f"{name}.yaml", task(name))
+        os.utime(path, (1_700_000_000 + age, 1_700_000_000 + age))
+    inbox.scan_once()
+    assert [name for _, name in intake.runs] == list("dacb")
+
+
+@pytest.mark.parametrize("count", [2_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_a_full_inbox_is_taken_in_few_commits_and_never_parsed_again(
+    make_inbox: MakeInbox,
+    intake: MemoryIntake,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    count: int,
+) -> None:
+    for number in range(count):
+        path = folder / f"t{number}.yaml"
+        path.write_text(task(f"t{number}"))
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    report = make_inbox(intake).scan_once()
+    assert len(report.accepted) == len(intake.runs) == count
+    assert intake.commits <= count / 100
+
+    def fail(*_: object) -> None:
+        raise AssertionError("an unchanged file was parsed")
+
+    monkeypatch.setattr(taskfiles, "parse_task_file", fail)
+    again = make_inbox(intake)
+    report = again.scan_once()
+    assert report.accepted == report.refused == report.gone == ()
+    assert again.status()[str(folder)].files == count
+
+
+def test_stopping_in_the_middle_loses_nothing(
+    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(600):
+        (folder / f"t{number}.yaml").write_text(task(f"t{number}"))
+    first = make_inbox(intake)
+    take_many = intake.take_many
+    reached = threading.Event()
+    stopped = threading.Event()
+
+    def take_slowly(readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
+        reached.set()
+        assert stopped.wait(30)
+        return take_many(readings)
+
+    monkeypatch.setattr(intake, "take_many", take_slowly)
+    first.start()
+    assert reached.wait(30)
+    stopper = threading.Thread(target=first.stop)
+    stopper.start()
+    until(first._stop.is_set)
+    stopped.set()
+    stopper.join()
+    assert 0 < len(intake.runs) < 600
+    make_inbox(intake).scan_once()
+    assert len(intake.runs) == len(set(intake.runs)) == 600
+    assert not intake.gone_calls
