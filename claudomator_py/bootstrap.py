@@ -67,7 +67,7 @@ class CannotStart(Exception):
 
 def serve(config: Path | None, state_dir: Path | None, listen: str | None) -> int:
     """Run the daemon until SIGTERM or SIGINT; the exit code of the process."""
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    _log_to_stderr()
     _install_crash_hook()
     try:
         loaded = load_config(find_config(config, os.environ, Path.cwd()))
@@ -255,6 +255,12 @@ def _tell_agents(registry: AgentRegistry) -> None:
             log.warning("agent %s cannot run: %s", agent.name, health.problem)
         else:
             log.info("agent %s (%s) is ready: %s", agent.name, agent.kind, health.version or "version not known")
+
+
+def _log_to_stderr() -> None:
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    for chatty in ("alembic", "uvicorn"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 def _say(text: str) -> None:

@@ -5,8 +5,16 @@ State, counts and limits are always queried from these rows; nothing is counted 
 
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Column, Index, UniqueConstraint, text
+from sqlalchemy import JSON, BigInteger, Column, Index, Integer, UniqueConstraint, text
 from sqlmodel import Field, SQLModel
+
+RowNumber: Any = BigInteger().with_variant(Integer, "sqlite")
+
+SQLModel.metadata.naming_convention = {
+    "fk": "fk_%(table_name)s_%(column_0_name)s",
+    "pk": "pk_%(table_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_name)s",
+}
 
 
 def _json(*, nullable: bool = False) -> Any:
@@ -133,9 +141,10 @@ class Event(SQLModel, table=True):
     """What happened, append-only. The id is given under the one writer, so none becomes visible late."""
 
     __tablename__ = "event"
-    __table_args__ = (Index("ix_event_task", "task_id", "id"),)
+    # Without AUTOINCREMENT SQLite gives the ids of deleted rows again, and readers that resume would miss events.
+    __table_args__ = (Index("ix_event_task", "task_id", "id"), {"sqlite_autoincrement": True})
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int | None = Field(default=None, primary_key=True, sa_type=RowNumber)
     at_ms: int = Field(sa_type=BigInteger)
     task_id: str | None = None
     run_id: str | None = None
@@ -172,7 +181,7 @@ class Hold(SQLModel, table=True):
     __tablename__ = "hold"
     __table_args__ = (_partial("ix_hold_open", "agent", where="released_ms IS NULL"),)
 
-    id: int | None = Field(default=None, primary_key=True)
+    id: int | None = Field(default=None, primary_key=True, sa_type=RowNumber)
     agent: str
     reason: str
     until_ms: int | None = Field(default=None, sa_type=BigInteger)

@@ -11,18 +11,19 @@ def upgrade() -> None:
     """Bring the schema here from the revision before."""
     op.create_table(
         "event",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("at_ms", sa.BigInteger(), nullable=False),
         sa.Column("task_id", sa.String(), nullable=True),
         sa.Column("run_id", sa.String(), nullable=True),
         sa.Column("kind", sa.String(), nullable=False),
         sa.Column("data", sa.JSON(none_as_null=True), nullable=False),
-        sa.PrimaryKeyConstraint("id"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_event")),
+        sqlite_autoincrement=True,
     )
     op.create_index("ix_event_task", "event", ["task_id", "id"], unique=False)
     op.create_table(
         "hold",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("agent", sa.String(), nullable=False),
         sa.Column("reason", sa.String(), nullable=False),
         sa.Column("until_ms", sa.BigInteger(), nullable=True),
@@ -31,7 +32,7 @@ def upgrade() -> None:
         sa.Column("run_id", sa.String(), nullable=True),
         sa.Column("created_ms", sa.BigInteger(), nullable=False),
         sa.Column("released_ms", sa.BigInteger(), nullable=True),
-        sa.PrimaryKeyConstraint("id"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_hold")),
     )
     op.create_index(
         "ix_hold_open",
@@ -48,14 +49,14 @@ def upgrade() -> None:
         sa.Column("size", sa.BigInteger(), nullable=False),
         sa.Column("inode", sa.BigInteger(), nullable=False),
         sa.Column("accepted_ms", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("path"),
+        sa.PrimaryKeyConstraint("path", name=op.f("pk_inbox_file")),
     )
     op.create_table(
         "snapshot",
         sa.Column("hash", sa.String(), nullable=False),
         sa.Column("data", sa.JSON(none_as_null=True), nullable=False),
         sa.Column("created_ms", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("hash"),
+        sa.PrimaryKeyConstraint("hash", name=op.f("pk_snapshot")),
     )
     op.create_table(
         "task",
@@ -84,7 +85,7 @@ def upgrade() -> None:
         sa.Column("restart_requested", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("created_ms", sa.BigInteger(), nullable=False),
         sa.Column("updated_ms", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("id"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_task")),
     )
     op.create_index("ix_task_created", "task", ["created_ms", "id"], unique=False)
     op.create_index(
@@ -136,11 +137,8 @@ def upgrade() -> None:
         sa.Column("task_id", sa.String(), nullable=False),
         sa.Column("content_hash", sa.String(), nullable=False),
         sa.Column("gone_ms", sa.BigInteger(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["task_id"],
-            ["task.id"],
-        ),
-        sa.PrimaryKeyConstraint("path", "name"),
+        sa.ForeignKeyConstraint(["task_id"], ["task.id"], name=op.f("fk_inbox_document_task_id")),
+        sa.PrimaryKeyConstraint("path", "name", name=op.f("pk_inbox_document")),
     )
     op.create_index("ix_document_name", "inbox_document", ["name"], unique=False)
     op.create_index("ix_document_task", "inbox_document", ["task_id"], unique=False)
@@ -165,11 +163,8 @@ def upgrade() -> None:
         sa.Column("ended_ms", sa.BigInteger(), nullable=True),
         sa.Column("exit_code", sa.Integer(), nullable=True),
         sa.Column("outcome", sa.JSON(none_as_null=True), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["task_id"],
-            ["task.id"],
-        ),
-        sa.PrimaryKeyConstraint("id"),
+        sa.ForeignKeyConstraint(["task_id"], ["task.id"], name=op.f("fk_run_task_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_run")),
         sa.UniqueConstraint("task_id", "generation", "attempt", "seq", name="uq_run_identity"),
     )
     op.create_index("ix_run_task", "run", ["task_id", "started_ms"], unique=False)
@@ -181,15 +176,9 @@ def upgrade() -> None:
         sa.Column("task_id", sa.String(), nullable=False),
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("depends_on_id", sa.String(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["depends_on_id"],
-            ["task.id"],
-        ),
-        sa.ForeignKeyConstraint(
-            ["task_id"],
-            ["task.id"],
-        ),
-        sa.PrimaryKeyConstraint("task_id", "name"),
+        sa.ForeignKeyConstraint(["depends_on_id"], ["task.id"], name=op.f("fk_task_dependency_depends_on_id")),
+        sa.ForeignKeyConstraint(["task_id"], ["task.id"], name=op.f("fk_task_dependency_task_id")),
+        sa.PrimaryKeyConstraint("task_id", "name", name=op.f("pk_task_dependency")),
     )
     op.create_index("ix_dependency_bound", "task_dependency", ["depends_on_id"], unique=False)
     op.create_index(
@@ -209,11 +198,8 @@ def upgrade() -> None:
         sa.Column("dir_key", sa.String(), nullable=False),
         sa.Column("derived_from", sa.Integer(), nullable=True),
         sa.Column("created_ms", sa.BigInteger(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["task_id"],
-            ["task.id"],
-        ),
-        sa.PrimaryKeyConstraint("task_id", "revision"),
+        sa.ForeignKeyConstraint(["task_id"], ["task.id"], name=op.f("fk_task_revision_task_id")),
+        sa.PrimaryKeyConstraint("task_id", "revision", name=op.f("pk_task_revision")),
     )
     op.create_table(
         "decision",
@@ -222,14 +208,8 @@ def upgrade() -> None:
         sa.Column("at_ms", sa.BigInteger(), nullable=False),
         sa.Column("snapshot_hash", sa.String(), nullable=False),
         sa.Column("data", sa.JSON(none_as_null=True), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["run_id"],
-            ["run.id"],
-        ),
-        sa.ForeignKeyConstraint(
-            ["snapshot_hash"],
-            ["snapshot.hash"],
-        ),
-        sa.PrimaryKeyConstraint("run_id"),
+        sa.ForeignKeyConstraint(["run_id"], ["run.id"], name=op.f("fk_decision_run_id")),
+        sa.ForeignKeyConstraint(["snapshot_hash"], ["snapshot.hash"], name=op.f("fk_decision_snapshot_hash")),
+        sa.PrimaryKeyConstraint("run_id", name=op.f("pk_decision")),
     )
     op.create_index("ix_decision_task", "decision", ["task_id", "at_ms"], unique=False)
