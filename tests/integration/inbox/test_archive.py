@@ -141,13 +141,14 @@ def test_nothing_is_moved_through_a_link(inbox: Inbox, folder: Path, tmp_path: P
 
 
 def test_names_never_collide_and_the_longest_fits(inbox: Inbox, folder: Path) -> None:
+    longest = "x" * 245 + ".yaml"
     with Folder(str(folder)) as opened:
-        for name in ("a.yaml", "a.yaml", "x" * 245 + ".yaml"):
+        for name in ("a.yaml", "a.yaml", longest):
             (folder / name).write_text(task("a"))
             entry = opened.entry(name)
             assert entry is not None
             assert inbox_archive.archive(opened, entry, 1_700_000_000_123_456_789)
-        assert inbox_archive.archived_names(opened, {entry.name: entry.stamp}) == {entry.name}
+            assert inbox_archive.archived_names(opened, {name: entry.stamp}) == {name}
     names = sorted(path.name for path in (folder / ".accepted").iterdir())
     assert names[:2] == ["20231114T221320.123Z-2-a.yaml", "20231114T221320.123Z-a.yaml"]
     assert len(names[2]) == 255

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,14 @@ import pytest
 from claudomator_py.service.inbox import Inbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
 
-not_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+
+def rights_bind() -> bool:
+    with tempfile.NamedTemporaryFile() as file:
+        os.fchmod(file.fileno(), 0)
+        return not os.access(file.name, os.R_OK)
+
+
+where_rights_bind = pytest.mark.skipif(not rights_bind(), reason="root may read everything")
 
 
 def messages(inbox: Inbox) -> dict[str, str]:
@@ -105,7 +113,7 @@ def test_hidden_files_and_what_editors_leave_are_no_tasks(inbox: Inbox, intake: 
     assert (report.accepted, report.refused, report.waiting) == ((), (), ())
 
 
-@not_root
+@where_rights_bind
 def test_a_file_that_may_not_be_read_is_taken_once_it_may(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
     path = drop(folder, "a.yaml", task("a"))
     path.chmod(0)
@@ -119,7 +127,7 @@ def test_a_file_that_may_not_be_read_is_taken_once_it_may(inbox: Inbox, intake: 
     until(lambda: not inbox.problems())
 
 
-@not_root
+@where_rights_bind
 def test_an_inbox_that_cannot_be_written_to_still_works(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
     drop(folder, "good.yaml", task("good"))
     drop(folder, "bad.yaml", "name: [")
@@ -132,7 +140,7 @@ def test_an_inbox_that_cannot_be_written_to_still_works(inbox: Inbox, intake: Me
         folder.chmod(0o755)
 
 
-@not_root
+@where_rights_bind
 @pytest.mark.parametrize("mode", [0o000, 0o200, 0o400, 0o600])
 def test_in_an_inbox_that_cannot_be_read_nothing_is_gone(
     inbox: Inbox, intake: MemoryIntake, folder: Path, mode: int
