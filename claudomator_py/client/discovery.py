@@ -112,15 +112,17 @@ def _read_private(path: Path) -> str:
         raise
     except OSError as error:
         raise _not_private(path, error.strerror or str(error)) from error
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(file.fileno())
+    try:
+        found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise _not_private(path, "it is not a regular file")
         if found.st_uid not in (os.geteuid(), 0):
             raise _not_private(path, "it belongs to another user")
         if stat.S_IMODE(found.st_mode) & 0o077:
             raise _not_private(path, "other users can read or write it")
-        return file.read(_LONGEST).decode("utf-8", "replace").strip()
+        return os.read(descriptor, _LONGEST).decode("utf-8", "replace").strip()
+    finally:
+        os.close(descriptor)
 
 
 def _not_private(path: Path, why: str) -> DiscoveryFailed:

@@ -25,7 +25,7 @@ RunState = Literal["starting", "running", "checking", "ended", "revoked"]
 class View(BaseModel):
     """Base of all shapes. A client ignores fields that a newer daemon has added."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", json_schema_serialization_defaults_required=True)
 
 
 class OutcomeView(View):

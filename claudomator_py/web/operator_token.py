@@ -36,8 +36,8 @@ def read_token(path: Path) -> str:
         raise
     except OSError as error:
         raise TokenFileError(f"{path} cannot be read ({error.strerror}). Remove it, and a new one is made.") from error
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(file.fileno())
+    try:
+        found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise TokenFileError(f"{path} is not a regular file. Remove it, and a new one is made.")
         if found.st_uid != os.geteuid():
@@ -46,7 +46,9 @@ def read_token(path: Path) -> str:
             raise TokenFileError(
                 f"{path} can be read by other users, so its token may be known. Remove it, and a new one is made."
             )
-        text = file.read(_LONGEST + 1).decode("ascii", "replace").strip()
+        text = os.read(descriptor, _LONGEST + 1).decode("ascii", "replace").strip()
+    finally:
+        os.close(descriptor)
     if not _SHORTEST <= len(text) <= _LONGEST or not text.isascii() or any(c.isspace() for c in text):
         raise TokenFileError(f"{path} does not hold a token. Remove it, and a new one is made.")
     return text

@@ -86,6 +86,10 @@ class Job:
     result_text: str | None = None
 
 
+def _nothing(_task_id: str) -> None:
+    pass
+
+
 @dataclass(slots=True)
 class FakeDesk:
     """Answers from memory. Tests put tasks in any state with ``add`` and change them with ``move``."""
@@ -96,10 +100,19 @@ class FakeDesk:
     logs: dict[tuple[str, Stream], bytes] = field(default_factory=dict)
     ready: bool = True
     now_ms: int = START_MS
-    after_submit: Callable[[str], None] = lambda _id: None
+    after_submit: Callable[[str], None] = _nothing
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     # --- what a test arranges ---------------------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """As at the beginning."""
+        with self._lock:
+            self.jobs.clear()
+            self.agent_views.clear()
+            self.file_problems.clear()
+            self.logs.clear()
+            self.ready, self.now_ms, self.after_submit = True, START_MS, _nothing
 
     def add(self, name: str, state: State | None = None, **content: object) -> str:
         """A task in that state (queued unless given); returns its id."""
@@ -109,7 +122,7 @@ class FakeDesk:
         with self._lock:
             self.now_ms += 1_000
             number = len(self.jobs) + 1
-            job = Job(f"{number:04x}c0ffee{number:06x}", spec, state or Queued(), self.now_ms, source=source)
+            job = Job(f"c0ffee{number:010x}", spec, state or Queued(), self.now_ms, source=source)
             self.jobs[job.id] = replace(job, agent=str(agent) if agent else None)
             return job.id
 

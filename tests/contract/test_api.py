@@ -1,0 +1,186 @@
+"""The API as published: the OpenAPI document is sound, and what comes over the wire is what it says."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator, FormatChecker
+
+from claudomator_py.core.lifecycle import Completed, Failed, InputKind, NeedsInput, Running
+from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.core.problem import Problem
+from claudomator_py.core.views import FileProblemView, OutcomeView
+from tests.fakes.daemon import Answer, Daemon, running
+from tests.fakes.desk import FakeDesk
+
+OPERATIONS = {
+    ("post", "/v1/tasks"): "submitTask",
+    ("get", "/v1/tasks"): "listTasks",
+    ("get", "/v1/tasks/{ref}"): "getTask",
+    ("post", "/v1/tasks/{ref}/cancel"): "cancelTask",
+    ("post", "/v1/tasks/{ref}/restart"): "restartTask",
+    ("get", "/v1/tasks/{ref}/why"): "explainTask",
+    ("get", "/v1/tasks/{ref}/runs"): "listRuns",
+    ("get", "/v1/runs/{run_id}"): "getRun",
+    ("get", "/v1/runs/{run_id}/log"): "readLog",
+    ("get", "/v1/agents"): "listAgents",
+    ("post", "/v1/agents/{name}/release"): "releaseAgent",
+    ("get", "/v1/status"): "getStatus",
+    ("get", "/v1/inbox"): "listFileProblems",
+    ("get", "/livez"): "getLiveness",
+    ("get", "/readyz"): "getReadiness",
+}
+SUCCESS = OutcomeView(
+    status=OutcomeStatus.SUCCEEDED, text="Done.", tokens=Tokens(input=10, output=2), cost_usd=0.01, conversation_id="c"
+)
+LIMITED = OutcomeView(
+    status=OutcomeStatus.LIMITED,
+    reason=Reason.RATE_LIMITED,
+    reset_at="2026-09-21T14:20:00.000Z",
+    provenance=Provenance.REPORTED,
+    limit="five_hour",
+)
+
+
+@pytest.fixture(scope="module")
+def desk() -> FakeDesk:
+    """A desk with something of everything."""
+    desk = FakeDesk()
+    done = desk.add("done", Completed(), tags=("shop",), check=("make test",))
+    desk.add_run(done, outcome=LIMITED)
+    desk.add_run(done, "codex", outcome=SUCCESS, stdout=b"hello")
+    desk.add("asks", NeedsInput(InputKind.QUESTION), depends_on=("done",))
+    desk.add("broken", Failed(Reason.TIMEOUT), source="file")
+    desk.add_run(desk.add("running", Running()))
+    desk.add_agent("claude", limited=True, hold_reason="rate_limited", provenance=Provenance.REPORTED)
+    desk.add_agent("codex", installed=False, program=None, version=None, problem="codex is not on PATH; install it")
+    desk.file_problems.append(FileProblemView(path="a.yaml", problems=(Problem(line=3, message="is no task"),)))
+    return desk
+
+
+@pytest.fixture(scope="module")
+def daemon(desk: FakeDesk, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with running(desk, tmp_path_factory.mktemp("state")) as daemon:
+        yield daemon
+
+
+@pytest.fixture(scope="module")
+def document(daemon: Daemon) -> dict[str, Any]:
+    return dict(daemon.ask("GET", "/openapi.json").json())
+
+
+def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method, path, operation
+
+
+def _check(document: dict[str, Any], method: str, path: str, answer: Answer) -> None:
+    """The answer is one that the document announces, of the shape that it gives."""
+    announced = document["paths"][path][method]["responses"][str(answer.status)]
+    media_type = answer.headers["content-type"].partition(";")[0]
+    schema = announced["content"][media_type]["schema"]
+    whole = {"$ref": schema["$ref"], "components": document["components"]} if "$ref" in schema else schema
+    if media_type.endswith("json"):
+        Draft202012Validator(whole, format_checker=FormatChecker()).validate(answer.json())
+
+
+def test_every_operation_is_there_under_its_name(document: dict[str, Any]) -> None:
+    assert document["openapi"].startswith("3.1.")
+    assert {(method, path): one["operationId"] for method, path, one in _operations(document)} == OPERATIONS
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    def references(node: Any) -> Iterator[str]:
+        if isinstance(node, dict):
+            for key, value in node.items():
+                if key == "$ref":
+                    yield value
+                else:
+                    yield from references(value)
+        elif isinstance(node, list):
+            for value in node:
+                yield from references(value)
+
+    found = set(references(document))
+    assert found
+    assert found <= {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+
+
+def test_every_schema_is_sound(document: dict[str, Any]) -> None:
+    for schema in document["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+
+
+def test_every_operation_announces_its_refusals_as_problems(document: dict[str, Any]) -> None:
+    for _, path, operation in _operations(document):
+        is_open = path in ("/livez", "/readyz")
+        expected = {"403", "421", "500"} | (set() if is_open else {"401"})
+        assert expected <= set(operation["responses"])
+        assert operation["security"] == ([{}] if is_open else [{"operator": []}])
+        for status, response in operation["responses"].items():
+            if int(status) >= 400 and not (is_open and status == "503"):
+                assert list(response["content"]) == ["application/problem+json"], (path, status)
+    assert "HTTPValidationError" not in document["components"]["schemas"]
+
+
+def test_the_shapes_leave_nothing_open(document: dict[str, Any]) -> None:
+    for name in ("TaskView", "RunView", "OutcomeView", "DecisionView", "AgentView", "StatusView", "WhyView"):
+        schema = document["components"]["schemas"][name]
+        assert set(schema["required"]) == set(schema["properties"]), name
+
+
+REQUESTS = [
+    ("get", "/v1/tasks", "/v1/tasks?limit=2"),
+    ("get", "/v1/tasks/{ref}", "/v1/tasks/done"),
+    ("get", "/v1/tasks/{ref}", "/v1/tasks/asks"),
+    ("get", "/v1/tasks/{ref}/why", "/v1/tasks/done/why"),
+    ("get", "/v1/tasks/{ref}/why", "/v1/tasks/asks/why"),
+    ("get", "/v1/tasks/{ref}/runs", "/v1/tasks/done/runs"),
+    ("get", "/v1/agents", "/v1/agents"),
+    ("get", "/v1/status", "/v1/status"),
+    ("get", "/v1/inbox", "/v1/inbox"),
+    ("get", "/livez", "/livez"),
+    ("get", "/readyz", "/readyz"),
+    ("get", "/v1/tasks/{ref}", "/v1/tasks/missing"),
+    ("get", "/v1/tasks", "/v1/tasks?limit=0"),
+    ("get", "/v1/runs/{run_id}", "/v1/runs/missing"),
+    ("get", "/v1/runs/{run_id}/log", "/v1/runs/missing/log"),
+    ("post", "/v1/tasks/{ref}/cancel", "/v1/tasks/done/cancel"),
+    ("post", "/v1/tasks/{ref}/restart", "/v1/tasks/running/restart"),
+    ("post", "/v1/agents/{name}/release", "/v1/agents/claude/release"),
+    ("post", "/v1/agents/{name}/release", "/v1/agents/missing/release"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "url"), REQUESTS)
+def test_answers_have_the_published_shape(
+    daemon: Daemon, document: dict[str, Any], method: str, path: str, url: str
+) -> None:
+    _check(document, method, path, daemon.ask(method.upper(), url))
+
+
+def test_runs_and_logs_have_the_published_shape(daemon: Daemon, desk: FakeDesk, document: dict[str, Any]) -> None:
+    for run in desk.runs("done"):
+        _check(document, "get", "/v1/runs/{run_id}", daemon.ask("GET", f"/v1/runs/{run.id}"))
+        log = daemon.ask("GET", f"/v1/runs/{run.id}/log")
+        _check(document, "get", "/v1/runs/{run_id}/log", log)
+        headers = document["paths"]["/v1/runs/{run_id}/log"]["get"]["responses"]["200"]["headers"]
+        assert {name.lower() for name in headers} <= {name.lower() for name in log.headers}
+
+
+def test_changes_have_the_published_shape(daemon: Daemon, document: dict[str, Any]) -> None:
+    body = {"name": "new", "instructions": "Do it.", "timeout": "45m", "agent": {"tier": "fast"}, "x-a": [1]}
+    schema = document["paths"]["/v1/tasks"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    Draft202012Validator({**schema, "components": document["components"]}).validate(body)
+    for answer in (daemon.ask("POST", "/v1/tasks", json_body=body), daemon.ask("POST", "/v1/tasks", json_body={})):
+        _check(document, "post", "/v1/tasks", answer)
+    _check(document, "post", "/v1/tasks/{ref}/cancel", daemon.ask("POST", "/v1/tasks/new/cancel"))
+    restarted = daemon.ask("POST", "/v1/tasks/new/restart", json_body={"tier": "powerful"})
+    assert restarted.status == 202
+    _check(document, "post", "/v1/tasks/{ref}/restart", restarted)
+
+
+def test_refusals_before_routing_have_the_published_shape(daemon: Daemon, document: dict[str, Any]) -> None:
+    for headers in ({"Authorization": None}, {"Host": "evil.example"}, {"Origin": "https://evil.example"}):
+        _check(document, "get", "/v1/status", daemon.ask("GET", "/v1/status", headers=headers))

@@ -1,0 +1,107 @@
+"""A daemon over real HTTP on a free port: the real application and server on a desk, its files in a state folder."""
+
+import asyncio
+import http.client
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from claudomator_py.client.http import Client
+from claudomator_py.service.desk import Desk
+from claudomator_py.web.app import create_app
+from claudomator_py.web.endpoint import bind, bound_address, publish_endpoint, url_of
+from claudomator_py.web.operator_token import ensure_token
+from claudomator_py.web.server import WebServer
+from claudomator_py.web.settings import WebSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response as it came over the wire."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """Where it is, and how to ask it anything, well-formed or not."""
+
+    url: str
+    address: str
+    token: str
+    state_dir: Path
+
+    def client(self) -> Client:
+        return Client(self.url, self.token, timeout_s=10)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        json_body: object = None,
+        body: bytes | Iterator[bytes] | None = None,
+        headers: Mapping[str, str | None] | None = None,
+    ) -> Answer:
+        """One request. headers: None leaves one out that is otherwise sent."""
+        whole: dict[str, str | None] = {"Host": self.address, "Authorization": f"Bearer {self.token}"}
+        if json_body is not None:
+            body = json.dumps(json_body).encode()
+            whole["Content-Type"] = "application/json"
+        if isinstance(body, bytes):
+            whole["Content-Length"] = str(len(body))
+        elif body is not None:
+            whole["Transfer-Encoding"] = "chunked"
+        whole.update(headers or {})
+        connection = http.client.HTTPConnection(self.address, timeout=10)
+        try:
+            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            for name, value in whole.items():
+                if value is not None:
+                    connection.putheader(name, value)
+            _send_body(connection, body)
+            response = connection.getresponse()
+            return Answer(response.status, dict(response.getheaders()), response.read())
+        finally:
+            connection.close()
+
+
+def _send_body(connection: http.client.HTTPConnection, body: bytes | Iterator[bytes] | None) -> None:
+    connection.endheaders()
+    try:
+        if isinstance(body, bytes):
+            connection.send(body)
+        elif body is not None:
+            for chunk in body:
+                connection.send(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+            connection.send(b"0\r\n\r\n")
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # refused before it was all sent; the answer is there to be read
+
+
+@contextmanager
+def running(desk: Desk, state_dir: Path, *, allowed_hosts: tuple[str, ...] = ()) -> Iterator[Daemon]:
+    """The daemon of that desk, until the block ends."""
+    state_dir.mkdir(mode=0o700, exist_ok=True)
+    token = ensure_token(state_dir)
+    sock = bind("127.0.0.1:0")
+    address, url = bound_address(sock), url_of(sock)
+    publish_endpoint(state_dir, url)
+    app = create_app(desk, WebSettings(token=token, listen=address, allowed_hosts=allowed_hosts))
+    server = WebServer(app, sock)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve()), name="daemon")
+    thread.start()
+    try:
+        yield Daemon(url, address, token, state_dir)
+    finally:
+        server.stop()
+        thread.join()
