@@ -1,0 +1,88 @@
+"""One JSON request within a deadline: fast transient faults are tried again inside it, everything else is a fault."""
+
+import time
+from collections.abc import Callable, Mapping
+
+import httpx
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_before_delay, wait_random_exponential
+
+from claudomator_py.classify.fault import ClassifierFault
+from claudomator_py.routing.tier import Cause
+
+ATTEMPTS = 3
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 0.5
+SHORTEST_CALL_S = 0.05
+MAX_ANSWER_BYTES = 1024 * 1024
+_TRANSIENT = frozenset({500, 502, 503, 504})
+
+
+class _Transient(Exception):
+    def __init__(self, fault: ClassifierFault) -> None:
+        super().__init__(str(fault))
+        self.fault = fault
+
+
+def post_json(
+    client: httpx.Client, url: str, body: Mapping[str, object], headers: Mapping[str, str], timeout_s: float
+) -> object:
+    """The parsed JSON answer. timeout_s: seconds for all attempts together. Raises ClassifierFault."""
+    deadline = time.monotonic() + timeout_s
+    retrying = Retrying(
+        stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(timeout_s),
+        wait=wait_random_exponential(FIRST_PAUSE_S, max=LONGEST_PAUSE_S),
+        retry=retry_if_exception_type(_Transient),
+        reraise=True,
+    )
+    try:
+        return retrying(_once, client, url, body, headers, lambda: deadline - time.monotonic())
+    except _Transient as transient:
+        raise transient.fault from None
+
+
+def _once(
+    client: httpx.Client,
+    url: str,
+    body: Mapping[str, object],
+    headers: Mapping[str, str],
+    left: Callable[[], float],
+) -> object:
+    try:
+        with client.stream(
+            "POST", url, json=body, headers=dict(headers), timeout=max(left(), SHORTEST_CALL_S)
+        ) as response:
+            data = _read(response, left)
+    except httpx.TimeoutException:
+        raise ClassifierFault(Cause.TIMEOUT, "it did not answer in time") from None
+    except httpx.HTTPError as error:
+        raise _Transient(ClassifierFault(Cause.UNREACHABLE, type(error).__name__)) from None
+    except httpx.InvalidURL:
+        raise ClassifierFault(Cause.NOT_CONFIGURED, "classifier.base_url is not a URL") from None
+    _check_status(response.status_code)
+    try:
+        return httpx.Response(200, content=data).json()
+    except ValueError:
+        raise ClassifierFault(Cause.GARBAGE, "its answer is not JSON") from None
+
+
+def _read(response: httpx.Response, left: Callable[[], float]) -> bytes:
+    """The body. httpx's timeout is per read, so a server that drips bytes is stopped here."""
+    data = bytearray()
+    for piece in response.iter_bytes():
+        data += piece
+        if left() <= 0:
+            raise ClassifierFault(Cause.TIMEOUT, "it did not finish its answer in time")
+        if len(data) > MAX_ANSWER_BYTES:
+            raise ClassifierFault(Cause.GARBAGE, "its answer is too long")
+    return bytes(data)
+
+
+def _check_status(status: int) -> None:
+    if status == httpx.codes.OK:
+        return
+    detail = f"it answered with HTTP {status}"
+    if status == httpx.codes.TOO_MANY_REQUESTS:
+        raise ClassifierFault(Cause.LIMITED, detail)
+    if status in _TRANSIENT:
+        raise _Transient(ClassifierFault(Cause.SERVER_ERROR, detail))
+    raise ClassifierFault(Cause.REFUSED if status < 500 else Cause.SERVER_ERROR, detail)
