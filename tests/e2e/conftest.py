@@ -1,0 +1,30 @@
+"""Fixtures for tests against a running daemon."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness import Site, open_site
+from tests.e2e.warm import WarmStarter
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[WarmStarter]:
+    """Starts daemons fast."""
+    with WarmStarter() as starter:
+        yield starter
+
+
+@pytest.fixture
+def site(tmp_path: Path, warm: WarmStarter) -> Iterator[Site]:
+    """An installation whose daemons start fast."""
+    with open_site(tmp_path / "site", warm=warm) as opened:
+        yield opened
+
+
+@pytest.fixture
+def cold_site(tmp_path: Path) -> Iterator[Site]:
+    """An installation whose daemons are started by the command, as users do."""
+    with open_site(tmp_path / "site") as opened:
+        yield opened

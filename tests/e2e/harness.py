@@ -1,0 +1,307 @@
+"""A site: inbox, configuration, state and ledger in one folder, and real daemons on it, to be killed and started again.
+
+Nothing here sleeps for a guess: each wait ends with what it waits for, or fails at its deadline and says for what.
+"""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from claudomator_py.client.errors import ClientError
+from claudomator_py.client.http import Client
+from claudomator_py.core.views import TaskView
+from claudomator_py.runs.shim import procfs
+from tests.e2e.warm import WarmStarter
+
+T = TypeVar("T")
+
+REPOSITORY = Path(__file__).parents[2]
+START_S = 30.0
+DRAIN_S = 40.0
+END_S = 15.0
+SETTLED = ("COMPLETED", "FAILED", "CANCELLED", "NEEDS_INPUT")
+
+# Tells the ledger that it runs, does what the lines "do: ..." of its task say, and tells how it ends.
+AGENT = """
+ledger=$1
+trap 'code=$?; echo "end $CLAUDOMATOR_RUN $code" >> "$ledger"' EXIT
+echo "start $CLAUDOMATOR_RUN $$ $CLAUDOMATOR_ATTEMPT" >> "$ledger"
+while IFS= read -r line; do
+    case $line in "do: "*) eval "${line#do: }" < /dev/null ;; esac
+done
+exit 0
+"""
+
+
+def wait_until(condition: Callable[[], T | None], what: str, deadline_s: float = END_S) -> T:
+    """The first value of the condition that is true. Fails at the deadline."""
+    end = time.monotonic() + deadline_s
+    while not (value := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {deadline_s:.0f} s in vain for {what}")
+        time.sleep(0.005)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the ledger, written by the agent itself. what: ``start`` or ``end``; number: its pid or exit code."""
+
+    what: str
+    run_id: str
+    number: int
+
+
+class Daemon:
+    """One life of a daemon."""
+
+    def __init__(self, site: "Site", pid: int, reap: Callable[[int], int]) -> None:
+        self.pid = pid
+        self._site = site
+        self._reap = reap
+        self._fd = os.pidfd_open(pid)
+        self._status: int | None = None
+        self._client: Client | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._status is None and not select.select([self._fd], [], [], 0)[0]
+
+    @property
+    def client(self) -> Client:
+        """The API as typed calls, with the operator's token. Call ``ready`` before."""
+        if self._client is None:
+            url, token = self._site.endpoint, (self._site.state / "token").read_text().strip()
+            assert url is not None, "the daemon was not waited for: call ready()"
+            self._client = Client(url, token, timeout_s=10)
+        return self._client
+
+    def ready(self) -> "Daemon":
+        """Wait until it answers requests. Fails, with its log, if it ends before."""
+
+        def answers() -> bool:
+            assert self.running, f"the daemon ended before it was ready:\n{self._site.log_text()}"
+            try:
+                return self._site.endpoint is not None and self.client.readiness() is not None
+            except ClientError:
+                return False
+
+        wait_until(answers, "the daemon to be ready", START_S)
+        return self
+
+    def kill(self) -> None:
+        """End it as a crash does, and wait for its end."""
+        signal.pidfd_send_signal(self._fd, signal.SIGKILL)
+        self.wait()
+
+    def stop(self) -> int:
+        """Ask it to end, in order; its exit status."""
+        signal.pidfd_send_signal(self._fd, signal.SIGTERM)
+        return self.wait()
+
+    def wait(self, deadline_s: float = END_S) -> int:
+        """Wait for its end; its exit status, negative for a signal. Fails at the deadline."""
+        if self._status is None:
+            ended = select.select([self._fd], [], [], deadline_s)[0]
+            assert ended, f"the daemon did not end within {deadline_s:.0f} s:\n{self._site.log_text()}"
+            self._status = self._reap(self.pid)
+            os.close(self._fd)
+            if self._client is not None:
+                self._client.close()
+        return self._status
+
+
+class Site:
+    """A folder for one installation. Use ``open_site``, which leaves no process behind."""
+
+    def __init__(self, root: Path, config: Mapping[str, Any], warm: WarmStarter | None) -> None:
+        self.root = root
+        self.inbox = root / "tasks"
+        self.state = root / "state"
+        self.work = root / "work"
+        self.ledger_file = root / "ledger"
+        self.log_file = root / "daemon.log"
+        self.config_file = root / "claudomator.yaml"
+        self.database = "sqlite"
+        self._warm = warm
+        self._daemons: list[Daemon] = []
+        self._known: set[str] = set()
+        for folder in (self.inbox, self.work, root / "home"):
+            folder.mkdir(parents=True)
+        (root / "agent.sh").write_text(AGENT)
+        self.configure(**config)
+
+    def configure(self, **changes: Any) -> None:
+        """Write the configuration: defaults with an agent ``sh``, which does as its task says, and ``simulated``."""
+        command = ["sh", str(self.root / "agent.sh"), str(self.ledger_file)]
+        settings: dict[str, Any] = {
+            "inbox": {"paths": ["tasks"]},
+            "state_dir": "state",
+            "http": {"listen": "127.0.0.1:0"},
+            "concurrency": {"total": 4},
+            "limits": {"grace": "300ms", "min_free": "1MiB"},
+            "agents": {
+                "sh": {"kind": "command", "command": command, "auto_select": True, "max_concurrent": 4},
+                "simulated": {"kind": "simulated", "auto_select": False, "max_concurrent": 4},
+            },
+            **changes,
+        }
+        self.database = settings.get("database", "sqlite")
+        # JSON is YAML.
+        self.config_file.write_text(json.dumps(settings, indent=2))
+
+    def start(self, *, crash_at: str | None = None, crash_shim: str | None = None, **environ: str) -> Daemon:
+        """Start a daemon. crash_at: a crash point of the daemon, ``name`` or ``name:n``; crash_shim: one of the shim."""
+        (self.state / "endpoint").unlink(missing_ok=True)
+        variables = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.root / "home"),
+            "LANG": "C.UTF-8",
+            "PYTHONPATH": str(REPOSITORY),
+            **environ,
+        }
+        if crash_at is not None:
+            variables["CLAUDOMATOR_CRASH_AT"] = crash_at
+        if crash_shim is not None:
+            variables["CLAUDOMATOR_CRASH_SHIM"] = crash_shim
+        daemon = self._start_warm(variables) if self._warm is not None else self._start_cold(variables)
+        self._daemons.append(daemon)
+        return daemon
+
+    def _start_warm(self, environ: Mapping[str, str]) -> Daemon:
+        assert self._warm is not None
+        arguments = {"config": str(self.config_file)}
+        pid = self._warm.start(arguments, environ=environ, cwd=self.root, log=self.log_file)
+        return Daemon(self, pid, self._warm.reap)
+
+    def _start_cold(self, environ: Mapping[str, str]) -> Daemon:
+        command = [sys.executable, "-m", "claudomator_py", "serve", "--config", str(self.config_file)]
+        with self.log_file.open("ab") as log:
+            process = subprocess.Popen(
+                command, env=dict(environ), cwd=self.root, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        return Daemon(self, process.pid, lambda _: process.wait())
+
+    @property
+    def endpoint(self) -> str | None:
+        """The URL that the running daemon has published; None: not yet."""
+        try:
+            return (self.state / "endpoint").read_text().strip()
+        except FileNotFoundError:
+            return None
+
+    def log_text(self) -> str:
+        """What all daemons so far have logged."""
+        return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
+
+    def drop(self, name: str, text: str) -> Path:
+        """Put a task file into the inbox, complete at once."""
+        partial, path = self.root / f".{name}", self.inbox / name
+        partial.write_text(text)
+        partial.rename(path)
+        return path
+
+    def ledger(self) -> list[Entry]:
+        """What the runs of ``sh`` have said of themselves, in order."""
+        if not self.ledger_file.exists():
+            return []
+        lines = [line.split() for line in self.ledger_file.read_text().splitlines()]
+        return [Entry(words[0], words[1], int(words[2])) for words in lines]
+
+    def drain(self, daemon: Daemon, deadline_s: float = DRAIN_S) -> dict[str, TaskView]:
+        """Wait until no task runs or can run; all tasks by id."""
+
+        def settled() -> dict[str, TaskView] | None:
+            assert daemon.running, f"the daemon ended:\n{self.log_text()}"
+            counts = daemon.client.status().counts
+            if any(count for state, count in counts.items() if state not in SETTLED):
+                return None
+            return {task.id: task for task in daemon.client.all_tasks()}
+
+        try:
+            return wait_until(settled, "all tasks to end", deadline_s)
+        except AssertionError as failure:
+            stuck = [task for task in daemon.client.all_tasks() if task.state not in SETTLED]
+            told = "\n".join(
+                f"{task.name}: {daemon.client.why(task.id).model_dump_json(indent=1)}" for task in stuck[:3]
+            )
+            raise AssertionError(
+                f"{failure}; {len(stuck)} tasks are stuck\n{told}\n{self.log_text()[-4000:]}"
+            ) from None
+
+    def run_ids(self) -> list[str]:
+        """The run directories that there are."""
+        runs = self.state / "runs"
+        return sorted(path.name for path in runs.iterdir()) if runs.exists() else []
+
+    def processes(self) -> dict[int, str]:
+        """All processes of this site by pid, each with its command line: daemons, fork servers, shims and agents."""
+        self._known.update(self.run_ids())
+        here = [procfs.RUN_VARIABLE.encode() + b"=" + run_id.encode() for run_id in self._known]
+        found = {}
+        for process in Path("/proc").iterdir():
+            if not process.name.isdigit() or int(process.name) == os.getpid():
+                continue
+            if self._belongs(process, set(here)):
+                found[int(process.name)] = _command_line(int(process.name))
+        return found
+
+    def _belongs(self, process: Path, marks: set[bytes]) -> bool:
+        """It works in this folder, has a file of it open, or carries the id of one of its runs."""
+        try:
+            links = [process / "cwd", *(process / "fd").iterdir()]
+            if any(link.is_symlink() and link.readlink().is_relative_to(self.root) for link in links):
+                return True
+            return not marks.isdisjoint((process / "environ").read_bytes().split(b"\0"))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            return False
+
+    def no_processes(self, deadline_s: float = END_S) -> None:
+        """Wait until no process of this site is left. Fails, naming them."""
+        try:
+            wait_until(lambda: not self.processes(), "the end of all processes", deadline_s)
+        except AssertionError as failure:
+            raise AssertionError(f"{failure}: {self.processes()}") from None
+
+    def close(self) -> None:
+        """End every process of this site."""
+        for daemon in self._daemons:
+            if daemon.running:
+                daemon.kill()
+            daemon.wait()
+        end = time.monotonic() + END_S
+        while (left := self.processes()) and time.monotonic() < end:
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+            time.sleep(0.01)
+
+
+@contextmanager
+def open_site(root: Path, *, warm: WarmStarter | None = None, **config: Any) -> Iterator[Site]:
+    """A site under that folder. warm: starts its daemons fast; None: by the command, as users do. config: top-level
+    keys of the configuration that differ from the default. No process is left at the end."""
+    site = Site(root, config, warm)
+    try:
+        yield site
+    finally:
+        site.close()
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""

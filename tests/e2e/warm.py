@@ -1,0 +1,112 @@
+"""Starts daemons by fork from a process that has imported everything: a start costs a tenth of a second.
+
+Reads one JSON request a line and answers each with one: ``{"start": ...}`` with ``{"pid"}``, and ``{"reap": pid}``, for
+a daemon that has ended, with ``{"status"}``, negative for a signal. Ends with its input, and its daemons with it.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+_PR_SET_PDEATHSIG = 1
+
+
+class WarmStarter:
+    """The client's side of that process."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.e2e.warm"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
+            text=True,
+        )
+
+    def start(self, arguments: Mapping[str, str], *, environ: Mapping[str, str], cwd: Path, log: Path) -> int:
+        """Start a daemon in a new process and return its pid. arguments: those of ``serve`` by name."""
+        request = {"arguments": dict(arguments), "environ": dict(environ), "cwd": str(cwd), "log": str(log)}
+        return self._ask({"start": request})
+
+    def reap(self, pid: int) -> int:
+        """The exit status of a daemon that has ended."""
+        return self._ask({"reap": pid})
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(10)
+        self._process.stdout.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ask(self, request: dict[str, object]) -> int:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        answer: int = json.loads(self._process.stdout.readline())
+        return answer
+
+
+def main() -> None:
+    """Answer requests until the input ends."""
+    import claudomator_py.bootstrap  # noqa: F401 - what makes it warm
+
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        if "start" in request:
+            answer = _fork(request["start"])
+        else:
+            answer = os.waitstatus_to_exitcode(os.waitpid(request["reap"], 0)[1])
+        sys.stdout.write(f"{answer}\n")
+        sys.stdout.flush()
+
+
+def _fork(request: dict[str, Any]) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 70
+    try:
+        code = _serve(request)
+    finally:
+        os._exit(code)
+
+
+def _serve(request: dict[str, Any]) -> int:
+    from claudomator_py.bootstrap import serve
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.setsid()
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["environ"])
+    log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd, target in ((null, 0), (log, 1), (log, 2)):
+        os.dup2(fd, target)
+    os.closerange(3, 64)
+    arguments: dict[str, str] = request["arguments"]
+    config, state_dir = arguments.get("config"), arguments.get("state_dir")
+    return serve(
+        Path(config) if config is not None else None,
+        Path(state_dir) if state_dir is not None else None,
+        arguments.get("listen"),
+    )
+
+
+if __name__ == "__main__":
+    main()
