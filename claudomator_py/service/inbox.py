@@ -9,9 +9,10 @@ What follows from each happening:
 - **Changed.** A changed stamp has the file read and offered again; the intake compares contents. A file is offered
   whole. Bytes that change without a change of the stamp, right after a reading, are found by a second look.
 - **Refused.** Every problem is in ``problems()`` and in ``<file>.error.txt``, removed once the file is good or gone.
-  What was accepted of the file before stays as it is. A refusal is not remembered across a restart, the file is read
-  again. What the intake refused is offered again whenever other files change, and by every rescan.
-- **Deleted.** A file missing for half a second is gone, provided the inbox itself can be read.
+  What was accepted of the file before stays as it is. Deleting the error file changes nothing. A refusal is not
+  remembered across a restart, the file is read again. What the intake refused is offered again whenever other files
+  change, and by every rescan.
+- **Deleted.** A file missing for half a second is gone, provided the inbox itself can be read; at the start at once.
 - **Renamed.** A document is known by (path, name): the old path is gone, then the new one is offered.
 - **Unavailable.** While an inbox does not exist or cannot be read, nothing in it is gone, and it is looked for every
   second. If another file system turns up in its place, what was accepted from the former is neither here nor gone. An

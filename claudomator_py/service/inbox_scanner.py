@@ -52,7 +52,11 @@ class Scanner:
             # How far the intake came before it failed is not known here: ask it.
             self._known = False
             raise
-        return self._report(wanted)
+        report = self._report(wanted)
+        if report.accepted or report.refused or report.gone:
+            counts = (len(report.accepted), len(report.refused), len(report.gone))
+            log.info("inbox: %d files accepted, %d refused, %d gone", *counts)
+        return report
 
     def problems(self) -> dict[str, tuple[Problem, ...]]:
         """The refused files, by path, with every reason."""

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,22 @@ def test_an_inbox_that_is_deleted_and_made_again_is_watched_again(
     until(lambda: len(intake.runs) == 2)
 
 
+def test_an_inbox_replaced_in_a_moment_is_watched_again(
+    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path
+) -> None:
+    """The new folder may even have the inode of the old one."""
+    inbox = make_inbox(intake)
+    inbox.start()
+    until(lambda: inbox.status()[str(folder)].available)
+    for name in "abcdefgh":
+        shutil.rmtree(folder)
+        folder.mkdir()
+        path = str(drop(folder, f"{name}.yaml", task(name)))
+        until(partial(intake.known.__contains__, path))
+        path = str(drop(folder, f"{name}-again.yaml", task(f"{name}-again")))
+        until(partial(intake.known.__contains__, path))
+
+
 def test_a_file_in_the_place_of_the_inbox_is_said(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
     drop(folder, "a.yaml", task("a"))
     inbox.scan_once()
@@ -135,7 +152,7 @@ def test_what_lay_on_a_file_system_that_is_not_mounted_now_is_not_gone(
     place.unlink()
     place.symlink_to(folder)
     drop(folder, "b.yaml", task("b"))
-    inbox.scan_once()
+    until(lambda: inbox.scan_once().waiting == ())
     place.unlink()
     place.symlink_to(other_file_system)
     until(lambda: inbox.scan_once().waiting == ())
