@@ -94,6 +94,12 @@ class Stage:
         finally:
             os.close(stdin)
 
+    def trim(self) -> None:
+        """Bring the output within its cap after the last word was written."""
+        for output in self.outputs:
+            output.grew()
+            output.within_cap()
+
 
 class Supervisor:
     """Starts the commands, holds them to the limits and ends whatever is left."""
@@ -112,7 +118,6 @@ class Supervisor:
         except OSError:
             return LEFT  # Nothing was started, and the daemon will see that.
         ending = Ending()
-        grace = 0.0
         try:
             record.write_shim(self._directory)
             record.claim_start(self._directory)
@@ -126,9 +131,9 @@ class Supervisor:
                 ending.ended_by = "disk_full"
         else:
             self._run_id = spec.run_id
-            grace = spec.grace
             self._work(spec, stage, ending)
-        ending.stragglers = self.end_everything(grace)
+            ending.stragglers = self.end_everything(spec.grace)
+            stage.trim()
         crash("stragglers-ended")
         ending.ended_ms = ending.ended_ms or record.now_ms()
         exit_file.commit(ending)

@@ -26,7 +26,7 @@ _numbers = itertools.count(1)
 T = TypeVar("T")
 
 
-def until(look: Callable[[], T], seconds: float = 15) -> T:
+def until(look: Callable[[], T | None], seconds: float = 15) -> T:
     """What look returns once it is true. Fails when it does not come to that."""
     deadline = time.monotonic() + seconds
     while not (found := look()):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,10 @@ def launcher(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 def is_over(path: Path) -> Callable[[], bool]:
     return lambda: (path / "exit.json").exists() and settle(path).fate is RunFate.ENDED
+
+
+def is_dead(pid: int) -> bool:
+    return not alive(pid)
 
 
 def servers() -> list[int]:
@@ -155,7 +160,7 @@ def test_a_lost_fork_server_is_replaced(rig: Rig) -> None:
             until(is_over(path))
             (server,) = servers()
             os.kill(server, signal.SIGKILL)
-            until(lambda pid=server: not alive(pid))
+            until(partial(is_dead, server))
     finally:
         launcher.close()
 

@@ -152,8 +152,7 @@ def flood(rig: Rig, size: int, stream: int = 1) -> None:
     path = run.path / ("stdout.jsonl" if stream == 1 else "stderr.log")
     status = path.stat()
     assert status.st_size == len("first\n") + size + len("\nlast\n")
-    # What was written after the last look is at most that much over.
-    assert status.st_blocks * 512 < min(size, 64 * MIB)
+    assert status.st_blocks * 512 <= cap
     with path.open("rb") as file:
         assert file.read(6) == b"first\n"
         file.seek(-6, os.SEEK_END)
@@ -227,8 +226,8 @@ def test_nothing_is_started_where_no_end_could_be_recorded(small_disk: Path) -> 
     rig = Rig(small_disk)
     try:
         path = rig.prepare(("echo", "never"))
-        with (small_disk / "filler").open("wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
-            while True:
+        with (small_disk / "filler").open("wb", buffering=0) as file:
+            while os.statvfs(small_disk).f_bfree:
                 file.write(bytes(4096))
         rig.shim(path).wait()
         assert settle(path).fate is RunFate.REVOKED

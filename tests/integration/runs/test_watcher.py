@@ -1,7 +1,6 @@
 """Hearing of the end of runs, once each, however early or late one begins to listen."""
 
 import asyncio
-import os
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -39,12 +38,12 @@ def watching(test: Callable[[RunWatcher, Ends], Awaitable[None]]) -> None:
     """Run the test with a watcher, which must not be left with anything to do."""
 
     async def main() -> None:
-        before = len(os.listdir("/proc/self/fd"))
+        before = len(list(Path("/proc/self/fd").iterdir()))
         ends = Ends()
         watcher = RunWatcher(asyncio.get_running_loop(), ends)
         await test(watcher, ends)
         watcher.close()
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
 
     asyncio.run(main())
 
