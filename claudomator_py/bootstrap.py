@@ -18,7 +18,7 @@ from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.core import crashpoint
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.settings import Settings, default_agent, settings_hash
-from claudomator_py.core.views import FileProblemView
+from claudomator_py.core.views import CheckView, FileProblemView
 from claudomator_py.documents import taskfiles
 from claudomator_py.documents.configfile import ConfigError, find_config, load_config, resolve_state_dir
 from claudomator_py.planning.snapshot import Rules
@@ -26,8 +26,9 @@ from claudomator_py.runs.host import LocalRunHost
 from claudomator_py.runs.launcher import Launcher
 from claudomator_py.runs.watcher import RunWatcher
 from claudomator_py.service.collecting import Collector
-from claudomator_py.service.daemon import Daemon
+from claudomator_py.service.daemon import Daemon, StateLost
 from claudomator_py.service.front_desk import FrontDesk
+from claudomator_py.service.health import disk_check, inbox_checks
 from claudomator_py.service.inbox import Inbox
 from claudomator_py.service.intake import StoreIntake
 from claudomator_py.service.launching import LaunchRules
@@ -78,7 +79,7 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None) -> in
         _say(str(error))
     except StoreUnavailable as error:
         _say(f"claudomator: {error.reason}; {error.remedy}")
-    except (CannotStart, TokenFileError, OSError, ValueError) as error:
+    except (CannotStart, StateLost, TokenFileError, OSError, ValueError) as error:
         _say(f"claudomator: {error}")
     return EXIT_FAILURE
 
@@ -94,7 +95,7 @@ class _Parts:
 
 async def _serve(settings: Settings, state: Path, listen: str | None, stack: ExitStack) -> int:
     _make_private(state)
-    stack.enter_context(only_daemon(state))
+    in_place = stack.enter_context(only_daemon(state))
     database = stack.enter_context(Database.open(settings.database, state_dir=state))
     migrate(database)
     launcher = Launcher()
@@ -104,7 +105,7 @@ async def _serve(settings: Settings, state: Path, listen: str | None, stack: Exi
     loop = asyncio.get_running_loop()
     watch = _Watch(loop, parts.host)
     stack.callback(watch.close)
-    daemon = Daemon(parts.reconciler, watch, now_ms)
+    daemon = Daemon(parts.reconciler, watch, now_ms, in_place)
     watch.wake = daemon.wake
     database.on_commit(daemon.wake)
     intake = StoreIntake(database, parts.registry, parts.workdirs, now_ms)
@@ -115,13 +116,15 @@ async def _serve(settings: Settings, state: Path, listen: str | None, stack: Exi
         after_accept=settings.inbox.after_accept.value,
         on_change=daemon.wake,
     )
-    queries = Queries(
-        database, parts.registry, parts.host, parts.observer, now_ms, lambda: _problems(inbox), daemon.health
-    )
+
+    def health() -> list[CheckView]:
+        return [*daemon.health(), disk_check(state, settings.limits.min_free), *inbox_checks(inbox.status())]
+
+    queries = Queries(database, parts.registry, parts.host, parts.observer, now_ms, lambda: _problems(inbox), health)
     desk = FrontDesk(database, queries, parts.registry, parts.workdirs, now_ms)
     server, url = _web_server(desk, settings, state, listen)
     publish_endpoint(state, url)
-    stack.callback(withdraw_endpoint, state)
+    stack.callback(lambda: withdraw_endpoint(state) if in_place() else None)
     _stop_on_signals(loop, daemon)
     inbox.start()
     stack.callback(inbox.stop)
@@ -131,6 +134,9 @@ async def _serve(settings: Settings, state: Path, listen: str | None, stack: Exi
     serving = asyncio.create_task(server.serve())
     try:
         await daemon.run()
+    except StateLost as lost:
+        remedy = "put it back, or start the daemon again to begin with an empty one"
+        raise StateLost(f"the state folder {state} was removed or exchanged while it was in use; {remedy}") from lost
     finally:
         server.stop()
         await serving
@@ -194,8 +200,11 @@ def detected_agents() -> list[AgentSpec]:
 
 
 @contextmanager
-def only_daemon(state: Path) -> Iterator[None]:
-    """Hold the state folder's lock. Raises CannotStart, naming the holder."""
+def only_daemon(state: Path) -> Iterator[Callable[[], bool]]:
+    """Hold the state folder's lock; gives a look at whether the folder is still in its place.
+
+    Raises CannotStart, naming the holder.
+    """
     path = state / LOCK_FILE
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -208,9 +217,17 @@ def only_daemon(state: Path) -> Iterator[None]:
             ) from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        yield
+        yield lambda: _is_file(path, descriptor)
     finally:
         os.close(descriptor)
+
+
+def _is_file(path: Path, descriptor: int) -> bool:
+    """Whether the path still leads to the open file."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except OSError:
+        return False
 
 
 def _web_server(desk: FrontDesk, settings: Settings, state: Path, listen: str | None) -> tuple[WebServer, str]:
@@ -242,6 +259,7 @@ def _stop_on_signals(loop: asyncio.AbstractEventLoop, daemon: Daemon) -> None:
         if asked:
             os._exit(EXIT_FAILURE)
         asked = True
+        log.info("stopping; a second signal ends it at once")
         daemon.stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):

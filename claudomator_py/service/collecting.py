@@ -60,7 +60,7 @@ class Collector:
             case RunFate.ENDED if step == 0:
                 return self._agent_ended(subject, status.exit, now_ms)
             case RunFate.ENDED if status.exit is not None:
-                return self._finish(run, self._check_outcome(subject, status.exit, step), status.exit, now_ms)
+                return self._finish(subject, self._check_outcome(subject, status.exit, step), status.exit, now_ms)
         return self._without_record(subject, step, now_ms)
 
     def _subject(self, run: Run) -> _Subject:
@@ -94,7 +94,7 @@ class Collector:
         crashpoint("outcome-read")
         checks = outcome.status is OutcomeStatus.SUCCEEDED and subject.spec.check and not subject.stop_wanted
         if not checks:
-            return self._finish(subject.run, outcome, exit_record, now_ms)
+            return self._finish(subject, outcome, exit_record, now_ms)
         exit_code = exit_record.exit_code if exit_record is not None else None
         return self._check(subject, outcome, exit_code, now_ms)
 
@@ -116,7 +116,7 @@ class Collector:
         outcome = Outcome.model_validate(subject.run.outcome)
         if subject.stop_wanted:
             cancelled = outcome.model_copy(update={"status": OutcomeStatus.CANCELLED, "reason": Reason.CANCELLED})
-            return self._finish(subject.run, cancelled, None, now_ms)
+            return self._finish(subject, cancelled, None, now_ms)
         return self._check(subject, outcome, subject.run.exit_code, now_ms)
 
     def _agent_outcome(self, subject: _Subject, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
@@ -153,10 +153,13 @@ class Collector:
                 tail = (tail + piece)[-TAIL_BYTES:]
         return tail.decode(errors="replace")
 
-    def _finish(self, run: Run, outcome: Outcome, exit_record: ExitRecord | None, now_ms: int) -> bool:
+    def _finish(self, subject: _Subject, outcome: Outcome, exit_record: ExitRecord | None, now_ms: int) -> bool:
+        run = subject.run
         crashpoint("finish-begin")
         self._database.write(lambda connection: finish_run(connection, run, outcome, exit_record, now_ms))
         crashpoint("finish-committed")
+        why = f" ({outcome.reason})" if outcome.reason is not None else ""
+        log.info("%s: attempt %d on %s %s%s", subject.task.name, run.attempt, run.agent, outcome.status, why)
         return False
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Protocol
 
 from claudomator_py.core.views import CheckView
@@ -15,6 +16,10 @@ SAFETY_S = 5.0
 RETRY_S = 1.0
 
 
+class StateLost(Exception):
+    """The state folder was removed or exchanged under the daemon: what it writes is nowhere any more."""
+
+
 class Watch(Protocol):
     """Notices the end of runs."""
 
@@ -23,10 +28,14 @@ class Watch(Protocol):
 
 
 class Daemon:
-    """Drives the reconciler from one asyncio loop. ``wake`` may be called from any thread."""
+    """Drives the reconciler from one asyncio loop. ``wake`` may be called from any thread.
 
-    def __init__(self, reconciler: Reconciler, watch: Watch, clock: Clock) -> None:
+    in_place: whether the state folder is still the one that this daemon has locked.
+    """
+
+    def __init__(self, reconciler: Reconciler, watch: Watch, clock: Clock, in_place: Callable[[], bool]) -> None:
         self._reconciler = reconciler
+        self._in_place = in_place
         self._watch = watch
         self._clock = clock
         self._woken: asyncio.Event | None = None
@@ -35,12 +44,14 @@ class Daemon:
         self._trouble: str | None = None
 
     async def run(self) -> None:
-        """Tick until ``stop``. Runs are left to their shims."""
+        """Tick until ``stop``. Runs are left to their shims. Raises StateLost."""
         self._loop = asyncio.get_running_loop()
         self._woken = asyncio.Event()
         await asyncio.to_thread(self._reconciler.sweep)
         while not self._stopping:
             self._woken.clear()
+            if not self._in_place():
+                raise StateLost
             report = await self._tick()
             pause = RETRY_S if report is None else self._pause(report)
             try:

@@ -5,11 +5,11 @@ import binascii
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 
-from claudomator_py.core.errors import Ambiguous, Invalid, NotFound
+from claudomator_py.core.errors import Ambiguous, Invalid, NotFound, Unavailable
 from claudomator_py.core.outcome import Outcome
 from claudomator_py.core.problem import suggestion
 from claudomator_py.core.run import Stream
@@ -41,6 +41,8 @@ from claudomator_py.service.views import agent_view, decision_view, event_view, 
 from claudomator_py.store import dependency_rows, events, hold_rows, queue, reads, run_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Run, Task
+
+T = TypeVar("T")
 
 SHOWN = 50
 MOST_LOG_BYTES = 1024 * 1024
@@ -79,17 +81,15 @@ class Queries:
                 items=tuple(self.views(connection, items)), next_cursor=_cursor(items[-1]) if more and items else None
             )
 
-        return self._database.read(read)
+        return self._read(read)
 
     def task(self, ref: str) -> TaskView:
         """See ``Desk``."""
-        return self._database.read(
-            lambda connection: self.views(connection, [find_task(connection, ref)], with_spec=True)[0]
-        )
+        return self._read(lambda connection: self.views(connection, [find_task(connection, ref)], with_spec=True)[0])
 
     def runs(self, ref: str) -> list[RunView]:
         """See ``Desk``."""
-        return self._database.read(
+        return self._read(
             lambda connection: [run_view(run) for run in run_rows.of_task(connection, find_task(connection, ref).id)]
         )
 
@@ -126,11 +126,11 @@ class Queries:
                 events=tuple(event_view(event) for event in events.of_task(connection, task.id)),
             )
 
-        return self._database.read(read)
+        return self._read(read)
 
     def agents(self) -> list[AgentView]:
         """See ``Desk``."""
-        return self._database.read(self._agents)
+        return self._read(self._agents)
 
     def status(self) -> StatusView:
         """See ``Desk``."""
@@ -148,7 +148,7 @@ class Queries:
                 counts={cast(StateName, state): number for state, number in queue.counts(connection).items()},
             )
 
-        return self._database.read(read)
+        return self._read(read)
 
     def inbox_problems(self) -> list[FileProblemView]:
         """See ``Desk``."""
@@ -217,16 +217,24 @@ class Queries:
         ]
 
     def _run(self, run_id: str) -> Run:
-        run = self._database.read(lambda connection: run_rows.find(connection, run_id))
+        run = self._read(lambda connection: run_rows.find(connection, run_id))
         if run is None:
             raise NotFound(f"There is no run {run_id!r}.", remedy="List a task's runs with `claudomator show TASK`.")
         return run
+
+    def _read(self, fn: Callable[[Connection], T]) -> T:
+        try:
+            return self._database.read(fn)
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
 
     def _store_check(self) -> CheckView:
         try:
             self._database.read(queue.counts)
         except StoreUnavailable as error:
             return CheckView(name="store", ok=False, detail=error.reason, remedy=error.remedy)
+        if (trouble := self._database.trouble) is not None:
+            return CheckView(name="store", ok=False, detail=trouble.reason, remedy=trouble.remedy)
         return CheckView(name="store", ok=True, detail=f"{self._database.dialect} answers")
 
 

@@ -74,6 +74,9 @@ class Reconciler:
         """One round. Raises StoreUnavailable, or OSError from a run directory; the next tick goes on from there."""
         now_ms = self._clock()
         crashpoint("tick-begin")
+        if self._database.trouble is not None:
+            # Whether writing works again is known only by trying; nobody else may write for long.
+            self._database.write(lambda _: None)
         self._collect(now_ms)
         self._act_on_intents(now_ms)
         self._ready_due(now_ms)

@@ -36,7 +36,7 @@ class Starter:
         Raises OSError when a run directory cannot be made; what was committed before is started all the same.
         """
         digest = self._keep(snapshot)
-        committing: list[tuple[Run, Prepared, Future[None]]] = []
+        committing: list[tuple[str, Run, Prepared, Future[None]]] = []
         try:
             for start in starts:
                 ready = self._prepare(start, snapshot.now, digest)
@@ -44,9 +44,9 @@ class Starter:
                     run, prepared = ready
                     crashpoint("start-prepared")
                     future = self._database.submit(partial(commit_start, start=start, run=run, snapshot_hash=digest))
-                    committing.append((run, prepared, future))
+                    committing.append((start.head.name, run, prepared, future))
         finally:
-            started = sum(self._spawn(run, prepared, future) for run, prepared, future in committing)
+            started = sum(self._spawn(*commit) for commit in committing)
         return started
 
     def _keep(self, snapshot: Snapshot) -> str:
@@ -70,7 +70,7 @@ class Starter:
         self._host.prepare(prepared.order)
         return run, prepared
 
-    def _spawn(self, run: Run, prepared: Prepared, committing: "Future[None]") -> int:
+    def _spawn(self, name: str, run: Run, prepared: Prepared, committing: "Future[None]") -> int:
         try:
             committing.result()
         except VersionConflict:
@@ -83,6 +83,7 @@ class Starter:
             log.error("run %s was committed but its shim could not be started: %s", run.id, error)
             return 0
         crashpoint("start-spawned")
+        log.info("%s: attempt %d starts on %s", name, run.attempt, run.agent)
         return 1
 
     def _refuse(self, start: StartRun, run: Run, digest: str, why: str, now_ms: int) -> None:

@@ -92,6 +92,11 @@ class Database:
         """
         return self._writer.submit(fn)
 
+    @property
+    def trouble(self) -> StoreUnavailable | None:
+        """Why the last write failed that did for the database's sake; None if none has since one went well."""
+        return self._writer.trouble
+
     def on_commit(self, callback: Callable[[], None]) -> None:
         """Call callback, on the writer's thread, after each commit. A wake-up: it must be quick and must not wait."""
         self._writer.on_commit(callback)

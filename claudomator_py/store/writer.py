@@ -55,6 +55,8 @@ class Writer:
         self._closed = False
         self._listeners: tuple[Callable[[], None], ...] = ()
         self._inside_item = False
+        self.trouble: StoreUnavailable | None = None
+        """Why the last group of writes failed; None once one went well again."""
         event.listen(engine, "commit", self._refuse_early_commit)
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
@@ -91,9 +93,11 @@ class Writer:
                 answers = self._commit(batch)
             except BaseException as error:  # the thread outlives every fault; those who wait are told
                 log.warning("a group of %d writes failed: %s", len(batch), explain(error) or error)
+                self.trouble = _group_error(error)
                 for item in batch:
                     item.future.set_exception(_group_error(error))
                 continue
+            self.trouble = None
             for answer in answers:
                 answer.give()
             if any(answer.error is None for answer in answers):
@@ -146,7 +150,7 @@ class Writer:
                 log.exception("a commit listener failed")
 
 
-def _group_error(error: BaseException) -> BaseException:
+def _group_error(error: BaseException) -> StoreUnavailable:
     """What an item hears when its group failed: an error of its own, as each is raised on another thread."""
     unavailable = explain(error) or StoreUnavailable(f"a group of writes failed ({error!r})", "try again")
     mine = StoreUnavailable(unavailable.reason, unavailable.remedy)
