@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from claudomator_py.classify.fault import ClassifierFault
-from claudomator_py.routing.tier import Cause
+from claudomator_py.routing.tier import Cause, ClassifierFault
 
 
 def text_at(answer: Any, *path: str | int) -> str:

@@ -6,8 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 
-from claudomator_py.classify.fault import ClassifierFault
-from claudomator_py.routing.tier import Cause, TierQuestion, prompt
+from claudomator_py.routing.tier import Cause, ClassifierFault, TierQuestion, prompt
 
 # Without these it starts a second process of itself that ignores signals, and refuses an unknown folder.
 _VARIABLES = {"GEMINI_CLI_NO_RELAUNCH": "true", "GEMINI_CLI_TRUST_WORKSPACE": "true", "TERM": "dumb"}

@@ -67,13 +67,21 @@ class Classification:
     agent_type: str | None = None
 
 
-class Unusable(Exception):
-    """The answer does not count."""
+class NoTier(Exception):
+    """There is no answer that counts. cause: its stable name, counted and shown. detail: what happened."""
 
     def __init__(self, cause: Cause, detail: str) -> None:
-        super().__init__(detail)
+        super().__init__(f"{cause}: {detail}")
         self.cause = cause
         self.detail = detail
+
+
+class ClassifierFault(NoTier):
+    """The classifier gave no text."""
+
+
+class Unusable(NoTier):
+    """It gave a text that does not count."""
 
 
 def prompt(question: TierQuestion) -> str:

@@ -192,6 +192,42 @@ class Hold(SQLModel, table=True):
     released_ms: int | None = Field(default=None, sa_type=BigInteger)
 
 
+class Classification(SQLModel, table=True):
+    """One question for a tier, at most one a generation. agent: the tentative pick it was asked for.
+
+    deadline_ms: past it the task starts without an answer; kept here so that a crash does not begin the wait again.
+    source: ``classifier``, ``cache`` or ``default``, once answered; cause: why it is a default.
+    said_agent: what the answer said of the agent; recorded, and never acted on.
+    """
+
+    __tablename__ = "classification"
+
+    task_id: str = Field(primary_key=True, foreign_key="task.id")
+    generation: int = Field(primary_key=True)
+    agent: str
+    model: str
+    cache_key: str
+    asked_ms: int = Field(sa_type=BigInteger)
+    deadline_ms: int = Field(sa_type=BigInteger)
+    answered_ms: int | None = Field(default=None, sa_type=BigInteger)
+    source: str | None = None
+    tier: str | None = None
+    cause: str | None = None
+    detail: str | None = None
+    said_agent: str | None = None
+
+
+class TierAnswer(SQLModel, table=True):
+    """The cache of answers, by the hash of all that an answer depends on."""
+
+    __tablename__ = "tier_answer"
+
+    key: str = Field(primary_key=True)
+    tier: str
+    reason: str
+    created_ms: int = Field(sa_type=BigInteger)
+
+
 class InboxFile(SQLModel, table=True):
     """A file of the inbox as it was when it was last accepted."""
 
@@ -227,3 +263,5 @@ DECISION = SQLModel.metadata.tables["decision"]
 HOLD = SQLModel.metadata.tables["hold"]
 INBOX_FILE = SQLModel.metadata.tables["inbox_file"]
 INBOX_DOCUMENT = SQLModel.metadata.tables["inbox_document"]
+CLASSIFICATION = SQLModel.metadata.tables["classification"]
+TIER_ANSWER = SQLModel.metadata.tables["tier_answer"]

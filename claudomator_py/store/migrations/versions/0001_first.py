@@ -131,6 +131,32 @@ def upgrade() -> None:
     )
     op.create_index("ix_task_state", "task", ["state", "created_ms", "id"], unique=False)
     op.create_table(
+        "tier_answer",
+        sa.Column("key", sa.String(), nullable=False),
+        sa.Column("tier", sa.String(), nullable=False),
+        sa.Column("reason", sa.String(), nullable=False),
+        sa.Column("created_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("key", name=op.f("pk_tier_answer")),
+    )
+    op.create_table(
+        "classification",
+        sa.Column("task_id", sa.String(), nullable=False),
+        sa.Column("generation", sa.Integer(), nullable=False),
+        sa.Column("agent", sa.String(), nullable=False),
+        sa.Column("model", sa.String(), nullable=False),
+        sa.Column("cache_key", sa.String(), nullable=False),
+        sa.Column("asked_ms", sa.BigInteger(), nullable=False),
+        sa.Column("deadline_ms", sa.BigInteger(), nullable=False),
+        sa.Column("answered_ms", sa.BigInteger(), nullable=True),
+        sa.Column("source", sa.String(), nullable=True),
+        sa.Column("tier", sa.String(), nullable=True),
+        sa.Column("cause", sa.String(), nullable=True),
+        sa.Column("detail", sa.String(), nullable=True),
+        sa.Column("said_agent", sa.String(), nullable=True),
+        sa.ForeignKeyConstraint(["task_id"], ["task.id"], name=op.f("fk_classification_task_id")),
+        sa.PrimaryKeyConstraint("task_id", "generation", name=op.f("pk_classification")),
+    )
+    op.create_table(
         "inbox_document",
         sa.Column("path", sa.String(), nullable=False),
         sa.Column("name", sa.String(), nullable=False),
