@@ -14,7 +14,7 @@ MAX_COUNT = 2**53
 """The largest whole number that JSON carries exactly everywhere."""
 
 # JSON holds no raw NUL, but a file whose middle was punched out reads as zeros: they end a line as well.
-_LINE_ENDS = re.compile(rb"[\n\x00]+")
+_ZEROS = re.compile(rb"\x00+")
 
 
 class LineSplitter:
@@ -27,7 +27,9 @@ class LineSplitter:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The lines that these bytes completed, without their ends; empty lines are left out."""
-        *ended, rest = _LINE_ENDS.split(data)
+        if b"\0" in data:
+            data = _ZEROS.sub(b"\n", data)
+        *ended, rest = data.split(b"\n")
         lines = []
         for part in ended:
             self._append(part)

@@ -40,7 +40,7 @@ pytestmark = [
     pytest.mark.timeout(180),
     pytest.mark.skipif(
         not PROGRAM.exists(),
-        reason=f"{PROGRAM} is not there: set CLAUDOMATOR_CLAUDE, or npm install --prefix {CLIS} @anthropic-ai/claude-code",
+        reason=f"no {PROGRAM}: set CLAUDOMATOR_CLAUDE, or npm install --prefix {CLIS} @anthropic-ai/claude-code",
     ),
 ]
 
@@ -80,12 +80,11 @@ class Workplace:
 
     def environment(self) -> dict[str, str]:
         home = str(self.home)
-        return {
-            **{"PATH": "/usr/bin:/bin", "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8", "TZ": "UTC", "TERM": "dumb"},
-            # It would report home otherwise; and what still would goes to a proxy that is not there.
-            **{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "HTTPS_PROXY": "http://127.0.0.1:9"},
-            **{"HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"},
-        }
+        bare = {"PATH": "/usr/bin:/bin", "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8", "TZ": "UTC", "TERM": "dumb"}
+        # It would report home otherwise; and what still would goes to a proxy that is not there.
+        quiet = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+        nowhere = "http://127.0.0.1:9"
+        return {**bare, **quiet, "HTTPS_PROXY": nowhere, "HTTP_PROXY": nowhere, "NO_PROXY": "127.0.0.1"}
 
 
 @pytest.fixture

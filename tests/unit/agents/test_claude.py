@@ -1,0 +1,132 @@
+"""How Claude Code is started."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.agents.claude import Claude
+from claudomator_py.core.agent import AgentSpec, ModelChoice
+from claudomator_py.core.run import Launch, LaunchRequest
+from claudomator_py.core.task import PermissionMode, Permissions, TaskSpec
+
+CONVERSATION = "6f1c3a52-0b7e-5d7e-9c55-2f0f6a4d9b11"
+
+
+def launch(
+    task: Mapping[str, object] | None = None,
+    agent: Mapping[str, object] | None = None,
+    model: ModelChoice | None = None,
+    resume: bool = False,
+) -> Launch:
+    spec = TaskSpec.model_validate({"name": "t", "instructions": "Do it.", **(task or {})})
+    configured = AgentSpec.model_validate({"name": "claude", "kind": "claude", **(agent or {})})
+    return Claude().launch(LaunchRequest("run", configured, spec, "--help me\n", model, CONVERSATION, resume))
+
+
+def test_the_least_command_line() -> None:
+    assert launch().argv == (
+        *("claude", "-p", "--output-format", "stream-json", "--verbose"),
+        *("--session-id", CONVERSATION),
+    )
+
+
+def test_the_prompt_is_on_stdin_and_nowhere_else() -> None:
+    built = launch()
+    assert built.stdin == "--help me\n"
+    assert not any("help" in word for word in built.argv)
+
+
+def test_a_resumed_conversation() -> None:
+    argv = launch(resume=True).argv
+    assert argv[argv.index("--resume") + 1] == CONVERSATION
+    assert "--session-id" not in argv
+
+
+def test_all_that_a_task_can_ask_for() -> None:
+    task = {
+        "max_turns": 7,
+        "permissions": Permissions(
+            mode=PermissionMode.ACCEPT_EDITS, allowed_tools=("Bash(git *)", "-p"), disallowed_tools=("WebFetch",)
+        ),
+        "add_dirs": ("~/shared", "/data"),
+    }
+    agent = {"command": ("npx", "claude"), "extra_args": ("--mcp-config", "a.json", "b.json")}
+    argv = launch(task, agent, ModelChoice(model="opus", effort="high")).argv
+
+    assert argv[:3] == ("npx", "claude", "-p")
+    assert argv[8:] == (
+        *("--model", "opus", "--effort", "high"),
+        *("--permission-mode", "acceptEdits", "--max-turns", "7"),
+        *("--mcp-config", "a.json", "b.json"),
+        *("--allowedTools", "Bash(git *)", "--allowedTools", "-p", "--disallowedTools", "WebFetch"),
+        *("--add-dir", str(Path.home() / "shared"), "--add-dir", "/data"),
+    )
+
+
+def test_it_gives_up_soon_unless_the_user_says_otherwise() -> None:
+    name = "CLAUDE_CODE_MAX_RETRIES"
+    assert int(launch().env[name]) < 10
+    assert name not in launch(agent={"env": {name: "10"}}).env
+    assert name not in launch(agent={"pass_env": (name,)}).env
+
+
+def test_it_never_claims_a_sandbox_by_itself() -> None:
+    task = {"permissions": Permissions(mode=PermissionMode.BYPASS)}
+    assert "IS_SANDBOX" not in launch(task).env
+
+
+@pytest.mark.parametrize(
+    ("user", "agent", "refused"),
+    [
+        (0, {}, True),
+        (0, {"env": {"IS_SANDBOX": "1"}}, False),
+        (0, {"pass_env": ("IS_SANDBOX",)}, False),
+        (1000, {}, False),
+    ],
+)
+def test_bypassing_permissions_as_root(
+    user: int, agent: dict[str, object], refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    spec = AgentSpec.model_validate({"name": "claude", "kind": "claude", **agent})
+    bypass = TaskSpec(name="t", instructions="Do it.", permissions=Permissions(mode=PermissionMode.BYPASS))
+    harmless = TaskSpec(name="t", instructions="Do it.")
+
+    problems = Claude().unsupported(bypass, spec)
+    assert bool(problems) is refused
+    assert all("IS_SANDBOX" in problem for problem in problems), "it says the remedy"
+    assert Claude().unsupported(harmless, spec) == []
+
+
+def program(folder: Path, name: str, body: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+
+
+def test_an_installed_program_tells_its_version(tmp_path: Path) -> None:
+    program(tmp_path, "claude", 'echo "2.1.330 (Claude Code)"')
+    health = Claude().health(AgentSpec(name="claude", kind="claude"), str(tmp_path))
+    assert (health.installed, health.version, health.problem) == (True, "2.1.330", None)
+    assert health.program == str(tmp_path / "claude")
+
+
+def test_it_is_asked_with_a_bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
+    program(tmp_path, "claude", 'test -z "$ANTHROPIC_API_KEY" && echo 1.0')
+    assert Claude().health(AgentSpec(name="claude", kind="claude"), str(tmp_path)).version == "1.0"
+
+
+def test_a_missing_program_says_how_to_get_it(tmp_path: Path) -> None:
+    health = Claude().health(AgentSpec(name="claude", kind="claude"), str(tmp_path))
+    assert not health.installed
+    assert "npm install -g @anthropic-ai/claude-code" in (health.problem or "")
+
+
+def test_a_broken_program_says_what_it_said(tmp_path: Path) -> None:
+    program(tmp_path, "claude", "echo 'needs Node 22' >&2; exit 3")
+    health = Claude().health(AgentSpec(name="claude", kind="claude"), str(tmp_path))
+    assert health.installed
+    assert "exited with 3: needs Node 22" in (health.problem or "")

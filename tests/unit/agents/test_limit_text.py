@@ -1,0 +1,129 @@
+"""When a limit resets, by its words."""
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claudomator_py.agents.limit_text import epoch_ms, find_reset
+
+NEW_YORK = "America/New_York"
+
+
+def at(text: str, zone: str = NEW_YORK, fold: int = 0) -> int:
+    return round(datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone), fold=fold).timestamp() * 1000)
+
+
+AFTERNOON = at("2026-11-21T15:36")
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("Claude AI usage limit reached|1795304166", 1_795_304_166_000),
+        ("Claude AI usage limit reached|1795304166000", 1_795_304_166_000),
+        ("Session limit reached ∙ resets 6:47pm", at("2026-11-21T18:47")),
+        ("Session limit reached ∙ resets 6pm", at("2026-11-21T18:00")),
+        ("You've hit your session limit · resets 6:47pm (America/New_York)", at("2026-11-21T18:47")),
+        ("You've hit your 5-hour limit · resets 2am (Europe/Berlin)", at("2026-11-22T02:00", "Europe/Berlin")),
+        ("You've hit your 5-hour limit · resets 11pm (UTC)", at("2026-11-21T23:00", "UTC")),
+        ("You've hit your weekly limit · resets Nov 24, 3:36pm (America/New_York)", at("2026-11-24T15:36")),
+        ("You've hit your weekly limit · resets Nov 24 at 3pm (America/New_York)", at("2026-11-24T15:00")),
+        ("You've hit your Opus limit · resets Jan 2, 9am (America/New_York)", at("2027-01-02T09:00")),
+        ("You've hit your Opus limit · resets Jan 2, 2027, 9am (America/New_York)", at("2027-01-02T09:00")),
+        ("limit reached, resets Tuesday, Nov 24, 3:36 PM", at("2026-11-24T15:36")),
+        ("limit reached, resets at 18:47", at("2026-11-21T18:47")),
+        ("limit reached, resets at 18:47Z", at("2026-11-22T18:47", "UTC")),
+        ("try again at Nov 24th, 2026 3:38 PM.", at("2026-11-24T15:38")),
+        ("resets 2026-11-24T15:36:00-05:00", at("2026-11-24T15:36")),
+        ("resets 2026-11-24 15:36", at("2026-11-24T15:36")),
+        ("resets 12am", at("2026-11-22T00:00")),
+        ("resets 12:30pm", at("2026-11-22T12:30")),
+        ("Suggested retry after 600s.", AFTERNOON + 600_000),
+        ("Please try again in 1.5s.", AFTERNOON + 1_500),
+        ("try again in 2 hours and 5 minutes", AFTERNOON + 7_500_000),
+        ("resets in 3h 20m", AFTERNOON + 12_000_000),
+    ],
+)
+def test_each_way_to_say_it(message: str, expected: int) -> None:
+    assert find_reset(message, AFTERNOON, NEW_YORK) == expected
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "",
+        "You've hit your limit",
+        "resets soon",
+        "resets 25:00",
+        "resets 13pm",
+        "resets 7",
+        "resets Feb 31, 3pm",
+        "limit reached|12",
+        "limit reached|9999999999",
+        "Request rejected (429)",
+    ],
+)
+def test_no_time_is_made_up(message: str) -> None:
+    assert find_reset(message, AFTERNOON, NEW_YORK) is None
+
+
+def test_a_clock_time_that_has_passed_today_is_tomorrows() -> None:
+    assert find_reset("resets 3:30pm", AFTERNOON, NEW_YORK) == at("2026-11-22T15:30")
+
+
+def test_the_minute_that_is_passing_still_counts() -> None:
+    """A message says 3:36pm for a reset at 15:36:40, and may be printed in between."""
+    assert find_reset("resets 3:36pm", AFTERNOON + 59_000, NEW_YORK) == AFTERNOON
+    assert find_reset("resets 3:36pm", AFTERNOON + 60_000, NEW_YORK) == at("2026-11-22T15:36")
+
+
+def test_across_midnight_in_the_zone_of_the_message() -> None:
+    late = at("2026-11-21T23:50", "Europe/Berlin")
+    assert find_reset("resets 12:10am (Europe/Berlin)", late, NEW_YORK) == at("2026-11-22T00:10", "Europe/Berlin")
+
+
+def test_a_date_just_passed_does_not_jump_a_year() -> None:
+    now = at("2026-11-24T15:40")
+    assert find_reset("resets Nov 24, 3:36pm", now, NEW_YORK) == at("2026-11-24T15:36")
+
+
+def test_a_day_longer_and_a_day_shorter_than_24_hours() -> None:
+    before_spring = at("2027-03-13T22:00")
+    assert find_reset("resets 6am", before_spring, NEW_YORK) == before_spring + 7 * 3_600_000
+    before_autumn = at("2026-10-31T22:00")
+    assert find_reset("resets 6am", before_autumn, NEW_YORK) == before_autumn + 9 * 3_600_000
+
+
+def test_an_hour_that_comes_twice_is_the_next_of_both() -> None:
+    first, second = at("2026-11-01T01:30"), at("2026-11-01T01:30", fold=1)
+    assert second - first == 3_600_000
+    assert find_reset("resets 1:30am", first - 600_000, NEW_YORK) == first
+    assert find_reset("resets 1:30am", first + 600_000, NEW_YORK) == second
+
+
+def test_an_unknown_zone_is_that_of_this_machine() -> None:
+    here = find_reset("resets 6:47pm", AFTERNOON)
+    assert here is not None
+    assert find_reset("resets 6:47pm (Nowhere/Land)", AFTERNOON, NEW_YORK) == here
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [(1_795_304_166, 1_795_304_166_000), (1_795_304_166_000, 1_795_304_166_000), (1_795_304_166.5, 1_795_304_166_500)],
+)
+def test_an_epoch_in_seconds_or_by_its_size_in_milliseconds(given: float, expected: int) -> None:
+    assert epoch_ms(given) == expected
+
+
+@pytest.mark.parametrize("given", [None, True, "1795304166", 0, -1, 7, 10**30, float("inf"), float("nan"), [], {}])
+def test_what_cannot_be_a_reset_time_is_none(given: object) -> None:
+    assert epoch_ms(given) is None
+
+
+@given(st.text() | st.from_regex(r"(resets|try again) (at|in)? ?[\w:., ()/-]{0,40}", fullmatch=True))
+def test_any_words_give_a_sane_time_or_none(message: str) -> None:
+    found = find_reset(message, AFTERNOON, NEW_YORK)
+    assert found is None or 0 < found < 5_000_000_000_000

@@ -1,0 +1,139 @@
+"""The simulated agent, as the real process that it is."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.agents.simulated import Simulated
+from claudomator_py.core.agent import AgentSpec, ModelChoice
+from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance
+from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest
+from claudomator_py.core.task import TaskSpec
+
+
+def launch(prompt: str, script: str | None = None, resume: bool = False) -> Launch:
+    agent = AgentSpec(name="simulated", kind="simulated", script=script)
+    task = TaskSpec(name="t", instructions=prompt)
+    model = ModelChoice(model="sim-1")
+    return Simulated().launch(LaunchRequest("run", agent, task, prompt, model, "conversation-1", resume))
+
+
+def start(built: Launch, folder: Path, attempt: int = 1) -> subprocess.Popen[bytes]:
+    (folder / "prompt.md").write_text(built.stdin)
+    env = {**built.env, "CLAUDOMATOR_ATTEMPT": str(attempt)}
+    with (folder / "prompt.md").open("rb") as stdin:
+        return subprocess.Popen(
+            built.argv, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=env
+        )
+
+
+def run(prompt: str, folder: Path, script: str | None = None, attempt: int = 1) -> Outcome:
+    process = start(launch(prompt, script), folder, attempt)
+    stdout, stderr = process.communicate(timeout=30)
+    reader = Simulated().reader()
+    reader.feed("stdout", stdout)
+    reader.feed("stderr", stderr)
+    now_ms = time.time_ns() // 1_000_000
+    return reader.outcome(ExitRecord(process.returncode, None, now_ms, now_ms), now_ms)
+
+
+def test_it_does_as_the_prompt_says_and_says_that_it_is_simulated(tmp_path: Path) -> None:
+    prompt = 'Greet.\nsimulate: delay=10ms tokens=100/50 cost=0.25 write=out/hello.txt text="hello you"\nThanks.'
+    outcome = run(prompt, tmp_path)
+    assert outcome.status is OutcomeStatus.SUCCEEDED, outcome
+    assert outcome.text == "[simulated] hello you"
+    assert (outcome.tokens.input, outcome.tokens.output, outcome.cost_usd) == (100, 50, 0.25)
+    assert outcome.conversation_id == "conversation-1"
+    assert (tmp_path / "out" / "hello.txt").read_text() == "hello you\n"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "status", "reason"),
+    [
+        ("success", "succeeded", None),
+        ("fail", "failed", "agent_error"),
+        ("limited", "limited", "rate_limited"),
+        ("overloaded", "failed", "overloaded"),
+        ("auth", "failed", "auth"),
+        ("question", "needs_input", None),
+        ("crash", "failed", "interrupted"),
+        ("nonsense", "failed", "bad_invocation"),
+    ],
+)
+def test_each_outcome(behaviour: str, status: str, reason: str | None, tmp_path: Path) -> None:
+    outcome = run(f"simulate: outcome={behaviour} text=why", tmp_path)
+    assert (outcome.status, outcome.reason) == (status, reason), outcome
+    assert outcome.text == ("[simulated] why" if status in ("succeeded", "needs_input") else None)
+
+
+def test_a_limit_with_its_reset_time_and_one_without(tmp_path: Path) -> None:
+    before_ms = time.time_ns() // 1_000_000
+    known = run("simulate: outcome=limited(reset=10m)", tmp_path)
+    assert known.reset_at is not None
+    assert known.reset_at >= before_ms + 600_000
+    assert known.provenance is Provenance.REPORTED
+    unknown = run("simulate: outcome=limited", tmp_path)
+    assert (unknown.reset_at, unknown.provenance) == (None, Provenance.ESTIMATED)
+
+
+def test_each_line_is_an_attempt_and_the_last_one_stays(tmp_path: Path) -> None:
+    prompt = "simulate: outcome=fail\n  simulate: outcome=overloaded\nsimulate: outcome=success"
+    reasons = [run(prompt, tmp_path, attempt=attempt).reason for attempt in (1, 2, 3, 4)]
+    assert reasons == ["agent_error", "overloaded", None, None]
+
+
+def test_the_prompt_comes_before_the_agents_script_and_that_before_the_default(tmp_path: Path) -> None:
+    assert run("simulate: text=prompt", tmp_path, script="text=script").text == "[simulated] prompt"
+    assert run("Do it.", tmp_path, script="text=script").text == "[simulated] script"
+    assert run("Do it.", tmp_path).text == "[simulated] done"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["delay=soon", "tokens=5", "outcome=limited(reset=x)", "color=red", "word", 'text="open', "write=../x", "write=/x"],
+)
+def test_a_script_that_cannot_be_followed_says_why(line: str, tmp_path: Path) -> None:
+    outcome = run(f"simulate: {line}", tmp_path)
+    assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, "bad_invocation")
+    assert len(outcome.detail or "") > len("[simulated] ")
+
+
+def test_it_hangs_in_silence_until_it_is_ended(tmp_path: Path) -> None:
+    process = start(launch("simulate: outcome=hang"), tmp_path)
+    assert process.stdout is not None
+    assert b'"start"' in process.stdout.readline()
+    os.kill(process.pid, signal.SIGTERM)
+    stdout, _ = process.communicate(timeout=30)
+    assert (stdout, process.returncode) == (b"", -signal.SIGTERM)
+
+
+def test_it_can_ignore_the_polite_signal(tmp_path: Path) -> None:
+    process = start(launch("simulate: outcome=ignore-term"), tmp_path)
+    assert process.stdout is not None
+    while b"ignoring" not in process.stdout.readline():
+        pass
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    ignored = int(status.split("SigIgn:")[1].split()[0], 16)
+    assert ignored >> (signal.SIGTERM - 1) & 1
+    process.kill()
+    assert process.wait(30) == -signal.SIGKILL
+    process.communicate()
+
+
+def test_it_floods_until_it_is_ended(tmp_path: Path) -> None:
+    process = start(launch("simulate: outcome=flood"), tmp_path)
+    assert process.stdout is not None
+    assert len(process.stdout.read(2_000_000)) == 2_000_000
+    process.kill()
+    process.communicate(timeout=30)
+
+
+def test_its_command_line_holds_neither_prompt_nor_script() -> None:
+    built = launch("a secret prompt", script="text=script", resume=True)
+    assert not any("secret" in word or "script" in word.replace("simulated_program", "") for word in built.argv)
+    assert "--resume" in built.argv
+    assert built.stdin == "a secret prompt"
