@@ -27,7 +27,7 @@ from claudomator_py.core.fields import (
     refusal,
 )
 from claudomator_py.core.problem import Lines, Problem, shown, suggestion
-from claudomator_py.core.units import DAY_MS, SECOND_MS
+from claudomator_py.core.units import DAY_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.core.validation import described, odd_values, problem_at, validate
 
 MODEL_KINDS = ("claude", "gemini", "codex", "opencode")
@@ -39,7 +39,6 @@ _DEFAULT_MODELS = {"claude": {Tier.FAST: "haiku", Tier.BALANCED: "sonnet", Tier.
 
 # Keys of the schema that nothing acts on yet, with the values that ask for what happens anyway.
 _LATER: dict[str, tuple[object, ...]] = {
-    "classifier": (None, {}, {"kind": "none"}),
     "routing": (None, {}),
     "policy": (None, []),
     "learning": (None, {}),
@@ -123,6 +122,48 @@ class Concurrency(Strict):
     per_workdir: Count = Field(1, ge=1, le=1_000)
 
 
+class ClassifierKind(StrEnum):
+    """How a cheap model is asked for a tier."""
+
+    NONE = "none"
+    GEMINI_API = "gemini-api"
+    OPENAI = "openai"
+    GEMINI_CLI = "gemini-cli"
+
+
+_CLASSIFIER_MODELS = {
+    ClassifierKind.GEMINI_API: "gemini-3.5-flash-lite",
+    ClassifierKind.GEMINI_CLI: "gemini-3.5-flash-lite",
+    ClassifierKind.OPENAI: "gpt-6-luna",
+}
+_CLASSIFIER_KEYS = {ClassifierKind.GEMINI_API: "GEMINI_API_KEY", ClassifierKind.OPENAI: "OPENAI_API_KEY"}
+
+
+class Classifier(Strict):
+    """Who is asked for a task's tier. timeout: the longest that a task waits for the answer, in milliseconds.
+
+    model and api_key_env (the variable with the key): None for what is usual with the kind. base_url: None for the
+    service's own. command: kind ``gemini-cli`` only.
+    """
+
+    kind: ClassifierKind = ClassifierKind.NONE
+    model: Line | None = None
+    base_url: Line | None = None
+    api_key_env: EnvName | None = None
+    command: Words = ("gemini",)
+    timeout: Duration = Field(5 * SECOND_MS, ge=100, le=5 * MINUTE_MS)
+
+    @property
+    def model_name(self) -> str:
+        """The model to ask; empty for kind ``none``."""
+        return self.model or _CLASSIFIER_MODELS.get(self.kind, "")
+
+    @property
+    def key_variable(self) -> str | None:
+        """The variable with the key; None where no key is used."""
+        return self.api_key_env or _CLASSIFIER_KEYS.get(self.kind)
+
+
 class Balancing(Strict):
     """How an agent is chosen."""
 
@@ -152,6 +193,7 @@ class _Keys(Strict):
     http: Http = Http()
     concurrency: Concurrency = Concurrency()
     balancing: Balancing = Balancing()
+    classifier: Classifier = Classifier()
     limits: Limits = Limits()
 
 

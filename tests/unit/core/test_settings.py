@@ -132,7 +132,6 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"agents": {"claude": {"env": {"A": 1}}}}, "agents.claude.env.A: is the number 1, but must be text"),
     ({"agents": {"claude": {"pass_env": ["A B"]}}}, "agents.claude.pass_env[0]: `A B` is not a variable's name"),
     ({"agents": {"claude": {"env": {"A": "1"}, "pass_env": "A"}}}, "agents.claude.env.A: is in `pass_env`, too"),
-    ({"classifier": {"kind": "gemini-api"}}, "classifier: is not supported yet; remove it"),
     ({"routing": {"preset": "classic"}}, "routing: is not supported yet; remove it"),
     ({"policy": [{}]}, "policy: is not supported yet; remove it"),
     ({"learning": {"rate": 0.1}}, "learning: is not supported yet; remove it"),
