@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
 
 class OutcomeStatus(StrEnum):
@@ -131,6 +132,14 @@ class Tokens(BaseModel):
     output: int | None = None
 
 
+def _sayable(text: str) -> str:
+    """Without what no text column and no JSON document can hold: NUL and halves of surrogate pairs."""
+    return text.replace("\0", "\ufffd").encode(errors="surrogatepass").decode(errors="replace")
+
+
+AgentText = Annotated[str, AfterValidator(_sayable)]
+
+
 class Outcome(BaseModel):
     """What an agent's reader makes of a finished run.
 
@@ -145,10 +154,10 @@ class Outcome(BaseModel):
     reason: Reason | None = None
     reset_at: int | None = None
     provenance: Provenance | None = None
-    limit: str | None = None
-    conversation_id: str | None = None
-    text: str | None = None
-    detail: str | None = None
+    limit: AgentText | None = None
+    conversation_id: AgentText | None = None
+    text: AgentText | None = None
+    detail: AgentText | None = None
     tokens: Tokens = Tokens()
     cost_usd: float | None = None
 
