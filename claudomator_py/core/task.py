@@ -133,8 +133,15 @@ class AgentHint(Strict):
 
     type: Line | None = Field(None, description="An agent's name, else a kind; a hint that balancing may override.")
     tier: Tier | None = Field(None, description="How strong a model; given, nothing is asked.")
-    model: Line | None = Field(None, description="A model of the agent named by type; never passed to another kind.")
+    model: Line | None = Field(None, description="A model of the agent named by `type`; never passed to another.")
     strict: Flag = Field(False, description="Wait for that agent rather than run elsewhere; needs `type`.")
+
+    @field_validator("model")
+    @classmethod
+    def _model_of_something(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and info.data.get("type", "") is None:
+            raise refusal("does not say of which agent", "add `type`, or write `tier` instead, which any agent has")
+        return value
 
     @field_validator("strict")
     @classmethod

@@ -27,9 +27,13 @@ class _Choice:
 
 
 def named_by(agent_type: str, agents: Sequence[AgentSeen]) -> tuple[AgentSeen, ...]:
-    """The agents that ``agent.type`` means: the one of that name, else all of that kind."""
+    """The agents that ``agent.type`` means: the one of that name, else those of that kind.
+
+    Of a kind, those that are open to balancing, if any are: the others are chosen by their own name only.
+    """
     by_name = tuple(agent for agent in agents if agent.name == agent_type)
-    return by_name or tuple(agent for agent in agents if agent.kind == agent_type)
+    of_kind = tuple(agent for agent in agents if agent.kind == agent_type)
+    return by_name or tuple(agent for agent in of_kind if agent.auto_select) or of_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +147,8 @@ def _record(head: Head, agents: Sequence[AgentSeen], choice: _Choice) -> Decisio
     agent = choice.agent
     tier, classification = _tier(head, agents, agent)
     mapped = agent.models.get(tier)
-    pinned_here = head.model is not None and head.agent_type in (agent.name, agent.kind)
     hinted = named_by(head.agent_type, agents) if head.agent_type else ()
+    pinned_here = head.model is not None and any(seen.name == agent.name for seen in hinted)
     considered = {seen.name for seen in agents if seen.auto_select} | {seen.name for seen in hinted}
     candidates = tuple(_candidate(seen, agent, considered) for seen in agents)
     return DecisionRecord(
