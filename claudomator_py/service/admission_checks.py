@@ -7,6 +7,7 @@ from claudomator_py.core.task import TaskSpec
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.workdirs import Workdirs
 from claudomator_py.store import dependency_rows
+from claudomator_py.store.tables import Task
 
 
 def placement_problems(spec: TaskSpec, registry: AgentRegistry, workdirs: Workdirs) -> list[Problem]:
@@ -19,9 +20,9 @@ def placement_problems(spec: TaskSpec, registry: AgentRegistry, workdirs: Workdi
     return problems
 
 
-def cycle_problem(connection: Connection, spec: TaskSpec, task_id: str | None = None) -> Problem | None:
-    """The circle that the task's dependencies would close, or None."""
-    circle = dependency_rows.cycle_through(connection, spec.name, spec.depends_on, task_id)
+def circle_problem(connection: Connection, task: Task, spec: TaskSpec) -> Problem | None:
+    """The circle that the task closes with this content, which is stored or will be, or None."""
+    circle = dependency_rows.circle(connection, task, spec.depends_on)
     if circle is None:
         return None
     message = f"the tasks would wait for each other for ever: {' -> '.join(circle)}"

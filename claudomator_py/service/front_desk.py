@@ -6,9 +6,11 @@ from sqlalchemy import Connection
 
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.errors import Conflict, Invalid, NotFound, StaleVersion, Unavailable
+from claudomator_py.core.outcome import Reason
 from claudomator_py.core.problem import Problem, suggestion
 from claudomator_py.core.run import Stream
 from claudomator_py.core.task import AgentHint, TaskSpec
+from claudomator_py.core.validation import validate
 from claudomator_py.core.views import (
     AgentView,
     FileProblemView,
@@ -22,7 +24,7 @@ from claudomator_py.core.views import (
     TaskView,
     WhyView,
 )
-from claudomator_py.service.admission_checks import cycle_problem, placement_problems
+from claudomator_py.service.admission_checks import circle_problem, placement_problems
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.queries import Queries, find_task
 from claudomator_py.service.registry import AgentRegistry
@@ -52,9 +54,10 @@ class FrontDesk:
         order = Order(spec, directory_key(spec.working_dir), "api")
 
         def transaction(connection: Connection) -> str:
-            cycle = cycle_problem(connection, spec)
-            _refuse([cycle] if cycle is not None else [])
-            return accept(connection, order, self._clock()).id
+            task = accept(connection, order, self._clock())
+            circle = circle_problem(connection, task, spec)
+            _refuse([circle] if circle is not None else [])
+            return task.id
 
         task_id = self._write(transaction)
         crashpoint("submit-committed")
@@ -155,7 +158,9 @@ class FrontDesk:
             name for name, _, state in dependency_rows.bound(connection, task.id) if state in ("FAILED", "CANCELLED")
         ]
         if failed:
-            remedy = f"Restart {failed[0]} first; {task.name} is revived with it."
+            revived = task.state == "FAILED" and task.reason == Reason.DEPENDENCY_FAILED
+            then = f"{task.name} is revived with it" if revived else f"then {task.name}"
+            remedy = f"Restart {failed[0]} first; {then}."
             raise Conflict(f"{task.name} depends on {', '.join(failed)}, which did not complete.", remedy=remedy)
         revision = self._restart_revision(connection, task, request, now_ms)
         told = {"revision": revision, **request.model_dump(mode="json", exclude_none=True)}
@@ -200,11 +205,21 @@ def _current(connection: Connection, ref: str, if_version: int | None) -> Task:
 
 
 def _hint(hint: AgentHint, request: RestartRequest) -> AgentHint:
-    """What the request says goes first; a tier or model pinned for another agent does not bind this one."""
+    """What the request says goes first; a model pinned for another agent does not bind this one.
+
+    A tier and a model are two ways to say how strong: one that is asked for replaces the other that was pinned.
+    """
     agent = request.agent or hint.type
     same_agent = agent == hint.type
     model = request.model or (hint.model if same_agent and request.tier is None else None)
-    return AgentHint(type=agent, tier=request.tier or hint.tier, model=model, strict=hint.strict and same_agent)
+    tier = request.tier or (hint.tier if request.model is None else None)
+    if model is not None and agent is None:
+        _refuse([Problem(field="model", message="does not say of which agent", remedy="give `agent`, too")])
+    wanted = {"type": agent, "tier": tier, "model": model, "strict": hint.strict and same_agent}
+    changed = validate(AgentHint, wanted, {}, ("agent",))
+    if not isinstance(changed, AgentHint):
+        raise _invalid(changed)
+    return changed
 
 
 def _unsupported(request: RestartRequest) -> list[Problem]:
@@ -218,4 +233,8 @@ def _unsupported(request: RestartRequest) -> list[Problem]:
 
 def _refuse(problems: list[Problem]) -> None:
     if problems:
-        raise Invalid("; ".join(problem.render() for problem in problems), remedy="Correct it.", problems=problems)
+        raise _invalid(problems)
+
+
+def _invalid(problems: list[Problem]) -> Invalid:
+    return Invalid("; ".join(problem.render() for problem in problems), remedy="Correct it.", problems=problems)

@@ -1,13 +1,14 @@
 """The intake: accepted files become tasks, or change the tasks that they became before."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 
 from sqlalchemy import Connection
 
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import content_hash
-from claudomator_py.service.admission_checks import cycle_problem, placement_problems
+from claudomator_py.service.admission_checks import circle_problem, placement_problems
 from claudomator_py.service.inbox_values import FileReading, FileStamp
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.registry import AgentRegistry
@@ -15,7 +16,7 @@ from claudomator_py.service.task_changes import Order, accept, replace_content
 from claudomator_py.service.workdirs import Workdirs, directory_key
 from claudomator_py.store import inbox_rows, task_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.tables import InboxDocument, InboxFile
+from claudomator_py.store.tables import InboxDocument, InboxFile, Task
 
 
 class StoreIntake:
@@ -38,7 +39,7 @@ class StoreIntake:
 
     def take_many(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
         """See ``inbox_values.Intake``."""
-        taking = []
+        taking: list[list[Problem] | Future[None]] = []
         for reading in readings:
             problems = [
                 problem
@@ -46,7 +47,7 @@ class StoreIntake:
                 for problem in placement_problems(spec, self._registry, self._workdirs)
             ]
             taking.append(problems or self._database.submit(_Taking(reading, self._clock())))
-        return [taken if isinstance(taken, list) else taken.result() for taken in taking]
+        return [taken if isinstance(taken, list) else _verdict(taken) for taken in taking]
 
     def gone(self, paths: Sequence[str]) -> None:
         """See ``inbox_values.Intake``."""
@@ -70,8 +71,24 @@ class StoreIntake:
         self._database.write(forget)
 
 
+class _Refused(Exception):
+    """Undoes the transaction that it is raised in."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("; ".join(problem.render() for problem in problems))
+        self.problems = problems
+
+
+def _verdict(taken: Future[None]) -> list[Problem]:
+    try:
+        taken.result()
+    except _Refused as refused:
+        return refused.problems
+    return []
+
+
 class _Taking:
-    """The transaction that takes one file."""
+    """The transaction that takes one file. Raises _Refused."""
 
     def __init__(self, reading: FileReading, now_ms: int) -> None:
         self._path = reading.path
@@ -82,43 +99,46 @@ class _Taking:
         }
         self._now_ms = now_ms
 
-    def __call__(self, connection: Connection) -> list[Problem]:
-        problems = [problem for spec in self._specs for problem in self._problems(connection, spec)]
-        if problems:
-            return problems
-        for spec in self._specs:
-            self._document(connection, spec)
+    def __call__(self, connection: Connection) -> None:
+        self._refuse([problem for spec in self._specs for problem in self._taken_names(connection, spec)])
+        tasks = [self._document(connection, spec) for spec in self._specs]
+        # Only now, as the documents of one file may name each other, in any order.
+        circles = [circle_problem(connection, *pair) for pair in zip(tasks, self._specs, strict=True)]
+        self._refuse([circle for circle in circles if circle is not None][:1])
         inbox_rows.mark_gone(connection, self._path, self._now_ms, besides=self._orders)
         stamp = self._stamp
         file = InboxFile(
             path=self._path, mtime_ns=stamp.mtime_ns, size=stamp.size, inode=stamp.inode, accepted_ms=self._now_ms
         )
         inbox_rows.put_file(connection, file)
-        return []
 
-    def _problems(self, connection: Connection, spec: TaskSpec) -> list[Problem]:
+    def _refuse(self, problems: list[Problem]) -> None:
+        if problems:
+            raise _Refused(problems)
+
+    def _taken_names(self, connection: Connection, spec: TaskSpec) -> list[Problem]:
         for other in inbox_rows.named(connection, spec.name):
             if other.path != self._path and other.gone_ms is None:
                 message = f"the name `{spec.name}` is taken by {other.path}"
                 return [Problem(field="name", message=message, remedy="give one of the two another name")]
-        entry = inbox_rows.document(connection, self._path, spec.name)
-        cycle = cycle_problem(connection, spec, entry.task_id if entry is not None else None)
-        return [cycle] if cycle is not None else []
+        return []
 
-    def _document(self, connection: Connection, spec: TaskSpec) -> None:
+    def _document(self, connection: Connection, spec: TaskSpec) -> Task:
         digest = content_hash(spec)
         order = self._orders[spec.name]
         entry = inbox_rows.document(connection, self._path, spec.name) or self._moved(connection, spec.name, digest)
         if entry is None:
-            task_id = accept(connection, order, self._now_ms).id
+            task = accept(connection, order, self._now_ms)
         else:
-            task_id = entry.task_id
-            task = task_rows.get(connection, task_id)
+            task = task_rows.get(connection, entry.task_id)
+            if task.file_path != self._path:
+                task = task_rows.change(connection, task, self._now_ms, file_path=self._path)
             if entry.content_hash != digest:
-                replace_content(connection, task, order, self._now_ms)
+                task = replace_content(connection, task, order, self._now_ms)
         inbox_rows.put_document(
-            connection, InboxDocument(path=self._path, name=spec.name, task_id=task_id, content_hash=digest)
+            connection, InboxDocument(path=self._path, name=spec.name, task_id=task.id, content_hash=digest)
         )
+        return task
 
     def _moved(self, connection: Connection, name: str, digest: str) -> InboxDocument | None:
         """A file that was only renamed: the same name and content as a document that is gone. It is no new task."""

@@ -1,6 +1,7 @@
 """What can happen to a task inside one transaction: accepted, replaced, renewed, readied; and what follows."""
 
 import uuid
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -58,11 +59,20 @@ def accept(connection: Connection, order: Order, now_ms: int) -> Task:
     for waiter in dependency_rows.bind(connection, task):
         lend_rank(connection, task_rows.get(connection, waiter), now_ms)
         record(connection, now_ms, "dependency_bound", task_id=waiter, data={"name": spec.name, "to": task_id})
-    return task
+    # It may have failed already by a dependency of its own, which those that waited for its name have to hear.
+    ready_dependents(connection, task, now_ms)
+    return task_rows.get(connection, task_id)
 
 
 def ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:
-    """Let a WAITING or QUEUED task become what its readiness says, if that is something else."""
+    """Let a WAITING or QUEUED task become what its readiness says, if that is something else; and its dependents."""
+    task = _become_ready(connection, task, spec, now_ms)
+    if task.state in ENDED:
+        ready_dependents(connection, task, now_ms)
+    return task
+
+
+def _become_ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:
     backoff_until = task.until_ms if task.reason == WaitReason.BACKOFF else None
     match _readiness(connection, task.id, spec, backoff_until, now_ms):
         case Queued():
@@ -74,26 +84,29 @@ def ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Ta
                 return task
             return task_rows.advance(connection, task, Deferred(reason, until), now_ms)
         case Failing() as failing:
-            return fail_dependent(connection, task, failing, now_ms)
+            return _fail_dependent(connection, task, failing, now_ms)
 
 
-def fail_dependent(connection: Connection, task: Task, failing: Failing, now_ms: int) -> Task:
-    """A dependency ended badly: the task fails by it, and so do its own dependents."""
+def _fail_dependent(connection: Connection, task: Task, failing: Failing, now_ms: int) -> Task:
+    """A dependency ended badly, and the task fails by it."""
     if task.state == "QUEUED":
         task = task_rows.advance(connection, task, Deferred(WaitReason.DEPENDENCY), now_ms)
     names = [
         state.name for state in dependency_rows.states(connection, task.id) if state.state in ("FAILED", "CANCELLED")
     ]
-    task = task_rows.advance(connection, task, failing, now_ms, data={"dependencies": names})
-    ready_dependents(connection, task, now_ms)
-    return task
+    return task_rows.advance(connection, task, failing, now_ms, data={"dependencies": names})
 
 
 def ready_dependents(connection: Connection, task: Task, now_ms: int) -> None:
-    """The task has ended: let every task that waits for it become ready, or fail by it."""
-    for dependent in dependency_rows.dependents(connection, task.id):
-        if dependent.state == "WAITING" and dependent.reason == WaitReason.DEPENDENCY:
-            ready(connection, dependent, task_rows.spec_of(connection, dependent.id, dependent.revision), now_ms)
+    """The task has ended: let every task that waits for it become ready, or fail by it, and then those behind it."""
+    ended = deque([task] if task.state in ENDED else [])
+    while ended:
+        for dependent in dependency_rows.dependents(connection, ended.popleft().id):
+            if dependent.state == "WAITING" and dependent.reason == WaitReason.DEPENDENCY:
+                spec = task_rows.spec_of(connection, dependent.id, dependent.revision)
+                dependent = _become_ready(connection, dependent, spec, now_ms)
+                if dependent.state in ENDED:
+                    ended.append(dependent)
 
 
 def replace_content(connection: Connection, task: Task, order: Order, now_ms: int) -> Task:
@@ -137,7 +150,36 @@ def renew(
     again: bool = True,
     data: Mapping[str, Any] | None = None,
 ) -> Task:
-    """Begin again with this content. again: a new generation; else the present one, of which nothing has run."""
+    """Begin again with this content. again: a new generation; else the present one, of which nothing has run.
+
+    What failed by this task is revived, and so are its own dependents; what was ready because this task had completed
+    waits for it once more.
+    """
+    task = _renew(connection, task, now_ms, revision=revision, again=again, data=data)
+    begun = deque([task])
+    while begun:
+        dependency = begun.popleft()
+        if dependency.state in ENDED:
+            ready_dependents(connection, dependency, now_ms)
+            continue
+        for seen in dependency_rows.dependents(connection, dependency.id):
+            # Lending its rank may have changed it since it was listed.
+            dependent = task_rows.get(connection, seen.id)
+            if _revivable(connection, dependent):
+                told = {"revived_by": dependency.name}
+                begun.append(_renew(connection, dependent, now_ms, revision=dependent.revision, again=True, data=told))
+            elif dependent.state in ("WAITING", "QUEUED"):
+                spec = task_rows.spec_of(connection, dependent.id, dependent.revision)
+                dependent = _become_ready(connection, dependent, spec, now_ms)
+                lend_rank(connection, dependent, now_ms)
+                if dependent.state in ENDED:
+                    begun.append(dependent)
+    return task_rows.get(connection, task.id)
+
+
+def _renew(
+    connection: Connection, task: Task, now_ms: int, *, revision: int, again: bool, data: Mapping[str, Any] | None
+) -> Task:
     content = task_rows.revision_of(connection, task.id, revision)
     spec = TaskSpec.model_validate(content.spec)
     dependency_rows.replace(connection, task.id, spec.depends_on)
@@ -159,18 +201,17 @@ def renew(
     }
     into = Waiting(WaitReason.DEPENDENCY)
     task = task_rows.advance(connection, task, Renewed(into), now_ms, data=data, **changes)
-    task = ready(connection, task, spec, now_ms)
+    task = _become_ready(connection, task, spec, now_ms)
     lend_rank(connection, task, now_ms)
-    _revive_dependents(connection, task, now_ms)
     return task
 
 
-def _revive_dependents(connection: Connection, task: Task, now_ms: int) -> None:
-    if task.state in ENDED:
-        return
-    for dependent in dependency_rows.dependents(connection, task.id):
-        if task_rows.state_of(dependent) == Failed(Reason.DEPENDENCY_FAILED):
-            renew(connection, dependent, now_ms, revision=dependent.revision, data={"revived_by": task.name})
+def _revivable(connection: Connection, dependent: Task) -> bool:
+    """Whether it failed by a dependency, and none of them stands in its way any more."""
+    if task_rows.state_of(dependent) != Failed(Reason.DEPENDENCY_FAILED):
+        return False
+    states = dependency_rows.states(connection, dependent.id)
+    return not any(dependency.state in ("FAILED", "CANCELLED") for dependency in states)
 
 
 def cancel_now(connection: Connection, task: Task, now_ms: int, *, data: Mapping[str, Any] | None = None) -> Task:
@@ -182,12 +223,12 @@ def cancel_now(connection: Connection, task: Task, now_ms: int, *, data: Mapping
 
 def lend_rank(connection: Connection, task: Task, now_ms: int) -> None:
     """A dependency inherits the rank of a dependent that is ahead of it, and so do the dependencies of that one."""
-    if task.state in ENDED:
-        return
-    for dependency in dependency_rows.dependencies(connection, task.id):
-        if dependency.state not in ENDED and dependency.rank_ms > task.rank_ms:
-            raised = task_rows.change(connection, dependency, now_ms, rank_ms=task.rank_ms)
-            lend_rank(connection, raised, now_ms)
+    lenders = deque([task] if task.state not in ENDED else [])
+    while lenders:
+        lender = lenders.popleft()
+        for dependency in dependency_rows.dependencies(connection, lender.id):
+            if dependency.state not in ENDED and dependency.rank_ms > lender.rank_ms:
+                lenders.append(task_rows.change(connection, dependency, now_ms, rank_ms=lender.rank_ms))
 
 
 def _readiness(

@@ -1,5 +1,6 @@
 """Dependencies: names, and the tasks they were bound to at first match."""
 
+from collections import deque
 from collections.abc import Sequence
 
 from sqlalchemy import Connection, case, delete, insert, select, update
@@ -89,41 +90,33 @@ def dependencies(connection: Connection, task_id: str) -> Sequence[Task]:
     return [task_from(row) for row in connection.execute(query)]
 
 
-def cycle_through(connection: Connection, name: str, names: Sequence[str], task_id: str | None) -> list[str] | None:
-    """The names of a circle that a task of this name with these dependencies would close, or None."""
-    trail: dict[str, str] = {}
-    frontier = list(dict.fromkeys(names))
-    for first in frontier:
-        trail[first] = name
+def circle(connection: Connection, task: Task, names: Sequence[str]) -> list[str] | None:
+    """The names along a circle of bound dependencies that begins and ends with the task, or None.
+
+    names: what the task depends on, or will; the other tasks' dependencies are those that are stored.
+    """
+    bound_now = _bound_ids(connection, task.id)
+    firsts = [(name, bound_now.get(name) or _newest_named(connection, name, besides=task.id)) for name in names]
+    frontier: deque[tuple[tuple[str, ...], str]] = deque()
+    frontier.extend(((task.name, name), found) for name, found in firsts if found is not None)
+    seen: set[str] = set()
     while frontier:
-        current = frontier.pop(0)
-        if current == name:
-            return _circle(trail, name)
-        query = select(TASK_DEPENDENCY.c.name).where(
-            TASK_DEPENDENCY.c.task_id.in_(_open_tasks_named(connection, current, besides=task_id))
-        )
-        for following in connection.execute(query).scalars():
-            if following not in trail:
-                trail[following] = current
-                frontier.append(following)
+        path, current = frontier.popleft()
+        if current == task.id:
+            return list(path)
+        if current in seen:
+            continue
+        seen.add(current)
+        following = _bound_ids(connection, current)
+        frontier.extend(((*path, name), found) for name, found in following.items())
     return None
 
 
-def _circle(trail: dict[str, str], name: str) -> list[str]:
-    circle = [name]
-    current = trail[name]
-    while current != name:
-        circle.append(current)
-        current = trail[current]
-    circle.append(name)
-    return list(reversed(circle))
-
-
-def _open_tasks_named(connection: Connection, name: str, besides: str | None) -> list[str]:
-    query = select(TASK.c.id).where(
-        TASK.c.name == name, TASK.c.state.in_(("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT"))
+def _bound_ids(connection: Connection, task_id: str) -> dict[str, str]:
+    query = select(TASK_DEPENDENCY.c.name, TASK_DEPENDENCY.c.depends_on_id).where(
+        TASK_DEPENDENCY.c.task_id == task_id, TASK_DEPENDENCY.c.depends_on_id.is_not(None)
     )
-    return [found for found in connection.execute(query).scalars() if found != besides]
+    return {row.name: row.depends_on_id for row in connection.execute(query.order_by(TASK_DEPENDENCY.c.name))}
 
 
 def _newest_named(connection: Connection, name: str, besides: str) -> str | None:
