@@ -20,6 +20,7 @@ from claudomator_py.store.tables import Run, Task
 log = logging.getLogger("claudomator.collect")
 
 TAIL_BYTES = 4_000
+MOST_CHECKS = 5
 STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 UNKNOWN = Outcome(
     status=OutcomeStatus.LOST, reason=Reason.LOST, detail="its supervisor was killed before it could record the end"
@@ -59,7 +60,7 @@ class Collector:
                 return not self._database.write(lambda connection: give_up(connection, run, now_ms))
             case RunFate.ENDED if step == 0:
                 return self._agent_ended(subject, status.exit, now_ms)
-            case RunFate.ENDED if status.exit is not None:
+            case RunFate.ENDED if status.exit is not None and status.exit.ended_by != "interrupt":
                 return self._finish(subject, self._check_outcome(subject, status.exit, step), status.exit, now_ms)
         return self._without_record(subject, step, now_ms)
 
@@ -92,41 +93,53 @@ class Collector:
     def _agent_ended(self, subject: _Subject, exit_record: ExitRecord | None, now_ms: int) -> bool:
         outcome = self._agent_outcome(subject, exit_record, now_ms)
         crashpoint("outcome-read")
-        checks = outcome.status is OutcomeStatus.SUCCEEDED and subject.spec.check and not subject.stop_wanted
-        if not checks:
+        if outcome.status is not OutcomeStatus.SUCCEEDED or not subject.spec.check:
             return self._finish(subject, outcome, exit_record, now_ms)
+        if subject.stop_wanted:
+            # The agent's word alone is no success of a task that is to be checked.
+            return self._finish(subject, _cancelled(outcome), exit_record, now_ms)
         exit_code = exit_record.exit_code if exit_record is not None else None
         return self._check(subject, outcome, exit_code, now_ms)
 
     def _check(self, subject: _Subject, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
-        checking = self._database.write(
-            lambda connection: begin_check(connection, subject.run, outcome, exit_code, now_ms)
-        )
-        crashpoint("check-committed")
-        if checking is None:
-            return False
-        prepared = check_run(checking, subject.spec, self._rules)
-        self._host.prepare(prepared.order, checking.check_seq)
+        """As with the run itself: directory, committed intent, shim."""
+        run, step = subject.run, subject.run.check_seq + 1
+        prepared = check_run(run, subject.spec, self._rules)
+        self._host.prepare(prepared.order, step)
         crashpoint("check-prepared")
-        self._host.spawn(checking.id, prepared.environment, checking.check_seq)
+        if not self._database.write(lambda connection: begin_check(connection, run, outcome, exit_code, now_ms)):
+            return False
+        crashpoint("check-committed")
+        self._host.spawn(run.id, prepared.environment, step)
         return True
 
     def _check_lost(self, subject: _Subject, now_ms: int) -> bool:
         """A check changes nothing that matters, so a lost one is begun again, unless the task is to stop."""
-        outcome = Outcome.model_validate(subject.run.outcome)
+        run = subject.run
+        outcome = Outcome.model_validate(run.outcome)
         if subject.stop_wanted:
-            cancelled = outcome.model_copy(update={"status": OutcomeStatus.CANCELLED, "reason": Reason.CANCELLED})
-            return self._finish(subject, cancelled, None, now_ms)
-        return self._check(subject, outcome, subject.run.exit_code, now_ms)
+            return self._finish(subject, _cancelled(outcome), None, now_ms)
+        if run.check_seq >= MOST_CHECKS:
+            detail = f"its check was begun {run.check_seq} times, and lost each time"
+            return self._finish(subject, _unchecked(outcome, detail), None, now_ms)
+        return self._check(subject, outcome, run.exit_code, now_ms)
 
     def _agent_outcome(self, subject: _Subject, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
         reader = self._reader(subject)
         if reader is None:
             return UNKNOWN.model_copy(update={"detail": f"no agent of kind {subject.run.kind!r} is known any more"})
-        for stream in STREAMS:
-            for piece in self._host.output(subject.run.id, stream):
-                reader.feed(stream, piece)
-        return reader.outcome(exit_record, now_ms)
+        try:
+            for stream in STREAMS:
+                for piece in self._host.output(subject.run.id, stream):
+                    reader.feed(stream, piece)
+            return reader.outcome(exit_record, now_ms)
+        except OSError:
+            raise
+        except Exception as error:
+            # Whatever an agent wrote, it must not keep the other runs from being read.
+            log.exception("run %s: its output could not be understood", subject.run.id)
+            detail = f"its output could not be understood: {error}"
+            return Outcome(status=OutcomeStatus.FAILED, reason=Reason.AGENT_ERROR, detail=detail)
 
     def _reader(self, subject: _Subject) -> OutputReader | None:
         run = subject.run
@@ -137,14 +150,13 @@ class Collector:
     def _check_outcome(self, subject: _Subject, exit_record: ExitRecord, step: int) -> Outcome:
         outcome = Outcome.model_validate(subject.run.outcome)
         if exit_record.ended_by == "cancel":
-            return outcome.model_copy(update={"status": OutcomeStatus.CANCELLED, "reason": Reason.CANCELLED})
+            return _cancelled(outcome)
         if exit_record.exit_code == 0 and exit_record.ended_by is None:
             return outcome
         command = " ".join(subject.spec.check[min(exit_record.step, len(subject.spec.check) - 1)])
         how = exit_record.error or _how_it_ended(exit_record)
         detail = f"check `{command}` {how}\n{self._tail(subject.run.id, step)}".rstrip()
-        changes = {"status": OutcomeStatus.FAILED, "reason": Reason.CHECK_FAILED, "detail": detail}
-        return outcome.model_copy(update=changes)
+        return _unchecked(outcome, detail)
 
     def _tail(self, run_id: str, step: int) -> str:
         tail = b""
@@ -161,6 +173,16 @@ class Collector:
         why = f" ({outcome.reason})" if outcome.reason is not None else ""
         log.info("%s: attempt %d on %s %s%s", subject.task.name, run.attempt, run.agent, outcome.status, why)
         return False
+
+
+def _cancelled(outcome: Outcome) -> Outcome:
+    return outcome.model_copy(update={"status": OutcomeStatus.CANCELLED, "reason": Reason.CANCELLED})
+
+
+def _unchecked(outcome: Outcome, detail: str) -> Outcome:
+    return Outcome.model_validate(
+        outcome.model_dump() | {"status": OutcomeStatus.FAILED, "reason": Reason.CHECK_FAILED, "detail": detail}
+    )
 
 
 def _how_it_ended(exit_record: ExitRecord) -> str:

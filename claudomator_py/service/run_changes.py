@@ -1,5 +1,6 @@
 """What can happen to a run inside one transaction: committed, seen running, checking, ended, or given up."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection
@@ -9,13 +10,32 @@ from claudomator_py.core.lifecycle import Phase, PhaseReached, Requeued, Started
 from claudomator_py.core.limits import hold_after
 from claudomator_py.core.outcome import Outcome
 from claudomator_py.core.run import ExitRecord
+from claudomator_py.core.schedule import backoff_ms
+from claudomator_py.core.units import SECOND_MS
 from claudomator_py.planning.ending import after_run
 from claudomator_py.planning.plan import StartRun
+from claudomator_py.planning.snapshot import Snapshot
 from claudomator_py.service.task_changes import ENDED, ready_dependents, renew
 from claudomator_py.store import hold_rows, run_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Decision, Run, Task
 from claudomator_py.store.task_rows import VersionConflict
+
+GIVEN_UP_PAUSE_MS = SECOND_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A snapshot as it is stored, once, with the first start that was decided on it."""
+
+    digest: str
+    data: dict[str, Any]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "Observed":
+        """The snapshot and its address."""
+        data = snapshot.model_dump(mode="json")
+        return cls(run_rows.snapshot_hash(data), data)
 
 
 def planned_run(task: Task, start: StartRun, kind: str, now_ms: int) -> Run:
@@ -41,16 +61,17 @@ def planned_run(task: Task, start: StartRun, kind: str, now_ms: int) -> Run:
     )
 
 
-def commit_start(connection: Connection, start: StartRun, run: Run, snapshot_hash: str) -> None:
+def commit_start(connection: Connection, start: StartRun, run: Run, observed: Observed) -> None:
     """Record the intent to start the run. Raises VersionConflict if the task has changed since it was planned."""
     task = task_rows.get(connection, run.task_id)
     if task.version != start.head.version or task.state != "QUEUED":
         raise VersionConflict(task.id, start.head.version)
     run_rows.add(connection, run)
+    run_rows.add_snapshot(connection, observed.digest, observed.data, run.started_ms)
     decision = start.decision.model_dump(mode="json")
     run_rows.add_decision(
         connection,
-        Decision(run_id=run.id, task_id=task.id, at_ms=run.started_ms, snapshot_hash=snapshot_hash, data=decision),
+        Decision(run_id=run.id, task_id=task.id, at_ms=run.started_ms, snapshot_hash=observed.digest, data=decision),
     )
     changes = {"seq": run.seq, "last_run_id": run.id, "tier": run.tier}
     told = {"agent": run.agent, "attempt": run.attempt}
@@ -67,8 +88,8 @@ def reach_phase(connection: Connection, run: Run, phase: Phase, now_ms: int) -> 
     task_rows.advance(connection, task, PhaseReached(phase), now_ms, run_id=run.id)
 
 
-def begin_check(connection: Connection, run: Run, outcome: Outcome, exit_code: int | None, now_ms: int) -> Run | None:
-    """The agent succeeded: record its outcome and the intent to check it (again). None: the run is no longer live."""
+def begin_check(connection: Connection, run: Run, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
+    """The agent succeeded: record its outcome and the intent to check it (again). False: the run is no longer live."""
     changes = {
         "state": "checking",
         "check_seq": run.check_seq + 1,
@@ -76,9 +97,9 @@ def begin_check(connection: Connection, run: Run, outcome: Outcome, exit_code: i
         "exit_code": exit_code,
     }
     if not run_rows.change(connection, run, **changes):
-        return None
+        return False
     reach_phase(connection, run, Phase.CHECKING, now_ms)
-    return run_rows.find(connection, run.id)
+    return True
 
 
 def finish_run(connection: Connection, run: Run, outcome: Outcome, exit_record: ExitRecord | None, now_ms: int) -> bool:
@@ -126,12 +147,19 @@ def finish_run(connection: Connection, run: Run, outcome: Outcome, exit_record: 
 
 
 def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
-    """The run was revoked before it started: it cost nothing, and the task is queued again. False: it had ended."""
+    """The run was revoked before it started: it cost nothing, and the task is queued again. False: it had ended.
+
+    If it was not the first in a row, the next one follows after a pause: what keeps runs from starting may last.
+    """
     if not run_rows.change(connection, run, state="revoked", live=False, ended_ms=now_ms):
         return False
     task = task_rows.get(connection, run.task_id)
     restart = task.restart_requested
-    event: lifecycle.Event = lifecycle.Cancelling() if task.cancel_requested_ms is not None else Requeued()
+    event: lifecycle.Event = Requeued()
+    if task.cancel_requested_ms is not None:
+        event = lifecycle.Cancelling()
+    elif (in_a_row := run_rows.given_up_in_a_row(connection, run)) > 1:
+        event = lifecycle.Retrying(now_ms + backoff_ms(GIVEN_UP_PAUSE_MS, in_a_row - 1, run.id))
     event = _unless_superseded(task, event)
     told = {"why": "the run was given up before it started"}
     task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=told, cancel_requested_ms=None)
@@ -150,7 +178,9 @@ def _unless_superseded(task: Task, event: lifecycle.Event) -> lifecycle.Event:
 
 def _follow(connection: Connection, task: Task, restart: dict[str, Any] | None, now_ms: int) -> None:
     if restart is not None:
-        renew(connection, task, now_ms, revision=int(restart["revision"]), data={"restart": restart})
+        # Content that arrived after the request is the newer wish.
+        revision = max(int(restart["revision"]), task.next_revision or 0)
+        renew(connection, task, now_ms, revision=revision, data={"restart": restart})
     elif task.next_revision is not None and task.state != "CANCELLED":
         told = {"why": "its content had changed while it ran"}
         renew(connection, task, now_ms, revision=task.next_revision, data=told)

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
 
+from sqlalchemy import Connection
+
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.planning.plan import StartRun
@@ -12,8 +14,8 @@ from claudomator_py.planning.snapshot import Snapshot
 from claudomator_py.service.launching import LaunchRules, Prepared, agent_run, launch_request
 from claudomator_py.service.ports import RunHost
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.service.run_changes import commit_start, finish_run, planned_run
-from claudomator_py.store import run_rows, task_rows
+from claudomator_py.service.run_changes import Observed, commit_start, finish_run, planned_run
+from claudomator_py.store import task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run
 from claudomator_py.store.task_rows import VersionConflict
@@ -35,25 +37,21 @@ class Starter:
 
         Raises OSError when a run directory cannot be made; what was committed before is started all the same.
         """
-        digest = self._keep(snapshot)
+        observed = Observed.of(snapshot)
         committing: list[tuple[str, Run, Prepared, Future[None]]] = []
         try:
             for start in starts:
-                ready = self._prepare(start, snapshot.now, digest)
+                ready = self._prepare(start, snapshot.now, observed)
                 if ready is not None:
                     run, prepared = ready
                     crashpoint("start-prepared")
-                    future = self._database.submit(partial(commit_start, start=start, run=run, snapshot_hash=digest))
+                    future = self._database.submit(partial(commit_start, start=start, run=run, observed=observed))
                     committing.append((start.head.name, run, prepared, future))
         finally:
             started = sum(self._spawn(*commit) for commit in committing)
         return started
 
-    def _keep(self, snapshot: Snapshot) -> str:
-        data = snapshot.model_dump(mode="json")
-        return self._database.write(lambda connection: run_rows.add_snapshot(connection, data, snapshot.now))
-
-    def _prepare(self, start: StartRun, now_ms: int, digest: str) -> tuple[Run, Prepared] | None:
+    def _prepare(self, start: StartRun, now_ms: int, observed: Observed) -> tuple[Run, Prepared] | None:
         task = self._database.read(lambda connection: task_rows.find(connection, start.head.task_id))
         agent = self._registry.find(start.decision.agent)
         if task is None or agent is None or task.version != start.head.version:
@@ -64,7 +62,7 @@ class Starter:
         try:
             launch = self._registry.kind_of(agent).launch(request)
         except ValueError as error:
-            self._refuse(start, run, digest, str(error), now_ms)
+            self._refuse(start, run, observed, str(error), now_ms)
             return None
         prepared = agent_run(run, spec, agent, launch, self._rules)
         self._host.prepare(prepared.order)
@@ -79,15 +77,23 @@ class Starter:
         try:
             self._host.spawn(run.id, prepared.environment)
         except OSError as error:
-            # The next look at the run finds that nobody holds it, revokes it and queues the task again.
+            # The next look at the run finds that nobody holds it, revokes it and queues the task again, with a pause
+            # from the second time on.
             log.error("run %s was committed but its shim could not be started: %s", run.id, error)
             return 0
         crashpoint("start-spawned")
         log.info("%s: attempt %d starts on %s", name, run.attempt, run.agent)
         return 1
 
-    def _refuse(self, start: StartRun, run: Run, digest: str, why: str, now_ms: int) -> None:
+    def _refuse(self, start: StartRun, run: Run, observed: Observed, why: str, now_ms: int) -> None:
         """The agent cannot be started as configured: the run is recorded, and ends at once."""
         outcome = Outcome(status=OutcomeStatus.FAILED, reason=Reason.SETUP_FAILED, detail=why)
-        self._database.write(lambda connection: commit_start(connection, start, run, digest))
-        self._database.write(lambda connection: finish_run(connection, run, outcome, None, now_ms))
+
+        def transaction(connection: Connection) -> None:
+            commit_start(connection, start, run, observed)
+            finish_run(connection, run, outcome, None, now_ms)
+
+        try:
+            self._database.write(transaction)
+        except VersionConflict:
+            log.debug("task %s changed meanwhile; looked at again by the next tick", run.task_id)

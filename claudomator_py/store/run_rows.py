@@ -4,6 +4,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
@@ -11,6 +12,8 @@ from sqlalchemy import Connection, func, insert, select, update
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, Decision, Run
 
 _RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11")
+MOST_COUNTED = 32
+
 _CONVERSATIONS = uuid.UUID("c4b0b6de-7c1d-5f43-8a0f-2f1f5f9d7e02")
 
 
@@ -67,13 +70,25 @@ def count(connection: Connection) -> int:
     return connection.execute(select(func.count()).select_from(RUN)).scalar_one()
 
 
-def add_snapshot(connection: Connection, data: dict[str, Any], now_ms: int) -> str:
-    """Store what a tick observed, once per content, and return its hash (SHA-256 of the canonical JSON)."""
+def given_up_in_a_row(connection: Connection, run: Run) -> int:
+    """How many runs of its generation, this one the last, were given up before they started."""
+    query = select(RUN.c.state).where(
+        RUN.c.task_id == run.task_id, RUN.c.generation == run.generation, RUN.c.seq <= run.seq
+    )
+    states = connection.execute(query.order_by(RUN.c.seq.desc()).limit(MOST_COUNTED)).scalars()
+    return sum(1 for _ in takewhile(lambda state: state == "revoked", states))
+
+
+def snapshot_hash(data: dict[str, Any]) -> str:
+    """The address of what a tick observed: SHA-256 of its canonical JSON."""
     canonical = json.dumps(data, sort_keys=True, separators=(",", ":"))
-    digest = hashlib.sha256(canonical.encode()).hexdigest()
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def add_snapshot(connection: Connection, digest: str, data: dict[str, Any], now_ms: int) -> None:
+    """Store what a tick observed, once per content. digest: see ``snapshot_hash``."""
     if connection.execute(select(SNAPSHOT.c.hash).where(SNAPSHOT.c.hash == digest)).one_or_none() is None:
         connection.execute(insert(SNAPSHOT).values(hash=digest, data=data, created_ms=now_ms))
-    return digest
 
 
 def add_decision(connection: Connection, decision: Decision) -> None:
