@@ -16,7 +16,11 @@ class Workdirs:
 
     def problem(self, working_dir: str) -> Problem | None:
         """Why a task may not run there, or None. The shim checks again when it starts."""
-        path = resolve(working_dir)
+        try:
+            path = resolve(working_dir)
+            directory_key(working_dir)
+        except (OSError, RuntimeError) as error:
+            return _problem(f"{working_dir} cannot be looked at ({error})", "choose a folder that the daemon can reach")
         if self.roots and not any(path.is_relative_to(root.resolve()) for root in self.roots):
             roots = ", ".join(str(root) for root in self.roots)
             return _problem(
@@ -31,12 +35,15 @@ class Workdirs:
 
 
 def resolve(working_dir: str) -> Path:
-    """The directory's real path; it need not exist."""
+    """The directory's real path; it need not exist. Raises OSError, or RuntimeError for links that go in a circle."""
     return Path(working_dir).expanduser().resolve()
 
 
 def directory_key(working_dir: str | None) -> str:
-    """What tasks in one directory share: the top of its git work tree, else itself; empty for a scratch folder."""
+    """What tasks in one directory share: the top of its git work tree, else itself; empty for a scratch folder.
+
+    Raises OSError or RuntimeError where ``Workdirs.problem`` finds one.
+    """
     if working_dir is None:
         return ""
     path = resolve(working_dir)

@@ -79,5 +79,5 @@ def with_intent(connection: Connection) -> Sequence[Task]:
 
 def counts(connection: Connection) -> dict[str, int]:
     """How many tasks there are in each state."""
-    query = select(TASK.c.state, func.count()).group_by(TASK.c.state)
-    return dict(connection.execute(query).tuples().all())
+    query = select(TASK.c.state, func.count().label("number")).group_by(TASK.c.state)
+    return {row.state: row.number for row in connection.execute(query)}

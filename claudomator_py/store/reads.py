@@ -1,9 +1,10 @@
 """Reading for people: lists with filters and cursors, and finding a task by what somebody typed."""
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from sqlalchemy import Connection, String, cast, select, tuple_
+from sqlalchemy import Connection, String, cast, func, select, tuple_
 
 from claudomator_py.core.views import TaskFilter
 from claudomator_py.store.tables import RUN, TASK, Run, Task
@@ -23,7 +24,9 @@ def page(connection: Connection, wanted: TaskFilter, before: Position | None, li
     if wanted.source is not None:
         query = query.where(TASK.c.source == wanted.source)
     if wanted.tag is not None:
-        query = query.where(cast(TASK.c.tags, String).contains(f'"{wanted.tag}"', autoescape=True))
+        # The tag as JSON writes it. Not LIKE, which ignores case with SQLite.
+        tags = cast(TASK.c.tags, String)
+        query = query.where(func.replace(tags, json.dumps(wanted.tag), "") != tags)
     if wanted.agent is not None:
         query = query.join(RUN, RUN.c.id == TASK.c.last_run_id).where(RUN.c.agent == wanted.agent)
     if before is not None:
@@ -52,6 +55,9 @@ def in_queue_order(connection: Connection, limit: int) -> Sequence[Task]:
 
 def matching(connection: Connection, ref: str) -> Sequence[Task]:
     """The task of that id; else the newest of that name; else all whose id begins so (4 characters or more)."""
+    if "\0" in ref:
+        # PostgreSQL refuses such a text altogether.
+        return []
     exact = connection.execute(select(TASK).where(TASK.c.id == ref)).one_or_none()
     if exact is not None:
         return [task_from(exact)]
