@@ -1,0 +1,66 @@
+"""A kind of agent whose program is a test: what it writes is the outcome itself, as JSON."""
+
+from dataclasses import dataclass, field
+
+from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, Stream
+from claudomator_py.core.task import TaskSpec
+
+
+class OutcomeReader:
+    """Takes the last line of standard output for the outcome, if it is whole."""
+
+    def __init__(self, poison: bytes) -> None:
+        self._data = b""
+        self._poison = poison
+
+    def feed(self, stream: Stream, data: bytes) -> None:
+        if stream == "stdout":
+            self._data += data
+
+    def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
+        if self._poison and self._poison in self._data:
+            raise KeyError("a fault of the reader")
+        if exit_record is not None and exit_record.ended_by == "cancel":
+            return Outcome(status=OutcomeStatus.CANCELLED, reason=Reason.CANCELLED)
+        lines = [line for line in self._data.splitlines(keepends=True) if line.endswith(b"\n")]
+        if lines:
+            return Outcome.model_validate_json(lines[-1])
+        if exit_record is None:
+            return Outcome(status=OutcomeStatus.LOST, reason=Reason.LOST)
+        if exit_record.ended_by == "timeout":
+            return Outcome(status=OutcomeStatus.FAILED, reason=Reason.TIMEOUT)
+        return Outcome(status=OutcomeStatus.FAILED, reason=Reason.AGENT_ERROR, detail="no terminal event")
+
+
+@dataclass
+class ScriptedKind:
+    """Implements ``service.ports.AgentKind``. refusal: why it cannot be launched; lacking: what it cannot enforce.
+
+    requests: every launch asked for. problems: by agent, what a look at its program finds. poison: output that its
+    reader stumbles over.
+    """
+
+    kind: str = "claude"
+    refusal: str | None = None
+    lacking: list[str] = field(default_factory=list)
+    problems: dict[str, str] = field(default_factory=dict)
+    requests: list[LaunchRequest] = field(default_factory=list)
+    poison: bytes = b""
+
+    def launch(self, request: LaunchRequest) -> Launch:
+        if self.refusal is not None:
+            raise ValueError(self.refusal)
+        self.requests.append(request)
+        return Launch(argv=(self.kind, request.model.model if request.model else "-"), stdin=request.prompt)
+
+    def reader(self, request: LaunchRequest) -> OutcomeReader:
+        return OutcomeReader(self.poison)
+
+    def health(self, agent: AgentSpec, path: str) -> AgentHealth:
+        problem = self.problems.get(agent.name)
+        return AgentHealth(installed=problem is None, program=f"/bin/{self.kind}", version="1.0", problem=problem)
+
+    def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
+        return list(self.lacking)

@@ -1,0 +1,155 @@
+"""A host of runs in memory: the rules of run directories and shims, with a test in the place of every process."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from claudomator_py.core.run import ExitRecord, RunFate, RunOrder, RunStatus, Stream
+
+Key = tuple[str, int]
+EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt"]
+
+
+class RunStarted(Exception):
+    """The directory belongs to a run that was started already; a run starts at most once."""
+
+
+@dataclass
+class Directory:
+    """A run directory. shim: a process that holds its lock, or is on its way to."""
+
+    order: RunOrder
+    shim: bool = False
+    started: bool = False
+    revoked: bool = False
+    cancelled: bool = False
+    exit: ExitRecord | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    output: dict[Stream, bytes] = field(default_factory=lambda: {"stdout": b"", "stderr": b""})
+
+
+class MemoryRunHost:
+    """Implements ``service.ports.RunHost``.
+
+    calls: everything that was asked of it, in order. A shim that is spawned starts its program at once unless
+    ``slow``: then it waits for ``begin``. A program that is cancelled ends at once unless ``stubborn``.
+    no_room, no_processes: what ``prepare`` and ``spawn`` fail with. survivors: how often ``end_survivors`` still finds
+    a process of that run.
+    """
+
+    def __init__(self) -> None:
+        self.directories: dict[Key, Directory] = {}
+        self.calls: list[tuple[str, str, int]] = []
+        self.slow = False
+        self.stubborn = False
+        self.no_room: OSError | None = None
+        self.no_processes: OSError | None = None
+        self.unreadable: OSError | None = None
+        self.survivors: dict[str, int] = {}
+        self.now_ms = 0
+
+    # --- what the service asks for ----------------------------------------------------------------------------------
+
+    def prepare(self, order: RunOrder, step: int = 0) -> None:
+        self.calls.append(("prepare", order.run_id, step))
+        if self.no_room is not None:
+            raise self.no_room
+        if (order.run_id, step) in self.directories and self._settle(order.run_id, step).fate is not RunFate.REVOKED:
+            raise RunStarted(order.run_id)
+        self.directories[order.run_id, step] = Directory(order)
+
+    def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
+        self.calls.append(("spawn", run_id, step))
+        if self.no_processes is not None:
+            raise self.no_processes
+        directory = self.directories[run_id, step]
+        directory.environment = dict(environment)
+        directory.shim = True
+        if not self.slow:
+            self.begin(run_id, step)
+
+    def settle(self, run_id: str, step: int = 0) -> RunStatus:
+        self.calls.append(("settle", run_id, step))
+        if self.unreadable is not None:
+            raise self.unreadable
+        return self._settle(run_id, step)
+
+    def cancel(self, run_id: str, step: int = 0) -> None:
+        self.calls.append(("cancel", run_id, step))
+        directory = self.directories.get((run_id, step))
+        if directory is None:
+            raise FileNotFoundError(run_id)
+        directory.cancelled = True
+        if directory.started and not self.stubborn:
+            self.end(run_id, None, ended_by="cancel", step=step)
+        elif not directory.started:
+            directory.shim = False
+
+    def end_survivors(self, run_id: str) -> bool:
+        self.calls.append(("end_survivors", run_id, 0))
+        left = self.survivors.get(run_id, 0)
+        self.survivors[run_id] = max(0, left - 1)
+        return left == 0
+
+    def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> bytes:
+        directory = self.directories.get((run_id, step))
+        return b"" if directory is None else directory.output[stream][offset : offset + limit]
+
+    def output(self, run_id: str, stream: Stream, step: int = 0) -> Iterator[bytes]:
+        whole = self.read(run_id, stream, 0, 2**31, step)
+        # In odd pieces, as a reader has to take them.
+        for start in range(0, len(whole), 7):
+            yield whole[start : start + 7]
+
+    def sweep(self, known: frozenset[str]) -> list[str]:
+        unknown = sorted({run_id for run_id, _ in self.directories} - known)
+        self.directories = {key: value for key, value in self.directories.items() if key[0] in known}
+        return unknown
+
+    # --- what processes and people do -------------------------------------------------------------------------------
+
+    def begin(self, run_id: str, step: int = 0) -> bool:
+        """The shim starts its program, or leaves because it was revoked or cancelled; whether it started."""
+        directory = self.directories[run_id, step]
+        if not directory.shim or directory.revoked or directory.cancelled or directory.started:
+            directory.shim = directory.shim and directory.started
+            return False
+        directory.started = True
+        return True
+
+    def write(self, run_id: str, data: bytes, stream: Stream = "stdout", step: int = 0) -> None:
+        """The program writes."""
+        self.directories[run_id, step].output[stream] += data
+
+    def end(self, run_id: str, exit_code: int | None, *, ended_by: EndedBy | None = None, step: int = 0) -> None:
+        """The program ends, and the shim after it."""
+        directory = self.directories[run_id, step]
+        assert directory.shim
+        assert directory.started
+        directory.exit = ExitRecord(exit_code, ended_by, self.now_ms, self.now_ms)
+        directory.shim = False
+
+    def kill_shim(self, run_id: str, step: int = 0) -> None:
+        """kill -9 to the shim: no record of the end."""
+        self.directories[run_id, step].shim = False
+
+    def remove(self, run_id: str) -> None:
+        """Somebody deletes the run directory."""
+        self.directories = {key: value for key, value in self.directories.items() if key[0] != run_id}
+
+    def starts(self) -> list[Key]:
+        """The programs that were ever started and whose directories are there."""
+        return [key for key, directory in self.directories.items() if directory.started]
+
+    def _settle(self, run_id: str, step: int) -> RunStatus:
+        directory = self.directories.get((run_id, step))
+        if directory is None:
+            return RunStatus(RunFate.MISSING)
+        if directory.shim:
+            return RunStatus(RunFate.ALIVE if directory.started else RunFate.STARTING)
+        if directory.exit is not None:
+            return RunStatus(RunFate.ENDED, directory.exit)
+        if directory.started:
+            return RunStatus(RunFate.UNFINISHED)
+        directory.revoked = True
+        return RunStatus(RunFate.REVOKED)

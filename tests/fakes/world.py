@@ -1,0 +1,187 @@
+"""The service on a database, with a host, agents and a clock that a test drives: one world without processes."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+
+from claudomator_py.core.agent import AgentSpec, ModelChoice, Tier
+from claudomator_py.core.outcome import Outcome
+from claudomator_py.core.problem import Problem
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.taskfile import parse_task
+from claudomator_py.core.views import FileProblemView, RestartRequest, TaskView
+from claudomator_py.planning.snapshot import Rules
+from claudomator_py.service.collecting import Collector
+from claudomator_py.service.front_desk import FrontDesk
+from claudomator_py.service.inbox_values import FileReading, FileStamp
+from claudomator_py.service.intake import StoreIntake
+from claudomator_py.service.launching import LaunchRules
+from claudomator_py.service.observe import Observer
+from claudomator_py.service.queries import Queries
+from claudomator_py.service.reconciler import Reconciler, TickReport
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.starting import Starter
+from claudomator_py.service.workdirs import Workdirs
+from claudomator_py.store import run_rows, task_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import TASK, Run, Task
+from tests.fakes.agents import ScriptedKind
+from tests.fakes.runs import EndedBy, MemoryRunHost
+
+START_MS = 1_790_000_000_000
+
+CLAUDE_MODELS = {tier: ModelChoice(model=name) for tier, name in zip(Tier, ("haiku", "sonnet", "opus"), strict=True)}
+CODEX_MODELS = {
+    Tier.FAST: ModelChoice(model="luna", effort="low"),
+    Tier.BALANCED: ModelChoice(model="sol"),
+    Tier.POWERFUL: ModelChoice(model="sol", effort="high"),
+}
+CLAUDE = AgentSpec(name="claude", kind="claude", models=CLAUDE_MODELS)
+CODEX = AgentSpec(name="codex", kind="codex", models=CODEX_MODELS)
+LINT = AgentSpec(name="lint", kind="command", auto_select=False)
+
+
+def spec(name: str, **fields: Any) -> TaskSpec:
+    """A valid task with these fields, as a file would write them."""
+    parsed = parse_task({"name": name, "instructions": f"do {name}", **fields})
+    assert isinstance(parsed, TaskSpec), parsed
+    return parsed
+
+
+def rules(**changes: Any) -> Rules:
+    """The default configuration with these changes."""
+    usual: dict[str, Any] = {
+        "total": 4,
+        "per_workdir": 1,
+        "type_hint": "prefer",
+        "when_all_limited": "wait",
+        "settings_hash": "",
+    }
+    return Rules(**(usual | changes))
+
+
+@dataclass(frozen=True)
+class Document:
+    """A parsed file."""
+
+    specs: Sequence[TaskSpec]
+    problems: Sequence[Problem] = ()
+
+
+class World:
+    """Everything below the web. now_ms: the present, which a test sets."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        agents: Sequence[AgentSpec] = (CLAUDE, CODEX, LINT),
+        workdirs: Workdirs | None = None,
+        **changes: Any,
+    ) -> None:
+        self.database = database
+        self.now_ms = START_MS
+        self.disk_low = False
+        self.file_problems: list[FileProblemView] = []
+        self.host = MemoryRunHost()
+        self.kinds = {kind: ScriptedKind(kind) for kind in ("claude", "codex", "gemini", "command")}
+        self.registry = AgentRegistry(agents, self.kinds, "/bin")
+        self.registry.refresh()
+        self.launch_rules = LaunchRules((), 10_000, 2**20, {"PATH": "/bin", "SECRET": "s"})
+        self.observer = Observer(self.registry, rules(**changes), self.clock, lambda: self.disk_low)
+        self.workdirs = workdirs or Workdirs((), ())
+        self.queries = Queries(
+            database, self.registry, self.host, self.observer, self.clock, lambda: self.file_problems, list
+        )
+        self.desk = FrontDesk(database, self.queries, self.registry, self.workdirs, self.clock)
+        self.intake = StoreIntake(database, self.registry, self.workdirs, self.clock)
+        self.starter = Starter(database, self.registry, self.host, self.launch_rules)
+        self.reconciler = Reconciler(
+            database,
+            self.host,
+            observer=self.observer,
+            starter=self.starter,
+            collector=Collector(database, self.registry, self.host, self.launch_rules),
+            clock=self.clock,
+        )
+
+    def clock(self) -> int:
+        return self.now_ms
+
+    def tick(self, after_ms: int = 0) -> TickReport:
+        """A tick, so much later."""
+        self.now_ms += after_ms
+        self.host.now_ms = self.now_ms
+        return self.reconciler.tick()
+
+    # --- asking -----------------------------------------------------------------------------------------------------
+
+    def submit(self, name: str, **fields: Any) -> TaskView:
+        return self.desk.submit(spec(name, **fields))
+
+    def restart(self, name: str, **fields: Any) -> TaskView:
+        return self.desk.restart(name, RestartRequest(**fields))
+
+    def take(self, path: str, *specs: TaskSpec, mtime_ns: int = 1) -> Sequence[Problem]:
+        """The file was read with these documents."""
+        return self.intake.take(FileReading(path, FileStamp(mtime_ns, 1, 1), Document(specs)))
+
+    def task(self, name: str) -> TaskView:
+        return self.desk.task(name)
+
+    def state(self, name: str) -> str:
+        """State and reason, such as ``WAITING dependency``."""
+        view = self.task(name)
+        return f"{view.state} {view.reason}" if view.reason is not None else view.state
+
+    def row(self, name: str) -> Task:
+        def newest(connection: Any) -> Task:
+            query = select(TASK).where(TASK.c.name == name).order_by(TASK.c.created_ms.desc(), TASK.c.id.desc())
+            return task_rows.task_from(connection.execute(query.limit(1)).one())
+
+        return self.database.read(newest)
+
+    def live(self, name: str) -> Run:
+        """The live run of the newest task of that name."""
+        task_id = self.row(name).id
+        run = self.database.read(lambda connection: run_rows.live_of(connection, task_id))
+        assert run is not None, f"{name} has no live run: {self.state(name)}"
+        return run
+
+    def running(self) -> dict[str, str]:
+        """The agent of each live run, by the task's name."""
+
+        def read(connection: Any) -> dict[str, str]:
+            runs = run_rows.live(connection)
+            return {task_rows.get(connection, run.task_id).name: run.agent for run in runs}
+
+        return self.database.read(read)
+
+    # --- what agents do ---------------------------------------------------------------------------------------------
+
+    def say(self, name: str, **outcome: Any) -> None:
+        """The task's agent writes its outcome."""
+        told = Outcome(**({"status": "succeeded"} | outcome)).model_dump(mode="json")
+        self.host.write(self.live(name).id, json.dumps(told).encode() + b"\n")
+
+    def end(self, name: str, *, exit_code: int | None = 0, ended_by: EndedBy | None = None, **outcome: Any) -> None:
+        """The task's agent writes its outcome and ends; the daemon has not seen it yet."""
+        self.say(name, **outcome)
+        self.host.end(self.live(name).id, exit_code, ended_by=ended_by)
+
+    def succeed(self, name: str) -> None:
+        self.end(name)
+        self.tick()
+
+    def fail(self, name: str, reason: str = "refused", **outcome: Any) -> None:
+        self.end(name, exit_code=1, status="failed", reason=reason, **outcome)
+        self.tick()
+
+    def limit(self, name: str, *, reset_at: int | None = None, reason: str = "rate_limited") -> None:
+        provenance = "reported" if reset_at is not None else None
+        outcome: dict[str, Any] = {"reason": reason, "reset_at": reset_at, "limit": "five_hour"}
+        self.end(name, exit_code=1, status="limited", provenance=provenance, **outcome)
+        self.tick()
