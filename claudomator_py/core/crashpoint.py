@@ -20,6 +20,20 @@ CRASH_POINTS = (
     "inbox-after-error-file",
     "inbox-before-move",
     "inbox-after-move",
+    "tick-begin",
+    "tick-end",
+    "start-prepared",
+    "start-committed",
+    "start-spawned",
+    "cancel-asked",
+    "outcome-read",
+    "check-committed",
+    "check-prepared",
+    "finish-begin",
+    "finish-committed",
+    "submit-committed",
+    "cancel-committed",
+    "restart-committed",
 )
 
 _hook: Callable[[str], None] | None = None

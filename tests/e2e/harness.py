@@ -40,6 +40,7 @@ while IFS= read -r line; do
 done
 exit 0
 """
+CHECK = 'echo "check $CLAUDOMATOR_RUN $1" >> "$2"; exit "$1"'
 
 
 def wait_until(condition: Callable[[], T | None], what: str, deadline_s: float = END_S) -> T:
@@ -54,7 +55,10 @@ def wait_until(condition: Callable[[], T | None], what: str, deadline_s: float =
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of the ledger, written by the agent itself. what: ``start`` or ``end``; number: its pid or exit code."""
+    """A line of the ledger, written by a run itself.
+
+    what: ``start`` with its pid as the number, ``end`` with its exit code, or ``check`` with that of its check.
+    """
 
     what: str
     run_id: str
@@ -83,7 +87,7 @@ class Daemon:
         if self._client is None:
             url, token = self._site.endpoint, (self._site.state / "token").read_text().strip()
             assert url is not None, "the daemon was not waited for: call ready()"
-            self._client = Client(url, token, timeout_s=10)
+            self._client = Client(url, token, timeout_s=30)
         return self._client
 
     def ready(self) -> "Daemon":
@@ -139,6 +143,7 @@ class Site:
         for folder in (self.inbox, self.work, root / "home"):
             folder.mkdir(parents=True)
         (root / "agent.sh").write_text(AGENT)
+        (root / "check.sh").write_text(CHECK)
         self.configure(**config)
 
     def configure(self, **changes: Any) -> None:
@@ -161,7 +166,7 @@ class Site:
         self.config_file.write_text(json.dumps(settings, indent=2))
 
     def start(self, *, crash_at: str | None = None, crash_shim: str | None = None, **environ: str) -> Daemon:
-        """Start a daemon. crash_at: a crash point of the daemon, ``name`` or ``name:n``; crash_shim: one of the shim."""
+        """Start a daemon. crash_at: one of its crash points, ``name`` or ``name:n``; crash_shim: one of the shim's."""
         (self.state / "endpoint").unlink(missing_ok=True)
         variables = {
             "PATH": os.environ["PATH"],
@@ -211,8 +216,12 @@ class Site:
         partial.rename(path)
         return path
 
+    def check(self, code: int = 0) -> str:
+        """A check that writes itself into the ledger and exits with the code."""
+        return f"sh {self.root / 'check.sh'} {code} {self.ledger_file}"
+
     def ledger(self) -> list[Entry]:
-        """What the runs of ``sh`` have said of themselves, in order."""
+        """What the runs of ``sh`` and checks have said of themselves, in order."""
         if not self.ledger_file.exists():
             return []
         lines = [line.split() for line in self.ledger_file.read_text().splitlines()]

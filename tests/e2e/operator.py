@@ -1,0 +1,119 @@
+"""A small workload with everything in it, brought in by an operator whose daemons may die at any moment."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from claudomator_py.client.errors import DaemonNotRunning
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.views import RestartRequest, TaskView
+from tests.e2e.harness import Daemon, Site, wait_until
+from tests.e2e.invariants import Facts, hold
+
+FILES = {
+    "first": "instructions: 'do: sleep 0.05'",
+    "second": "depends_on: [first]\ninstructions: 'do: true'",
+    "checked": "instructions: 'do: true'\ncheck: ['{good}']",
+    "unchecked": "instructions: 'do: true'\ncheck: ['{bad}']\nretry: {{max_attempts: 1}}",
+    "flaky": "instructions: 'do: [ $CLAUDOMATOR_ATTEMPT -ge 2 ] || exit 3'\nretry: {{max_attempts: 2, backoff: 10ms}}",
+    "stubborn": "instructions: 'do: true'\non_lost: retry\nretry: {{max_attempts: 100, backoff: 10ms}}",
+    "played": "instructions: 'simulate: delay=20ms outcome=success'\nagent: {{type: simulated}}",
+}
+ENDLESS = TaskSpec(name="endless", instructions="do: trap '' TERM; sleep 60")
+ASKED = TaskSpec(name="asked", instructions="do: true")
+COUNT = len(FILES) + 2
+
+Life = Mapping[str, str]
+"""How one daemon is started: the keyword arguments of ``Site.start``."""
+
+
+class Operator:
+    """Works as a careful person would: when the daemon dies, start the next one, look, and ask again what got lost."""
+
+    def __init__(self, site: Site, lives: Iterable[Life] = ()) -> None:
+        """lives: how the first daemons are started; all further ones are left in peace."""
+        self.site = site
+        self.acknowledged: set[str] = set()
+        self.ended: list[int] = []
+        self._lives = list(lives)
+        self.daemon = self._start()
+
+    def work(self) -> None:
+        """Bring in the whole workload."""
+        self.drop_files()
+        self.insist(lambda: self.submit(ENDLESS))
+        self.insist(lambda: self.submit(ASKED))
+        self.insist(self.cancel_endless)
+        self.insist(self.restart_asked)
+
+    def insist(self, step: Callable[[], None]) -> None:
+        """Do the step, with as many daemons as it takes."""
+        while True:
+            try:
+                self.daemon.ready()
+                return step()
+            except (DaemonNotRunning, AssertionError) as trouble:
+                if isinstance(trouble, AssertionError) and self.daemon.running:
+                    raise
+                self.ended.append(self.daemon.wait())
+                self.daemon = self._start()
+
+    def drop_files(self) -> None:
+        """Put all files into the inbox, one of them wrong."""
+        checks = {"good": self.site.check(), "bad": self.site.check(1)}
+        for name, text in FILES.items():
+            self.site.drop(f"{name}.yaml", text.format(**checks))
+        self.site.drop("broken.yaml", "instructons: typo")
+
+    def submit(self, spec: TaskSpec) -> None:
+        """Hand in a task by the API, unless it was accepted before the answer got lost."""
+        if not any(task.name == spec.name for task in self.daemon.client.all_tasks()):
+            self.acknowledged.add(self.daemon.client.submit(spec).id)
+
+    def cancel_endless(self) -> None:
+        """Cancel the endless task once its agent runs."""
+
+        def begun() -> TaskView | None:
+            task = self.daemon.client.task(ENDLESS.name)
+            started = {entry.run_id for entry in self.site.ledger() if entry.what == "start"}
+            runs = any(run.id in started for run in self.daemon.client.runs(task.id))
+            return task if runs or task.state == "CANCELLED" else None
+
+        if wait_until(begun, "the endless task to run").state == "RUNNING":
+            self.daemon.client.cancel(ENDLESS.name)
+
+    def restart_asked(self) -> None:
+        """Have a task that is done begin once more."""
+
+        def done() -> TaskView | None:
+            task = self.daemon.client.task(ASKED.name)
+            return task if task.generation == 2 or task.state in ("COMPLETED", "FAILED") else None
+
+        task = wait_until(done, "the task to end")
+        if task.generation == 1:
+            self.daemon.client.restart(task.id, RestartRequest())
+
+    def finish(self) -> dict[str, TaskView]:
+        """Let everything end, stop the daemon and check what must hold; the tasks by name."""
+        self.insist(self._all_taken)
+        tasks = self.site.drain(self.daemon)
+        assert self.daemon.stop() == 0
+        facts: Facts = hold(self.site, acknowledged=self.acknowledged, file_names=FILES)
+        assert len(facts.tasks) == COUNT, f"{len(facts.tasks)} tasks instead of {COUNT}"
+        return {task.name: task for task in tasks.values()}
+
+    def _all_taken(self) -> None:
+        wait_until(lambda: len(list(self.daemon.client.all_tasks())) >= COUNT, "the files to be taken")
+
+    def _start(self) -> Daemon:
+        return self.site.start(**self._lives.pop(0)) if self._lives else self.site.start()
+
+
+def assert_nothing_shows(tasks: Mapping[str, TaskView]) -> None:
+    """Every task came out as if nothing had ever been killed."""
+    states = {task.name: (task.state, task.reason) for task in tasks.values()}
+    assert states == {
+        **dict.fromkeys((*FILES, ASKED.name), ("COMPLETED", None)),
+        "unchecked": ("FAILED", "check_failed"),
+        ENDLESS.name: ("CANCELLED", None),
+    }
+    assert tasks["flaky"].attempts == 2
+    assert tasks[ASKED.name].generation == 2

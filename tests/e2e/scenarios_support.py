@@ -1,0 +1,75 @@
+"""What the scenarios share: tasks as text, waiting for states, programs that misbehave."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from claudomator_py.core.views import RunView, TaskView
+from tests.e2e.harness import END_S, Daemon, Site, wait_until
+
+ENDED = ("COMPLETED", "FAILED", "CANCELLED")
+
+
+def document(name: str | None, *instructions: str, agent: object = "sh", **fields: object) -> str:
+    """A task file. agent: the agent's name, which the task insists on; or the whole key; None: none."""
+    hint = {"type": agent, "strict": True} if isinstance(agent, str) else agent
+    given = {"name": name, "instructions": "\n".join(instructions) or "Do nothing.", "agent": hint, **fields}
+    # JSON is YAML.
+    return json.dumps({key: value for key, value in given.items() if value is not None}, indent=1)
+
+
+def in_state(daemon: Daemon, ref: str, *states: str, deadline_s: float = END_S) -> TaskView:
+    """Wait until the task is in one of these states."""
+
+    def look() -> TaskView | None:
+        found = [task for task in daemon.client.all_tasks() if ref in (task.id, task.name)]
+        return found[0] if found and found[0].state in states else None
+
+    try:
+        return wait_until(look, f"{ref} to be {' or '.join(states)}", deadline_s)
+    except AssertionError as failure:
+        seen = {task.name: (task.state, task.reason, task.reason_text) for task in daemon.client.all_tasks()}
+        raise AssertionError(f"{failure}; instead {seen}") from None
+
+
+def ended(daemon: Daemon, ref: str, deadline_s: float = END_S) -> TaskView:
+    """Wait until the task has ended."""
+    return in_state(daemon, ref, *ENDED, deadline_s=deadline_s)
+
+
+def last_run(daemon: Daemon, ref: str) -> RunView:
+    """The newest run of the task."""
+    return daemon.client.runs(ref)[-1]
+
+
+def started(site: Site, count: int = 1, deadline_s: float = END_S) -> list[str]:
+    """Wait until so many runs of ``sh`` have begun to work; their ids, in order."""
+
+    def look() -> list[str] | None:
+        ids = [entry.run_id for entry in site.ledger() if entry.what == "start"]
+        return ids if len(ids) >= count else None
+
+    return wait_until(look, f"{count} runs to begin", deadline_s)
+
+
+def why(daemon: Daemon, ref: str) -> str:
+    """The explanation, as one text."""
+    return "\n".join(daemon.client.why(ref).sentences)
+
+
+@contextmanager
+def stranger() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has nothing to do with any run, and that any signal would end."""
+    process = subprocess.Popen(["sleep", "600"])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def shim_file(site: Site, run_id: str) -> Path:
+    """Where a run's shim says who it is."""
+    return site.state / "runs" / run_id / "shim.json"

@@ -1,0 +1,143 @@
+"""The daemon killed at every line that matters, the shim too, and both: the next daemon makes everything good."""
+
+import ast
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import claudomator_py
+from claudomator_py.core.crashpoint import CRASH_POINTS
+from claudomator_py.runs.shim.crash import POINTS as SHIM_POINTS
+from tests.e2e.harness import Site, wait_until
+from tests.e2e.operator import ENDLESS, Life, Operator, assert_nothing_shows
+
+pytestmark = pytest.mark.timeout(180)
+
+# What the way to a point takes, where a first daemon does not pass it by itself: the life before.
+AFTER: dict[str, Life] = {
+    "run-dir-trashed": {"crash_at": "run-dir-made"},
+    "run-dir-removed": {"crash_at": "run-dir-made"},
+    "survivors-ended": {"crash_at": "run-dir-made"},
+    "revoked-written": {"crash_at": "start-committed"},
+}
+MOVING = ("inbox-before-move", "inbox-after-move")
+AGAIN = [
+    *(f"{point}:{count}" for point in ("store-begin", "store-before-commit", "store-after-commit") for count in range(2, 30, 3)),
+    *(f"{point}:{count}" for point in ("tick-begin", "tick-end") for count in (2, 4, 8, 16)),
+    *(f"{point}:{count}" for point in CRASH_POINTS for count in (2, 5) if point.startswith(("start-", "finish-", "run-f", "run-s"))),
+]  # fmt: skip
+
+MARKED_FROM = SHIM_POINTS.index("started-made")
+RECORDED_FROM = SHIM_POINTS.index("exit-renamed")
+STOPPING = ("term-sent", "kill-sent")
+# Points that a daemon passes because its shims die before they mark the start, after it, and once the end is recorded.
+UNMARKED_ENDS = ("revoked-written", "start-spawned:3", "tick-end:4", "store-after-commit:9")
+LOST_ENDS = ("survivors-ended", "outcome-read", "finish-begin", "finish-committed", "store-before-commit:9")
+RECORDED_ENDS = ("outcome-read", "finish-begin", "finish-committed")
+
+
+def names_in_source(function: str) -> Iterator[str]:
+    """The names with which the package calls that function."""
+    for path in Path(claudomator_py.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
+                (argument,) = node.args
+                assert isinstance(argument, ast.Constant), f"{path}: a crash point is named by a constant"
+                yield str(argument.value)
+
+
+@pytest.mark.parametrize(("function", "registry"), [("crashpoint", CRASH_POINTS), ("crash", SHIM_POINTS)])
+def test_every_crash_point_of_the_source_is_registered_and_no_other(function: str, registry: tuple[str, ...]) -> None:
+    assert sorted(names_in_source(function)) == sorted(registry)
+
+
+def test_without_a_crash_the_workload_comes_out_as_it_should(site: Site) -> None:
+    operator = Operator(site)
+    operator.work()
+    assert_nothing_shows(operator.finish())
+
+
+@pytest.mark.parametrize("point", CRASH_POINTS)
+def test_a_daemon_killed_at_any_point_leaves_no_trace_in_its_tasks(site: Site, point: str) -> None:
+    if point in MOVING:
+        site.configure(inbox={"paths": ["tasks"], "after_accept": "move"})
+    lives = [AFTER[point]] if point in AFTER else []
+    operator = Operator(site, [*lives, {"crash_at": point}])
+    operator.work()
+    tasks = operator.finish()
+    assert operator.ended == [-9] * (len(lives) + 1), "the crash point was not passed"
+    assert_nothing_shows(tasks)
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("point", AGAIN)
+def test_a_daemon_killed_in_the_midst_of_its_work_leaves_no_trace(site: Site, point: str) -> None:
+    operator = Operator(site, [{"crash_at": point}])
+    operator.work()
+    assert_nothing_shows(operator.finish())
+    assert operator.ended == [-9], "the crash point was not passed"
+
+
+def check_after_lost_shims(operator: Operator, point: str) -> None:
+    """Shims died at that point for a while: what had not been marked as started, or was recorded, is as ever."""
+    tasks = operator.finish()
+    position = SHIM_POINTS.index(point)
+    if not MARKED_FROM <= position < RECORDED_FROM:
+        assert_nothing_shows(tasks)
+    for task in tasks.values():
+        assert task.state in ("COMPLETED", "CANCELLED") or task.reason in ("lost", "dependency_failed", "check_failed")
+    assert tasks["stubborn"].state == "COMPLETED", "it had asked to be tried again after a loss"
+
+
+@pytest.mark.parametrize("point", SHIM_POINTS)
+def test_shims_killed_at_any_point_lose_no_task_and_start_none_twice(site: Site, point: str) -> None:
+    operator = Operator(site, [{"crash_shim": point}])
+    operator.drop_files()
+    operator.daemon.ready()
+    client = operator.daemon.client
+    if point in STOPPING:
+        operator.submit(ENDLESS)
+        operator.cancel_endless()
+
+    def shim_was_killed() -> bool:
+        runs = [run for task in client.all_tasks() for run in client.runs(task.id)]
+        if SHIM_POINTS.index(point) < MARKED_FROM:
+            return any(run.state == "revoked" for run in runs)
+        if SHIM_POINTS.index(point) < RECORDED_FROM:
+            return any(run.outcome is not None and run.outcome.status == "lost" for run in runs)
+        return any(run.state == "ended" for run in runs)
+
+    wait_until(shim_was_killed, "a shim to be killed")
+    operator.daemon.kill()
+    operator.work()
+    check_after_lost_shims(operator, point)
+
+
+def pairs() -> Iterator[tuple[str, str]]:
+    """Points of shim and daemon that are passed in one life."""
+    for position, shim in enumerate(SHIM_POINTS):
+        ends = UNMARKED_ENDS if position < MARKED_FROM else LOST_ENDS if position < RECORDED_FROM else RECORDED_ENDS
+        if shim not in STOPPING:
+            yield from itertools.product((shim,), ends)
+
+
+IN_SHORT = (
+    ("lock-taken", "revoked-written"),
+    ("started-made", "survivors-ended"),
+    ("agent-spawned", "survivors-ended"),
+    ("agent-ended", "finish-begin"),
+    ("exit-renamed", "outcome-read"),
+)
+
+
+@pytest.mark.parametrize(
+    ("shim", "daemon"),
+    [pytest.param(*pair, marks=[] if pair in IN_SHORT else pytest.mark.chaos) for pair in pairs()],
+)
+def test_shims_and_daemon_killed_together(site: Site, shim: str, daemon: str) -> None:
+    operator = Operator(site, [{"crash_shim": shim, "crash_at": daemon}])
+    operator.work()
+    check_after_lost_shims(operator, shim)
+    assert operator.ended == [-9], "the crash point was not passed"

@@ -1,0 +1,254 @@
+"""What an operator can rely on when the machine misbehaves: locks, disks, signals, reused pids, lost folders."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.client.errors import ClientError, ServiceProblem
+from claudomator_py.core.taskfile import from_document
+from claudomator_py.runs.shim import procfs
+from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.scenarios_support import document, ended, in_state, shim_file, started, stranger
+
+NAP = "do: until [ -e ../../../../go ]; do sleep 0.05; done"
+"""Works until the site's folder has a file ``go``: a scratch folder is four levels below it."""
+FOREVER = "do: while :; do sleep 0.1; done"
+
+
+def checks(daemon: Daemon) -> dict[str, str]:
+    """What readiness complains of, by name: detail and remedy."""
+    return {check.name: f"{check.detail}; {check.remedy}" for check in daemon.client.readiness().checks if not check.ok}
+
+
+def test_a_second_daemon_on_the_same_state_names_the_first(site: Site) -> None:
+    first = site.start().ready()
+
+    second = site.start()
+
+    assert second.wait() == 1
+    assert f"another daemon (pid {first.pid}) uses {site.state}; stop it first" in site.log_text()
+    assert first.client.readiness().ready
+
+
+@pytest.mark.parametrize("forged", ["another boot", "reused pid", "same process"])
+def test_a_foreign_process_in_the_shims_place_is_never_signalled(site: Site, forged: str) -> None:
+    daemon = site.start().ready()
+    site.drop("long.yaml", document(None, FOREVER))
+    run_id = started(site)[0]
+    in_state(daemon, "long", "RUNNING")
+    daemon.kill()
+    shim = json.loads(shim_file(site, run_id).read_text())
+    os.kill(shim["pid"], signal.SIGKILL)
+    wait_until(lambda: procfs.read(shim["pid"]) is None, "the shim's end")
+
+    with stranger() as process:
+        found = procfs.read(process.pid)
+        assert found is not None
+        lie = {
+            "another boot": {"boot_id": "00000000-0000-0000-0000-000000000000", "start_time": found.start},
+            "reused pid": {"start_time": found.start - 1},
+            "same process": {"start_time": found.start},
+        }
+        shim_file(site, run_id).write_text(json.dumps({**shim, "pid": process.pid, **lie[forged]}))
+        daemon = site.start().ready()
+        task = ended(daemon, "long")
+
+        assert (task.state, task.reason) == ("FAILED", "lost")
+        assert process.poll() is None
+    assert daemon.client.runs("long")[0].exit_code is None
+    assert daemon.stop() == 0
+    site.no_processes()
+
+
+def test_a_locked_database_is_said_and_outlived(site: Site) -> None:
+    daemon = site.start().ready()
+    with sqlite3.connect(site.state / "claudomator.db", isolation_level=None) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(ServiceProblem) as refused:
+            daemon.client.submit(from_document({"name": "refused", "instructions": "do: true"}))
+        site.drop("dropped.yaml", document(None, "do: true"))
+        complaint = wait_until(lambda: checks(daemon).get("store"), "readiness to complain")
+        other.execute("ROLLBACK")
+    other.close()
+
+    problem = refused.value.details
+    assert problem.status == 503
+    assert "locked by another process" in problem.detail
+    assert "fuser" in problem.remedy
+    assert "locked by another process" in complaint
+    assert ended(daemon, "dropped", 30).state == "COMPLETED"
+    wait_until(lambda: daemon.client.readiness().ready, "readiness")
+    assert [task.name for task in daemon.client.all_tasks()] == ["dropped"]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Site]:
+    """A site whose state folder is a disk of its own, of a few megabytes."""
+    with open_site(tmp_path / "site") as site:
+        site.state.mkdir()
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", site.state], capture_output=True, text=True, check=False
+        )
+        if mounted.returncode != 0:
+            pytest.skip(f"a small disk needs the right to mount one: {mounted.stderr.strip()}")
+        try:
+            yield site
+            site.close()
+        finally:
+            subprocess.run(["umount", "-l", site.state], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """Take all the room that there is."""
+    filler = folder / "filler"
+    with filler.open("wb", buffering=0) as file:
+        block = b"\0" * 4096
+        try:
+            while True:
+                file.write(block)
+        except OSError:
+            return filler
+
+
+def test_a_full_disk_loses_no_task(small_disk: Site) -> None:
+    site = small_disk
+    daemon = site.start().ready()
+    site.drop("before.yaml", document(None, "do: true"))
+    ended(daemon, "before")
+
+    filler = fill(site.state)
+    names = [f"during-{number}" for number in range(20)]
+    for name in names:
+        site.drop(f"{name}.yaml", document(None, "do: true"))
+    complaint = wait_until(lambda: checks(daemon).get("disk"), "readiness to complain")
+    assert "nothing is started below 1MiB; make room there" in complaint
+    accepted = 0
+    with pytest.raises(ServiceProblem) as refused:
+        # Some may still fit into what the journal has reserved.
+        while accepted < 10_000:
+            name = f"api-{accepted}"
+            daemon.client.submit(from_document({"name": name, "instructions": "x" * 100_000, "priority": "low"}))
+            names.append(name)
+            accepted += 1
+    assert refused.value.details.status == 503
+    assert "make room" in refused.value.details.remedy.lower()
+    assert all(task.name == "before" or task.state == "QUEUED" for task in daemon.client.all_tasks())
+
+    filler.unlink()
+    tasks = site.drain(daemon)
+    assert sorted(task.name for task in tasks.values()) == sorted(["before", *names])
+    assert {task.state for task in tasks.values()} == {"COMPLETED"}
+    wait_until(lambda: daemon.client.readiness().ready, "readiness")
+
+
+def test_a_read_only_state_folder_is_said_at_the_start(small_disk: Site) -> None:
+    site = small_disk
+    daemon = site.start().ready()
+    assert daemon.stop() == 0
+    subprocess.run(["mount", "-o", "remount,ro", site.state], check=True)
+    Path(site.log_file).write_text("")
+
+    command = ["python3", "-m", "claudomator_py", "serve", "--config", str(site.config_file)]
+    environ = {"PATH": f"{Path(shutil.which('python3') or '').parent}:/usr/bin:/bin", "HOME": str(site.root)}
+    answer = subprocess.run(
+        command, env=environ, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False
+    )
+
+    assert answer.returncode == 1
+    assert "ead-only" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_a_run_survives_the_daemon_and_is_adopted_by_the_next(site: Site) -> None:
+    daemon = site.start().ready()
+    site.drop("nap.yaml", document(None, NAP))
+    site.drop("later.yaml", document(None, "do: true", depends_on=["nap"]))
+    run_id = started(site)[0]
+    in_state(daemon, "nap", "RUNNING")
+
+    assert daemon.stop() == 0
+    assert site.endpoint is None
+    assert "runs go on without the daemon" in site.log_text()
+    (site.root / "go").touch()
+    wait_until(lambda: (site.state / "runs" / run_id / "exit.json").exists(), "the run's end without a daemon")
+
+    daemon = site.start().ready()
+    assert ended(daemon, "later").state == "COMPLETED"
+    assert [run.id for run in daemon.client.runs("nap")] == [run_id]
+    assert [entry.what for entry in site.ledger()] == ["start", "end", "start", "end"]
+
+
+def test_a_second_signal_ends_the_daemon_at_once(site: Site) -> None:
+    daemon = site.start().ready()
+    other = sqlite3.connect(site.state / "claudomator.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN EXCLUSIVE")
+
+    def submit() -> None:
+        with pytest.raises(ClientError):
+            daemon.client.submit(from_document({"name": "late", "instructions": "do: true"}))
+
+    # A request in hand, which waits for the lock, keeps the first signal from being the end.
+    waiting = threading.Thread(target=submit)
+    waiting.start()
+    wait_until(lambda: "POST" in site.log_text() or waiting.is_alive(), "the request")
+    os.kill(daemon.pid, signal.SIGTERM)
+    wait_until(lambda: "stopping" in site.log_text(), "the first signal to be heard")
+    os.kill(daemon.pid, signal.SIGTERM)
+
+    status = daemon.wait()
+    waiting.join()
+    other.close()
+    assert status == 1
+    assert site.start().ready().client.readiness().ready
+
+
+def test_a_removed_state_folder_ends_the_daemon_with_a_word(site: Site) -> None:
+    daemon = site.start().ready()
+    site.drop("nap.yaml", document(None, FOREVER))
+    started(site)
+    in_state(daemon, "nap", "RUNNING")
+
+    shutil.rmtree(site.state)
+
+    assert daemon.wait() == 1
+    assert f"the state folder {site.state} was removed or exchanged while it was in use; put it back" in site.log_text()
+    assert "Traceback" not in site.log_text()
+
+
+def test_a_taken_port_is_said_with_a_way_out(site: Site) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        site.configure(http={"listen": address})
+
+        assert site.start().wait() == 1
+    assert f"cannot listen on {address} (Address already in use); choose another http.listen" in site.log_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("inbox:\n  paths: [tasks]\nconcurency: {total: 2}\n", ":3: concurency: is not a known key"),
+        ("agents:\n  lint:\n    kind: command\n", ":3: agents.lint.command: is missing"),
+        ("http:\n  listen: 8484\n", ":2: http.listen: `8484` is not an address: write host:port"),
+        ("inbox: [tasks\n", ":"),
+    ],
+)
+def test_a_faulty_configuration_is_refused_with_its_line(cold_site: Site, text: str, said: str) -> None:
+    cold_site.config_file.write_text(text)
+
+    assert cold_site.start().wait(30) == 1
+    log = cold_site.log_text()
+    assert f"{cold_site.config_file}{said}" in log
+    assert "Traceback" not in log
+    assert not cold_site.state.exists()
