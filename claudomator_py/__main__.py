@@ -1,10 +1,12 @@
-"""The command ``claudomator``: the commands of ``cli``, and ``serve``, which is the daemon itself."""
+"""The command ``claudomator``: the commands of ``cli``, and those that need the agents or are the daemon itself."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from claudomator_py.cli import diagnose
 from claudomator_py.cli.app import build, run
 from claudomator_py.cli.connect import ConfigOption
 
@@ -20,9 +22,17 @@ def serve(
     raise typer.Exit(bootstrap.serve(config, state_dir, listen))
 
 
+def readers() -> dict[str, Callable[[], diagnose.Reader]]:
+    """The readers of every kind of agent."""
+    from claudomator_py.agents.catalogue import AGENT_KINDS  # only ``diagnose`` reads what agents wrote
+
+    return {name: kind.reader for name, kind in AGENT_KINDS.items()}
+
+
 def main() -> None:
     """Run the command line."""
     app = build()
+    app.command()(diagnose.command(readers))
     app.command()(serve)
     run(app)
 

@@ -1,0 +1,92 @@
+"""``diagnose``: what the daemon would make of a saved run of an agent. Needs no daemon."""
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Protocol
+
+import typer
+
+from claudomator_py.cli import exits
+from claudomator_py.cli.output import Format, FormatOption, fail, out, out_json
+from claudomator_py.cli.plain import plain
+from claudomator_py.cli.table import fields
+from claudomator_py.core.outcome import REASON_POLICIES, Outcome
+from claudomator_py.core.problem import suggestion
+from claudomator_py.core.run import ExitRecord, Stream
+from claudomator_py.core.views import OutcomeView
+
+_PIECE = 1 << 18
+
+
+class Reader(Protocol):
+    """Reads what one run wrote."""
+
+    def feed(self, stream: Stream, data: bytes) -> None:
+        """Take the next bytes of a stream."""
+
+    def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
+        """What the run came to; without an exit record only a complete terminal event counts."""
+
+
+Readers = Callable[[], Mapping[str, Callable[[], Reader]]]
+"""Readers by kind of agent; called only when they are needed."""
+
+
+def command(readers: Readers) -> Callable[..., None]:
+    """The command, with the readers of this program."""
+
+    def diagnose(
+        agent: Annotated[str, typer.Option(metavar="KIND", help="The kind of agent that wrote it.")],
+        stdout: Annotated[Path | None, typer.Option(metavar="FILE", help="What it wrote to stdout.")] = None,
+        stderr: Annotated[Path | None, typer.Option(metavar="FILE", help="What it wrote to stderr.")] = None,
+        exit_code: Annotated[
+            int | None, typer.Option(metavar="N", help="Its exit code, negative for a signal; none: it was lost.")
+        ] = None,
+        output: FormatOption = Format.TABLE,
+    ) -> None:
+        """Read a saved run of an agent, and print what it came to."""
+        known = readers()
+        if agent not in known:
+            fail(f"There is no kind of agent {agent!r}.", suggestion(agent, known).capitalize(), exits.USAGE)
+        reader = known[agent]()
+        _feed(reader, "stdout", stdout)
+        _feed(reader, "stderr", stderr)
+        now_ms = time.time_ns() // 1_000_000
+        record = None
+        if exit_code is not None:
+            record = ExitRecord(exit_code=exit_code, ended_by=None, started_ms=now_ms, ended_ms=now_ms)
+        view = OutcomeView.of(reader.outcome(record, now_ms))
+        if output is Format.JSON:
+            out_json(view)
+        else:
+            out(_table(view))
+
+    return diagnose
+
+
+def _feed(reader: Reader, stream: Stream, path: Path | None) -> None:
+    if path is None:
+        return
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                reader.feed(stream, piece)
+    except OSError as error:
+        fail(f"{path} cannot be read ({error.strerror}).", "Give a file that you may read.", exits.USAGE)
+
+
+def _table(view: OutcomeView) -> str:
+    tokens = f"{view.tokens.input or 0} in, {view.tokens.output or 0} out" if view.tokens.output is not None else None
+    rows = [
+        ("status", view.status.value),
+        ("reason", f"{view.reason}: {REASON_POLICIES[view.reason].meaning}" if view.reason else None),
+        ("limit", view.limit),
+        ("reset", f"{view.reset_at} ({view.provenance})" if view.reset_at else None),
+        ("conversation", view.conversation_id),
+        ("tokens", tokens),
+        ("cost", f"${view.cost_usd:.4f}" if view.cost_usd is not None else None),
+        ("detail", view.detail),
+        ("text", view.text),
+    ]
+    return fields([(name, plain(value)) for name, value in rows if value])
