@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import typer
+
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import TaskSpec
 
@@ -26,13 +28,18 @@ class ReadFile:
 
 
 def read(paths: Iterable[Path]) -> list[ReadFile]:
-    """Every file, in that order; a folder stands for the task files in it. Never raises for what is in a file."""
+    """Every file, in that order; a folder stands for the task files in it.
+
+    Raises BadParameter for a path at which there is nothing, and never for what is in a file.
+    """
     return [_read(path) for given in paths for path in _files(given)]
 
 
 def _files(path: Path) -> list[Path]:
     from claudomator_py.documents.taskfiles import is_task_file
 
+    if path != STDIN and not path.exists():
+        raise typer.BadParameter(f"there is no {path}")
     if path == STDIN or not path.is_dir():
         return [path]
     return sorted(file for file in path.rglob("*") if file.is_file() and is_task_file(file.name))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claudomator_py.cli import exits
-from claudomator_py.cli.connect import connected
+from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect
 from claudomator_py.cli.output import Format, FormatOption, error, fail, note, out, out_json
-from claudomator_py.cli.read_files import read
+from claudomator_py.cli.read_files import ReadFile, read
 from claudomator_py.cli.table import Column, render
 from claudomator_py.core.units import format_duration, parse_duration
 from claudomator_py.core.views import TaskView
@@ -37,12 +37,10 @@ def _duration(text: str) -> int:
         raise typer.BadParameter(str(bad)) from bad
 
 
-@connected
 def submit(
-    client: "Client",
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE", help="Task files; - reads stdin.", exists=True, allow_dash=True),
+        typer.Argument(metavar="FILE", help="Task files; - reads stdin."),
     ],
     wait: Annotated[bool, typer.Option("--wait", help="Wait until all have ended; exit with 5 if one failed.")] = False,
     timeout: Annotated[
@@ -50,6 +48,8 @@ def submit(
         typer.Option(parser=_duration, metavar="DURATION", help="With --wait: how long, such as 45m; then exit 124."),
     ] = None,
     output: FormatOption = Format.TABLE,
+    config: ConfigOption = None,
+    state_dir: StateDirOption = None,
 ) -> None:
     """Submit the tasks in files.
 
@@ -64,25 +64,32 @@ def submit(
             for problem in file.problems:
                 note(problem.render(file.shown))
         fail("Nothing was submitted.", "Mend what is named above, and submit again.")
-    accepted: list[TaskView] = []
-    try:
-        for file in parsed:
-            accepted += [client.submit(spec) for spec in file.specs]
-    except BaseException:
-        if accepted:
+    with connect(config, state_dir) as client:
+        accepted = _hand_in(client, parsed, output)
+        if not wait:
             _write(accepted, output)
-            error("Only the tasks above were submitted.")
-        raise
-    if not wait:
-        _write(accepted, output)
-        return
-    ended = _wait(client, accepted, deadline)
+            return
+        ended = _wait(client, accepted, deadline)
     _write(ended, output)
     if any(task.state not in _ENDED for task in ended):
         error(f"Not all had ended after {format_duration(timeout or 0)}.", "They go on; see `claudomator status`.")
         raise typer.Exit(exits.TIMED_OUT)
     if any(task.state != "COMPLETED" for task in ended):
         raise typer.Exit(exits.RUN_FAILED)
+
+
+def _hand_in(client: "Client", files: Sequence[ReadFile], output: Format) -> list[TaskView]:
+    """Submit every task; when one is refused, write those that were not."""
+    accepted: list[TaskView] = []
+    try:
+        for spec in (spec for file in files for spec in file.specs):
+            accepted.append(client.submit(spec))  # noqa: PERF401 - what came before a refusal is needed
+    except BaseException:
+        if accepted:
+            _write(accepted, output)
+            error("Only the tasks above were submitted.")
+        raise
+    return accepted
 
 
 def _wait(client: "Client", tasks: Sequence[TaskView], deadline: float | None) -> list[TaskView]:

@@ -13,7 +13,7 @@ from claudomator_py.cli.read_files import ReadFile, read
 def validate(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE", help="Task files or folders; - reads stdin.", exists=True, allow_dash=True),
+        typer.Argument(metavar="FILE", help="Task files or folders; - reads stdin."),
     ] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of a task, for editors.")] = False,
     output: FormatOption = Format.TABLE,

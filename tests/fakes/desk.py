@@ -50,7 +50,7 @@ from claudomator_py.core.views import (
     WhyView,
 )
 
-START_MS = 1_790_000_000_000  # 2026-09-21T13:33:20Z
+START_MS = 1_790_000_000_000  # 2026-09-21T14:13:20Z
 _ID_PREFIX = 4
 _ACTIONS: dict[str, Action] = {"cancel": "cancel", "restart": "restart", "restart_force": "restart_force"}
 _NAMES: dict[str, StateName] = {

@@ -1,0 +1,146 @@
+"""What each command prints about tasks and agents."""
+
+import json
+
+import pytest
+
+from claudomator_py.core.lifecycle import Cancelled, Completed, Failed, InputKind, NeedsInput, Queued, Running
+from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason
+from claudomator_py.core.problem import Problem
+from claudomator_py.core.views import FileProblemView, OutcomeView
+from tests.fakes.command import Command
+from tests.fakes.desk import FakeDesk
+
+SUCCESS = OutcomeView(status=OutcomeStatus.SUCCEEDED, text="Done.")
+FAILURE = OutcomeView(status=OutcomeStatus.FAILED, reason=Reason.CHECK_FAILED)
+
+
+def test_status_shows_what_needs_a_person_first(command: Command, desk: FakeDesk) -> None:
+    desk.add("done", Completed())
+    desk.add("next")
+    desk.add("works", Running(), agent_name="claude")
+    desk.add("broken", Failed(Reason.TIMEOUT))
+    desk.add("asks", NeedsInput(InputKind.QUESTION))
+    desk.add_agent("claude", active=1)
+    desk.file_problems.append(FileProblemView(path="tasks/x.yaml", problems=(Problem(line=3, message="is wrong"),)))
+    lines = command("status").stdout.splitlines()
+    heads = [line for line in lines if line and not line.startswith(" ")]
+    assert heads == ["NEEDS YOU", "PROBLEMS", "INBOX", "RUNNING", "QUEUED", "RECENT", "AGENTS"]
+    assert "  tasks/x.yaml:3: is wrong" in lines
+    assert any("broken" in line and "timeout: The run took longer" in line for line in lines)
+
+
+def test_status_of_nothing(command: Command) -> None:
+    done = command("status")
+    assert done.returncode == 0
+    assert "claudomator submit FILE" in done.stdout
+
+
+def test_status_fits_80_columns_whatever_the_names(command: Command, desk: FakeDesk) -> None:
+    desk.add("a-very-long-name-" * 5 + "x", Failed(Reason.DEPENDENCY_FAILED), agent_name="an-agent-with-a-long-name")
+    desk.add_agent("an-agent-with-a-long-name", problem="it is not logged in, so nothing can be started on it; log in")
+    text = command("status", COLUMNS="80").stdout
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "…" in text
+    assert "a-very-long-name-" * 5 in command("status").stdout  # in a pipe nothing is cut
+    assert "a-very-long-name-" * 5 in command("status", "-o", "wide", COLUMNS="80").stdout
+
+
+def test_ids_are_as_long_as_they_must_be(command: Command, desk: FakeDesk) -> None:
+    one, two = desk.add("one"), desk.add("two")
+    text = command("status").stdout
+    shown = [word for word in text.split() if word.startswith("c0ffee")]
+    assert len(set(shown)) == 2
+    for ref in shown:
+        assert json.loads(command("show", ref, "-o", "json").stdout)["id"] in (one, two)
+
+
+def test_status_can_list_what_matches(command: Command, desk: FakeDesk) -> None:
+    desk.add("broken", Failed(Reason.TIMEOUT), tags=("shop",))
+    desk.add("other", Failed(Reason.TIMEOUT))
+    desk.add("fine", Completed(), tags=("shop",))
+    found = json.loads(command("status", "--state", "failed", "--tag", "shop", "-o", "json").stdout)
+    assert [task["name"] for task in found] == ["broken"]
+    nothing = command("status", "--tag", "none")
+    assert (nothing.returncode, nothing.stderr) == (0, "No task matches.\n")
+
+
+def test_a_name_cannot_speak_to_the_terminal(command: Command, desk: FakeDesk) -> None:
+    desk.add_agent("claude", problem="\x1b]0;owned\x07\x1b[2Jgone\r\nforged line")
+    text = command("agents").stdout
+    assert "\x1b" not in text
+    assert len(text.splitlines()) == 2
+
+
+def test_show(command: Command, desk: FakeDesk) -> None:
+    task_id = desk.add("it", Failed(Reason.CHECK_FAILED), instructions="Line 1\nLine 2", depends_on=("other",))
+    desk.add_run(task_id, outcome=FAILURE)
+    text = command("show", "it").stdout
+    for expected in (task_id, "check_failed", "sonnet", "other (not seen yet)", "Line 1\nLine 2", "restart"):
+        assert expected in text
+    assert json.loads(command("show", "it", "-o", "json").stdout)["spec"]["depends_on"] == ["other"]
+
+
+def test_result_is_data(command: Command, desk: FakeDesk) -> None:
+    desk.add("it")
+    desk.move(next(iter(desk.jobs)), Completed(), "The answer:\n  42\x1b[2J\n")
+    done = command("result", "it")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "The answer:\n  42\n", "")
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        (Queued(), "has not ended; it is QUEUED"),
+        (Failed(Reason.TIMEOUT), "failed: timeout. The run took longer"),
+        (Cancelled(), "was cancelled"),
+    ],
+)
+def test_no_result_is_exit_1_with_the_reason(
+    command: Command, desk: FakeDesk, state: Queued | Failed | Cancelled, told: str
+) -> None:
+    desk.add("it", state)
+    done = command("result", "it")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert told in done.stderr
+    assert "claudomator" in done.stderr  # what to do next
+
+
+def test_why_reads_like_an_explanation(command: Command, desk: FakeDesk) -> None:
+    desk.add_run(desk.add("fix-login", Completed()), "codex", outcome=SUCCESS)
+    lines = command("why", "fix-login").stdout.splitlines()
+    assert lines[0] == "fix-login ran on codex (attempt 1 of 3)."
+    assert any(line.split()[:2] == ["claude", "1/2"] and "limited" in line for line in lines)
+    assert any(line.split()[:2] == ["codex", "0/2"] and "picked: least active" in line for line in lines)
+    assert "task_accepted" in command("why", "fix-login", "-o", "wide").stdout
+
+
+def test_cancel_and_restart(command: Command, desk: FakeDesk) -> None:
+    desk.add("it", Running())
+    refused = command("restart", "it")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "Use force" in refused.stderr
+    restarted = command("restart", "it", "--force", "--agent", "codex", "--reason", "again", "-o", "json")
+    assert json.loads(restarted.stdout)["agent"] == "codex"
+    assert "CANCELLED" in command("cancel", "it").stdout
+    again = command("cancel", "it")
+    assert (again.returncode, again.stdout) == (1, "")
+
+
+def test_agents_and_release(command: Command, desk: FakeDesk) -> None:
+    desk.add_agent("claude", limited=True, hold_reason="rate_limited", provenance=Provenance.REPORTED, active=2)
+    desk.add_agent("codex", installed=False, problem="codex is not on PATH; install it")
+    lines = command("agents").stdout.splitlines()
+    assert lines[1].split()[:4] == ["claude", "2/2", "LIMITED", "rate_limited"]
+    assert "codex is not on PATH; install it" in lines[2]
+    assert "ok" in command("release", "claude").stdout
+    assert json.loads(command("agents", "-o", "json").stdout)[0]["limited"] is False
+    unknown = command("release", "gemini")
+    assert unknown.returncode == 1
+    assert "claude, codex" in unknown.stderr
+
+
+def test_no_agents(command: Command) -> None:
+    done = command("agents")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "claudomator doctor" in done.stderr

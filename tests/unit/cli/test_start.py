@@ -1,0 +1,172 @@
+"""The command itself: version, help, what it imports, how it ends."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from claudomator_py import __version__
+from tests.fakes.command import Command, QuickCommand
+from tests.fakes.desk import FakeDesk
+
+HEAVY = ("sqlmodel", "sqlalchemy", "fastapi", "starlette", "uvicorn", "alembic", "claudomator_py.bootstrap")
+LAZY = ("httpx", "rich", "yaml")
+
+
+def _modules_after(command: Command, *arguments: str) -> set[str]:
+    """What is imported once the command has ended."""
+    code = (
+        "import sys, json, claudomator_py.__main__ as m\n"
+        f"sys.argv = ['claudomator', *{list(arguments)!r}]\n"
+        "try:\n    m.main()\nexcept SystemExit:\n    pass\n"
+        "sys.stderr.write('\\n' + json.dumps(sorted(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=command.home, env=command.variables({}), capture_output=True, check=True
+    )
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+def test_version(process: Command) -> None:
+    done = process("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"claudomator {__version__}\n", "")
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("status",), ("--help",), ("validate", "t.yaml"), ("doctor",)])
+def test_no_command_imports_the_daemon(process: Command, arguments: tuple[str, ...]) -> None:
+    (process.home / "t.yaml").write_text("instructions: Do it.\n")
+    assert not _modules_after(process, *arguments) & set(HEAVY)
+
+
+def test_what_is_not_needed_is_not_imported(process: Command) -> None:
+    assert not _modules_after(process, "--version") & set(LAZY)
+    assert not _modules_after(process, "--help") & set(LAZY)
+
+
+def test_every_command_has_help(offline: Command) -> None:
+    listed = offline("--help").stdout.partition("Commands:")[2]
+    names = [line.split()[0] for line in listed.splitlines() if line.strip()]
+    expected = "submit validate status show result logs why cancel restart agents release init doctor serve"
+    assert names == expected.split()
+    for name in names:
+        assert offline(name, "--help").returncode == 0
+
+
+def test_help_fits_80_columns(offline: Command) -> None:
+    text = offline("--help", COLUMNS="80").stdout
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "..." not in text.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("no-such-command",),
+        ("status", "--no-such-option"),
+        ("show",),
+        ("submit",),
+        ("submit", "missing.yaml"),
+        ("submit", "t.yaml", "--timeout", "5m"),
+        ("submit", "t.yaml", "--wait", "--timeout", "5"),
+        ("status", "-o", "yaml"),
+        ("restart", "it", "--tier", "huge"),
+        ("validate",),
+    ],
+)
+def test_wrong_usage_is_exit_2(offline: Command, arguments: tuple[str, ...]) -> None:
+    (offline.home / "t.yaml").write_text("instructions: Do it.\n")
+    done = offline(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Error: " in done.stderr
+
+
+def test_completion_can_be_installed(offline: Command) -> None:
+    done = offline("--show-completion", "bash")
+    assert done.returncode == 0
+    assert "claudomator" in done.stdout or "COMPLETE" in done.stdout
+
+
+def test_no_daemon_is_exit_3(process: Command, tmp_path: Path) -> None:
+    done = process("status", "--state-dir", str(tmp_path))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "claudomator serve" in done.stderr
+
+
+def test_the_wrong_token_is_exit_4(command: Command, daemon_url: str) -> None:
+    done = command("status", CLAUDOMATOR_URL=daemon_url, CLAUDOMATOR_TOKEN="x" * 40)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "token" in done.stderr
+
+
+def test_a_refusal_is_exit_1_with_its_remedy(command: Command) -> None:
+    done = command("show", "missing")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "Error: There is no task 'missing'.\nSee `claudomator status` for the tasks there are.\n"
+
+
+def test_ctrl_c_is_clean(process: Command, desk: FakeDesk) -> None:
+    desk.add("it")
+    running = process.start("status", "--watch")
+    with running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.readline()
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert errors == ""
+
+
+def test_a_reader_that_leaves_is_no_error(process: Command, desk: FakeDesk) -> None:
+    for number in range(50):
+        desk.add(f"task-{number}")
+    running = process.start("status", "--watch")
+    with running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.readline()
+        running.stdout.close()
+        desk.add("one-more")
+        errors = running.stderr.read()
+        running.wait(timeout=20)
+    assert (running.returncode, errors) == (141, "")
+
+
+def _on_a_terminal(command: Command, *arguments: str, **environ: str) -> str:
+    master, slave = pty.openpty()
+    variables = {**command.variables(environ), "TERM": environ.get("TERM", "xterm"), "COLUMNS": "80"}
+    process = subprocess.Popen(
+        command.argv(arguments), cwd=command.home, env=variables, stdin=slave, stdout=slave, stderr=slave
+    )
+    os.close(slave)
+    parts = []
+    try:
+        while part := os.read(master, 65_536):
+            parts.append(part)
+    except OSError:
+        pass  # the terminal's way of saying that nobody is left
+    process.wait(timeout=20)
+    os.close(master)
+    return b"".join(parts).decode()
+
+
+def test_colour_is_for_terminals_that_want_it(process: Command, desk: FakeDesk) -> None:
+    desk.add("it")
+    assert "\x1b[" in _on_a_terminal(process, "status")
+    assert "\x1b[" not in _on_a_terminal(process, "status", NO_COLOR="1")
+    assert "\x1b[" not in _on_a_terminal(process, "status", TERM="dumb")
+    assert "\x1b[" not in process("status", FORCE_COLOR="1").stdout
+
+
+def test_configuration_of_a_folder_can_be_named(command: Command, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    away = QuickCommand(elsewhere)
+    assert away("agents").returncode == 3
+    assert away("agents", "--config", str(command.home / "claudomator.yaml")).returncode == 0
+    assert away("agents", CLAUDOMATOR_CONFIG=str(command.home / "claudomator.yaml")).returncode == 0

@@ -1,0 +1,144 @@
+"""Handing in tasks, and waiting for their end."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.core.lifecycle import Cancelled, Completed, Failed, Running
+from claudomator_py.core.outcome import Reason
+from tests.fakes.command import Command
+from tests.fakes.desk import FakeDesk
+
+TASK = "instructions: Do it.\ntags: [shop]\n"
+
+
+@pytest.fixture
+def file(command: Command) -> Path:
+    path = command.home / "fix-login.yaml"
+    path.write_text(TASK)
+    return path
+
+
+def test_a_file_becomes_a_task_named_for_it(command: Command, desk: FakeDesk, file: Path) -> None:
+    done = command("submit", "fix-login.yaml")
+    assert done.returncode == 0
+    (job,) = desk.jobs.values()
+    assert (job.spec.name, job.spec.tags) == ("fix-login", ("shop",))
+    assert job.id in done.stdout
+    assert done.stderr == ""
+
+
+def test_several_files_and_documents(command: Command, desk: FakeDesk, file: Path) -> None:
+    (command.home / "two.yaml").write_text("name: a\ninstructions: x\n---\nname: b\ninstructions: y\n")
+    (command.home / "notes.md").write_text("---\npriority: high\n---\nDo this.\n")
+    done = command("submit", "fix-login.yaml", "two.yaml", "notes.md", "-o", "json")
+    assert [task["name"] for task in json.loads(done.stdout)] == ["fix-login", "a", "b", "notes"]
+    assert len(desk.jobs) == 4
+
+
+def test_stdin(command: Command, desk: FakeDesk) -> None:
+    assert command("submit", "-", stdin="name: piped\ninstructions: x\n").returncode == 0
+    assert command("submit", "-", stdin='{"name": "json", "instructions": "x"}').returncode == 0
+    assert [job.spec.name for job in desk.jobs.values()] == ["piped", "json"]
+    nameless = command("submit", "-", stdin="instructions: x\n")
+    assert nameless.returncode == 1
+    assert "name" in nameless.stderr
+
+
+def test_all_or_nothing(command: Command, desk: FakeDesk, file: Path) -> None:
+    (command.home / "bad.yaml").write_text("instructions: x\npriorty: high\n")
+    done = command("submit", "fix-login.yaml", "bad.yaml")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "bad.yaml:2: priorty: is not a known key; did you mean `priority`?" in done.stderr
+    assert "Nothing was submitted." in done.stderr
+    assert not desk.jobs
+
+
+def test_what_the_daemon_refuses_is_told_with_what_was_accepted(command: Command, desk: FakeDesk, file: Path) -> None:
+    (command.home / "outside.yaml").write_text("instructions: x\nworking_dir: /forbidden\n")
+    done = command("submit", "fix-login.yaml", "outside.yaml")
+    assert done.returncode == 1
+    assert "fix-login" in done.stdout
+    assert "Only the tasks above were submitted." in done.stderr
+    assert "working_dir" in done.stderr
+
+
+def test_a_relative_directory_is_refused_as_in_the_inbox(command: Command, desk: FakeDesk) -> None:
+    (command.home / "here.yaml").write_text("instructions: x\nworking_dir: src\n")
+    done = command("submit", "here.yaml")
+    assert done.returncode == 1
+    assert "here.yaml:2: working_dir" in done.stderr
+    assert not desk.jobs
+
+
+def test_the_home_stays_for_the_daemon_to_know(command: Command, desk: FakeDesk) -> None:
+    (command.home / "there.yaml").write_text("instructions: x\nworking_dir: ~/src/shop\n")
+    assert command("submit", "there.yaml").returncode == 0
+    assert [job.spec.working_dir for job in desk.jobs.values()] == ["~/src/shop"]
+
+
+def test_waiting_for_success(command: Command, desk: FakeDesk, file: Path) -> None:
+    desk.after_submit = lambda task_id: desk.move(task_id, Completed(), "All done.")
+    done = command("submit", "fix-login.yaml", "--wait")
+    assert done.returncode == 0
+    assert "COMPLETED" in done.stdout
+    assert "fix-login: COMPLETED" in done.stderr
+
+
+@pytest.mark.parametrize("end", [Failed(Reason.CHECK_FAILED), Cancelled()])
+def test_waiting_for_a_failure_is_exit_5(command: Command, desk: FakeDesk, file: Path, end: Failed | Cancelled) -> None:
+    (command.home / "good.yaml").write_text("instructions: x\n")
+
+    def act(task_id: str) -> None:
+        desk.move(task_id, Completed() if desk.jobs[task_id].spec.name == "good" else end)
+
+    desk.after_submit = act
+    done = command("submit", "fix-login.yaml", "good.yaml", "--wait", "-o", "json")
+    assert done.returncode == 5
+    states = {task["name"]: task["state"] for task in json.loads(done.stdout)}
+    assert states["good"] == "COMPLETED"
+    assert states["fix-login"] in ("FAILED", "CANCELLED")
+
+
+def test_waiting_too_long_is_exit_124(command: Command, desk: FakeDesk, file: Path) -> None:
+    desk.after_submit = lambda task_id: desk.move(task_id, Running())
+    done = command("submit", "fix-login.yaml", "--wait", "--timeout", "50ms")
+    assert done.returncode == 124
+    assert "RUNNING" in done.stdout
+    assert "They go on" in done.stderr
+
+
+def test_validate_needs_no_daemon(offline: Command) -> None:
+    folder = offline.home / "tasks"
+    folder.mkdir()
+    (folder / "good.yaml").write_text(TASK)
+    (folder / "bad.yaml").write_text("timeout: 5\n")
+    (folder / "README.md").write_text("no task\n")
+    done = offline("validate", "tasks")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "tasks/good.yaml: ok (good)" in done.stdout
+    assert "tasks/bad.yaml:1: timeout: is the bare number 5" in done.stdout
+    assert "README" not in done.stdout
+    assert offline("validate", "tasks/good.yaml").returncode == 0
+
+
+def test_validate_tells_programs_the_same(offline: Command) -> None:
+    (offline.home / "good.yaml").write_text(TASK)
+    (offline.home / "bad.yaml").write_text("instructions: x\npriority: highest\n")
+    good, bad = json.loads(offline("validate", "good.yaml", "bad.yaml", "-o", "json").stdout)
+    assert (good["valid"], good["tasks"][0]["name"], good["tasks"][0]["timeout"]) == (True, "good", "1h")
+    assert (bad["valid"], bad["problems"][0]["line"], bad["problems"][0]["field"]) == (False, 2, "priority")
+
+
+def test_a_file_that_is_no_task_by_its_name(offline: Command) -> None:
+    (offline.home / "task.txt").write_text(TASK)
+    done = offline("validate", "task.txt")
+    assert done.returncode == 1
+    assert ".yaml" in done.stdout
+
+
+def test_the_schema_is_for_editors(offline: Command) -> None:
+    schema = json.loads(offline("validate", "--schema").stdout)
+    assert "instructions" in schema["properties"]
+    assert schema["additionalProperties"] is False

@@ -1,0 +1,209 @@
+"""The typed client against a real daemon, and against what is none."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from claudomator_py.client.errors import ClientError, DaemonNotRunning, NotAuthorised, ServiceProblem, UnexpectedAnswer
+from claudomator_py.client.http import Client
+from claudomator_py.core.agent import Tier
+from claudomator_py.core.lifecycle import Completed, Failed, Running
+from claudomator_py.core.outcome import OutcomeStatus, Reason
+from claudomator_py.core.problem import Problem
+from claudomator_py.core.task import Priority, TaskSpec
+from claudomator_py.core.taskfile import parse_task
+from claudomator_py.core.views import FileProblemView, OutcomeView, RestartRequest, TaskFilter
+from claudomator_py.web.endpoint import bind, url_of
+from tests.fakes.daemon import Daemon
+from tests.fakes.desk import FakeDesk
+
+SUCCESS = OutcomeView(status=OutcomeStatus.SUCCEEDED)
+
+
+@pytest.fixture
+def client(daemon: Daemon) -> Iterator[Client]:
+    with daemon.client() as client:
+        yield client
+
+
+def test_a_submitted_task_arrives_as_it_was(client: Client, desk: FakeDesk) -> None:
+    spec = parse_task(
+        {
+            "name": "whole",
+            "instructions": "Zeile 1\nZeile 2: äöü 🎉",
+            "agent": {"type": "claude", "tier": "powerful", "strict": True},
+            "priority": "urgent",
+            "timeout": "1h30m",
+            "not_before": "2026-12-01T08:00:00+01:00",
+            "retry": {"max_attempts": 5, "backoff": "90s"},
+            "check": ["make test", ["sh", "-c", "a && b"]],
+            "env": {"CI": "1"},
+            "tags": ["a", "b"],
+            "x-ticket": {"id": 4711},
+        }
+    )
+    assert isinstance(spec, TaskSpec)
+    accepted = client.submit(spec)
+    assert desk.jobs[accepted.id].spec == spec
+    assert desk.jobs[accepted.id].spec.priority is Priority.URGENT
+
+
+def test_every_view_comes_back_as_the_desk_gave_it(client: Client, desk: FakeDesk) -> None:
+    task_id = desk.add("it", Completed(), tags=("shop",))
+    run_id = desk.add_run(task_id, outcome=SUCCESS)
+    desk.add_agent("claude")
+    desk.file_problems.append(FileProblemView(path="a.yaml", problems=(Problem(line=1, message="is wrong"),)))
+    assert client.task("it") == desk.task("it")
+    assert client.tasks().items == desk.tasks(TaskFilter(), None, 50).items
+    assert client.runs("it") == desk.runs("it")
+    assert client.run(run_id) == desk.run(run_id)
+    assert client.why("it") == desk.why("it")
+    assert client.agents() == desk.agents()
+    assert client.status() == desk.status()
+    assert client.inbox_problems() == desk.inbox_problems()
+    assert client.readiness() == desk.readiness()
+    assert client.release("claude") == desk.agents()[0]
+
+
+def test_the_whole_list_is_fetched_page_by_page(client: Client, desk: FakeDesk) -> None:
+    ids = [desk.add(f"task-{number}", tags=("even",) if number % 2 == 0 else ()) for number in range(450)]
+    assert [task.id for task in client.all_tasks()] == ids[::-1]
+    assert len(list(client.all_tasks(TaskFilter(tag="even")))) == 225
+
+
+def test_an_unready_daemon_is_an_answer_not_an_error(client: Client, desk: FakeDesk) -> None:
+    desk.ready = False
+    found = client.readiness()
+    assert not found.ready
+    assert found.checks[0].remedy
+
+
+def test_restart_and_cancel_carry_what_was_asked(client: Client, desk: FakeDesk) -> None:
+    desk.add("it", Failed(Reason.TIMEOUT))
+    restarted = client.restart("it", RestartRequest(agent="codex", tier=Tier.FAST), if_version=1)
+    assert (restarted.state, restarted.agent, restarted.generation) == ("QUEUED", "codex", 2)
+    with pytest.raises(ServiceProblem) as stale:
+        client.cancel("it", if_version=1)
+    assert stale.value.code == "stale_version"
+    assert client.cancel("it", if_version=restarted.version).state == "CANCELLED"
+
+
+def test_a_log_is_read_in_parts(client: Client, desk: FakeDesk) -> None:
+    run_id = desk.add_run(desk.add("it", Running()), stdout=b"abc\x00\xff")
+    first = client.log(run_id, limit=3)
+    assert (first.data, first.next_offset, first.ended) == (b"abc", 3, False)
+    desk.end_run(run_id, SUCCESS)
+    rest = client.log(run_id, "stdout", first.next_offset)
+    assert (rest.data, rest.offset, rest.ended) == (b"\x00\xff", 3, True)
+
+
+@pytest.mark.parametrize("ref", ["missing", ".", "..", "a/b", "../../livez", "ä?#%2F&x=1", " ", "x" * 128])
+def test_a_reference_is_data_whatever_is_in_it(client: Client, ref: str) -> None:
+    with pytest.raises(ServiceProblem) as refused:
+        client.task(ref)
+    assert refused.value.code in ("not_found", "no_such_path")
+    assert refused.value.remedy
+
+
+def test_nobody_there(desk: FakeDesk) -> None:
+    with bind("127.0.0.1:0") as sock:
+        url = url_of(sock)
+    with Client(url, "x" * 32) as client, pytest.raises(DaemonNotRunning, match="claudomator serve"):
+        client.status()
+
+
+def test_somebody_there_who_does_not_answer() -> None:
+    with (
+        bind("127.0.0.1:0") as sock,
+        Client(url_of(sock), "x" * 32, timeout_s=0.2) as client,
+        pytest.raises(DaemonNotRunning, match="does not answer"),
+    ):
+        client.status()
+
+
+@pytest.mark.parametrize("token", [None, "wrong" * 8])
+def test_the_wrong_token(daemon: Daemon, token: str | None) -> None:
+    with Client(daemon.url, token) as client, pytest.raises(NotAuthorised):
+        client.status()
+
+
+def test_a_token_cannot_smuggle_headers(daemon: Daemon) -> None:
+    with pytest.raises(NotAuthorised):
+        Client(daemon.url, f"{daemon.token}\r\nX-Evil: 1")
+
+
+@contextmanager
+def _other_server(status: int, headers: dict[str, str], body: bytes) -> Iterator[tuple[str, list[str]]]:
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("status", "content_type", "body"),
+    [
+        (200, "text/html", b"<h1>It works!</h1>"),
+        (200, "application/json", b"{}"),
+        (200, "application/json", b'{"items": 3}'),
+        (404, "text/html", b"no"),
+        (404, "application/problem+json", b'{"title": "else"}'),
+        (500, "text/plain", b""),
+    ],
+)
+def test_another_program_on_that_port(status: int, content_type: str, body: bytes) -> None:
+    with (
+        _other_server(status, {"Content-Type": content_type}, body) as (url, _),
+        Client(url, "x" * 32) as client,
+        pytest.raises(UnexpectedAnswer, match="one version"),
+    ):
+        client.agents()
+
+
+def test_the_token_does_not_follow_a_redirect() -> None:
+    with (
+        _other_server(200, {}, b"") as (elsewhere, asked),
+        _other_server(307, {"Location": elsewhere + "/steal"}, b"") as (url, _),
+        Client(url, "x" * 32) as client,
+    ):
+        with pytest.raises(UnexpectedAnswer):
+            client.agents()
+        assert asked == []
+
+
+def test_no_proxy_sees_the_token(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with daemon.client() as client:
+        assert client.agents() == []
+
+
+def test_a_field_that_a_newer_daemon_added_is_ignored() -> None:
+    body = b'{"items": [], "next_cursor": null, "total": 0}'
+    with _other_server(200, {"Content-Type": "application/json"}, body) as (url, _), Client(url, "x" * 32) as client:
+        assert client.agents() == []
+
+
+def test_a_broken_url_is_told() -> None:
+    with pytest.raises(ClientError, match="is not a URL") as error:
+        Client("http://127.0.0.1:port", "x" * 32)
+    assert error.value.remedy
