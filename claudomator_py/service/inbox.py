@@ -168,13 +168,14 @@ class Inbox:
     def _run(self) -> None:
         shortest, longest = _RETRY_S
         failures = 0
-        wanted: Mapping[str, Names] = self._everything()
+        wanted = self._everything()
         rescan_at = pause_until = 0.0
         while not self._stop.is_set():
             full = all(path in wanted and wanted[path] is None for path in self._paths)
             try:
-                self._watch(again=full)
-                self._scan(wanted)
+                # What came before the watch was set is found by a scan of everything after it.
+                self._scan(wanted | dict.fromkeys(self._watch(again=full)))
+                self._look_where_not_watched()
             except Exception as error:
                 delay = min(longest, shortest * 2 ** min(failures, 8))
                 log.warning("scanning the inbox failed; again in %.0f s: %s", delay, error, exc_info=failures == 0)
@@ -187,7 +188,7 @@ class Inbox:
                     rescan_at = time.monotonic() + self._rescan_s
             wanted = self._await(pause_until, rescan_at)
 
-    def _await(self, pause_until: float, rescan_at: float) -> Mapping[str, Names]:
+    def _await(self, pause_until: float, rescan_at: float) -> dict[str, Names]:
         """Sleep until there is something to look at, and say what. Times are ``time.monotonic()``."""
         with self._wake:
             lost = [path for path, folder in self._status.items() if not folder.available]
@@ -222,11 +223,8 @@ class Inbox:
 
     # --- watching ---
 
-    def _watch(self, *, again: bool) -> None:
-        """Have the folders that are there watched, before they are scanned, so that nothing comes in between.
-
-        again: try once more where it failed.
-        """
+    def _watch(self, *, again: bool) -> Iterable[str]:
+        """Have the folders that are there watched; those whose watch is new. again: try once more where it failed."""
         found = {}
         for path in self._paths:
             try:
@@ -238,16 +236,26 @@ class Inbox:
             anew, self._watch_anew = self._watch_anew, False
         failed = bool(found) and (self._watcher is None or not self._watcher.alive)
         if found == self._watched and not anew and not (failed and again):
-            return
+            return ()
         former, self._watcher, self._watched = self._watcher, None, found
         try:
             if found:
                 self._watcher = Watcher(found, self._on_events)
+        except FileNotFoundError:
+            self._watched = {}
         except Exception as error:
             log.warning("cannot watch the inbox, only the rescan finds files: %s", error)
         finally:
             if former is not None:
                 former.close()
+        return self._watched
+
+    def _look_where_not_watched(self) -> None:
+        """A folder that was missing when the watch was set, and there for the scan, may change unseen."""
+        with self._wake:
+            for path, folder in self._status.items():
+                if folder.available and path not in self._watched:
+                    self._note(path, None)
 
     def _on_events(self, changes: set[str]) -> None:
         with self._wake:
