@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from claudomator_py.core.agent import Tier
-from claudomator_py.planning.snapshot import AgentSeen, Head, Rules
+from claudomator_py.core.outcome import Reason
+from claudomator_py.planning.snapshot import AgentSeen, Head, HoldSeen, Rules
 from claudomator_py.routing.balance import AgentStatus, pick_agent
 from claudomator_py.routing.decision import Candidate, Classification, DecisionRecord
+
+_SOURCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,9 @@ class Load:
 def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> DecisionRecord | Blocked:
     """The decision to start the task, or what stands in between."""
     if load.disk_low:
-        return Blocked("disk", "there is too little free disk space (limits.min_free); make room")
+        return Blocked("disk", "there is less free disk space than limits.min_free; make room")
     if load.live >= rules.total:
-        return Blocked("slots", f"all {rules.total} slots are in use")
+        return Blocked("slots", f"all slots are in use ({load.live} of {rules.total})")
     if head.dir_key and load.busy.get(head.dir_key, 0) >= rules.per_workdir:
         return Blocked("workdir", f"another run is using {head.dir_key}")
     choice = _choose(head, agents, rules)
@@ -85,8 +88,8 @@ def _balance(
     pick = pick_agent(AgentStatus(agent.name, agent.active, agent.limited) for agent in usable if agent.free)
     unlimited_exists = any(not agent.limited for agent in usable)
     if pick is None or (pick.all_limited and unlimited_exists):
-        names = ", ".join(agent.name for agent in usable if not agent.limited) or ", ".join(a.name for a in usable)
-        return Blocked("slots", f"no free slot on {names}")
+        full = [agent for agent in usable if not agent.limited] or usable
+        return Blocked("slots", "; ".join(f"{agent.name} is {_full(agent)}" for agent in full))
     if pick.all_limited and rules.when_all_limited == "wait":
         return _all_limited(usable)
     chosen = next(agent for agent in usable if agent.name == pick.name)
@@ -97,36 +100,43 @@ def _balance(
 def _nothing_usable(agents: Sequence[AgentSeen]) -> Blocked:
     if not agents:
         return Blocked("agent", "no agent is open to balancing; configure one, or name one with agent.type")
-    return Blocked("agent", "; ".join(f"{agent.name}: {agent.problem}" for agent in agents))
+    return Blocked("agent", "; ".join(f"{agent.name} is {_rejection(agent)}" for agent in agents))
 
 
 def _all_limited(agents: Sequence[AgentSeen]) -> Blocked:
     resets = [agent.hold.until for agent in agents if agent.hold is not None and agent.hold.until is not None]
-    parts = "; ".join(f"{agent.name}: {_hold_text(agent)}" for agent in agents)
+    parts = "; ".join(f"{agent.name} is {_rejection(agent)}" for agent in agents)
     return Blocked("limited", parts, min(resets) if resets else None)
 
 
-def _hold_text(agent: AgentSeen) -> str:
-    if agent.hold is None:
-        return "free"
-    if agent.hold.until is None:
-        return f"{agent.hold.reason} until an operator acts (claudomator release {agent.name})"
-    return f"{agent.hold.reason} ({agent.hold.source}), {agent.hold.provenance}"
+def _held(name: str, hold: HoldSeen) -> str:
+    """In words that follow ``is`` or ``was``. The time is not in them: it is a value of its own."""
+    source = " ".join(hold.source.split())
+    named = [hold.reason.value] if hold.reason is not Reason.RATE_LIMITED else []
+    named += [f"{source[:_SOURCE]}..." if len(source) > _SOURCE else source] if source != hold.reason else []
+    if hold.until is None:
+        return f"held until `claudomator release {name}` ({': '.join(named)})"
+    return f"limited ({', '.join([': '.join(named), hold.provenance] if named else [hold.provenance])})"
+
+
+def _full(agent: AgentSeen) -> str:
+    return f"full ({agent.active} of {agent.max_concurrent} slots)"
 
 
 def _why_not(hinted: Sequence[AgentSeen]) -> str:
     if not hinted:
         return "no such agent is configured"
-    return "; ".join(f"{agent.name} {_rejection(agent) or 'was not picked'}" for agent in hinted)
+    return "; ".join(f"{agent.name} was {_rejection(agent) or 'not picked'}" for agent in hinted)
 
 
 def _rejection(agent: AgentSeen) -> str | None:
+    """Why it cannot take a task now, in words that follow ``is`` or ``was``."""
     if agent.problem is not None:
-        return f"cannot run: {agent.problem}"
+        return f"unable to run: {agent.problem}"
     if agent.hold is not None:
-        return f"is held: {_hold_text(agent)}"
+        return _held(agent.name, agent.hold)
     if not agent.free:
-        return "has no free slot"
+        return _full(agent)
     return None
 
 
@@ -169,7 +179,7 @@ def _candidate(seen: AgentSeen, chosen: AgentSeen, considered: set[str]) -> Cand
     rejected = None
     if seen.name != chosen.name:
         if not eligible:
-            rejected = "is chosen by name only"
+            rejected = "not open to balancing"
         else:
             rejected = _rejection(seen) or _less_preferred(seen, chosen)
     return Candidate(
@@ -185,7 +195,7 @@ def _candidate(seen: AgentSeen, chosen: AgentSeen, considered: set[str]) -> Cand
 
 def _less_preferred(seen: AgentSeen, chosen: AgentSeen) -> str:
     if seen.active > chosen.active:
-        return f"has {seen.active} active, {chosen.name} has {chosen.active}"
+        return f"busier ({seen.active} of {seen.max_concurrent} slots)"
     if seen.active == chosen.active and seen.name > chosen.name:
-        return f"comes after {chosen.name} in the alphabet at the same load"
-    return "is not what the task asks for"
+        return f"as active as {chosen.name}, and comes after it in the alphabet"
+    return "not what the task asks for"

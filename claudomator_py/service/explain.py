@@ -4,11 +4,27 @@ from collections.abc import Sequence
 
 from claudomator_py.core.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Reason
 from claudomator_py.core.schedule import DependencyState
-from claudomator_py.core.units import format_duration, format_instant
-from claudomator_py.routing.decision import Candidate, DecisionRecord
+from claudomator_py.core.units import DAY_MS, format_duration, format_instant
+from claudomator_py.routing.decision import Candidate, Classification, DecisionRecord
 from claudomator_py.store.tables import Run, Task
 
 _DETAIL = 300
+
+_HOW = {
+    OutcomeStatus.SUCCEEDED: "succeeded",
+    OutcomeStatus.FAILED: "failed",
+    OutcomeStatus.LIMITED: "met a limit",
+    OutcomeStatus.NEEDS_INPUT: "ended with a question",
+    OutcomeStatus.CANCELLED: "was cancelled",
+    OutcomeStatus.LOST: "was lost",
+}
+_TIER_SOURCES = {
+    "pinned": "as the task asks",
+    "kept": "kept from the attempt before",
+    "cache": "as classified before",
+    "classifier": "as the classifier says",
+    "default": "the agent's default",
+}
 
 
 def waiting_text(task: Task, dependencies: Sequence[DependencyState], now_ms: int) -> str:
@@ -18,36 +34,43 @@ def waiting_text(task: Task, dependencies: Sequence[DependencyState], now_ms: in
             parts = [_dependency(state) for state in dependencies if state.state != "COMPLETED"]
             return f"waits for {', '.join(parts)}" if parts else "waits for its dependencies"
         case "time":
-            return f"not before {_at(task.until_ms, now_ms)}"
+            return f"not before {_due(task.until_ms, now_ms)}"
         case "backoff":
-            return f"tries again at {_at(task.until_ms, now_ms)}, after a failure"
+            return f"tries again at {_due(task.until_ms, now_ms)}"
         case _:
             return f"waits: {task.reason}"
 
 
-def failure_text(reason: str, outcome: Outcome | None) -> str:
-    """Why the task failed: what the code means, and the error in the agent's own words."""
+def blocked_text(text: str, until_ms: int | None, now_ms: int) -> str:
+    """What stands between a queued task and its start, and until when."""
+    return text if until_ms is None else f"{text}, until {_due(until_ms, now_ms)}"
+
+
+def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
+    """Why the task failed: what the code means, and the error in the agent's own words or the names that did it."""
     meaning = REASON_POLICIES[Reason(reason)].meaning
+    if reason == Reason.DEPENDENCY_FAILED:
+        parts = [_dependency(state) for state in dependencies if state.state in ("FAILED", "CANCELLED")]
+        return f"{meaning[:-1]}: {', '.join(parts)}." if parts else meaning
     detail = outcome.detail if outcome is not None and outcome.reason == reason else None
     return f"{meaning} {_short(detail)}" if detail else meaning
 
 
-def decision_sentences(record: DecisionRecord, run: Run | None) -> list[str]:
-    """Why a run was started where it was."""
+def decision_sentences(record: DecisionRecord, run: Run | None, at_ms: int) -> list[str]:
+    """Why a run was started where it was. at_ms: when that was decided."""
     which = f"Attempt {run.attempt}" if run is not None else "The run"
-    sentences = [f"{which} went to {record.agent}: {record.reason}."]
+    chosen = next((candidate for candidate in record.candidates if candidate.agent == record.agent), None)
+    slots = f" ({chosen.active} of {chosen.max_concurrent} slots)" if chosen is not None else ""
+    sentences = [f"{which} went to {record.agent}: {record.reason}{slots}."]
     if record.overridden_hint is not None:
-        sentences.append(f"The task's own wish was overridden: {record.overridden_hint}.")
+        sentences.append(_overridden(record.overridden_hint))
     if record.fallback is not None:
         sentences.append(f"{record.fallback[0].upper()}{record.fallback[1:]}.")
-    others = [candidate for candidate in record.candidates if candidate.agent != record.agent]
-    chosen = next((candidate for candidate in record.candidates if candidate.agent == record.agent), None)
-    if chosen is not None:
-        sentences.append(f"{record.agent} had {chosen.active} of {chosen.max_concurrent} slots in use.")
-    sentences += [_rejected(candidate) for candidate in others if candidate.eligible]
-    cause = f" ({record.classification.cause})" if record.classification.cause else ""
-    model = f", which is {record.model} there" if record.model else ", and the agent's own default model"
-    sentences.append(f"Tier {record.tier}: {record.classification.source}{cause}{model}.")
+    others = [candidate for candidate in record.candidates if candidate.agent != record.agent and candidate.eligible]
+    sentences += [_rejected(candidate, at_ms) for candidate in others]
+    model = f" ({record.model})" if record.model else ""
+    without = "" if record.model else "; no model is named to the agent"
+    sentences.append(f"Tier {record.tier}{model}: {_tier_source(record.classification)}{without}.")
     return sentences
 
 
@@ -57,20 +80,26 @@ def run_sentence(run: Run, now_ms: int) -> str:
     if run.state == "revoked":
         return f"{where} was given up before it started; it cost nothing."
     if run.live or run.ended_ms is None:
-        return f"{where} is {run.state}, for {_since(run.started_ms, now_ms)} now."
-    took = format_duration((run.ended_ms - run.started_ms) // 1000 * 1000)
+        return f"{where} is {run.state}, {_since(run.started_ms, now_ms)} so far."
+    took = _since(run.started_ms, run.ended_ms)
     if run.outcome is None:
         return f"{where} ended after {took}."
     outcome = Outcome.model_validate(run.outcome)
-    if outcome.status is OutcomeStatus.SUCCEEDED:
-        return f"{where} succeeded after {took}."
-    detail = f" {_short(outcome.detail)}" if outcome.detail else ""
+    evident = (None, Reason.CANCELLED, Reason.LOST, Reason.RATE_LIMITED)
+    reason = "" if outcome.reason in evident else f" ({outcome.reason})"
     reset = ""
     if outcome.reset_at is not None:
-        reset = f" It resets at {format_instant(outcome.reset_at)} ({outcome.provenance})."
-    how = outcome.status.value.replace("_", " ")
-    reason = f" ({outcome.reason})" if outcome.reason not in (None, outcome.status.value) else ""
-    return f"{where} {how}{reason} after {took}.{reset}{detail}"
+        named = ", ".join(part for part in (outcome.limit, outcome.provenance) if part)
+        reset = f" It resets at {clock_text(outcome.reset_at, run.ended_ms)}{f' ({named})' if named else ''}."
+    detail = f" {_short(outcome.detail)}" if outcome.detail and outcome.status is not OutcomeStatus.SUCCEEDED else ""
+    return f"{where} {_HOW[outcome.status]}{reason} after {took}.{reset}{detail}"
+
+
+def clock_text(instant_ms: int, near_ms: int) -> str:
+    """The time of day in UTC, to the minute, with its date unless that is the day of ``near_ms``."""
+    date, _, clock = format_instant(instant_ms).partition("T")
+    same_day = instant_ms // DAY_MS == near_ms // DAY_MS
+    return f"{clock[:5]} UTC" if same_day else f"{date} {clock[:5]} UTC"
 
 
 def _dependency(state: DependencyState) -> str:
@@ -79,14 +108,30 @@ def _dependency(state: DependencyState) -> str:
     return f"{state.name} ({state.state})"
 
 
-def _rejected(candidate: Candidate) -> str:
-    return f"{candidate.agent} {candidate.rejected_because or 'was not picked'}."
+def _overridden(hint: str) -> str:
+    """The hint is ``agent: why``; what kept an agent of that name is told with the candidates."""
+    agent, _, why = hint.partition(": ")
+    if why.startswith(f"{agent} was "):
+        return f"The task prefers {agent}, which could not take it."
+    return f"The task prefers {agent}, but {why}."
 
 
-def _at(until_ms: int | None, now_ms: int) -> str:
+def _rejected(candidate: Candidate, at_ms: int) -> str:
+    why = candidate.rejected_because or "not picked"
+    if candidate.limited_until is not None and why.startswith("limited"):
+        why = f"limited until {clock_text(candidate.limited_until, at_ms)}{why.removeprefix('limited')}"
+    return f"{candidate.agent} was {why}."
+
+
+def _tier_source(classification: Classification) -> str:
+    source = _TIER_SOURCES[classification.source]
+    return f"{source} ({classification.cause})" if classification.cause else source
+
+
+def _due(until_ms: int | None, now_ms: int) -> str:
     if until_ms is None:
         return "a time that is not known"
-    return f"{format_instant(until_ms)} (in {_since(now_ms, until_ms)})"
+    return f"{clock_text(until_ms, now_ms)} (in {_since(now_ms, until_ms)})"
 
 
 def _since(start_ms: int, end_ms: int) -> str:

@@ -33,7 +33,7 @@ from claudomator_py.planning.admission import Blocked, admit
 from claudomator_py.planning.plan import load_of
 from claudomator_py.planning.snapshot import Snapshot
 from claudomator_py.routing.decision import DecisionRecord
-from claudomator_py.service.explain import decision_sentences, failure_text, run_sentence, waiting_text
+from claudomator_py.service.explain import blocked_text, decision_sentences, failure_text, run_sentence, waiting_text
 from claudomator_py.service.observe import Observer, head_of
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.registry import AgentRegistry
@@ -116,7 +116,7 @@ class Queries:
             sentences = [_headline(view)]
             for decision in decisions:
                 run = runs.get(decision.run_id)
-                sentences += decision_sentences(DecisionRecord.model_validate(decision.data), run)
+                sentences += decision_sentences(DecisionRecord.model_validate(decision.data), run, decision.at_ms)
                 if run is not None:
                     sentences.append(run_sentence(run, now_ms))
             return WhyView(
@@ -190,7 +190,7 @@ class Queries:
             head = head_of(task, spec)
             verdict = admit(head, present.agents, present.rules, load_of(present))
             if isinstance(verdict, Blocked):
-                return verdict.reason, verdict.text, verdict.until
+                return verdict.reason, blocked_text(verdict.text, verdict.until, present.now), verdict.until
             return "ready", f"is about to start on {verdict.agent}", None
         if task.state == "WAITING":
             states = dependency_rows.states(connection, task.id)
@@ -198,7 +198,7 @@ class Queries:
         if task.state == "FAILED" and task.reason is not None:
             last = runs[-1] if runs else None
             outcome = Outcome.model_validate(last.outcome) if last is not None and last.outcome is not None else None
-            return task.reason, failure_text(task.reason, outcome), None
+            return task.reason, failure_text(task.reason, outcome, dependency_rows.states(connection, task.id)), None
         if task.state == "NEEDS_INPUT":
             last_outcome = runs[-1].outcome if runs else None
             question = Outcome.model_validate(last_outcome).detail if last_outcome is not None else None
@@ -254,8 +254,7 @@ def find_task(connection: Connection, ref: str) -> Task:
 def _headline(view: TaskView) -> str:
     tail = f": {view.reason_text}" if view.reason_text else ""
     where = f" on {view.agent}" if view.state == "RUNNING" and view.agent else ""
-    until = f" Until {view.waiting_until}." if view.waiting_until and view.state == "QUEUED" else ""
-    return f"{view.name} is {view.state}{where}{tail.rstrip('.')}.{until}"
+    return f"{view.name} is {view.state}{where}{tail.rstrip('.')}."
 
 
 def _cursor(task: Task) -> str:
