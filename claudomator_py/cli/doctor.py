@@ -138,7 +138,7 @@ def _agents_asked(agents: list[AgentView]) -> Iterator[CheckView]:
     for agent in agents:
         name = f"agent {agent.name}"
         if agent.problem is not None or not agent.installed:
-            yield _no(name, agent.problem or "its program is not installed", "Install it, or remove the agent.")
+            yield _no(name, agent.problem or "its program is not installed", "Mend that, or remove the agent.")
         else:
             yield _ok(name, " ".join(part for part in (agent.program, agent.version) if part) or "built in")
 

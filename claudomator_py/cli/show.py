@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="A task's id, the start of it, or its name.")]
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 _RUN_COLUMNS = (
-    Column("RUN", flexible=True),
+    Column("RUN", wide=True),
     Column("ATTEMPT", right=True),
     Column("AGENT"),
     Column("MODEL"),
@@ -72,7 +72,7 @@ def result(client: "Client", task: TaskArgument, output: FormatOption = Format.T
 def _summary(task: TaskView) -> str:
     now = now_ms()
     waits = f" ({until(task.waiting_until, now)})" if task.waiting_until else ""
-    why = " ".join(part for part in (task.reason, task.reason_text) if part)
+    why = ": ".join(part for part in (task.reason, task.reason_text) if part)
     needs = ", ".join(f"{one.name} ({one.state or 'not seen yet'})" for one in task.depends_on)
     used = [f"{task.tokens.input or 0} in, {task.tokens.output or 0} out"] if task.tokens.output is not None else []
     used += [f"{task.cost_usd:.4f} USD"] if task.cost_usd is not None else []

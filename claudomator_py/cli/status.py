@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -71,16 +71,21 @@ def status(
 def overview(found: StatusView, *, wide: bool = False) -> str:
     """The whole status as text, section by section, without the empty ones."""
     sections = [
-        ("NEEDS YOU", found.needs_you),
-        ("PROBLEMS", found.problems),
-        ("RUNNING", found.running),
-        ("QUEUED", found.queued),
-        ("RECENT", found.recent),
+        ("NEEDS YOU", "NEEDS_INPUT", found.needs_you),
+        ("PROBLEMS", "FAILED", found.problems),
+        ("RUNNING", "RUNNING", found.running),
+        ("QUEUED", "", found.queued),
+        ("RECENT", "", found.recent),
     ]
-    parts = [f"{heading(title)}\n{tasks_table(tasks, wide=wide)}" for title, tasks in sections if tasks]
+    ids = short_ids([task.id for _, _, tasks in sections for task in tasks])
+    parts = [
+        f"{heading(title, state)}\n{tasks_table(tasks, wide=wide, ids=ids, known_state=bool(state))}"
+        for title, state, tasks in sections
+        if tasks
+    ]
     if found.inbox:
         attention = bool(found.needs_you) + bool(found.problems)
-        parts.insert(attention, f"{heading('INBOX')}\n{_inbox(found.inbox)}")
+        parts.insert(attention, f"{heading('INBOX', 'FAILED')}\n{_inbox(found.inbox)}")
     if not any(found.counts.values()):
         parts.append("No tasks yet. Submit one with `claudomator submit FILE`, or put a file into the inbox.")
     if found.agents:
@@ -88,15 +93,20 @@ def overview(found: StatusView, *, wide: bool = False) -> str:
     return "\n\n".join(parts)
 
 
-def tasks_table(tasks: Sequence[TaskView], *, wide: bool = False) -> str:
-    """Tasks below each other, with times relative to now."""
+def tasks_table(
+    tasks: Sequence[TaskView], *, wide: bool = False, ids: Mapping[str, str] | None = None, known_state: bool = False
+) -> str:
+    """Tasks below each other, with times relative to now.
+
+    ids: how to show them; whole if not given. known_state: it is said elsewhere, and shown only when wide.
+    """
     now = now_ms()
-    ids = short_ids([task.id for task in tasks])
+    short = ids or {}
     rows = [
         (
             task.name,
-            task.id if wide else ids[task.id],
-            task.state,
+            task.id if wide else short.get(task.id, task.id),
+            "" if known_state and not wide else task.state,
             task.agent or "",
             task.model or "",
             task.priority,
@@ -136,4 +146,4 @@ def _list(tasks: Sequence[TaskView], output: Format) -> str:
     if not tasks:
         note("No task matches.")
         return ""
-    return tasks_table(tasks, wide=output is Format.WIDE)
+    return tasks_table(tasks, wide=output is Format.WIDE, ids=short_ids([task.id for task in tasks]))

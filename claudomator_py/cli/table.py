@@ -56,9 +56,9 @@ def fields(pairs: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"{name:<{broad}}  {value}" for name, value in there)
 
 
-def heading(text: str) -> str:
-    """A line above a table."""
-    return _paint([(text, "bold")])
+def heading(text: str, state: str = "") -> str:
+    """A line above a table, in the colour of that state."""
+    return _paint([(text, STATE_STYLES.get(state, "bold"))])
 
 
 def short_ids(ids: Sequence[str], shortest: int = 8) -> dict[str, str]:

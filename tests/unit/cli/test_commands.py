@@ -47,7 +47,7 @@ def test_status_fits_80_columns_whatever_the_names(command: Command, desk: FakeD
 
 
 def test_ids_are_as_long_as_they_must_be(command: Command, desk: FakeDesk) -> None:
-    one, two = desk.add("one"), desk.add("two")
+    one, two = desk.add("one"), desk.add("two", Completed())  # in two sections
     text = command("status").stdout
     shown = [word for word in text.split() if word.startswith("c0ffee")]
     assert len(set(shown)) == 2

@@ -52,7 +52,7 @@ def test_every_command_has_help(offline: Command) -> None:
     listed = offline("--help").stdout.partition("Commands:")[2]
     names = [line.split()[0] for line in listed.splitlines() if line.strip()]
     expected = "submit validate status show result logs why cancel restart agents release init doctor serve"
-    assert names == expected.split()
+    assert set(expected.split()) <= set(names)
     for name in names:
         assert offline(name, "--help").returncode == 0
 
