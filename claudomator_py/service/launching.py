@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from claudomator_py.core.agent import AgentSpec, ModelChoice
 from claudomator_py.core.run import Launch, LaunchRequest, RunLimits, RunOrder
@@ -65,7 +66,7 @@ def _prepared(
     order = RunOrder(
         run_id=run.id,
         commands=commands,
-        cwd=spec.working_dir,
+        cwd=None if spec.working_dir is None else str(Path(spec.working_dir).expanduser()),
         roots=rules.roots if spec.working_dir is not None else (),
         env_names=tuple(sorted(variables)),
         stdin=stdin,

@@ -7,17 +7,18 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import threading
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from claudomator_py.client.errors import ClientError, ServiceProblem
+from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.core.taskfile import from_document
+from claudomator_py.core.views import ProblemDetails, StateName
 from claudomator_py.runs.shim import procfs
-from tests.e2e.harness import Daemon, Site, open_site, wait_until
-from tests.e2e.scenarios_support import document, ended, in_state, shim_file, started, stranger
+from tests.e2e.harness import END_S, REPOSITORY, Daemon, Site, open_site, wait_until
+from tests.e2e.scenarios_support import ENDED, document, ended, in_state, shim_file, started, stranger
 
 NAP = "do: until [ -e ../../../../go ]; do sleep 0.05; done"
 """Works until the site's folder has a file ``go``: a scratch folder is four levels below it."""
@@ -53,12 +54,12 @@ def test_a_foreign_process_in_the_shims_place_is_never_signalled(site: Site, for
     with stranger() as process:
         found = procfs.read(process.pid)
         assert found is not None
-        lie = {
+        lies: dict[str, dict[str, object]] = {
             "another boot": {"boot_id": "00000000-0000-0000-0000-000000000000", "start_time": found.start},
             "reused pid": {"start_time": found.start - 1},
             "same process": {"start_time": found.start},
         }
-        shim_file(site, run_id).write_text(json.dumps({**shim, "pid": process.pid, **lie[forged]}))
+        shim_file(site, run_id).write_text(json.dumps({**shim, "pid": process.pid, **lies[forged]}))
         daemon = site.start().ready()
         task = ended(daemon, "long")
 
@@ -107,6 +108,12 @@ def small_disk(tmp_path: Path) -> Iterator[Site]:
             subprocess.run(["umount", "-l", site.state], check=True)
 
 
+def whole(daemon: Daemon, count: int) -> dict[str, StateName] | None:
+    """The states of the tasks by name, once there are so many and all have ended."""
+    states = {task.name: task.state for task in daemon.client.all_tasks()}
+    return states if len(states) == count and set(states.values()) <= set(ENDED) else None
+
+
 def fill(folder: Path) -> Path:
     """Take all the room that there is."""
     filler = folder / "filler"
@@ -117,6 +124,18 @@ def fill(folder: Path) -> Path:
                 file.write(block)
         except OSError:
             return filler
+
+
+def submit_until_refused(daemon: Daemon) -> tuple[list[str], ProblemDetails]:
+    """Some tasks may still fit into what the journal has reserved; their names, and the refusal of the next."""
+    accepted: list[str] = []
+    while True:
+        name = f"api-{len(accepted)}"
+        try:
+            daemon.client.submit(from_document({"name": name, "instructions": "x" * 100_000, "priority": "low"}))
+        except ServiceProblem as refused:
+            return accepted, refused.details
+        accepted.append(name)
 
 
 def test_a_full_disk_loses_no_task(small_disk: Site) -> None:
@@ -131,22 +150,15 @@ def test_a_full_disk_loses_no_task(small_disk: Site) -> None:
         site.drop(f"{name}.yaml", document(None, "do: true"))
     complaint = wait_until(lambda: checks(daemon).get("disk"), "readiness to complain")
     assert "nothing is started below 1MiB; make room there" in complaint
-    accepted = 0
-    with pytest.raises(ServiceProblem) as refused:
-        # Some may still fit into what the journal has reserved.
-        while accepted < 10_000:
-            name = f"api-{accepted}"
-            daemon.client.submit(from_document({"name": name, "instructions": "x" * 100_000, "priority": "low"}))
-            names.append(name)
-            accepted += 1
-    assert refused.value.details.status == 503
-    assert "make room" in refused.value.details.remedy.lower()
+    accepted, refusal = submit_until_refused(daemon)
+    names += accepted
+    assert refusal.status == 503
+    assert "make room" in refusal.remedy
     assert all(task.name == "before" or task.state == "QUEUED" for task in daemon.client.all_tasks())
 
     filler.unlink()
-    tasks = site.drain(daemon)
-    assert sorted(task.name for task in tasks.values()) == sorted(["before", *names])
-    assert {task.state for task in tasks.values()} == {"COMPLETED"}
+    tasks = wait_until(lambda: whole(daemon, 1 + len(names)), "all tasks to be taken and done", 45)
+    assert tasks == dict.fromkeys(("before", *names), "COMPLETED")
     wait_until(lambda: daemon.client.readiness().ready, "readiness")
 
 
@@ -155,13 +167,10 @@ def test_a_read_only_state_folder_is_said_at_the_start(small_disk: Site) -> None
     daemon = site.start().ready()
     assert daemon.stop() == 0
     subprocess.run(["mount", "-o", "remount,ro", site.state], check=True)
-    Path(site.log_file).write_text("")
 
-    command = ["python3", "-m", "claudomator_py", "serve", "--config", str(site.config_file)]
-    environ = {"PATH": f"{Path(shutil.which('python3') or '').parent}:/usr/bin:/bin", "HOME": str(site.root)}
-    answer = subprocess.run(
-        command, env=environ, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "claudomator_py", "serve", "--config", str(site.config_file)]
+    environ = {"PATH": os.environ["PATH"], "HOME": str(site.root)}
+    answer = subprocess.run(command, env=environ, cwd=REPOSITORY, capture_output=True, text=True, check=False)
 
     assert answer.returncode == 1
     assert "ead-only" in answer.stderr
@@ -189,25 +198,21 @@ def test_a_run_survives_the_daemon_and_is_adopted_by_the_next(site: Site) -> Non
 
 def test_a_second_signal_ends_the_daemon_at_once(site: Site) -> None:
     daemon = site.start().ready()
-    other = sqlite3.connect(site.state / "claudomator.db", isolation_level=None, check_same_thread=False)
-    other.execute("BEGIN EXCLUSIVE")
+    # A request in hand, whose rest never comes, keeps the first signal from being the end for some seconds.
+    address = daemon.client.base_url.removeprefix("http://")
+    token = (site.state / "token").read_text().strip()
+    host, _, port = address.partition(":")
+    with socket.create_connection((host, int(port)), timeout=END_S) as request:
+        head = f"POST /v1/tasks HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n"
+        length = "Content-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n"
+        request.sendall((head + length).encode())
+        assert b"100 Continue" in request.recv(1_000)
 
-    def submit() -> None:
-        with pytest.raises(ClientError):
-            daemon.client.submit(from_document({"name": "late", "instructions": "do: true"}))
+        os.kill(daemon.pid, signal.SIGTERM)
+        wait_until(lambda: "stopping" in site.log_text(), "the first signal to be heard")
+        os.kill(daemon.pid, signal.SIGTERM)
 
-    # A request in hand, which waits for the lock, keeps the first signal from being the end.
-    waiting = threading.Thread(target=submit)
-    waiting.start()
-    wait_until(lambda: "POST" in site.log_text() or waiting.is_alive(), "the request")
-    os.kill(daemon.pid, signal.SIGTERM)
-    wait_until(lambda: "stopping" in site.log_text(), "the first signal to be heard")
-    os.kill(daemon.pid, signal.SIGTERM)
-
-    status = daemon.wait()
-    waiting.join()
-    other.close()
-    assert status == 1
+        assert daemon.wait() == 1
     assert site.start().ready().client.readiness().ready
 
 
@@ -238,17 +243,20 @@ def test_a_taken_port_is_said_with_a_way_out(site: Site) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("inbox:\n  paths: [tasks]\nconcurency: {total: 2}\n", ":3: concurency: is not a known key"),
-        ("agents:\n  lint:\n    kind: command\n", ":3: agents.lint.command: is missing"),
-        ("http:\n  listen: 8484\n", ":2: http.listen: `8484` is not an address: write host:port"),
-        ("inbox: [tasks\n", ":"),
+        (
+            "inbox:\n  paths: [tasks]\nconcurency: {total: 2}\n",
+            ":3: concurency: is not a known key; did you mean `concurrency`?",
+        ),
+        ("agents:\n  lint:\n    kind: command\n", ":2: agents.lint.command: is missing; write [program, argument]"),
+        ("http:\n  listen: 8484\n", ":2: http.listen: `8484` is not an address; write host:port"),
+        ("inbox: [tasks\n", ":2:1: is not YAML: while parsing a flow sequence"),
     ],
 )
-def test_a_faulty_configuration_is_refused_with_its_line(cold_site: Site, text: str, said: str) -> None:
-    cold_site.config_file.write_text(text)
+def test_a_faulty_configuration_is_refused_with_its_line(site: Site, text: str, said: str) -> None:
+    site.config_file.write_text(text)
 
-    assert cold_site.start().wait(30) == 1
-    log = cold_site.log_text()
-    assert f"{cold_site.config_file}{said}" in log
+    assert site.start().wait() == 1
+    log = site.log_text()
+    assert f"{site.config_file}{said}" in log
     assert "Traceback" not in log
-    assert not cold_site.state.exists()
+    assert not site.state.exists()
