@@ -1,10 +1,9 @@
 """A run directory from the daemon's side: made before the run, asked to cancel, removed in the end."""
 
 import json
+import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.run import RunFate, RunOrder
@@ -19,7 +18,6 @@ HANDOFF = "handoff.json"
 NEW_SUFFIX = ".new"
 TRASH_SUFFIX = ".trash"
 
-_ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType]
 _LAST_REMOVED = (record.REVOKED, record.LOCK)
 
 
@@ -123,21 +121,22 @@ def remove_tree(path: Path) -> None:
     (path / spec.FILE).unlink(missing_ok=True)
     for entry in sorted(path.iterdir(), key=lambda entry: entry.name in _LAST_REMOVED):
         if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry, onerror=_make_writable)
+            _remove_folder(entry)
         else:
             entry.unlink()
     path.rmdir()
 
 
-def _make_writable(_: Callable[[str], object], name: str, __: _ExceptionInfo) -> None:
-    """Once more, with the rights that were missing."""
-    path = Path(name)
-    path.parent.chmod(0o700)
-    if path.is_dir() and not path.is_symlink():
-        path.chmod(0o700)
+def _remove_folder(path: Path) -> None:
+    try:
         shutil.rmtree(path)
-    else:
-        path.unlink()
+    except PermissionError:
+        path.chmod(0o700)
+        for folder, names, _ in os.walk(path):
+            for name in names:
+                if not Path(folder, name).is_symlink():
+                    Path(folder, name).chmod(0o700)
+        shutil.rmtree(path)
 
 
 def _spec_json(order: RunOrder, cwd: str) -> bytes:

@@ -23,7 +23,7 @@ def serve() -> None:
     connection = socket.socket(fileno=0)
     while (request := receive(connection)) is not None:
         try:
-            answer: dict[str, object] = {"pid": _fork(connection, request)}
+            answer: dict[str, object] = {"pid": _fork(request)}
         except OSError as problem:
             answer = {"error": str(problem)}
         send(connection, answer)
@@ -58,14 +58,14 @@ def _receive_exactly(connection: socket.socket, size: int) -> bytes | None:
     return b"".join(chunks)
 
 
-def _fork(connection: socket.socket, request: dict[str, object]) -> int:
+def _fork(request: dict[str, object]) -> int:
+    """Fork a shim and return its pid. The shim's first act is to let go of the standard streams, the socket so too."""
     pid = os.fork()
     if pid:
         return pid
     code = shim.BROKEN
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        connection.close()
         directory, environ = request["directory"], request["environ"]
         if isinstance(directory, str) and isinstance(environ, dict):
             code = shim.run(directory, environ)

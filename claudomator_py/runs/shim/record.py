@@ -25,7 +25,7 @@ _LOCK_PAUSE = 0.01
 
 
 def take_lock(directory: int) -> int | None:
-    """Take the run's lock, for life. None: another shim has it, or the directory is being removed.
+    """Take the run's lock, for life. None: another shim has it, or the directory is gone.
 
     The daemon holds it for moments only, to decide; that is waited out.
     """
@@ -41,7 +41,7 @@ def take_lock(directory: int) -> int | None:
             time.sleep(_LOCK_PAUSE)
             continue
         crash("lock-taken")
-        return fd if os.fstat(fd).st_nlink else None
+        return fd
     return None
 
 

@@ -1,6 +1,7 @@
 """What the daemon started, it can stop: no process of a run outlives it, however it hides."""
 
 import signal
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -80,6 +81,16 @@ def test_a_straggler_that_emptied_its_environment_is_ended(rig: Rig) -> None:
     run = rig.sh("setsid env -i /bin/sleep 60 & echo $!; sleep .1", limits=replace(LIMITS, grace_ms=100))
     assert run.stragglers == 1
     assert not alive(int(run.stdout))
+
+
+def test_a_process_that_somebody_else_started_for_the_run_is_ended(rig: Rig) -> None:
+    """As a server does that was there before: it is below that, not below the shim, but carries the run's id."""
+    path = rig.prepare(("sh", "-c", "echo done"), limits=replace(LIMITS, grace_ms=100))
+    with subprocess.Popen(["sleep", "60"], env={"CLAUDOMATOR_RUN": path.name}) as process:
+        until(lambda: find_survivors(path.name))
+        rig.shim(path).wait()
+        assert process.wait() == -signal.SIGTERM
+    assert ended(path).stragglers == 1
 
 
 def test_processes_that_hop_from_fork_to_fork_are_caught(rig: Rig) -> None:

@@ -34,16 +34,20 @@ class Ends:
                 await self._changed.wait()
 
 
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def watching(test: Callable[[RunWatcher, Ends], Awaitable[None]]) -> None:
     """Run the test with a watcher, which must not be left with anything to do."""
 
     async def main() -> None:
-        before = len(list(Path("/proc/self/fd").iterdir()))
+        before = open_files()
         ends = Ends()
         watcher = RunWatcher(asyncio.get_running_loop(), ends)
         await test(watcher, ends)
         watcher.close()
-        assert len(list(Path("/proc/self/fd").iterdir())) == before
+        assert open_files() == before
 
     asyncio.run(main())
 
