@@ -118,7 +118,7 @@ def tasks_table(
         )
         for task in tasks
     ]
-    return render(_without_empty(rows), [_kept(row, rows) for row in rows], wide=wide, indent=_INDENT)
+    return render(_COLUMNS, rows, wide=wide, indent=_INDENT)
 
 
 def _why(task: TaskView) -> str:
@@ -127,14 +127,6 @@ def _why(task: TaskView) -> str:
     if task.state == "FAILED" and task.reason_text:
         return f"{task.reason}: {task.reason_text}"
     return task.reason or ""
-
-
-def _without_empty(rows: Sequence[Sequence[str]]) -> list[Column]:
-    return [column for place, column in enumerate(_COLUMNS) if any(row[place] for row in rows)]
-
-
-def _kept(row: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [cell for place, cell in enumerate(row) if any(other[place] for other in rows)]
 
 
 def _inbox(files: Sequence[FileProblemView]) -> str:

@@ -34,10 +34,14 @@ class Column:
 
 
 def render(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, wide: bool = False, indent: int = 0) -> str:
-    """The table as lines. ``wide`` shows all columns and cuts nothing."""
+    """The table as lines, without columns that are empty. ``wide`` shows all others and cuts nothing."""
     from rich.cells import cell_len
 
-    shown = [index for index, column in enumerate(columns) if wide or not column.wide]
+    shown = [
+        index
+        for index, column in enumerate(columns)
+        if (wide or not column.wide) and (not rows or any(row[index] for row in rows))
+    ]
     heads = [columns[index] for index in shown]
     cells = [[one_line(row[index]) for index in shown] for row in rows]
     widths = [max([cell_len(head.title), *(cell_len(row[place]) for row in cells)]) for place, head in enumerate(heads)]

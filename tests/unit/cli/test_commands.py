@@ -36,6 +36,11 @@ def test_status_of_nothing(command: Command) -> None:
     assert "claudomator submit FILE" in done.stdout
 
 
+def test_a_pipe_gets_no_colour(command: Command, desk: FakeDesk) -> None:
+    desk.add("it")
+    assert "\x1b" not in command("status", FORCE_COLOR="1").stdout
+
+
 def test_status_fits_80_columns_whatever_the_names(command: Command, desk: FakeDesk) -> None:
     desk.add("a-very-long-name-" * 5 + "x", Failed(Reason.DEPENDENCY_FAILED), agent_name="an-agent-with-a-long-name")
     desk.add_agent("an-agent-with-a-long-name", problem="it is not logged in, so nothing can be started on it; log in")

@@ -160,7 +160,6 @@ def test_colour_is_for_terminals_that_want_it(process: Command, desk: FakeDesk) 
     assert "\x1b[" in _on_a_terminal(process, "status")
     assert "\x1b[" not in _on_a_terminal(process, "status", NO_COLOR="1")
     assert "\x1b[" not in _on_a_terminal(process, "status", TERM="dumb")
-    assert "\x1b[" not in process("status", FORCE_COLOR="1").stdout
 
 
 def test_configuration_of_a_folder_can_be_named(command: Command, tmp_path: Path) -> None:

@@ -94,6 +94,11 @@ def test_a_cell_stays_on_its_line() -> None:
     assert render((Column("A"), Column("B")), [("one\ntwo", "\x1b[31mred")]).splitlines()[1] == "one two  red"
 
 
+def test_empty_columns_are_left_out() -> None:
+    columns = (Column("A"), Column("B"), Column("C"))
+    assert render(columns, [("1", "", "3"), ("4", "", "")]).splitlines() == ["A  C", "1  3", "4"]
+
+
 def test_values_without_content_are_left_out() -> None:
     assert fields([("name", "it"), ("branch", ""), ("id", "1")]) == "name  it\nid    1"
     assert fields([("branch", "")]) == ""
