@@ -8,16 +8,19 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from claudomator_py import __version__
 from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.classify.gemini_api import GeminiApi
+from claudomator_py.classify.gemini_cli import GeminiCli
+from claudomator_py.classify.openai import OpenAi
 from claudomator_py.core import crashpoint
 from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.settings import Settings, default_agent, settings_hash
+from claudomator_py.core.settings import Classifier, ClassifierKind, Settings, default_agent, settings_hash
 from claudomator_py.core.views import CheckView, FileProblemView
 from claudomator_py.documents import taskfiles
 from claudomator_py.documents.configfile import ConfigError, find_config, load_config, resolve_state_dir
@@ -25,14 +28,17 @@ from claudomator_py.planning.snapshot import Rules
 from claudomator_py.runs.host import LocalRunHost
 from claudomator_py.runs.launcher import Launcher
 from claudomator_py.runs.watcher import RunWatcher
+from claudomator_py.service.classifying import TierAsker
 from claudomator_py.service.collecting import Collector
 from claudomator_py.service.daemon import Daemon, StateLost
+from claudomator_py.service.environment import agent_environment
 from claudomator_py.service.front_desk import FrontDesk
 from claudomator_py.service.health import disk_check, inbox_checks
 from claudomator_py.service.inbox import Inbox
 from claudomator_py.service.intake import StoreIntake
 from claudomator_py.service.launching import LaunchRules
 from claudomator_py.service.observe import Observer
+from claudomator_py.service.ports import TierModel
 from claudomator_py.service.queries import Queries
 from claudomator_py.service.reconciler import Reconciler
 from claudomator_py.service.registry import AgentRegistry
@@ -100,7 +106,11 @@ async def _serve(settings: Settings, state: Path, listen: str | None, stack: Exi
     migrate(database)
     launcher = Launcher()
     stack.callback(launcher.close)
-    parts = _assemble(settings, state, database, launcher)
+    model = tier_model(settings.classifier, os.environ)
+    asker = TierAsker(database, model, settings.classifier.timeout, now_ms) if model is not None else None
+    if asker is not None:
+        stack.callback(asker.close)
+    parts = _assemble(settings, state, database, launcher, asker)
     await asyncio.to_thread(parts.registry.refresh)
     loop = asyncio.get_running_loop()
     watch = _Watch(loop, parts.host)
@@ -144,7 +154,24 @@ async def _serve(settings: Settings, state: Path, listen: str | None, stack: Exi
     return 0
 
 
-def _assemble(settings: Settings, state: Path, database: Database, launcher: Launcher) -> _Parts:
+def tier_model(classifier: Classifier, environ: Mapping[str, str]) -> TierModel | None:
+    """The classifier as configured; None for kind ``none``."""
+    key = environ.get(classifier.key_variable, "") if classifier.key_variable is not None else ""
+    match classifier.kind:
+        case ClassifierKind.NONE:
+            return None
+        case ClassifierKind.GEMINI_API:
+            return GeminiApi(classifier.model_name, classifier.base_url, key)
+        case ClassifierKind.OPENAI:
+            return OpenAi(classifier.model_name, classifier.base_url, key or None)
+        case ClassifierKind.GEMINI_CLI:
+            nobody = AgentSpec(name="classifier", kind="gemini", pass_env=("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL"))
+            return GeminiCli(classifier.model_name, classifier.command, agent_environment(environ, nobody))
+
+
+def _assemble(
+    settings: Settings, state: Path, database: Database, launcher: Launcher, asker: TierAsker | None
+) -> _Parts:
     grace_ms = settings.limits.grace
     host = LocalRunHost(state / "runs", launcher, grace_ms=grace_ms)
     agents = list(settings.agents.values()) if settings.agents_configured else detected_agents()
@@ -156,6 +183,7 @@ def _assemble(settings: Settings, state: Path, database: Database, launcher: Lau
         per_workdir=settings.concurrency.per_workdir,
         type_hint=settings.balancing.type_hint.value,
         when_all_limited=settings.balancing.when_all_limited.value,
+        classifier=settings.classifier.kind is not ClassifierKind.NONE,
         settings_hash=settings_hash(settings),
     )
     launch_rules = LaunchRules(real_paths(roots), grace_ms, settings.limits.output_cap, dict(os.environ))
@@ -167,6 +195,7 @@ def _assemble(settings: Settings, state: Path, database: Database, launcher: Lau
         starter=Starter(database, registry, host, launch_rules),
         collector=Collector(database, registry, host, launch_rules),
         clock=now_ms,
+        asker=asker,
     )
     return _Parts(host, registry, reconciler, observer, workdirs)
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 Event = Mapping[str, Any]
@@ -98,3 +99,16 @@ def list_of(event: Event, key: str) -> list[Any]:
     """The field, if it is a list; else an empty one."""
     value = event.get(key)
     return value if isinstance(value, list) else []
+
+
+def instant_of(event: Event, key: str) -> int | None:
+    """The field, if it is a time in RFC 3339 or a whole number of epoch milliseconds: in epoch milliseconds."""
+    value = event.get(key)
+    if not isinstance(value, str):
+        number = count_of(event, key)
+        return number if number is not None and 1e12 <= number < 5e12 else None
+    try:
+        moment = datetime.fromisoformat(value)
+        return round(moment.timestamp() * 1000) if moment.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        return None

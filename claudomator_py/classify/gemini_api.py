@@ -4,7 +4,7 @@ import httpx
 
 from claudomator_py.classify.answers import text_at
 from claudomator_py.classify.http import post_json
-from claudomator_py.routing.tier import TierQuestion, answer_schema, prompt
+from claudomator_py.routing.tier import Cause, ClassifierFault, TierQuestion, answer_schema, prompt
 
 DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com"
 # Structured output can loop; an answer needs far less than this.
@@ -22,6 +22,8 @@ class GeminiApi:
 
     def ask(self, question: TierQuestion, timeout_s: float) -> str:
         """The model's text. Raises ClassifierFault."""
+        if not self._headers["x-goog-api-key"]:
+            raise ClassifierFault(Cause.NOT_CONFIGURED, "there is no key; set the variable of classifier.api_key_env")
         body = {
             "contents": [{"role": "user", "parts": [{"text": prompt(question)}]}],
             "generationConfig": {

@@ -132,7 +132,9 @@ def _not_private(path: Path, why: str) -> DiscoveryFailed:
 def _check_url(url: str, source: str) -> None:
     try:
         parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and not parts.username
+        good = (
+            url.startswith(("http://", "https://")) and bool(parts.hostname) and parts.port != 0 and not parts.username
+        )
     except ValueError:
         good = False
     if not good:

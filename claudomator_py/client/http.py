@@ -1,6 +1,7 @@
 """The API as typed calls: views come back, refusals are raised."""
 
 import re
+import ssl
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -61,7 +62,13 @@ class Client:
         self.base_url = base_url.rstrip("/")
         try:
             # No proxies, no .netrc and no redirects: the token goes to the daemon and to nobody else.
-            self._http = httpx.Client(base_url=self.base_url, headers=headers, timeout=timeout_s, trust_env=False)
+            self._http = httpx.Client(
+                base_url=self.base_url,
+                headers=headers,
+                timeout=timeout_s,
+                trust_env=False,
+                verify=_certificates(self.base_url),
+            )
         except httpx.InvalidURL as error:
             raise UnexpectedAnswer(f"{base_url!r} is not a URL.", remedy="Write http://127.0.0.1:8484.") from error
 
@@ -168,6 +175,9 @@ class Client:
         try:
             return self._http.request(method, path, **options)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            if "CERTIFICATE" in str(error):  # OpenSSL's name for it; httpx has no exception of its own
+                detail = f"The certificate of {self.base_url} is not trusted."
+                raise UnexpectedAnswer(detail, remedy="Let this machine trust who signed it.") from error
             raise DaemonNotRunning(f"No daemon answers at {self.base_url}.", remedy=_START_IT) from error
         except httpx.TimeoutException as error:
             detail = f"The daemon at {self.base_url} does not answer."
@@ -197,6 +207,11 @@ class Client:
         except ValidationError as error:
             detail = f"{self.base_url} answered what this command does not understand."
             raise UnexpectedAnswer(detail, remedy=_VERSIONS) from error
+
+
+def _certificates(base_url: str) -> ssl.SSLContext | bool:
+    """The system's certificates for TLS; loading them takes longer than a request, so plain HTTP goes without."""
+    return ssl.create_default_context() if base_url.startswith("https:") else False
 
 
 def _part(text: str) -> str:

@@ -46,6 +46,6 @@ def install(hook: Callable[[str], None] | None) -> None:
 
 
 def crashpoint(name: str) -> None:
-    """Mark a line after which the process may be gone. Name it in CRASH_POINTS, so that tests can go through them all."""
+    """Mark a line after which the process may be gone. Name it in CRASH_POINTS, so that tests go through them all."""
     if _hook is not None:
         _hook(name)

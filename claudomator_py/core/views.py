@@ -137,10 +137,15 @@ class CandidateView(View):
 
 
 class ClassificationView(View):
-    """Where the tier came from, and why nothing better was asked."""
+    """Where the tier came from. cause: why it is no answer; reason: the classifier's own words, or its fault.
+
+    asked_about: the agent that was picked when it was asked.
+    """
 
     source: Literal["pinned", "kept", "cache", "classifier", "default"]
     cause: str | None = None
+    reason: str | None = None
+    asked_about: str | None = None
 
 
 class PolicyCheckView(View):

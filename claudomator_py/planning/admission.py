@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from claudomator_py.core.agent import Tier
 from claudomator_py.core.outcome import Reason
 from claudomator_py.planning.snapshot import AgentSeen, Head, HoldSeen, Rules
+from claudomator_py.planning.tiers import Undecided, tier_for
 from claudomator_py.routing.balance import AgentStatus, pick_agent
 from claudomator_py.routing.decision import Candidate, Classification, DecisionRecord
 
+CLASSIFYING = "classifying"
 _SOURCE = 100
 
 
@@ -39,10 +41,19 @@ def named_by(agent_type: str, agents: Sequence[AgentSeen]) -> tuple[AgentSeen, .
     return by_name or tuple(agent for agent in of_kind if agent.auto_select) or of_kind
 
 
+def hinted_by(head: Head, agents: Sequence[AgentSeen]) -> tuple[AgentSeen, ...]:
+    """The agents that the task's hint means; none without a hint."""
+    return named_by(head.agent_type, agents) if head.agent_type else ()
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is in use. live: runs in all. busy: live runs by directory. disk_low: there is too little room to start."""
+    """What is in use. live: runs in all. busy: live runs by directory. disk_low: there is too little room to start.
 
+    now: epoch milliseconds.
+    """
+
+    now: int
     live: int
     busy: Mapping[str, int]
     disk_low: bool
@@ -59,11 +70,14 @@ def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> 
     choice = _choose(head, agents, rules)
     if isinstance(choice, Blocked):
         return choice
-    return _record(head, agents, choice)
+    decided = tier_for(head, hinted_by(head, agents), choice.agent, classifier=rules.classifier, now_ms=load.now)
+    if isinstance(decided, Undecided):
+        return Blocked(CLASSIFYING, "a cheap model is asked how strong a model it needs", decided.until)
+    return _record(head, agents, choice, *decided)
 
 
 def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules) -> _Choice | Blocked:
-    hinted = named_by(head.agent_type, agents) if head.agent_type else ()
+    hinted = hinted_by(head, agents)
     bound = head.strict or (bool(hinted) and not any(agent.auto_select for agent in hinted))
     if head.agent_type and bound:
         if not hinted:
@@ -140,24 +154,12 @@ def _rejection(agent: AgentSeen) -> str | None:
     return None
 
 
-def _tier(head: Head, agents: Sequence[AgentSeen], agent: AgentSeen) -> tuple[Tier, Classification]:
-    if head.tier is not None:
-        return head.tier, Classification(source="pinned")
-    if head.model is not None and head.agent_type is not None:
-        for hinted in named_by(head.agent_type, agents):
-            for tier, choice in hinted.models.items():
-                if choice.model == head.model:
-                    return tier, Classification(source="pinned", cause=f"the tier of {head.model}")
-    if head.kept_tier is not None:
-        return head.kept_tier, Classification(source="kept", cause="an automatic retry keeps its tier")
-    return agent.default_tier, Classification(source="default", cause="no classifier is configured")
-
-
-def _record(head: Head, agents: Sequence[AgentSeen], choice: _Choice) -> DecisionRecord:
+def _record(
+    head: Head, agents: Sequence[AgentSeen], choice: _Choice, tier: Tier, classification: Classification
+) -> DecisionRecord:
     agent = choice.agent
-    tier, classification = _tier(head, agents, agent)
     mapped = agent.models.get(tier)
-    hinted = named_by(head.agent_type, agents) if head.agent_type else ()
+    hinted = hinted_by(head, agents)
     pinned_here = head.model is not None and any(seen.name == agent.name for seen in hinted)
     considered = {seen.name for seen in agents if seen.auto_select} | {seen.name for seen in hinted}
     candidates = tuple(_candidate(seen, agent, considered) for seen in agents)

@@ -1,9 +1,10 @@
-"""From a snapshot to the runs to start: the brain, as a fold over the heads in the queue's order."""
+"""From a snapshot to what is done about it: the brain, as a fold over the heads in the queue's order."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from claudomator_py.planning.admission import Blocked, Load, admit
+from claudomator_py.planning.admission import Blocked, Load, admit, hinted_by
 from claudomator_py.planning.snapshot import Head, Snapshot
+from claudomator_py.planning.tiers import AskTier, question
 from claudomator_py.routing.decision import DecisionRecord
 
 
@@ -44,17 +45,30 @@ class Planner:
         busy = dict(self._load.busy)
         if head.dir_key:
             busy[head.dir_key] = busy.get(head.dir_key, 0) + 1
-        self._load = Load(self._load.live + 1, busy, self._load.disk_low)
+        self._load = replace(self._load, live=self._load.live + 1, busy=busy)
         return StartRun(head, verdict)
+
+    def question(self, head: Head) -> AskTier | None:
+        """What to ask about a head that does not start yet, so that it has its tier when it can."""
+        if not self._rules.classifier:
+            return None
+        agents = tuple(self._agents.values())
+        hinted = () if self._rules.type_hint == "ignore" and not head.strict else hinted_by(head, agents)
+        return question(head, hinted, agents)
 
 
 def load_of(snapshot: Snapshot) -> Load:
     """What is in use in the snapshot."""
-    return Load(snapshot.live, snapshot.busy, snapshot.disk_low)
+    return Load(snapshot.now, snapshot.live, snapshot.busy, snapshot.disk_low)
 
 
-def plan(snapshot: Snapshot) -> tuple[StartRun, ...]:
-    """The runs to start, in order. The same snapshot always gives the same plan."""
+def plan(snapshot: Snapshot) -> tuple[StartRun | AskTier, ...]:
+    """The runs to start and the questions to ask, in order. The same snapshot always gives the same plan."""
     planner = Planner(snapshot)
-    verdicts = (planner.consider(head) for head in snapshot.heads)
-    return tuple(verdict for verdict in verdicts if isinstance(verdict, StartRun))
+    actions: list[StartRun | AskTier] = []
+    for head in snapshot.heads:
+        verdict = planner.consider(head)
+        action = verdict if isinstance(verdict, StartRun) else planner.question(head)
+        if action is not None:
+            actions.append(action)
+    return tuple(actions)

@@ -45,6 +45,21 @@ class AgentSeen(_Frozen):
         return self.hold is not None
 
 
+class AskedTier(_Frozen):
+    """A question for the task's tier. deadline: epoch milliseconds past which it starts without an answer.
+
+    agent: the pick it was asked for. source, tier, cause and detail: what came of it, once answered.
+    """
+
+    agent: str
+    deadline: int
+    answered: bool
+    source: Literal["classifier", "cache", "default"] | None = None
+    tier: Tier | None = None
+    cause: str | None = None
+    detail: str | None = None
+
+
 class Head(_Frozen):
     """A task at the head of its lane, with what the choice of an agent depends on."""
 
@@ -58,17 +73,19 @@ class Head(_Frozen):
     agent_type: str | None = None
     tier: Tier | None = None
     kept_tier: Tier | None = None
+    asked: AskedTier | None = None
     model: str | None = None
     strict: bool = False
 
 
 class Rules(_Frozen):
-    """The configuration that planning depends on, and its hash."""
+    """The configuration that planning depends on, and its hash. classifier: whether there is one to ask."""
 
     total: int
     per_workdir: int
     type_hint: Literal["prefer", "ignore"]
     when_all_limited: Literal["wait", "try"]
+    classifier: bool = False
     settings_hash: str
 
 

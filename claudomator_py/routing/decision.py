@@ -22,12 +22,17 @@ class Candidate(BaseModel):
 
 
 class Classification(BaseModel):
-    """Where the tier comes from, and why nothing better was asked."""
+    """Where the tier comes from. cause: why it is no answer; reason: the classifier's own words or those of its fault.
+
+    asked_about: the agent that was picked when it was asked, which need not be the one that started the task.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     source: Literal["pinned", "kept", "cache", "classifier", "default"]
     cause: str | None = None
+    reason: str | None = None
+    asked_about: str | None = None
 
 
 class DecisionRecord(BaseModel):

@@ -16,10 +16,17 @@ BASE_PREFIX = "LC_"
 def environment(
     daemon: Mapping[str, str], agent: AgentSpec, task: TaskSpec, launch: Mapping[str, str], own: Mapping[str, str]
 ) -> dict[str, str]:
-    """The variables of a run. Later ones win: base, passed on by name, the launch's, the agent's, the task's, our own.
+    """The variables of a run. Later ones win: base, passed on, the launch's, the agent's, the task's, our own."""
+    return {**_base(daemon, agent), **launch, **agent.env, **task.env, **own}
 
-    Anything else that the daemon has, proxies included, an agent gets by ``pass_env``.
-    """
+
+def agent_environment(daemon: Mapping[str, str], agent: AgentSpec) -> dict[str, str]:
+    """The variables of a program of the agent's that runs no task."""
+    return {**_base(daemon, agent), **agent.env}
+
+
+def _base(daemon: Mapping[str, str], agent: AgentSpec) -> dict[str, str]:
+    """Anything else that the daemon has, proxies included, an agent gets by ``pass_env``."""
     base = {name: value for name, value in daemon.items() if name in BASE or name.startswith(BASE_PREFIX)}
     passed = {name: daemon[name] for name in agent.pass_env if name in daemon}
-    return {**base, "TERM": "dumb", **passed, **launch, **agent.env, **task.env, **own}
+    return {**base, "TERM": "dumb", **passed}

@@ -6,6 +6,7 @@ from claudomator_py.core.outcome import REASON_POLICIES, Outcome, OutcomeStatus,
 from claudomator_py.core.schedule import DependencyState
 from claudomator_py.core.units import DAY_MS, format_duration, format_instant
 from claudomator_py.routing.decision import Candidate, Classification, DecisionRecord
+from claudomator_py.routing.tier import Cause
 from claudomator_py.store.tables import Run, Task
 
 _DETAIL = 300
@@ -24,6 +25,20 @@ _TIER_SOURCES = {
     "cache": "as classified before",
     "classifier": "as the classifier says",
     "default": "the agent's default",
+}
+_NO_TIER: dict[str, str] = {
+    Cause.OFF: "no classifier is configured",
+    Cause.NOTHING_TO_CHOOSE: "the agent has no tiers to choose from",
+    Cause.TIMEOUT: "the classifier did not answer in time",
+    Cause.UNREACHABLE: "the classifier could not be reached",
+    Cause.LIMITED: "the classifier is rate-limited",
+    Cause.REFUSED: "the classifier refused the request",
+    Cause.SERVER_ERROR: "the classifier failed",
+    Cause.NOT_CONFIGURED: "the classifier is not set up",
+    Cause.GARBAGE: "the classifier's answer could not be read",
+    Cause.DISALLOWED: "the classifier named what was not offered",
+    Cause.BREAKER_OPEN: "the classifier is left alone after several failures",
+    Cause.INTERRUPTED: "the question was interrupted",
 }
 
 
@@ -125,7 +140,9 @@ def _rejected(candidate: Candidate, at_ms: int) -> str:
 
 def _tier_source(classification: Classification) -> str:
     source = _TIER_SOURCES[classification.source]
-    return f"{source} ({classification.cause})" if classification.cause else source
+    cause = _NO_TIER.get(classification.cause, classification.cause) if classification.cause else None
+    parts = [part for part in (cause, classification.reason) if part]
+    return f"{source} ({': '.join(parts)})" if parts else source
 
 
 def _due(until_ms: int | None, now_ms: int) -> str:

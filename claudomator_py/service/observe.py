@@ -8,16 +8,17 @@ from sqlalchemy import Connection
 from claudomator_py.core.agent import Tier
 from claudomator_py.core.limits import Hold
 from claudomator_py.core.task import TaskSpec
-from claudomator_py.planning.admission import Blocked
+from claudomator_py.planning.admission import CLASSIFYING, Blocked
 from claudomator_py.planning.plan import Planner
-from claudomator_py.planning.snapshot import AgentSeen, Head, HoldSeen, Rules, Snapshot
+from claudomator_py.planning.snapshot import AgentSeen, AskedTier, Head, HoldSeen, Rules, Snapshot
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.store import hold_rows, queue, run_rows
-from claudomator_py.store.tables import Run, Task
+from claudomator_py.store import classification_rows, hold_rows, queue, run_rows
+from claudomator_py.store.tables import Classification, Run, Task
 
 PAGE = 64
 MOST_LANES = 5_000
+AHEAD = 2
 
 
 class Observer:
@@ -33,26 +34,43 @@ class Observer:
         """The present, with the heads that ``plan`` has to look at and no more.
 
         Pages through the queue until slots or lanes are exhausted; a lane whose head is blocked is left out from there
-        on, so that a long queue behind one busy directory hides nothing.
+        on, so that a long queue behind one busy directory hides nothing. With a classifier it goes on for twice as
+        many heads as there are slots, so that they have their tier when a slot is free.
         """
         present = self.present(connection)
         planner = Planner(present)
         heads: list[Head] = []
         blocked: set[str] = set()
         after: queue.Position | None = None
-        while not planner.exhausted and len(blocked) < MOST_LANES:
+        ahead = AHEAD * self._rules.total if self._rules.classifier else 0
+        while (not planner.exhausted or ahead > 0) and len(blocked) < MOST_LANES:
             page = queue.heads(connection, blocked_lanes=blocked, after=after, limit=PAGE)
             if not page:
                 break
+            asked = self.asked(connection, [task for task, _ in page])
             for task, spec in page:
                 after = (task.rank_ms, task.created_ms, task.id)
-                if task.lane in blocked or planner.exhausted:
+                exhausted = planner.exhausted
+                if task.lane in blocked or (exhausted and ahead <= 0):
                     continue
-                head = head_of(task, TaskSpec.model_validate(spec))
+                head = head_of(task, TaskSpec.model_validate(spec), asked.get(task.id))
                 heads.append(head)
-                if isinstance(planner.consider(head), Blocked):
+                verdict = planner.consider(head)
+                if not isinstance(verdict, Blocked):
+                    continue
+                if exhausted or verdict.reason == CLASSIFYING:
+                    ahead -= 1
+                else:
                     blocked.add(task.lane)
         return present.model_copy(update={"heads": tuple(heads)})
+
+    def asked(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, AskedTier]:
+        """What was asked about the tiers of these tasks in their present generation."""
+        if not self._rules.classifier:
+            return {}
+        rows = classification_rows.of_tasks(connection, [task.id for task in tasks])
+        present = ((task, rows.get((task.id, task.generation))) for task in tasks)
+        return {task.id: _asked(row) for task, row in present if row is not None}
 
     def present(self, connection: Connection) -> Snapshot:
         """The present without the queue."""
@@ -68,7 +86,7 @@ class Observer:
         )
 
 
-def head_of(task: Task, spec: TaskSpec) -> Head:
+def head_of(task: Task, spec: TaskSpec, asked: AskedTier | None = None) -> Head:
     """The task as planning sees it."""
     return Head(
         task_id=task.id,
@@ -81,6 +99,7 @@ def head_of(task: Task, spec: TaskSpec) -> Head:
         agent_type=spec.agent.type,
         tier=spec.agent.tier,
         kept_tier=Tier(task.tier) if task.tier is not None else None,
+        asked=asked,
         model=spec.agent.model,
         strict=spec.agent.strict,
     )
@@ -101,6 +120,20 @@ def _agents(registry: AgentRegistry, live: Sequence[Run], holds: dict[str, Hold]
             default_tier=agent.default_tier,
         )
         for agent in sorted(registry.agents, key=lambda agent: agent.name)
+    )
+
+
+def _asked(row: Classification) -> AskedTier:
+    return AskedTier.model_validate(
+        {
+            "agent": row.agent,
+            "deadline": row.deadline_ms,
+            "answered": row.answered_ms is not None,
+            "source": row.source,
+            "tier": row.tier,
+            "cause": row.cause,
+            "detail": row.detail,
+        }
     )
 
 

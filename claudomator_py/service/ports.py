@@ -7,6 +7,7 @@ from claudomator_py.core.agent import AgentHealth, AgentSpec
 from claudomator_py.core.outcome import Outcome
 from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, RunOrder, RunStatus, Stream
 from claudomator_py.core.task import TaskSpec
+from claudomator_py.routing.tier import TierQuestion
 
 Clock = Callable[[], int]
 """The present, in epoch milliseconds."""
@@ -68,3 +69,17 @@ class RunHost(Protocol):
 
     def sweep(self, known: frozenset[str]) -> list[str]:
         """Remove directories that no row knows, ending what runs in them; the ids."""
+
+
+class TierModel(Protocol):
+    """A cheap model that is asked for tiers. Safe to use from many threads."""
+
+    @property
+    def model(self) -> str:
+        """Its name."""
+
+    def ask(self, question: TierQuestion, timeout_s: float) -> str:
+        """What it says, within timeout_s seconds. Raises ClassifierFault."""
+
+    def close(self) -> None:
+        """Let go of what it holds."""

@@ -13,7 +13,6 @@ from claudomator_py.core.errors import Ambiguous, Invalid, NotFound, Unavailable
 from claudomator_py.core.outcome import Outcome
 from claudomator_py.core.problem import suggestion
 from claudomator_py.core.run import Stream
-from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import DAY_MS
 from claudomator_py.core.views import (
     AgentView,
@@ -31,7 +30,7 @@ from claudomator_py.core.views import (
 )
 from claudomator_py.planning.admission import Blocked, admit
 from claudomator_py.planning.plan import load_of
-from claudomator_py.planning.snapshot import Snapshot
+from claudomator_py.planning.snapshot import Head, Snapshot
 from claudomator_py.routing.decision import DecisionRecord
 from claudomator_py.service.explain import blocked_text, decision_sentences, failure_text, run_sentence, waiting_text
 from claudomator_py.service.observe import Observer, head_of
@@ -163,11 +162,13 @@ class Queries:
         """The shapes of these tasks, with the reason and the time of every wait."""
         runs = reads.runs_of(connection, [task.id for task in tasks])
         present = self._observer.present(connection)
+        asked = self._observer.asked(connection, tasks)
         shapes = []
         for task in tasks:
             spec = task_rows.spec_of(connection, task.id, task.revision)
             of_task = runs.get(task.id, [])
-            reason, text, until = self._reason(connection, task, spec, of_task, present)
+            head = head_of(task, spec, asked.get(task.id))
+            reason, text, until = self._reason(connection, task, head, of_task, present)
             shapes.append(
                 task_view(
                     task,
@@ -183,11 +184,10 @@ class Queries:
         return shapes
 
     def _reason(
-        self, connection: Connection, task: Task, spec: TaskSpec, runs: Sequence[Run], present: Snapshot
+        self, connection: Connection, task: Task, head: Head, runs: Sequence[Run], present: Snapshot
     ) -> tuple[str | None, str | None, int | None]:
         """A queued task's reason is not stored: it is asked of the planner as it is now, so it is never stale."""
         if task.state == "QUEUED":
-            head = head_of(task, spec)
             verdict = admit(head, present.agents, present.rules, load_of(present))
             if isinstance(verdict, Blocked):
                 return verdict.reason, blocked_text(verdict.text, verdict.until, present.now), verdict.until

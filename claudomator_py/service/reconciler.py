@@ -4,17 +4,19 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 from sqlalchemy import Connection
 
 from claudomator_py.core.crashpoint import crashpoint
-from claudomator_py.planning.plan import plan
+from claudomator_py.planning.plan import StartRun, plan
+from claudomator_py.planning.tiers import AskTier
 from claudomator_py.service.collecting import Collector
 from claudomator_py.service.observe import Observer
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.starting import Starter
 from claudomator_py.service.task_changes import cancel_now, ready
-from claudomator_py.store import hold_rows, queue, run_rows, task_rows
+from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import VersionConflict
@@ -42,6 +44,13 @@ class TickReport:
     wake_ms: int | None
 
 
+class Asker(Protocol):
+    """Puts questions for tiers to a model, beside everything else."""
+
+    def ask(self, asks: Sequence[AskTier]) -> None:
+        """Commit the questions, and return before the answers come."""
+
+
 class Reconciler:
     """Runs ticks, one at a time, on one thread."""
 
@@ -54,6 +63,7 @@ class Reconciler:
         starter: Starter,
         collector: Collector,
         clock: Clock,
+        asker: Asker | None = None,
     ) -> None:
         self._database = database
         self._host = host
@@ -61,6 +71,7 @@ class Reconciler:
         self._starter = starter
         self._collector = collector
         self._clock = clock
+        self._asker = asker
 
     def sweep(self) -> list[str]:
         """Remove run directories that no row knows. Only between ticks: a start makes its directory before its row."""
@@ -114,7 +125,11 @@ class Reconciler:
 
     def _start(self) -> int:
         snapshot = self._database.read(self._observer.snapshot)
-        starts = plan(snapshot)
+        actions = plan(snapshot)
+        starts = [action for action in actions if isinstance(action, StartRun)]
+        asks = [action for action in actions if isinstance(action, AskTier)]
+        if asks and self._asker is not None:
+            self._asker.ask(asks)
         return self._starter.start(snapshot, starts) if starts else 0
 
     def _report(self, started: int) -> TickReport:
@@ -123,6 +138,7 @@ class Reconciler:
         times = [
             self._database.read(queue.next_due),
             self._database.read(lambda connection: hold_rows.next_end(connection, now_ms)),
+            self._database.read(lambda connection: classification_rows.next_deadline(connection, now_ms)),
             now_ms + SOON_MS if any(run.state == "starting" for run in live) else None,
         ]
         known = [time for time in times if time is not None]

@@ -109,6 +109,9 @@ def finish_run(connection: Connection, run: Run, outcome: Outcome, exit_record: 
     """
     ended_ms = exit_record.ended_ms if exit_record is not None else now_ms
     exit_code = exit_record.exit_code if exit_record is not None else None
+    if run.state == "checking":
+        # The record is the check's; the run's own exit code is known already.
+        exit_code = run.exit_code
     written = run_rows.change(
         connection,
         run,

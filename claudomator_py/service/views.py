@@ -117,7 +117,7 @@ def decision_view(decision: Decision) -> DecisionView:
         risk=record.risk,
         required_capabilities=record.required_capabilities,
         fallback=record.fallback,
-        classification=ClassificationView(source=classification.source, cause=classification.cause),
+        classification=ClassificationView.model_validate(classification.model_dump()),
         candidates=tuple(_candidate_view(candidate) for candidate in record.candidates),
         overridden_hint=record.overridden_hint,
         run_id=decision.run_id,

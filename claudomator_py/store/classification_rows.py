@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from claudomator_py.core.agent import Tier
 from claudomator_py.store.tables import CLASSIFICATION, TIER_ANSWER, Classification
@@ -10,9 +10,7 @@ from claudomator_py.store.tables import CLASSIFICATION, TIER_ANSWER, Classificat
 
 def find(connection: Connection, task_id: str, generation: int) -> Classification | None:
     """What was asked for this generation of the task, or None."""
-    query = select(CLASSIFICATION).where(
-        CLASSIFICATION.c.task_id == task_id, CLASSIFICATION.c.generation == generation
-    )
+    query = select(CLASSIFICATION).where(CLASSIFICATION.c.task_id == task_id, CLASSIFICATION.c.generation == generation)
     row = connection.execute(query).one_or_none()
     return None if row is None else Classification(**row._mapping)
 
@@ -22,6 +20,15 @@ def of_tasks(connection: Connection, task_ids: Collection[str]) -> Mapping[tuple
     query = select(CLASSIFICATION).where(CLASSIFICATION.c.task_id.in_(sorted(task_ids)))
     found = [Classification(**row._mapping) for row in connection.execute(query)]
     return {(row.task_id, row.generation): row for row in found}
+
+
+def next_deadline(connection: Connection, now_ms: int) -> int | None:
+    """When the next open question is given up (epoch milliseconds), or None."""
+    query = select(func.min(CLASSIFICATION.c.deadline_ms)).where(
+        CLASSIFICATION.c.answered_ms.is_(None), CLASSIFICATION.c.deadline_ms > now_ms
+    )
+    earliest: int | None = connection.execute(query).scalar_one()
+    return earliest
 
 
 def add(connection: Connection, row: Classification) -> None:

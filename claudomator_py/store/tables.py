@@ -201,6 +201,7 @@ class Classification(SQLModel, table=True):
     """
 
     __tablename__ = "classification"
+    __table_args__ = (_partial("ix_classification_open", "deadline_ms", where="answered_ms IS NULL"),)
 
     task_id: str = Field(primary_key=True, foreign_key="task.id")
     generation: int = Field(primary_key=True)

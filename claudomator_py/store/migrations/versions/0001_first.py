@@ -156,6 +156,14 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["task_id"], ["task.id"], name=op.f("fk_classification_task_id")),
         sa.PrimaryKeyConstraint("task_id", "generation", name=op.f("pk_classification")),
     )
+    op.create_index(
+        "ix_classification_open",
+        "classification",
+        ["deadline_ms"],
+        unique=False,
+        sqlite_where=sa.text("answered_ms IS NULL"),
+        postgresql_where=sa.text("answered_ms IS NULL"),
+    )
     op.create_table(
         "inbox_document",
         sa.Column("path", sa.String(), nullable=False),

@@ -1,0 +1,100 @@
+"""What an error of a model's service means: by the words of the CLI that passes it on, by HTTP status, by any words."""
+
+import re
+from collections.abc import Sequence
+
+from claudomator_py.agents.ending import Verdict, failed
+from claudomator_py.agents.limit_text import find_reset
+from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason
+
+Rules = Sequence[tuple[re.Pattern[str], Reason]]
+"""Patterns, and the reason that each one means; the first that is found counts."""
+
+_READ = 2_000
+"""Characters of a message that are looked at: it says what it is at its beginning."""
+_BY_STATUS = {
+    401: Reason.AUTH,
+    402: Reason.NO_CREDIT,
+    403: Reason.AUTH,
+    408: Reason.NETWORK,
+    413: Reason.CONTEXT_TOO_LONG,
+    429: Reason.RATE_LIMITED,
+}
+_STATUS = re.compile(
+    r"(?:\bstatus(?: code)?\W{1,4}|\berror\W{1,3}|\"code\"\W{1,3})([45]\d\d)\b"
+    r"|\b([45]\d\d) (?:Unauthorized|Forbidden|Not Found|Too Many Requests|Internal|Bad Gateway|Service Unavailable)",
+    re.IGNORECASE,
+)
+
+
+def words(pattern: str) -> re.Pattern[str]:
+    """The pattern, in upper or lower case."""
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_ANY_WORDS: Rules = (
+    (words(r"rate[ _-]?limit|too many requests|resource_exhausted|usage limit|exhausted your"), Reason.RATE_LIMITED),
+    (words(r"overloaded|at capacity|high (?:demand|load)|internal (?:server )?error"), Reason.OVERLOADED),
+    (
+        words(
+            r"(?:incorrect|invalid|missing|expired) (?:api|access|auth)[ _-]?\w*|api key (?:not valid|expired|is )"
+            r"|unauthenticated|unauthorized|authenticat|not logged in|log ?in again|credentials"
+        ),
+        Reason.AUTH,
+    ),
+    (words(r"context[ _](?:window|length|limit)|(?:prompt|input) is too long|too many tokens"), Reason.CONTEXT_TOO_LONG),
+    (
+        words(
+            r"model[^\n]{0,80}(?:not found|does not exist|not supported|no access|not available)"
+            r"|models?/\S+ is not found|unknown model|invalid model"
+        ),
+        Reason.INVALID_MODEL,
+    ),
+    (words(r"content[ _-]?filter|safety|flagged|usage policy"), Reason.REFUSED),
+    (
+        words(
+            r"stream disconnected|error sending request|fetch failed|socket|connection (?:refused|reset|closed|error)"
+            r"|connect error|unable to connect|cannot connect|timed? ?out|econn|enotfound|etimedout|eai_again"
+            r"|\bdns\b|certificate|terminated|network"
+        ),
+        Reason.NETWORK,
+    ),
+    (words(r"no space left|enospc"), Reason.DISK_FULL),
+)
+
+
+def classify(
+    message: str, rules: Rules, now_ms: int, *, status: int | None = None, zone: str | None = None
+) -> Verdict:
+    """The verdict. rules: what this CLI's words mean. now_ms: when it was printed. status: HTTP, where it is known.
+
+    zone: as for ``find_reset``.
+    """
+    said = message[:_READ].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    reason = _found(said, rules) or _by_status(status if status is not None else find_status(said))
+    reason = reason or _found(said, _ANY_WORDS) or Reason.AGENT_ERROR
+    if reason is Reason.RATE_LIMITED:
+        return limited(message, find_reset(said, now_ms, zone))
+    return failed(reason, message)
+
+
+def limited(message: str, reset_at: int | None, limit: str | None = None) -> Verdict:
+    """Out of quota until then, in epoch milliseconds; None: until a time that the caller has to estimate."""
+    provenance = Provenance.ESTIMATED if reset_at is None else Provenance.REPORTED
+    return Verdict(OutcomeStatus.LIMITED, Reason.RATE_LIMITED, message, reset_at, provenance, limit)
+
+
+def find_status(message: str) -> int | None:
+    """The HTTP status of an error that the message names."""
+    found = _STATUS.search(message)
+    return int(found[1] or found[2]) if found else None
+
+
+def _by_status(status: int | None) -> Reason | None:
+    if status is not None and 500 <= status < 600:
+        return Reason.OVERLOADED
+    return _BY_STATUS.get(status or 0)
+
+
+def _found(said: str, rules: Rules) -> Reason | None:
+    return next((reason for pattern, reason in rules if pattern.search(said)), None)
