@@ -1,9 +1,13 @@
 """The typed client against a real daemon, and against what is none."""
 
+import contextlib
+import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -207,3 +211,24 @@ def test_a_broken_url_is_told() -> None:
     with pytest.raises(ClientError, match="is not a URL") as error:
         Client("http://127.0.0.1:port", "x" * 32)
     assert error.value.remedy
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
+    subprocess.run([*make, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with bind("127.0.0.1:0") as sock:
+        sock.setblocking(True)
+
+        def greet() -> None:
+            connection, _ = sock.accept()
+            with connection, contextlib.suppress(OSError):
+                context.wrap_socket(connection, server_side=True)
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        with Client(url_of(sock).replace("http:", "https:"), "x" * 32) as client, pytest.raises(DaemonNotRunning):
+            client.status()
+        thread.join()
