@@ -132,9 +132,8 @@ def _not_private(path: Path, why: str) -> DiscoveryFailed:
 def _check_url(url: str, source: str) -> None:
     try:
         parts = urlsplit(url)
-        good = (
-            url.startswith(("http://", "https://")) and bool(parts.hostname) and parts.port != 0 and not parts.username
-        )
+        speaks_http = url.startswith(("http://", "https://"))
+        good = speaks_http and bool(parts.hostname) and parts.port != 0 and not parts.username
     except ValueError:
         good = False
     if not good:
