@@ -6,7 +6,6 @@ from typing import cast
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from claudomator_py.core.lifecycle import (
     STATE_NAMES,
@@ -40,30 +39,7 @@ from claudomator_py.core.lifecycle import (
     transition,
 )
 from claudomator_py.core.outcome import Reason
-
-TIMES = st.none() | st.integers(0, 2**53)
-READY: st.SearchStrategy[Waiting | Queued | NeedsInput] = (
-    st.builds(Waiting, st.sampled_from(WaitReason), TIMES)
-    | st.builds(Queued, st.sampled_from(QueueReason), TIMES)
-    | st.builds(NeedsInput, st.sampled_from(InputKind))
-)
-STATES: st.SearchStrategy[State] = (
-    READY
-    | st.builds(Running, st.sampled_from(Phase))
-    | st.builds(Failed, st.sampled_from(Reason))
-    | st.sampled_from([Completed(), Cancelled()])
-)
-EVENTS: st.SearchStrategy[Event] = (
-    st.sampled_from((BecameReady(), Started()))
-    | st.sampled_from((Succeeded(), Cancelling()))
-    | st.builds(Deferred, st.sampled_from(WaitReason), TIMES)
-    | st.builds(PhaseReached, st.sampled_from(Phase))
-    | st.builds(Failing, st.sampled_from(Reason))
-    | st.builds(Retrying, st.integers(0, 2**53))
-    | st.builds(Requeued, st.sampled_from(QueueReason), TIMES)
-    | st.builds(InputAsked, st.sampled_from(InputKind))
-    | st.builds(Renewed, READY)
-)
+from tests.unit.core.states import EVENTS, STATES
 
 # The table of states, as (state, event) -> the states that it may lead to. A Failing is listed with its reasons.
 ANY_REASON = frozenset(Reason)

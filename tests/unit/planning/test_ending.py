@@ -1,0 +1,106 @@
+"""What follows for a task from how its run ended: every reason with every status, against the table of reasons."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from claudomator_py.core import lifecycle
+from claudomator_py.core.lifecycle import InputKind, QueueReason
+from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.core.schedule import backoff_ms
+from claudomator_py.planning.ending import Ending, after_run
+from tests.fakes.world import spec
+
+NOW = 1_790_000_000_000
+HELD = NOW + 60_000
+RUN = "run-1"
+
+# The contract, reason by reason: does it use up an attempt, is it tried again by itself, does it wait for a hold.
+FINAL = "counts"
+AGAIN = "counts, retried"
+WAITS = "waits for its agent"
+TABLE = {
+    Reason.RATE_LIMITED: WAITS,
+    Reason.AUTH: WAITS,
+    Reason.NO_CREDIT: WAITS,
+    Reason.OVERLOADED: AGAIN,
+    Reason.NETWORK: AGAIN,
+    Reason.STALLED: AGAIN,
+    Reason.CHECK_FAILED: AGAIN,
+    Reason.UNREACHABLE: AGAIN,
+    Reason.DISK_FULL: AGAIN,
+    Reason.AGENT_ERROR: AGAIN,
+}
+ENDS_BADLY = [OutcomeStatus.FAILED, OutcomeStatus.LIMITED, OutcomeStatus.CANCELLED, OutcomeStatus.LOST]
+
+
+def end(outcome: Outcome, *, attempt: int = 1, cancelled: bool = False, **fields: Any) -> Ending:
+    task = spec("t", **({"retry": {"max_attempts": 3, "backoff": "1m"}} | fields))
+    return after_run(outcome, task, run_id=RUN, attempt=attempt, held_until=HELD, cancelled=cancelled, now_ms=NOW)
+
+
+@pytest.mark.parametrize(("reason", "status"), list(itertools.product(Reason, ENDS_BADLY)))
+def test_every_reason_with_every_status(reason: Reason, status: OutcomeStatus) -> None:
+    ending = end(Outcome(status=status, reason=reason))
+    if status is OutcomeStatus.LIMITED or TABLE.get(reason) == WAITS:
+        assert ending == Ending(lifecycle.Requeued(QueueReason.LIMITED, HELD), counts_attempt=False)
+    elif reason is Reason.CANCELLED:
+        assert ending == Ending(lifecycle.Failing(Reason.INTERRUPTED), counts_attempt=True)
+    elif TABLE.get(reason) == AGAIN:
+        retry_at = NOW + backoff_ms(60_000, 1, RUN)
+        assert ending == Ending(lifecycle.Retrying(retry_at), counts_attempt=True)
+    else:
+        assert ending == Ending(lifecycle.Failing(reason), counts_attempt=True)
+
+
+@pytest.mark.parametrize("reason", [reason for reason in Reason if TABLE.get(reason) == AGAIN])
+def test_the_last_attempt_fails_for_its_reason(reason: Reason) -> None:
+    outcome = Outcome(status=OutcomeStatus.FAILED, reason=reason)
+    assert isinstance(end(outcome, attempt=2).event, lifecycle.Retrying)
+    assert end(outcome, attempt=3) == Ending(lifecycle.Failing(reason), counts_attempt=True)
+    assert end(outcome, retry={"max_attempts": 1}).event == lifecycle.Failing(reason)
+
+
+def test_a_limit_never_uses_up_attempts() -> None:
+    limited = Outcome(status=OutcomeStatus.LIMITED, reason=Reason.RATE_LIMITED)
+    assert end(limited, attempt=3) == end(limited, attempt=1)
+    assert end(limited, attempt=99).counts_attempt is False
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_success_stays_one_even_after_a_request_to_cancel(cancelled: bool) -> None:
+    ending = end(Outcome(status=OutcomeStatus.SUCCEEDED), cancelled=cancelled)
+    assert ending == Ending(lifecycle.Succeeded(), counts_attempt=True)
+
+
+@pytest.mark.parametrize("status", [*ENDS_BADLY, OutcomeStatus.NEEDS_INPUT])
+def test_what_did_not_succeed_and_was_cancelled_is_cancelled(status: OutcomeStatus) -> None:
+    ending = end(Outcome(status=status, reason=Reason.RATE_LIMITED), cancelled=True)
+    assert ending.event == lifecycle.Cancelling()
+
+
+def test_a_question_needs_a_person_and_costs_nothing() -> None:
+    ending = end(Outcome(status=OutcomeStatus.NEEDS_INPUT, detail="which branch?"))
+    assert ending == Ending(lifecycle.InputAsked(InputKind.QUESTION), counts_attempt=False)
+
+
+def test_a_lost_run_is_tried_again_only_by_choice() -> None:
+    lost = Outcome(status=OutcomeStatus.LOST, reason=Reason.LOST)
+    assert end(lost).event == lifecycle.Failing(Reason.LOST)
+    assert end(lost, on_lost="fail").event == lifecycle.Failing(Reason.LOST)
+    again = end(lost, on_lost="retry")
+    assert isinstance(again.event, lifecycle.Retrying)
+    assert again.counts_attempt
+    assert end(lost, on_lost="retry", attempt=3).event == lifecycle.Failing(Reason.LOST)
+
+
+def test_pauses_double_from_attempt_to_attempt() -> None:
+    failed = Outcome(status=OutcomeStatus.FAILED, reason=Reason.NETWORK)
+    pauses = []
+    for attempt in (1, 2):
+        event = end(failed, attempt=attempt).event
+        assert isinstance(event, lifecycle.Retrying)
+        pauses.append(event.until - NOW)
+    assert 60_000 <= pauses[0] <= 66_000
+    assert 120_000 <= pauses[1] <= 132_000

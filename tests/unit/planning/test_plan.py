@@ -1,0 +1,105 @@
+"""The plan: whatever is observed, caps, order, holds and hints are kept, and the same snapshot gives the same plan."""
+
+from collections import Counter
+
+from hypothesis import event, given
+
+from claudomator_py.planning.plan import plan
+from claudomator_py.planning.snapshot import AgentSeen, Snapshot
+from tests.unit.planning.situations import HOLD, agent, head, placed, snapshot, snapshots, starts
+
+
+@given(snapshots())
+def test_the_same_snapshot_gives_the_same_plan_also_after_a_journey_through_json(seen: Snapshot) -> None:
+    again = Snapshot.model_validate_json(seen.model_dump_json())
+    assert again == seen
+    assert plan(seen) == plan(seen) == plan(again)
+
+
+@given(snapshots())
+def test_no_cap_is_ever_exceeded(seen: Snapshot) -> None:
+    begun = starts(seen)
+    event(f"{len(begun)} starts")
+    if begun:
+        assert not seen.disk_low
+        assert seen.live + len(begun) <= seen.rules.total
+    by_agent = Counter(start.decision.agent for start in begun)
+    for observed in seen.agents:
+        if by_agent[observed.name]:
+            assert observed.active + by_agent[observed.name] <= observed.max_concurrent
+    directories = Counter(start.head.dir_key for start in begun if start.head.dir_key)
+    for directory, number in directories.items():
+        assert seen.busy.get(directory, 0) + number <= seen.rules.per_workdir
+    assert len({start.head.task_id for start in begun}) == len(begun)
+
+
+@given(snapshots())
+def test_what_starts_does_so_in_the_order_of_the_queue(seen: Snapshot) -> None:
+    order = [known.task_id for known in seen.heads]
+    begun = [order.index(start.head.task_id) for start in starts(seen)]
+    assert begun == sorted(begun)
+
+
+@given(snapshots())
+def test_each_start_agrees_with_the_words_of_the_requirements(seen: Snapshot) -> None:
+    """Against an oracle that counts for itself: A2 and A7, start by start."""
+    active = {observed.name: observed.active for observed in seen.agents}
+    for start in starts(seen):
+        allowed = _allowed(seen, active, start.head.agent_type, strict=start.head.strict)
+        assert start.decision.agent == allowed, (start.head, active)
+        active[start.decision.agent] += 1
+
+
+def _allowed(seen: Snapshot, active: dict[str, int], wanted: str | None, *, strict: bool) -> str | None:
+    agents = {observed.name: observed for observed in seen.agents}
+    named = [wanted] if wanted in agents else [name for name, known in agents.items() if known.kind == wanted]
+    if len([name for name in named if agents[name].auto_select]) > 0 and wanted not in agents:
+        named = [name for name in named if agents[name].auto_select]
+    insists = bool(named) and (strict or not any(agents[name].auto_select for name in named))
+    everyone = [name for name, known in agents.items() if known.auto_select]
+    if strict and not named:
+        return None
+    if insists:
+        return _balanced(agents, active, named, seen.rules.when_all_limited)
+    if seen.rules.type_hint == "prefer":
+        ready = [name for name in named if _unlimited(agents[name]) and active[name] < agents[name].max_concurrent]
+        if ready:
+            return min(ready, key=lambda name: (active[name], name))
+    return _balanced(agents, active, everyone, seen.rules.when_all_limited)
+
+
+def _balanced(agents: dict[str, AgentSeen], active: dict[str, int], names: list[str], when: str) -> str | None:
+    healthy = [name for name in names if agents[name].problem is None]
+    unlimited = [name for name in healthy if agents[name].hold is None]
+    if not unlimited and when == "wait":
+        return None
+    # A limited one is never chosen while another merely has no slot.
+    free = [name for name in unlimited or healthy if active[name] < agents[name].max_concurrent]
+    return min(free, key=lambda name: (active[name], name), default=None)
+
+
+def _unlimited(known: AgentSeen) -> bool:
+    return known.problem is None and known.hold is None
+
+
+def test_the_load_of_earlier_starts_counts_for_later_ones() -> None:
+    seen = snapshot(agent("claude"), agent("codex"), heads=tuple(head(number) for number in range(6)))
+    assert [name for _, name in placed(seen)] == ["claude", "codex", "claude", "codex"]
+
+
+def test_tasks_flow_around_a_limited_agent_and_back() -> None:
+    heads = tuple(head(number) for number in range(2))
+    limited = snapshot(agent("claude", hold=HOLD), agent("codex", active=1), heads=heads)
+    assert [name for _, name in placed(limited)] == ["codex"]
+    free = snapshot(agent("claude"), agent("codex", active=1), heads=heads)
+    assert [name for _, name in placed(free)] == ["claude", "claude"]
+
+
+def test_one_directory_is_used_by_one_run_at_a_time_and_hides_no_other() -> None:
+    heads = (head(1, dir_key="/x"), head(2, dir_key="/x"), head(3, dir_key="/y"), head(4), head(5))
+    seen = snapshot(agent("claude", max_concurrent=9), heads=heads, busy={"/y": 1}, total=9)
+    assert [task for task, _ in placed(seen)] == ["task-001", "task-004", "task-005"]
+
+
+def test_nothing_starts_on_a_full_disk() -> None:
+    assert placed(snapshot(agent("claude"), heads=(head(1),), disk_low=True)) == []

@@ -1,0 +1,16 @@
+"""How a state is written in columns."""
+
+from hypothesis import given
+
+from claudomator_py.core.lifecycle import STATE_NAMES, State
+from claudomator_py.store.tables import Task
+from claudomator_py.store.task_rows import columns_of, state_of
+from tests.unit.core.states import STATES
+
+
+@given(STATES)
+def test_a_state_comes_back_from_its_columns(state: State) -> None:
+    columns = columns_of(state)
+    assert columns["state"] == STATE_NAMES[type(state)]
+    task = Task(**columns, id="t", name="t", priority=1, rank_ms=1, lane="", dir_key="", source="api", tags=[])
+    assert state_of(task) == state
