@@ -54,14 +54,13 @@ class RunDirectory:
         files = {
             spec.FILE: _spec_json(order, order.cwd or str(scratch)),
             PROMPT: order.stdin.encode(errors="surrogateescape"),
-            output.STDOUT: b"",
-            output.STDERR: b"",
-            record.LOCK: b"",
         }
         if handoff is not None:
             files[HANDOFF] = handoff
         for name, data in files.items():
             write_new(new / name, data)
+        for name in (output.STDOUT, output.STDERR, record.LOCK):
+            (new / name).touch(mode=0o600)
         flush_directory(new)
         crashpoint("run-files-written")
         new.rename(self.path)

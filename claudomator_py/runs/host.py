@@ -14,6 +14,8 @@ from claudomator_py.runs.shim import procfs
 from claudomator_py.runs.survivors import kill_survivors
 from claudomator_py.runs.sweep import sweep
 
+_GIVE_UP_MS = 5_000
+
 
 class LocalRunHost:
     """Runs under one root, which it makes (0700). Safe to call from many threads.
@@ -70,9 +72,9 @@ class LocalRunHost:
         RunDirectory(self.path(run_id, step)).request_cancel()
 
     def end_survivors(self, run_id: str) -> bool:
-        """End what a lost shim left behind; blocks for about the time of grace if there is any. True: no process of
-        the run is left."""
-        return not kill_survivors(run_id, grace_ms=self._grace_ms, give_up_ms=self._grace_ms).left
+        """End what a lost shim left behind; blocks for about the time of grace if there is any, and 5 seconds more
+        for what does not even end by KILL. True: no process of the run is left."""
+        return not kill_survivors(run_id, grace_ms=self._grace_ms, give_up_ms=_GIVE_UP_MS).left
 
     def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> bytes:
         """At most limit bytes of a stream from the offset; empty when there are none (yet), or no such file.
