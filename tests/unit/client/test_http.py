@@ -231,7 +231,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> Non
 
         thread = threading.Thread(target=greet)
         thread.start()
-        with Client(url_of(sock).replace("http:", "https:"), "x" * 32) as client:
-            with pytest.raises(UnexpectedAnswer, match="not trusted"):
-                client.status()
+        url = url_of(sock).replace("http:", "https:")
+        with Client(url, "x" * 32) as client, pytest.raises(UnexpectedAnswer, match="not trusted"):
+            client.status()
         thread.join()
