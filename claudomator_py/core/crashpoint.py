@@ -20,6 +20,7 @@ CRASH_POINTS = (
     "inbox-after-error-file",
     "inbox-before-move",
     "inbox-after-move",
+    "tier-asked",
     "tick-begin",
     "tick-end",
     "start-prepared",
