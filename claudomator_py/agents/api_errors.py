@@ -42,7 +42,10 @@ _ANY_WORDS: Rules = (
         ),
         Reason.AUTH,
     ),
-    (words(r"context[ _](?:window|length|limit)|(?:prompt|input) is too long|too many tokens"), Reason.CONTEXT_TOO_LONG),
+    (
+        words(r"context[ _](?:window|length|limit)|(?:prompt|input) is too long|too many tokens"),
+        Reason.CONTEXT_TOO_LONG,
+    ),
     (
         words(
             r"model[^\n]{0,80}(?:not found|does not exist|not supported|no access|not available)"
@@ -63,9 +66,7 @@ _ANY_WORDS: Rules = (
 )
 
 
-def classify(
-    message: str, rules: Rules, now_ms: int, *, status: int | None = None, zone: str | None = None
-) -> Verdict:
+def classify(message: str, rules: Rules, now_ms: int, *, status: int | None = None, zone: str | None = None) -> Verdict:
     """The verdict. rules: what this CLI's words mean. now_ms: when it was printed. status: HTTP, where it is known.
 
     zone: as for ``find_reset``.

@@ -6,10 +6,9 @@ answer may quote a limit message word for word.
 
 import copy
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from claudomator_py.agents.claude_errors import ENDINGS, Failure, Rejection, classify
-from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settle
+from claudomator_py.agents.ending import Result, Verdict, denials, failed, outcome, settle
 from claudomator_py.agents.jsonlines import (
     MAX_COUNT,
     Event,
@@ -17,6 +16,7 @@ from claudomator_py.agents.jsonlines import (
     amount_of,
     count_of,
     event_of,
+    instant_of,
     list_of,
     parse_events,
     text_of,
@@ -26,7 +26,6 @@ from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, shortene
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason, Tokens
 from claudomator_py.core.run import ExitRecord, Stream
 
-_NAMED_DENIALS = 5
 _INPUT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _MODEL_INPUT_FIELDS = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 
@@ -90,7 +89,7 @@ class _Seen:
             kind=text_of(event, "api_error"),
             status=count_of(event, "api_error_status"),
             category=category,
-            at_ms=_instant(text_of(event, "timestamp")),
+            at_ms=instant_of(event, "timestamp"),
         )
 
     def _take_denial(self, event: Event) -> None:
@@ -157,7 +156,7 @@ class ClaudeReader:
 
     def _said(self, seen: _Seen, result: Event, printed_ms: int) -> Verdict:
         if _succeeded(result):
-            return Verdict(OutcomeStatus.SUCCEEDED, detail=_denials(seen.denied))
+            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(tuple(seen.denied.values())))
         last = seen.failure
         failure = Failure(
             message=_message(result) or (last.message if last is not None else ""),
@@ -248,16 +247,6 @@ def _message(result: Event) -> str:
     return text_of(result, "result") or "\n".join(errors)
 
 
-def _denials(denied: dict[str, str]) -> str | None:
-    """The CLI succeeds although tools were denied; whoever reads the outcome should know."""
-    if not denied:
-        return None
-    names = sorted(set(denied.values()))
-    named = ", ".join(names[:_NAMED_DENIALS]) + (", ..." if len(names) > _NAMED_DENIALS else "")
-    calls = "1 tool call was" if len(denied) == 1 else f"{len(denied)} tool calls were"
-    return f"{calls} denied: {named}. Allow what it needs with permissions.mode or permissions.allowed_tools."
-
-
 def _storable(verdict: Verdict) -> Verdict:
     detail = shortened(storable(verdict.detail), MAX_DETAIL) if verdict.detail else None
     limit = storable(verdict.limit)[:100] if verdict.limit else None
@@ -266,12 +255,3 @@ def _storable(verdict: Verdict) -> Verdict:
 
 def _id(conversation_id: str | None) -> str | None:
     return storable(conversation_id)[:100] if conversation_id is not None else None
-
-
-def _instant(timestamp: str | None) -> int | None:
-    """Epoch milliseconds of an RFC 3339 time; None for anything else."""
-    try:
-        moment = datetime.fromisoformat(timestamp or "")
-        return round(moment.timestamp() * 1000) if moment.tzinfo is not None else None
-    except (ValueError, OverflowError):
-        return None

@@ -1,6 +1,6 @@
 """Weighs what an agent said of its run against how its process ended."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
@@ -12,6 +12,7 @@ _ENDED_BY: dict[str, tuple[Reason, str]] = {
     "output_limit": (Reason.OUTPUT_LIMIT, "it was stopped because it wrote more than allowed"),
     "disk_full": (Reason.DISK_FULL, "it was stopped because the disk was full"),
 }
+_NAMED_DENIALS = 5
 _SHELL_SIGNALS = {128 + number for number in (1, 2, 3, 4, 6, 7, 8, 9, 11, 13, 14, 15)}
 _NOT_STARTED = {126: "it could not be executed", 127: "its program was not found"}
 
@@ -44,6 +45,16 @@ class Result:
 def failed(reason: Reason, detail: str | None = None) -> Verdict:
     """A failure for this reason."""
     return Verdict(OutcomeStatus.FAILED, reason, detail)
+
+
+def denials(names: Sequence[str]) -> str | None:
+    """What to say of tool calls that were denied. names: the tools, one for each call."""
+    if not names:
+        return None
+    tools = sorted(set(names))
+    named = ", ".join(tools[:_NAMED_DENIALS]) + (", ..." if len(tools) > _NAMED_DENIALS else "")
+    calls = "1 tool call was" if len(names) == 1 else f"{len(names)} tool calls were"
+    return f"{calls} denied: {named}. Allow what it needs with permissions.mode or permissions.allowed_tools."
 
 
 def settle(said: Verdict | None, exit_record: ExitRecord | None, unsaid: Callable[[ExitRecord], Verdict]) -> Verdict:

@@ -42,6 +42,7 @@ class Seen(ABC):
     def take(self, event: Event) -> None:
         """Take the next event."""
 
+    @abstractmethod
     def take_stderr(self, line: str) -> None:
         """Take the next line of stderr, for people to read."""
 
@@ -50,18 +51,21 @@ class Seen(ABC):
     def terminal(self) -> bool:
         """Whether there was a complete terminal event."""
 
-    @property
-    def stuck_until(self) -> int | None:
-        """The epoch milliseconds until which the CLI sleeps in a limit; None: it does not, as far as it says."""
+    def stuck(self, started_ms: int | None) -> Verdict | None:
+        """The limit in which the CLI sleeps, as far as it says. started_ms: when the run began, where it is known."""
         return None
 
     @abstractmethod
     def said(self, ending: Ending) -> Verdict | None:
         """What the terminal event means; None: there was none."""
 
+    def exited_well(self) -> Verdict:
+        """What a run without a terminal event came to that exited with 0."""
+        return failed(Reason.AGENT_ERROR, "it exited with 0, but without saying that it succeeded")
+
     @abstractmethod
     def unsaid(self, ending: Ending) -> Verdict:
-        """What a run without a terminal event came to that ended by itself, and not with 0."""
+        """What a run without a terminal event came to that exited with anything else."""
 
     @abstractmethod
     def result(self) -> Result:
@@ -75,7 +79,7 @@ class EventReader:
         self._seen = seen
         self._zone = zone
         self._lines: dict[Stream, LineSplitter] = {"stdout": LineSplitter(), "stderr": LineSplitter()}
-        self._plain = Tail(MAX_TEXT)
+        self._plain = Tail(4 * MAX_TEXT)
         self._stderr = Tail(MAX_DETAIL)
 
     def feed(self, stream: Stream, data: bytes) -> None:
@@ -94,10 +98,11 @@ class EventReader:
     def stuck_until(self) -> int | None:
         """The epoch milliseconds until which the CLI sleeps in a limit, as far as it has said by now.
 
-        Such a run may be ended: its outcome will be the limit.
+        Such a run may be ended, in whatever way: its outcome will be the limit.
         """
         seen, _ = self._all()
-        return None if seen.terminal else seen.stuck_until
+        stuck = None if seen.terminal else seen.stuck(None)
+        return None if stuck is None else stuck.reset_at
 
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
         """What the run came to. May be asked at any time, and again."""
@@ -105,17 +110,23 @@ class EventReader:
         printed_ms = exit_record.ended_ms if exit_record is not None and exit_record.ended_ms > 0 else now_ms
         exit_code = exit_record.exit_code if exit_record is not None else None
         ending = Ending(exit_code, printed_ms, plain, self._stderr.text(), self._zone)
-        verdict = settle(seen.said(ending), exit_record, lambda _: _unsaid(seen, ending))
+        stuck = None if exit_record is None or seen.terminal else seen.stuck(exit_record.started_ms)
+        verdict = stuck or settle(
+            seen.said(ending), exit_record, lambda _: seen.exited_well() if exit_code == 0 else seen.unsaid(ending)
+        )
         return outcome(_fit(verdict), _fit_result(seen.result()))
 
     def _all(self) -> tuple[Seen, str]:
         """What was seen, with the lines that have no end yet: the last one may have none."""
         rests = [(stream, lines.rest) for stream, lines in self._lines.items() if lines.rest]
-        if not rests:
-            return self._seen, self._plain.text()
-        seen, plain = copy.deepcopy(self._seen), copy.deepcopy(self._plain)
+        seen, plain = self._seen, self._plain
+        if rests or not seen.anything:
+            seen, plain = copy.deepcopy(seen), copy.deepcopy(plain)
         for stream, rest in rests:
             _take_line(seen, plain, stream, rest)
+        if not seen.anything:
+            for event in parse_events(plain.text().encode()) or []:  # one object over many lines
+                seen.take(event)
         return seen, plain.text()
 
 
@@ -130,12 +141,6 @@ def _take_line(seen: Seen, plain: Tail, stream: Stream, line: bytes) -> None:
     for event in events:
         seen.anything = True
         seen.take(event)
-
-
-def _unsaid(seen: Seen, ending: Ending) -> Verdict:
-    if ending.exit_code == 0:
-        return failed(Reason.AGENT_ERROR, "it exited with 0, but without saying that it succeeded")
-    return seen.unsaid(ending)
 
 
 def _fit(verdict: Verdict) -> Verdict:

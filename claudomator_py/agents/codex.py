@@ -1,0 +1,83 @@
+"""Codex: how it is started."""
+
+import json
+from pathlib import Path
+
+from claudomator_py.agents.codex_reader import NOTHING, CodexReader
+from claudomator_py.agents.installed import probe
+from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.outcome import Tokens
+from claudomator_py.core.run import Launch, LaunchRequest
+from claudomator_py.core.task import PermissionMode, TaskSpec
+
+PROGRAM = ("codex",)
+REMEDY = "install it (npm install -g @openai/codex), or set the agent's command in the configuration"
+
+# It would wait five seconds at its end for a report that it cannot send.
+NO_ANALYTICS = "analytics.enabled=false"
+
+_MODES = {
+    PermissionMode.ACCEPT_EDITS: ("--sandbox", "workspace-write"),
+    PermissionMode.PLAN: ("--sandbox", "read-only"),
+    PermissionMode.BYPASS: ("--dangerously-bypass-approvals-and-sandbox",),
+}
+
+
+class Codex:
+    """The kind ``codex``."""
+
+    kind = "codex"
+
+    def launch(self, request: LaunchRequest) -> Launch:
+        """Its command line. The prompt comes from a file on stdin: it would wait for ever for a pipe to end.
+
+        It names its threads itself, so a new one takes no id. Where it runs, and that a run may go on at all outside a
+        git repository, is for Claudomator's workdir_roots to say.
+        """
+        agent, task = request.agent, request.task
+        argv = [*(agent.command or PROGRAM), "exec", "--json", "--skip-git-repo-check", "--config", NO_ANALYTICS]
+        if request.model is not None:
+            argv += ["--model", request.model.model]
+            if request.model.effort is not None:
+                argv += ["--config", f"model_reasoning_effort={json.dumps(request.model.effort)}"]
+        argv += _MODES.get(task.permissions.mode, ())
+        for folder in task.add_dirs:
+            argv += ["--add-dir", str(Path(folder).expanduser())]
+        argv += agent.extra_args
+        if request.resume:
+            argv += ["resume", request.conversation_id]
+        return Launch((*argv, "-"), {}, request.prompt)
+
+    def reader(self, request: LaunchRequest | None = None) -> CodexReader:
+        """A reader for one run; without a request, for a saved output of which nothing more is known."""
+        if request is None:
+            return CodexReader()
+        prior = _known(request.prior_tokens) if request.resume else NOTHING
+        zone = request.task.env.get("TZ", request.agent.env.get("TZ"))
+        return CodexReader(prior=prior, zone=zone)
+
+    def health(self, agent: AgentSpec, path: str) -> AgentHealth:
+        """Whether it is installed, and which version."""
+        return probe(agent.command or PROGRAM, path, REMEDY)
+
+    def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
+        """It confines what its tools can do, by a sandbox, and not which of them there are."""
+        permissions = task.permissions
+        name = agent.name
+        sentences = [
+            f"{name} cannot keep to permissions.{field}: it has no list of tools; use permissions.mode"
+            for field, tools in (
+                ("allowed_tools", permissions.allowed_tools),
+                ("disallowed_tools", permissions.disallowed_tools),
+            )
+            if tools
+        ]
+        if task.max_turns is not None:
+            sentences.append(f"{name} cannot count turns (max_turns); use timeout")
+        if task.add_dirs and permissions.mode is PermissionMode.PLAN:
+            sentences.append(f"{name} opens no add_dirs with permissions.mode plan, which lets it write nowhere")
+        return sentences
+
+
+def _known(prior: Tokens) -> Tokens | None:
+    return None if prior.input is None or prior.output is None else prior

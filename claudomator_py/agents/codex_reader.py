@@ -1,0 +1,149 @@
+"""Reads what Codex writes with ``--json``: by meaning, whatever its version."""
+
+import re
+from dataclasses import dataclass, field, replace
+
+from claudomator_py.agents.api_errors import Rules, classify, words
+from claudomator_py.agents.ending import Result, Verdict
+from claudomator_py.agents.event_reader import Ending, EventReader, Seen
+from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
+from claudomator_py.core.outcome import OutcomeStatus, Reason, Tokens
+
+_RULES: Rules = (
+    (
+        words(
+            r"unexpected argument|invalid value '|required arguments|usage: codex|not inside a trusted directory"
+            r"|no rollout found|thread/(?:resume|start) failed|no prompt provided|error (?:loading|parsing) config"
+            r"|model provider `[^`]*` not found|unknown (?:variant|field)"
+        ),
+        Reason.BAD_INVOCATION,
+    ),
+    (
+        words(
+            r"quota exceeded|insufficient_quota|exceeded your current quota|out of credits|spend(?:ing)? (?:cap|limit)"
+            r"|credit (?:limit|balance)|to use codex with your chatgpt plan|usage_not_included"
+        ),
+        Reason.NO_CREDIT,
+    ),
+    (
+        words(r"usage limit|rate limit|hit your [^\n]{0,60}limit|message limit|limit reached"),
+        Reason.RATE_LIMITED,
+    ),
+    (words(r"at capacity|high demand|high load|server_is_overloaded|overloaded"), Reason.OVERLOADED),
+    (
+        words(
+            r"missing environment variable|codex login|log ?in again|sign in again|refresh token|not logged in"
+            r"|incorrect api key|credentials were (?:not )?found"
+        ),
+        Reason.AUTH,
+    ),
+    (
+        words(r"model [^\n]{0,80}(?:does not exist|not supported|is not available)|do not have access to it"),
+        Reason.INVALID_MODEL,
+    ),
+    (words(r"ran out of room|context window|context_length"), Reason.CONTEXT_TOO_LONG),
+    (words(r"safety reasons|has been flagged|cyber_policy|content policy"), Reason.REFUSED),
+)
+_RETRYING = re.compile(r"^Reconnecting\W+\d+/\d+ \((?P<cause>.*)\)$", re.DOTALL)
+_COMPLAINT = re.compile(r"^(?:ERROR|Error|error):? (?P<message>.+)")
+_LIMITED_MODEL = re.compile(r"usage limit for ([\w.:/-]{1,60}[\w])")
+_COMPLAINTS = 5
+NOTHING = Tokens(input=0, output=0)
+"""What a new thread has used."""
+
+
+@dataclass(slots=True)
+class _Seen(Seen):
+    """anything, conversation_id: as in ``Seen``. prior: what the thread had used before; None: not known."""
+
+    prior: Tokens | None
+    anything: bool = False
+    conversation_id: str | None = None
+    completed: bool = False
+    failure: str | None = None
+    error: str | None = None
+    answer: str | None = None
+    usage: Event = field(default_factory=dict)
+    complaints: list[str] = field(default_factory=list)
+
+    @property
+    def terminal(self) -> bool:
+        return self.completed or self.failure is not None
+
+    def take(self, event: Event) -> None:
+        match event.get("type"):
+            case "thread.started":
+                self.conversation_id = text_of(event, "thread_id") or self.conversation_id
+            case "turn.started":
+                self.completed, self.failure = False, None
+            case "item.completed":
+                self._take_item(event_of(event, "item"))
+            case "error":
+                message = text_of(event, "message") or ""
+                retried = _RETRYING.match(message)
+                self.error = retried["cause"] if retried else message or self.error
+            case "turn.completed":
+                self.completed, self.error = True, None
+                self.usage = event_of(event, "usage")
+            case "turn.failed":
+                said = text_of(event_of(event, "error"), "message")
+                self.completed = False
+                self.failure = said or self.error or "its turn failed, and it did not say why"
+
+    def take_stderr(self, line: str) -> None:
+        found = _COMPLAINT.match(line)
+        if found:
+            self.complaints = [*self.complaints, found["message"]][-_COMPLAINTS:]
+
+    def _take_item(self, item: Event) -> None:
+        if item.get("type") == "agent_message":
+            self.answer, self.error = text_of(item, "text") or self.answer, None
+
+    def said(self, ending: Ending) -> Verdict | None:
+        if self.failure is not None:
+            return _judge(self.failure, ending)
+        return Verdict(OutcomeStatus.SUCCEEDED) if self.completed else None
+
+    def unsaid(self, ending: Ending) -> Verdict:
+        """Without --json, stderr has the whole conversation: only what it calls an error is one."""
+        message = self.error or "\n".join(self.complaints[-1:])
+        if not message and not self.anything and "OpenAI Codex" not in ending.stderr:
+            message = ending.stderr
+        return _judge(message or f"it exited with {ending.exit_code}, and did not say why", ending)
+
+    def result(self) -> Result:
+        succeeded = self.completed and self.failure is None
+        return Result(
+            conversation_id=self.conversation_id,
+            text=self.answer if succeeded else None,
+            tokens=self._tokens(),
+        )
+
+    def _tokens(self) -> Tokens:
+        """What the thread has used, less what it had used before. Cached input is input; reasoning is output."""
+        if self.prior is None:
+            return Tokens()
+        return Tokens(
+            input=_less(count_of(self.usage, "input_tokens"), self.prior.input),
+            output=_less(count_of(self.usage, "output_tokens"), self.prior.output),
+        )
+
+
+class CodexReader(EventReader):
+    """Reads one run. prior: what the thread had used before it; None: not known. zone: that of its clock times."""
+
+    def __init__(self, *, prior: Tokens | None = NOTHING, zone: str | None = None) -> None:
+        super().__init__(_Seen(prior), zone)
+
+
+def _judge(message: str, ending: Ending) -> Verdict:
+    verdict = classify(message, _RULES, ending.printed_ms, zone=ending.zone)
+    model = _LIMITED_MODEL.search(message)
+    limited = verdict.status is OutcomeStatus.LIMITED and model is not None
+    return replace(verdict, limit=model[1]) if limited and model is not None else verdict
+
+
+def _less(total: int | None, prior: int | None) -> int | None:
+    if total is None or prior is None:
+        return None
+    return max(0, total - prior)

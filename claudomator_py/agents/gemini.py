@@ -1,0 +1,92 @@
+"""Gemini CLI: how it is started."""
+
+from pathlib import Path
+
+from claudomator_py.agents.gemini_reader import GeminiReader
+from claudomator_py.agents.installed import probe
+from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.run import Launch, LaunchRequest
+from claudomator_py.core.task import PermissionMode, TaskSpec
+
+PROGRAM = ("gemini",)
+REMEDY = "install it (npm install -g @google/gemini-cli), or set the agent's command in the configuration"
+
+# Its second process doubles its memory and hears no signal.
+RELAUNCH = {"GEMINI_CLI_NO_RELAUNCH": "true"}
+# Where an agent may work is for Claudomator's own workdir_roots to say; without this it refuses to start.
+TRUST = {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
+# By itself it asks ten times: four minutes of waiting, with the agent's slot taken and no other agent asked. The user's
+# settings go before this file. The CLI reads it only where nobody but root could have written it; elsewhere it would
+# warn, so it is not told of it.
+DEFAULTS_NAME = "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"
+DEFAULTS = Path(__file__).with_name("gemini_defaults.json")
+SYSTEM_DEFAULTS = Path("/etc/gemini-cli/system-defaults.json")
+
+_MODES = {
+    PermissionMode.ACCEPT_EDITS: "auto_edit",
+    PermissionMode.PLAN: "plan",
+    PermissionMode.BYPASS: "yolo",
+}
+
+
+class Gemini:
+    """The kind ``gemini``."""
+
+    kind = "gemini"
+
+    def launch(self, request: LaunchRequest) -> Launch:
+        """Its command line. The prompt comes from a file on stdin."""
+        agent, task = request.agent, request.task
+        argv = [*(agent.command or PROGRAM), "--output-format", "stream-json"]
+        argv += ["--resume" if request.resume else "--session-id", request.conversation_id]
+        if request.model is not None:
+            argv += ["--model", request.model.model]
+        if task.permissions.mode in _MODES:
+            argv += ["--approval-mode", _MODES[task.permissions.mode]]
+        argv += agent.extra_args
+        for tool in task.permissions.allowed_tools:
+            argv += ["--allowed-tools", tool]
+        for folder in task.add_dirs:
+            argv += ["--include-directories", str(Path(folder).expanduser())]
+        return Launch(tuple(argv), {**RELAUNCH, **TRUST, **_defaults(agent)}, request.prompt)
+
+    def reader(self, request: LaunchRequest | None = None) -> GeminiReader:
+        """A reader for one run."""
+        return GeminiReader()
+
+    def health(self, agent: AgentSpec, path: str) -> AgentHealth:
+        """Whether it is installed, and which version."""
+        return probe(agent.command or PROGRAM, path, REMEDY)
+
+    def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
+        """What it has settings for, but no flags."""
+        permissions = task.permissions
+        name = agent.name
+        sentences = []
+        if permissions.disallowed_tools:
+            remedy = "deny them in a policy file, named with --policy in the agent's extra_args"
+            sentences.append(f"{name} cannot be told of permissions.disallowed_tools when it starts; {remedy}")
+        if task.max_turns is not None:
+            remedy = "set model.maxSessionTurns in its settings.json"
+            sentences.append(f"{name} cannot be told of max_turns when it starts; {remedy}")
+        fields = (("permissions.allowed_tools", permissions.allowed_tools), ("add_dirs", task.add_dirs))
+        for field, words in fields:
+            sentences += [
+                f"{name} would take {word!r} in {field} for several, as it has a comma" for word in words if "," in word
+            ]
+        return sentences
+
+
+def _defaults(agent: AgentSpec) -> dict[str, str]:
+    set_by_user = DEFAULTS_NAME in agent.env or DEFAULTS_NAME in agent.pass_env or SYSTEM_DEFAULTS.exists()
+    return {} if set_by_user or not _only_root_writes(DEFAULTS) else {DEFAULTS_NAME: str(DEFAULTS)}
+
+
+def _only_root_writes(path: Path) -> bool:
+    """Whether the CLI would trust the file: it and its folders, links included, belong to root alone."""
+    try:
+        places = {path, *path.parents, path.resolve(), *path.resolve().parents}
+        stats = [place.stat() for place in places]
+    except OSError:
+        return False
+    return all(stat.st_uid == 0 and stat.st_mode & 0o022 == 0 for stat in stats)

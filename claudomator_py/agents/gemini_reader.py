@@ -1,0 +1,225 @@
+"""Reads what Gemini CLI writes with ``-o stream-json``: by meaning, whatever its version."""
+
+import re
+from dataclasses import dataclass, field, replace
+
+from claudomator_py.agents.api_errors import Rules, classify, limited, words
+from claudomator_py.agents.ending import Result, Verdict, denials, failed
+from claudomator_py.agents.event_reader import Ending, EventReader, Seen
+from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, text_of
+from claudomator_py.agents.plaintext import MAX_TEXT, shortened
+from claudomator_py.core.outcome import OutcomeStatus, Reason, Tokens
+from claudomator_py.core.units import MINUTE_MS
+
+STUCK_MS = 6 * MINUTE_MS
+"""A longer sleep than this is a limit. It retries by itself after at most five minutes, and adds up to a fifth."""
+
+_SLEEP = re.compile(r"\bretrying after (\d{1,13})\s*ms\b", re.IGNORECASE)
+_NOT_ITS_OWN = "Error executing tool"
+"""Begins a line of stderr that repeats what a tool printed."""
+_FAILED_REQUEST = "Error when talking to"
+_COMPLAINT = 2_000
+"""Characters of stderr that are looked at."""
+_BY_TYPE = {
+    "FatalAuthenticationError": Reason.AUTH,
+    "FatalInputError": Reason.BAD_INVOCATION,
+    "FatalSandboxError": Reason.SETUP_FAILED,
+    "FatalConfigError": Reason.BAD_INVOCATION,
+    "FatalTurnLimitedError": Reason.TURN_LIMIT,
+    "FatalUntrustedWorkspaceError": Reason.BAD_INVOCATION,
+    "FatalCancellationError": Reason.INTERRUPTED,
+}
+_BY_EXIT_CODE = {
+    41: Reason.AUTH,
+    42: Reason.BAD_INVOCATION,
+    44: Reason.SETUP_FAILED,
+    52: Reason.BAD_INVOCATION,
+    53: Reason.TURN_LIMIT,
+    55: Reason.BAD_INVOCATION,
+}
+# An exit code has eight bits: 429 comes out as 173. What is below 400 would be a signal's.
+_STATUS_BY_EXIT_CODE = {status % 256: status for status in range(400, 512)}
+_RULES: Rules = (
+    (
+        words(
+            r"unknown arguments?|invalid values|cannot use both|not running in a trusted|invalid session identifier"
+            r"|session id \S+ already exists|no input provided|not enough arguments"
+        ),
+        Reason.BAD_INVOCATION,
+    ),
+    (words(r"max(?:imum)? session turns|turn limit"), Reason.TURN_LIMIT),
+    (
+        words(r"insufficient_g1_credits|credits? (?:balance )?(?:is |are )?(?:depleted|exhausted|too low)"),
+        Reason.NO_CREDIT,
+    ),
+    (words(r"model_capacity|no capacity available|capacity exceeded|model is overloaded"), Reason.OVERLOADED),
+    (words(r"exhausted your (?:daily quota|capacity)|resource(?: has been |_)exhausted"), Reason.RATE_LIMITED),
+    (
+        words(r"api[ _]key[ _](?:not valid|invalid|expired)|gemini_api_key|set an auth|auth method selected"),
+        Reason.AUTH,
+    ),
+    (words(r"models?/\S+ is not found|model not found|modelnotfound"), Reason.INVALID_MODEL),
+    (words(r"blocked (?:due to|by|because)|safety|recitation|prohibited content"), Reason.REFUSED),
+    (words(r"exceeds the maximum number of tokens|token limit|context window"), Reason.CONTEXT_TOO_LONG),
+)
+_DENIED = words(r"requires user confirmation|denied by policy|not allowed by policy|policy_violation")
+_LIMITS = ((words(r"daily quota|per ?day"), "daily"), (words(r"per ?minute"), "per_minute"))
+
+
+@dataclass(slots=True)
+class _Sleep:
+    """A line that announced a sleep."""
+
+    line: str
+    length_ms: int
+
+
+@dataclass(slots=True)
+class _Seen(Seen):
+    """anything, conversation_id: as in ``Seen``. Times in epoch milliseconds."""
+
+    anything: bool = False
+    conversation_id: str | None = None
+    terminal_event: Event | None = None
+    error: str | None = None
+    answer: str = ""
+    remark: str = ""
+    tools: dict[str, str] = field(default_factory=dict)
+    denied: list[str] = field(default_factory=list)
+    sleep: _Sleep | None = None
+    last_at_ms: int | None = None
+    longest_gap_ms: int = 0
+
+    @property
+    def terminal(self) -> bool:
+        return self.terminal_event is not None
+
+    def take(self, event: Event) -> None:
+        self._take_time(instant_of(event, "timestamp"))
+        self.conversation_id = text_of(event, "session_id") or self.conversation_id
+        match event.get("type"):
+            case "message":
+                self._take_message(event)
+            case "tool_use":
+                self.remark, self.answer, self.error = self.answer or self.remark, "", None
+                self.tools[text_of(event, "tool_id") or ""] = text_of(event, "tool_name") or "a tool"
+            case "tool_result":
+                self._take_tool_result(event)
+            case "error" if event.get("severity") != "warning":
+                self.error = text_of(event, "message") or "it reported an error without words"
+            case "result":
+                self.terminal_event = event
+            case None if "response" in event:  # what -o json prints
+                self.answer = text_of(event, "response") or ""
+                self.terminal_event = {"status": "error" if event.get("error") else "success", **event}
+
+    def take_stderr(self, line: str) -> None:
+        found = _SLEEP.search(line)
+        if found and not line.startswith(_NOT_ITS_OWN):
+            self.sleep = _Sleep(line, int(found[1]))
+
+    def _take_time(self, at_ms: int | None) -> None:
+        if at_ms is None:
+            return
+        if self.last_at_ms is not None:
+            self.longest_gap_ms = max(self.longest_gap_ms, at_ms - self.last_at_ms)
+        self.last_at_ms = at_ms
+
+    def _take_message(self, event: Event) -> None:
+        if event.get("role") != "assistant":
+            return
+        self.error = None
+        said = text_of(event, "content") or ""
+        self.answer = self.answer + said if event.get("delta") else said
+        if len(self.answer) > 8 * MAX_TEXT:
+            self.answer = shortened(self.answer, 4 * MAX_TEXT)
+
+    def _take_tool_result(self, event: Event) -> None:
+        tool_id = text_of(event, "tool_id") or ""
+        name = self.tools.pop(tool_id, "a tool")
+        error = event_of(event, "error")
+        kind, message = text_of(error, "type") or "", text_of(error, "message") or ""
+        if kind in ("tool_not_registered", "policy_violation") or _DENIED.search(message[:500]):
+            self.denied.append(name)
+
+    def stuck(self, started_ms: int | None) -> Verdict | None:
+        """The streams do not say which line came first, but a sleep that is over shows as a gap between the events."""
+        since = self.last_at_ms if self.last_at_ms is not None else started_ms
+        if self.sleep is None or since is None:
+            return None
+        if self.sleep.length_ms <= STUCK_MS or self.longest_gap_ms >= self.sleep.length_ms:
+            return None
+        return _named(limited(self.sleep.line, since + self.sleep.length_ms))
+
+    def said(self, ending: Ending) -> Verdict | None:
+        result = self.terminal_event
+        if result is None:
+            return None
+        if self._succeeded(result):
+            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(self.denied))
+        error = event_of(result, "error")
+        message = text_of(error, "message") or self.error or f"it ended with status {result.get('status')}"
+        printed_ms = self.last_at_ms if self.last_at_ms is not None else ending.printed_ms
+        return _judge(message, text_of(error, "type"), ending.exit_code, printed_ms)
+
+    def _succeeded(self, result: Event) -> bool:
+        """It ends with "success" after an error, too, if that did not throw."""
+        return result.get("status") == "success" and not result.get("error") and self.error is None
+
+    def unsaid(self, ending: Ending) -> Verdict:
+        message = self.error or _complaint(ending.stderr) or f"it exited with {ending.exit_code}"
+        return _judge(message, None, ending.exit_code, ending.printed_ms)
+
+    def result(self) -> Result:
+        result = self.terminal_event
+        if result is None:
+            return Result(conversation_id=self.conversation_id)
+        text = self.answer or self.remark or None
+        return Result(
+            conversation_id=self.conversation_id,
+            text=text if self._succeeded(result) else None,
+            tokens=_tokens(event_of(result, "stats")),
+        )
+
+
+class GeminiReader(EventReader):
+    """Reads one run."""
+
+    def __init__(self) -> None:
+        super().__init__(_Seen())
+
+
+def _judge(message: str, kind: str | None, exit_code: int | None, printed_ms: int) -> Verdict:
+    known = _BY_TYPE.get(kind or "") or _BY_EXIT_CODE.get(exit_code or 0)
+    if known is not None:
+        return failed(known, message)
+    return _named(classify(message, _RULES, printed_ms, status=_STATUS_BY_EXIT_CODE.get(exit_code or 0)))
+
+
+def _named(verdict: Verdict) -> Verdict:
+    """The verdict with the name of its limit."""
+    if verdict.status is not OutcomeStatus.LIMITED:
+        return verdict
+    named = (name for pattern, name in _LIMITS if pattern.search(verdict.detail or ""))
+    return replace(verdict, limit=next(named, None))
+
+
+def _complaint(stderr: str) -> str:
+    """Where stderr says what went wrong: at its end, which is where usage comes to the point as well."""
+    own = "\n".join(line for line in stderr.splitlines() if not line.startswith(_NOT_ITS_OWN))
+    _, found, after = own.rpartition(_FAILED_REQUEST)
+    return found + after if found else own[-_COMPLAINT:]
+
+
+def _tokens(stats: Event) -> Tokens:
+    """Thoughts are output as well: they are in the total only."""
+    used, made, total = (count_of(stats, key) for key in ("input_tokens", "output_tokens", "total_tokens"))
+    if used is not None and made is not None:
+        return Tokens(input=used, output=max(made, (total or 0) - used))
+    models = [event_of(model, "tokens") for model in event_of(stats, "models").values() if isinstance(model, dict)]
+    if not models:
+        return Tokens()
+    return Tokens(
+        input=sum(count_of(model, "prompt") or 0 for model in models),
+        output=sum((count_of(model, "candidates") or 0) + (count_of(model, "thoughts") or 0) for model in models),
+    )

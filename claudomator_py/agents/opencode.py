@@ -1,0 +1,85 @@
+"""opencode: how it is started."""
+
+import json
+import re
+from pathlib import Path
+
+from claudomator_py.agents.installed import probe
+from claudomator_py.agents.opencode_reader import OpencodeReader
+from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.run import Launch, LaunchRequest
+from claudomator_py.core.task import PermissionMode, Permissions, TaskSpec
+
+PROGRAM = ("opencode",)
+REMEDY = "install it (npm install -g opencode-ai), or set the agent's command in the configuration"
+
+PERMISSION_NAME = "OPENCODE_PERMISSION"
+"""Permissions by tool, as JSON: "allow", "ask" (which ends a run that nobody watches) or "deny"."""
+# What it looks for on the network when it starts, and what it would replace under a run's feet.
+QUIET = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
+
+_MODES: dict[PermissionMode, dict[str, str]] = {
+    PermissionMode.ACCEPT_EDITS: {"edit": "allow", "bash": "deny"},
+    PermissionMode.PLAN: {"edit": "deny", "bash": "deny"},
+}
+_FLAGS = {PermissionMode.PLAN: ("--agent", "plan"), PermissionMode.BYPASS: ("--auto",)}
+# One permission covers all the tools that change files.
+_TOOL = re.compile(r"[\w*-]+")
+_EDITS = ("write", "patch", "apply_patch", "multiedit")
+
+
+class Opencode:
+    """The kind ``opencode``."""
+
+    kind = "opencode"
+
+    def launch(self, request: LaunchRequest) -> Launch:
+        """Its command line. The prompt comes from a file on stdin. It names its sessions itself."""
+        agent, task = request.agent, request.task
+        argv = [*(agent.command or PROGRAM), "run", "--format", "json"]
+        if request.resume:
+            argv += ["--session", request.conversation_id]
+        if request.model is not None:
+            argv += ["--model", request.model.model]
+            if request.model.effort is not None:
+                argv += ["--variant", request.model.effort]
+        argv += [*_FLAGS.get(task.permissions.mode, ()), *agent.extra_args]
+        permission = _permission(task.permissions, task.add_dirs)
+        granted = {PERMISSION_NAME: json.dumps(permission)} if permission else {}
+        return Launch(tuple(argv), {**QUIET, **granted}, request.prompt)
+
+    def reader(self, request: LaunchRequest | None = None) -> OpencodeReader:
+        """A reader for one run."""
+        return OpencodeReader()
+
+    def health(self, agent: AgentSpec, path: str) -> AgentHealth:
+        """Whether it is installed, and which version."""
+        return probe(agent.command or PROGRAM, path, REMEDY)
+
+    def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
+        """It ends at its longest number of steps as if it were done, and takes permissions from one variable only."""
+        name = agent.name
+        sentences = []
+        if task.max_turns is not None:
+            sentences.append(f"{name} cannot keep to max_turns: it would end as if it were done; use timeout")
+        sentences += [
+            f"{name} has no tool {tool!r}; write a tool's name alone, such as bash or webfetch"
+            for tool in (*task.permissions.allowed_tools, *task.permissions.disallowed_tools)
+            if not _TOOL.fullmatch(tool)
+        ]
+        if PERMISSION_NAME in {*agent.env, *task.env} and _permission(task.permissions, task.add_dirs):
+            sentences.append(f"{name} has {PERMISSION_NAME} in its env, which would replace the task's permissions")
+        return sentences
+
+
+def _permission(permissions: Permissions, add_dirs: tuple[str, ...]) -> dict[str, object]:
+    """The later ones win: mode, allowed tools, further folders, disallowed tools."""
+    granted: dict[str, object] = dict(_MODES.get(permissions.mode, {}))
+    granted |= {_key(tool): "allow" for tool in permissions.allowed_tools}
+    if add_dirs:
+        granted["external_directory"] = {f"{Path(folder).expanduser()}/**": "allow" for folder in add_dirs}
+    return granted | {_key(tool): "deny" for tool in permissions.disallowed_tools}
+
+
+def _key(tool: str) -> str:
+    return "edit" if tool in _EDITS else tool

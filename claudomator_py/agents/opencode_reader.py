@@ -1,0 +1,164 @@
+"""Reads what opencode writes with ``--format json``: by meaning, whatever its version."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from claudomator_py.agents.api_errors import Rules, classify, limited, words
+from claudomator_py.agents.ending import Result, Verdict, denials, failed
+from claudomator_py.agents.event_reader import Ending, EventReader, Seen
+from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
+from claudomator_py.agents.limit_text import find_reset
+from claudomator_py.agents.plaintext import MAX_TEXT, shortened
+from claudomator_py.core.outcome import OutcomeStatus, Reason, Tokens
+from claudomator_py.core.units import DAY_MS, SECOND_MS
+
+_BY_NAME = {
+    "ProviderAuthError": Reason.AUTH,
+    "ContextOverflowError": Reason.CONTEXT_TOO_LONG,
+    "MessageAbortedError": Reason.INTERRUPTED,
+    "ProviderModelNotFoundError": Reason.INVALID_MODEL,
+}
+_RULES: Rules = (
+    (
+        words(r"session not found|must provide a message|unknown argument|not enough arguments|agent [^\n]* not found"),
+        Reason.BAD_INVOCATION,
+    ),
+    (words(r"resource_exhausted|quota metric|free_tier|retry in \d"), Reason.RATE_LIMITED),
+    (
+        words(
+            r"insufficient[_ ](?:quota|balance|credit|funds)|exceeded your current quota|credit balance|out of credits"
+            r"|payment required|billing"
+        ),
+        Reason.NO_CREDIT,
+    ),
+    (words(r"usage limit|rate.?limit|too many requests|quota"), Reason.RATE_LIMITED),
+)
+_BY_FINISH = {
+    "content-filter": (Reason.REFUSED, "the model's service withheld the answer"),
+    "length": (Reason.AGENT_ERROR, "its answer was cut off: it was as long as the model's settings allow"),
+}
+_REJECTED = words(r"rejected permission|permission denied|prevents you from using")
+_COMPLAINT = re.compile(r"^(?:Error|error|ERROR):? (?P<message>.+)")
+_SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,6})?")
+
+
+@dataclass(slots=True)
+class _Seen(Seen):
+    """anything, conversation_id: as in ``Seen``. finish: why the last step ended; None: a step has begun since."""
+
+    anything: bool = False
+    conversation_id: str | None = None
+    error: Event | None = None
+    error_at_ms: int | None = None
+    finish: str | None = None
+    answer: str = ""
+    input: int = 0
+    output: int = 0
+    cost_usd: float | None = None
+    rejected: list[str] = field(default_factory=list)
+    complaint: str | None = None
+
+    @property
+    def terminal(self) -> bool:
+        return self.error is not None or self.finish == "stop" or self.finish in _BY_FINISH
+
+    def take(self, event: Event) -> None:
+        self.conversation_id = text_of(event, "sessionID") or self.conversation_id
+        part = event_of(event, "part")
+        match event.get("type"):
+            case "error":
+                self.error = event_of(event, "error")
+                self.error_at_ms = instant_of(event, "timestamp")
+            case "step_start":
+                self.finish, self.answer, self.error = None, "", None
+            case "text":
+                said = text_of(part, "text") or ""
+                self.answer = shortened(f"{self.answer}\n\n{said}" if self.answer else said, 2 * MAX_TEXT)
+            case "tool_use":
+                self._take_tool(part)
+            case "step_finish":
+                self._take_step(part)
+
+    def take_stderr(self, line: str) -> None:
+        found = _COMPLAINT.match(line)
+        if found:
+            self.complaint = found["message"]
+
+    def _take_tool(self, part: Event) -> None:
+        state = event_of(part, "state")
+        if state.get("status") == "error" and _REJECTED.search((text_of(state, "error") or "")[:500]):
+            self.rejected.append(text_of(part, "tool") or "a tool")
+
+    def _take_step(self, part: Event) -> None:
+        self.finish = text_of(part, "reason") or "unknown"
+        cost_usd = amount_of(part, "cost")
+        if cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + cost_usd
+        tokens = event_of(part, "tokens")
+        cache = event_of(tokens, "cache")
+        used = sum(count_of(where, key) or 0 for where, key in ((tokens, "input"), (cache, "read"), (cache, "write")))
+        made = sum(count_of(tokens, key) or 0 for key in ("output", "reasoning"))
+        self.input += used
+        # Some versions count the reasoning as output already: the total tells.
+        total = count_of(tokens, "total")
+        self.output += made if total is None or total < used else min(made, total - used)
+
+    def said(self, ending: Ending) -> Verdict | None:
+        if self.error is not None:
+            printed_ms = self.error_at_ms if self.error_at_ms is not None else ending.printed_ms
+            return _judge(self.error, printed_ms)
+        if self.finish == "stop":
+            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(self.rejected))
+        known = _BY_FINISH.get(self.finish or "")
+        return failed(*known) if known is not None else None
+
+    def exited_well(self) -> Verdict:
+        """A tool that is refused ends the run, with 0 and without an error."""
+        if self.rejected:
+            return failed(Reason.PERMISSION_DENIED, denials(self.rejected))
+        return super().exited_well()
+
+    def unsaid(self, ending: Ending) -> Verdict:
+        message = self.complaint or ("" if self.anything else ending.stderr)
+        return classify(message or f"it exited with {ending.exit_code}", _RULES, ending.printed_ms)
+
+    def result(self) -> Result:
+        succeeded = self.error is None and self.finish == "stop"
+        known = self.input + self.output > 0
+        return Result(
+            conversation_id=self.conversation_id,
+            text=(self.answer or None) if succeeded else None,
+            tokens=Tokens(input=self.input, output=self.output) if known else Tokens(),
+            cost_usd=self.cost_usd,
+        )
+
+
+class OpencodeReader(EventReader):
+    """Reads one run."""
+
+    def __init__(self) -> None:
+        super().__init__(_Seen())
+
+
+def _judge(error: Event, printed_ms: int) -> Verdict:
+    name, data = text_of(error, "name") or "", event_of(error, "data")
+    message = text_of(data, "message") or text_of(error, "message") or name or "it reported an error without words"
+    if name in _BY_NAME:
+        return failed(_BY_NAME[name], message)
+    body = text_of(data, "responseBody")
+    told = f"{message}\n{body}" if body is not None and body not in message else message
+    verdict = classify(told, _RULES, printed_ms, status=count_of(data, "statusCode"))
+    if verdict.status is not OutcomeStatus.LIMITED:
+        return verdict
+    return limited(told, _retry_at(event_of(data, "responseHeaders"), printed_ms) or find_reset(told, printed_ms))
+
+
+def _retry_at(headers: Mapping[str, object], printed_ms: int) -> int | None:
+    """When the service wants to be asked again, in epoch milliseconds."""
+    for name, unit_ms in (("retry-after-ms", 1), ("retry-after", SECOND_MS)):
+        value = headers.get(name)
+        if isinstance(value, str) and _SECONDS.fullmatch(value.strip()):
+            wait_ms = round(float(value) * unit_ms)
+            return printed_ms + wait_ms if wait_ms < 400 * DAY_MS else None
+    return None
