@@ -109,7 +109,8 @@ class Supervisor:
         self._environ = environ
         self._events = events
         self._run_id = ""
-        self._statuses: dict[int, int] = {}
+        self._agent = 0
+        self._status: int | None = None
 
     def run(self) -> int:
         """Go through the protocol. The lock is held, and the run is not given up."""
@@ -158,15 +159,16 @@ class Supervisor:
                 return
 
     def _follow(self, pid: int, spec: Spec, watch: Watch, ending: Ending) -> None:
-        while not self._reaped(pid):
+        self._agent, self._status = pid, None
+        while not self._agent_ended():
             ending.ended_by = watch.ending()
             if ending.ended_by:
                 self.end_everything(spec.grace)
                 break
             self._events.wait(watch.pause())
-        while not self._reaped(pid):
+        while not self._agent_ended():
             self._events.wait(1)
-        ending.exit_code = self._statuses[pid]
+        ending.exit_code = self._status
         ending.ended_ms = record.now_ms()
         crash("agent-ended")
         if ending.ended_by is None and ending.exit_code != 0 and disk_is_full(self._directory):
@@ -188,9 +190,9 @@ class Supervisor:
     def _pause(self, seconds: float) -> None:
         self._events.wait(seconds)
 
-    def _reaped(self, pid: int) -> bool:
+    def _agent_ended(self) -> bool:
         self._reap()
-        return pid in self._statuses
+        return self._status is not None
 
     def _reap(self) -> None:
         """Collect every child that has ended: the agent, and orphans that fell to this process."""
@@ -201,7 +203,8 @@ class Supervisor:
                 return
             if pid == 0:
                 return
-            self._statuses[pid] = os.waitstatus_to_exitcode(status)
+            if pid == self._agent:
+                self._agent, self._status = 0, os.waitstatus_to_exitcode(status)
 
 
 def _log_fault(directory: int, fault: Exception) -> None:
