@@ -20,7 +20,7 @@ from claudomator_py.classify.gemini_cli import GeminiCli
 from claudomator_py.classify.openai import OpenAi
 from claudomator_py.core import crashpoint
 from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.settings import Classifier, ClassifierKind, Settings, default_agent, settings_hash
+from claudomator_py.core.settings import MODEL_KINDS, Classifier, ClassifierKind, Settings, default_agent, settings_hash
 from claudomator_py.core.views import CheckView, FileProblemView
 from claudomator_py.documents import taskfiles
 from claudomator_py.documents.configfile import ConfigError, find_config, load_config, resolve_state_dir
@@ -63,7 +63,6 @@ from claudomator_py.web.settings import WebSettings
 log = logging.getLogger("claudomator")
 
 LOCK_FILE = "daemon.lock"
-DETECTED_KINDS = ("claude",)
 CRASH_VARIABLE = "CLAUDOMATOR_CRASH_AT"
 EXIT_FAILURE = 1
 
@@ -223,7 +222,7 @@ def now_ms() -> int:
 
 def detected_agents() -> list[AgentSpec]:
     """Without configuration: the agent programs found on PATH; without any, a simulated one, named as such."""
-    found = [default_agent(kind) for kind in DETECTED_KINDS if shutil.which(kind) is not None]
+    found = [default_agent(kind) for kind in MODEL_KINDS if shutil.which(kind) is not None]
     simulated = default_agent("simulated")
     return [*found, simulated.model_copy(update={"auto_select": not found})]
 

@@ -13,6 +13,10 @@ class Tier(StrEnum):
     POWERFUL = "powerful"
 
 
+TIERS = (Tier.FAST, Tier.BALANCED, Tier.POWERFUL)
+"""All tiers, weakest first."""
+
+
 class ModelChoice(BaseModel):
     """A model by the name its CLI takes, and the reasoning effort where the CLI has one."""
 
@@ -22,11 +26,21 @@ class ModelChoice(BaseModel):
     effort: str | None = None
 
 
+class Price(BaseModel):
+    """US dollars per million tokens."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    input: float = Field(strict=True, ge=0, le=1_000_000)
+    output: float = Field(strict=True, ge=0, le=1_000_000)
+
+
 class AgentSpec(BaseModel):
     """One configured agent.
 
     command: argv prefix (for kind ``command`` the whole argv template). env: extra variables with their values;
     pass_env: names of variables handed on from the daemon's environment. auto_select: open to balancing.
+    prices: by model, for an agent that does not say what it costs.
     script: kind ``simulated`` only, the behaviour used when a prompt gives none.
     """
 
@@ -40,6 +54,7 @@ class AgentSpec(BaseModel):
     max_concurrent: int = 2
     auto_select: bool = True
     models: dict[Tier, ModelChoice] = Field(default_factory=dict)
+    prices: dict[str, Price] = Field(default_factory=dict)
     default_tier: Tier = Tier.BALANCED
     env: dict[str, str] = Field(default_factory=dict)
     pass_env: tuple[str, ...] = ()

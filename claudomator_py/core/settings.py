@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from claudomator_py.core.agent import AgentSpec, ModelChoice, Tier
+from claudomator_py.core.agent import AgentSpec, ModelChoice, Price, Tier
 from claudomator_py.core.fields import (
     Count,
     Distinct,
@@ -31,11 +31,27 @@ from claudomator_py.core.units import DAY_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.core.validation import described, odd_values, problem_at, validate
 
 MODEL_KINDS = ("claude", "gemini", "codex", "opencode")
-SUPPORTED_KINDS = ("claude", "command", "simulated")
-LATER_KINDS = ("gemini", "codex", "opencode", "remote", "hub")
+SUPPORTED_KINDS = (*MODEL_KINDS, "command", "simulated")
+LATER_KINDS = ("remote", "hub")
 
-_DEFAULT_COMMANDS: dict[str, tuple[str, ...]] = {"claude": ("claude",)}
-_DEFAULT_MODELS = {"claude": {Tier.FAST: "haiku", Tier.BALANCED: "sonnet", Tier.POWERFUL: "opus"}}
+_DEFAULT_COMMANDS: dict[str, tuple[str, ...]] = {kind: (kind,) for kind in MODEL_KINDS}
+_DEFAULT_MODELS = {
+    "claude": {
+        Tier.FAST: ModelChoice(model="haiku"),
+        Tier.BALANCED: ModelChoice(model="sonnet"),
+        Tier.POWERFUL: ModelChoice(model="opus"),
+    },
+    "gemini": {
+        Tier.FAST: ModelChoice(model="flash-lite"),
+        Tier.BALANCED: ModelChoice(model="flash"),
+        Tier.POWERFUL: ModelChoice(model="pro"),
+    },
+    "codex": {
+        Tier.FAST: ModelChoice(model="gpt-6-luna", effort="low"),
+        Tier.BALANCED: ModelChoice(model="gpt-6-sol"),
+        Tier.POWERFUL: ModelChoice(model="gpt-6.1-sol", effort="high"),
+    },
+}
 
 # Keys of the schema that nothing acts on yet, with the values that ask for what happens anyway.
 _LATER: dict[str, tuple[object, ...]] = {
@@ -44,7 +60,7 @@ _LATER: dict[str, tuple[object, ...]] = {
     "learning": (None, {}),
     "notify": (None, {}, []),
 }
-_LATER_OF_AGENTS: dict[str, tuple[object, ...]] = {"fallback_model": (None,), "prices": (None, {})}
+_LATER_OF_AGENTS: dict[str, tuple[object, ...]] = {"fallback_model": (None,)}
 
 
 class AfterAccept(StrEnum):
@@ -214,6 +230,7 @@ class _AgentEntry(Strict):
     max_concurrent: Count = Field(2, ge=1, le=1_000)
     auto_select: Flag | None = None
     models: dict[Tier, Model] | None = None
+    prices: dict[Line, Price] = Field({}, max_length=1_000)
     default_tier: Tier = Tier.BALANCED
     env: Environment = Field({}, max_length=200)
     pass_env: Annotated[tuple[EnvName, ...], OneOrMore, Distinct] = ()
@@ -308,7 +325,8 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
         extra_args=entry.extra_args,
         max_concurrent=entry.max_concurrent,
         auto_select=kind in MODEL_KINDS if entry.auto_select is None else entry.auto_select,
-        models=_default_models(kind) if entry.models is None else entry.models,
+        models=dict(_DEFAULT_MODELS.get(kind, {})) if entry.models is None else entry.models,
+        prices=entry.prices,
         default_tier=entry.default_tier,
         env=entry.env,
         pass_env=entry.pass_env,
@@ -336,7 +354,3 @@ def _odd_agent(entry: _AgentEntry, kind: str | None, lines: Lines, at: tuple[str
         problems.append(problem_at(lines, (*at, "models"), message, "add one, or set `default_tier`"))
     twice = sorted(set(entry.env) & set(entry.pass_env))
     return problems + [problem_at(lines, (*at, "env", n), "is in `pass_env`, too", "remove one of them") for n in twice]
-
-
-def _default_models(kind: str) -> dict[Tier, ModelChoice]:
-    return {tier: ModelChoice(model=model) for tier, model in _DEFAULT_MODELS.get(kind, {}).items()}

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.core.agent import ModelChoice, Tier
+from claudomator_py.core.agent import ModelChoice, Price, Tier
 from claudomator_py.core.problem import Path
 from claudomator_py.core.settings import (
+    MODEL_KINDS,
     AfterAccept,
     Settings,
     TypeHint,
@@ -95,6 +96,23 @@ def test_a_model_is_a_name_or_a_name_with_an_effort() -> None:
     assert agent.models == {Tier.FAST: ModelChoice(model="a"), Tier.BALANCED: ModelChoice(model="b", effort="high")}
 
 
+def test_the_agents_of_all_model_clis_work_without_a_word() -> None:
+    agents = {kind: default_agent(kind) for kind in MODEL_KINDS}
+
+    assert [agent.command for agent in agents.values()] == [("claude",), ("gemini",), ("codex",), ("opencode",)]
+    assert agents["gemini"].models[Tier.FAST] == ModelChoice(model="flash-lite")
+    assert agents["codex"].models[Tier.POWERFUL] == ModelChoice(model="gpt-6.1-sol", effort="high")
+    assert agents["opencode"].models == {}
+    assert all(agent.auto_select for agent in agents.values())
+
+
+def test_prices_are_per_model() -> None:
+    prices: dict[str, Any] = {"gpt-6-sol": {"input": 1, "output": 4.5}}
+    agent = settings(agents={"codex": {"prices": prices}}).agents["codex"]
+
+    assert agent.prices == {"gpt-6-sol": Price(input=1.0, output=4.5)}
+
+
 def test_no_agents_is_not_the_same_as_none_named() -> None:
     assert settings(agents={}).agents_configured
     assert not settings().agents_configured
@@ -116,14 +134,17 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"agents": None}, "agents: is empty, but must be a mapping; write {claude: {}}"),
     ({"agents": ["claude"]}, "agents: is a list, but must be a mapping; write {claude: {}}"),
     ({"agents": {"My Agent": {"kind": "claude"}}}, "agents.My Agent: `My Agent` is not a name"),
-    ({"agents": {"a": {}}}, "agents.a.kind: is missing; write one of claude, command, simulated"),
+    ({"agents": {"a": {}}}, "agents.a.kind: is missing; write one of claude, gemini, codex, opencode, command, sim"),
     ({"agents": {"a": {"kind": "cluade"}}}, "agents.a.kind: `cluade` is not a known kind; did you mean `claude`?"),
-    ({"agents": {"codex": {}}}, "agents.codex.kind: `codex` is not supported yet; remove the agent"),
+    ({"agents": {"hub": {}}}, "agents.hub.kind: `hub` is not supported yet; remove the agent"),
     ({"agents": {"a": {"kind": "remote"}}}, "agents.a.kind: `remote` is not supported yet"),
     ({"agents": {"a": {"kind": "command"}}}, "agents.a.command: is missing; write [program, argument]"),
     ({"agents": {"claude": {"comand": "x"}}}, "agents.claude.comand: is not a known key; did you mean `command`?"),
     ({"agents": {"claude": {"script": "x"}}}, "agents.claude.script: has no meaning for kind `claude`; remove it"),
-    ({"agents": {"claude": {"prices": {"a": {}}}}}, "agents.claude.prices: is not supported yet; remove it"),
+    ({"agents": {"codex": {"prices": {"a": {"input": 1}}}}}, "agents.codex.prices.a.output: is missing"),
+    ({"agents": {"codex": {"prices": {"a": {"input": -1, "output": 1}}}}}, "agents.codex.prices.a.input: is too small"),
+    ({"agents": {"codex": {"prices": {"a": {"input": "1", "output": 1}}}}}, "agents.codex.prices.a.input: is "),
+    ({"agents": {"codex": {"prices": {"a": 1}}}}, "agents.codex.prices.a: is "),
     ({"agents": {"claude": {"fallback_model": "x"}}}, "agents.claude.fallback_model: is not supported yet"),
     ({"agents": {"claude": {"models": {"fst": "x"}}}}, "agents.claude.models.fst: `fst` is not one of fast, balanced"),
     ({"agents": {"claude": {"models": {"fast": "x"}}}}, "agents.claude.models: has no model for the default tier"),

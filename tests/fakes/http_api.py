@@ -1,0 +1,184 @@
+"""What the fakes of model services have in common: a server on loopback that follows a script and keeps what it heard.
+
+The script is a list of steps; each request of the agent's own loop takes the next, and the last goes on for ever.
+Requests beside the loop (titles, model lists) get a short answer and take no step.
+"""
+
+import json
+import re
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+
+INPUT_TOKENS = 1200
+OUTPUT_TOKENS = 25
+
+
+@dataclass(frozen=True)
+class Text:
+    """An answer. pause: seconds between its words."""
+
+    text: str = "All done."
+    pause: float = 0.0
+
+    def words(self) -> list[str]:
+        return [word for word in re.findall(r"\S*\s*", self.text) if word]
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """The model uses a tool."""
+
+    name: str
+    input: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An HTTP error."""
+
+    status: int
+    body: object
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Hang:
+    """No answer, until the server closes."""
+
+
+Answer = Text | ToolCall
+Step = Answer | Refusal | Hang
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: Mapping[str, Any]
+
+
+class Exchange(BaseHTTPRequestHandler):
+    """One request and its answer."""
+
+    protocol_version = "HTTP/1.1"
+    server: "_Server"
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class names it)
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        self.send_json(404, {"error": {"code": 404, "message": "not found"}})
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = Request(self.path, headers, json.loads(raw) if raw else {})
+        self.server.api.serve(self, request)
+
+    def start_stream(self) -> None:
+        """Begin an event stream."""
+        self._head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"})
+
+    def send_event(self, data: object, name: str | None = None) -> None:
+        """One event of a stream. data: JSON, or a text that is sent as it is."""
+        text = data if isinstance(data, str) else json.dumps(data)
+        event = (f"event: {name}\n" if name else "") + f"data: {text}\n\n"
+        self.wfile.write(f"{len(event.encode()):x}\r\n".encode() + event.encode() + b"\r\n")
+        self.wfile.flush()
+
+    def end_stream(self) -> None:
+        """No more events."""
+        self.wfile.write(b"0\r\n\r\n")
+
+    def send_json(self, status: int, body: object, headers: Mapping[str, str] | None = None) -> None:
+        """A whole answer."""
+        data = json.dumps(body).encode()
+        self._head(status, {"content-type": "application/json", "content-length": str(len(data)), **(headers or {})})
+        self.wfile.write(data)
+
+    def _head(self, status: int, headers: Mapping[str, str]) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+
+class ScriptedApi(ABC):
+    """The server; a context manager. origin: its address. requests: those of the agent's own loop, in order."""
+
+    def __init__(self, *steps: Step) -> None:
+        self._lock = threading.Lock()
+        self._steps: list[Step] = list(steps) or [Text()]
+        self.requests: list[Request] = []
+        self.closing = threading.Event()
+        self._server = _Server(self)
+        self.origin = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def script(self, *steps: Step) -> None:
+        """From now on, these steps."""
+        with self._lock:
+            self._steps = list(steps)
+
+    def serve(self, exchange: Exchange, request: Request) -> None:
+        """Answer by the script."""
+        if not self.in_loop(request):
+            self.answer_beside(exchange, request)
+            return
+        with self._lock:
+            self.requests.append(request)
+            step = self._steps.pop(0) if len(self._steps) > 1 else self._steps[0]
+        match step:
+            case Hang():
+                exchange.close_connection = True
+                self.closing.wait()
+            case Refusal():
+                exchange.send_json(step.status, step.body, step.headers)
+            case Text() | ToolCall():
+                self.answer(exchange, request, step)
+
+    def pause(self, step: Answer) -> bool:
+        """Wait between two words. True: the server closes."""
+        return isinstance(step, Text) and step.pause > 0 and self.closing.wait(step.pause)
+
+    @abstractmethod
+    def in_loop(self, request: Request) -> bool:
+        """Whether the request belongs to the agent's own loop."""
+
+    @abstractmethod
+    def answer_beside(self, exchange: Exchange, request: Request) -> None:
+        """Answer a request beside the loop."""
+
+    @abstractmethod
+    def answer(self, exchange: Exchange, request: Request, step: Answer) -> None:
+        """Stream a step."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, api: ScriptedApi) -> None:
+        super().__init__(("127.0.0.1", 0), Exchange)
+        self.api = api
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that is killed hangs up in the middle of an answer: nothing to report."""
