@@ -69,57 +69,78 @@ class HoldKind(StrEnum):
     UNTIL_OPERATOR = "until_operator"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonPolicy:
     """What follows from a reason code.
 
-    counts_attempt: it uses up one of ``retry.max_attempts``. retryable: another attempt may follow by itself.
-    hold: what it holds on the agent. meaning: one sentence for people.
+    meaning: one sentence for people. counts_attempt: it uses up one of ``retry.max_attempts``. retries: another
+    attempt may follow by itself. escalates: that attempt is made one tier up, unless the task pins its tier. hold:
+    what it holds on the agent. needs_person: nothing goes on until somebody has done something about it.
     """
 
-    counts_attempt: bool
-    retryable: bool
-    hold: HoldKind
     meaning: str
+    counts_attempt: bool = True
+    retries: bool = False
+    escalates: bool = False
+    hold: HoldKind = HoldKind.NONE
+    needs_person: bool = False
 
 
-def _fails(meaning: str, *, retryable: bool = False) -> ReasonPolicy:
-    return ReasonPolicy(counts_attempt=True, retryable=retryable, hold=HoldKind.NONE, meaning=meaning)
+def _ends(meaning: str) -> ReasonPolicy:
+    return ReasonPolicy(meaning=meaning)
 
 
-def _holds(hold: HoldKind, meaning: str) -> ReasonPolicy:
-    return ReasonPolicy(counts_attempt=False, retryable=True, hold=hold, meaning=meaning)
+def _retries(meaning: str) -> ReasonPolicy:
+    return ReasonPolicy(meaning=meaning, retries=True)
+
+
+def _asks(meaning: str) -> ReasonPolicy:
+    return ReasonPolicy(meaning=meaning, needs_person=True)
+
+
+def _stops_agent(meaning: str) -> ReasonPolicy:
+    hold = HoldKind.UNTIL_OPERATOR
+    return ReasonPolicy(meaning=meaning, counts_attempt=False, retries=True, hold=hold, needs_person=True)
 
 
 REASON_POLICIES: dict[Reason, ReasonPolicy] = {
-    Reason.RATE_LIMITED: _holds(HoldKind.UNTIL_RESET, "The account has no quota left until its window resets."),
-    Reason.OVERLOADED: ReasonPolicy(True, True, HoldKind.BRIEF, "The model's service is at capacity for the moment."),
-    Reason.NETWORK: _fails("The model's service could not be reached.", retryable=True),
-    Reason.AUTH: _holds(HoldKind.UNTIL_OPERATOR, "The agent is not logged in, or its key is not accepted."),
-    Reason.NO_CREDIT: _holds(HoldKind.UNTIL_OPERATOR, "The account's credit is used up."),
-    Reason.INVALID_MODEL: _fails("The model asked for is not known or not allowed."),
-    Reason.CONTEXT_TOO_LONG: _fails("The conversation no longer fits the model's context."),
-    Reason.REFUSED: _fails("The model declined to do the task."),
-    Reason.TURN_LIMIT: _fails("The run used up its turns before it was done."),
-    Reason.BUDGET: _fails("The run used up its budget before it was done."),
-    Reason.TIMEOUT: _fails("The run took longer than its timeout."),
-    Reason.STALLED: _fails("The run neither wrote nor computed anything for its stall timeout.", retryable=True),
-    Reason.CHECK_FAILED: _fails("The agent said it was done, but the task's check did not pass.", retryable=True),
-    Reason.PERMISSION_DENIED: _fails("The agent was not allowed to use the tools that it needed."),
-    Reason.BAD_INVOCATION: _fails("The agent's program did not accept how it was started."),
-    Reason.INTERRUPTED: _fails("The agent was ended by a signal that Claudomator did not send."),
-    Reason.CANCELLED: _fails("An operator cancelled it."),
-    Reason.REJECTED: _fails("A rule or a person rejected it."),
-    Reason.HANDOFF_REFUSED: _fails("The handoff to whoever runs the task was not valid."),
-    Reason.UNREACHABLE: _fails("The remote agent did not answer.", retryable=True),
-    Reason.NOT_RUNNING: _fails("The remote agent is not running and cannot be woken."),
-    Reason.DEPENDENCY_FAILED: _fails("A task it depends on did not complete."),
-    Reason.EXPIRED: _fails("It was not done before its deadline."),
-    Reason.OUTPUT_LIMIT: _fails("The run wrote more output than allowed."),
-    Reason.SETUP_FAILED: _fails("The run could not be set up: directory, program or environment."),
-    Reason.DISK_FULL: _fails("There was no space left on the disk.", retryable=True),
-    Reason.LOST: _fails("The run was killed together with its supervisor; what it did is not known."),
-    Reason.AGENT_ERROR: _fails("The agent ended without success and gave no more specific reason.", retryable=True),
+    Reason.RATE_LIMITED: ReasonPolicy(
+        meaning="The account has no quota left until its window resets.",
+        counts_attempt=False,
+        retries=True,
+        hold=HoldKind.UNTIL_RESET,
+    ),
+    Reason.OVERLOADED: ReasonPolicy(
+        meaning="The model's service is at capacity for the moment.", retries=True, hold=HoldKind.BRIEF
+    ),
+    Reason.NETWORK: _retries("The model's service could not be reached."),
+    Reason.AUTH: _stops_agent("The agent is not logged in, or its key is not accepted."),
+    Reason.NO_CREDIT: _stops_agent("The account's credit is used up."),
+    Reason.INVALID_MODEL: _asks("The model asked for is not known or not allowed."),
+    Reason.CONTEXT_TOO_LONG: ReasonPolicy(
+        meaning="The conversation no longer fits the model's context.", retries=True, escalates=True
+    ),
+    Reason.REFUSED: _ends("The model declined to do the task."),
+    Reason.TURN_LIMIT: _ends("The run used up its turns before it was done."),
+    Reason.BUDGET: _ends("The run used up its budget before it was done."),
+    Reason.TIMEOUT: _ends("The run took longer than its timeout."),
+    Reason.STALLED: _retries("The run neither wrote nor computed anything for its stall timeout."),
+    Reason.CHECK_FAILED: _retries("The agent said it was done, but the task's check did not pass."),
+    Reason.PERMISSION_DENIED: _asks("The agent was not allowed to use the tools that it needed."),
+    Reason.BAD_INVOCATION: _asks("The agent's program did not accept how it was started."),
+    Reason.INTERRUPTED: _ends("The agent was ended by a signal that Claudomator did not send."),
+    Reason.CANCELLED: _ends("An operator cancelled it."),
+    Reason.REJECTED: _ends("A rule or a person rejected it."),
+    Reason.HANDOFF_REFUSED: _ends("The handoff to whoever runs the task was not valid."),
+    Reason.UNREACHABLE: _retries("The remote agent did not answer."),
+    Reason.NOT_RUNNING: _asks("The remote agent is not running and cannot be woken."),
+    Reason.DEPENDENCY_FAILED: _ends("A task it depends on did not complete."),
+    Reason.EXPIRED: _ends("It was not done before its deadline."),
+    Reason.OUTPUT_LIMIT: _ends("The run wrote more output than allowed."),
+    Reason.SETUP_FAILED: _asks("The run could not be set up: directory, program or environment."),
+    Reason.DISK_FULL: _retries("There was no space left on the disk."),
+    Reason.LOST: _ends("The run was killed together with its supervisor; what it did is not known."),
+    Reason.AGENT_ERROR: _retries("The agent ended without success and gave no more specific reason."),
 }
 
 

@@ -4,13 +4,13 @@ Instants are RFC 3339 strings in UTC (see ``core.units.format_instant``); states
 Tokens and cost are the run's own share. A signal is a negative exit code.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.core.agent import ModelChoice, Tier
-from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.core.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.units import format_instant
 
@@ -233,6 +233,23 @@ class Page(View, Generic[T]):
 
     items: tuple[T, ...]
     next_cursor: str | None = None
+
+
+class ReasonView(View):
+    """What a reason code means and what follows from it; see ``core.outcome.ReasonPolicy``."""
+
+    reason: Reason
+    meaning: str
+    counts_attempt: bool
+    retries: bool
+    escalates: bool
+    hold: HoldKind
+    needs_person: bool
+
+    @classmethod
+    def of(cls, reason: Reason) -> "ReasonView":
+        """The shape of a code."""
+        return cls(reason=reason, **asdict(REASON_POLICIES[reason]))
 
 
 class CheckView(View):

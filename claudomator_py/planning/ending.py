@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from claudomator_py.core import lifecycle
+from claudomator_py.core.agent import TIERS, Tier
 from claudomator_py.core.lifecycle import InputKind, QueueReason
 from claudomator_py.core.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Reason
 from claudomator_py.core.schedule import backoff_ms
@@ -11,34 +12,59 @@ from claudomator_py.core.task import OnLost, TaskSpec
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The event that the end of a run means for its task, and whether it used up an attempt."""
+    """The event that the end of a run means for its task, and whether it used up an attempt.
+
+    tier: for the next attempt, if it is another one.
+    """
 
     event: lifecycle.Event
     counts_attempt: bool
+    tier: Tier | None = None
 
 
-def after_run(
-    outcome: Outcome, spec: TaskSpec, *, run_id: str, attempt: int, held_until: int | None, cancelled: bool, now_ms: int
-) -> Ending:
-    """The ending. attempt: this run's number, 1 is the first. cancelled: an operator asked for it.
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """The run that ended. attempt: its number, 1 is the first. cancelled: an operator asked for it.
+
+    held_until: end of the hold that its outcome put on its agent, in epoch milliseconds.
+    """
+
+    run_id: str
+    attempt: int
+    tier: Tier | None
+    held_until: int | None
+    cancelled: bool
+
+
+def after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> Ending:
+    """The ending.
 
     A success stays one, even if it came after the request to cancel.
     """
     if outcome.status is OutcomeStatus.SUCCEEDED:
         return Ending(lifecycle.Succeeded(), counts_attempt=True)
-    if cancelled:
+    if run.cancelled:
         return Ending(lifecycle.Cancelling(), counts_attempt=True)
     if outcome.status is OutcomeStatus.NEEDS_INPUT:
         return Ending(lifecycle.InputAsked(InputKind.QUESTION), counts_attempt=False)
     reason = outcome.reason or Reason.AGENT_ERROR
     policy = REASON_POLICIES[reason]
     if outcome.status is OutcomeStatus.LIMITED or policy.hold in (HoldKind.UNTIL_RESET, HoldKind.UNTIL_OPERATOR):
-        return Ending(lifecycle.Requeued(QueueReason.LIMITED, held_until), counts_attempt=False)
+        return Ending(lifecycle.Requeued(QueueReason.LIMITED, run.held_until), counts_attempt=False)
     if reason is Reason.CANCELLED:
         # Nobody asked for it here: the supervisor itself was told to stop.
         return Ending(lifecycle.Failing(Reason.INTERRUPTED), counts_attempt=True)
-    again = spec.on_lost is OnLost.RETRY if reason is Reason.LOST else policy.retryable
-    if again and attempt < spec.retry.max_attempts:
-        pause = backoff_ms(spec.retry.backoff, attempt, run_id)
-        return Ending(lifecycle.Retrying(now_ms + pause), policy.counts_attempt)
+    again = spec.on_lost is OnLost.RETRY if reason is Reason.LOST else policy.retries
+    tier = _stronger(run.tier, spec) if policy.escalates else None
+    if again and run.attempt < spec.retry.max_attempts and (tier is not None or not policy.escalates):
+        pause = backoff_ms(spec.retry.backoff, run.attempt, run.run_id)
+        return Ending(lifecycle.Retrying(now_ms + pause), policy.counts_attempt, tier)
     return Ending(lifecycle.Failing(reason), policy.counts_attempt)
+
+
+def _stronger(tier: Tier | None, spec: TaskSpec) -> Tier | None:
+    """One tier up; None where there is none, or the task pins what it has."""
+    if spec.agent.tier is not None or spec.agent.model is not None or tier is None:
+        return None
+    above = TIERS[TIERS.index(tier) + 1 :]
+    return above[0] if above else None

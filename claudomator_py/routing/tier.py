@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from claudomator_py.core.agent import Tier
+from claudomator_py.core.agent import TIERS, Tier
 
 PROMPT_VERSION = 1
 HEAD_CHARS = 4_000
@@ -23,7 +23,7 @@ TIER_USES: Mapping[Tier, str] = {
     Tier.BALANCED: "ordinary engineering: a feature or bug in known code, tests, a review, a document",
     Tier.POWERFUL: "hard work: unclear causes, concurrency, security, design across modules, risky migrations",
 }
-_STRENGTH = {tier: strength for strength, tier in enumerate((Tier.FAST, Tier.BALANCED, Tier.POWERFUL))}
+_STRENGTH = {tier: strength for strength, tier in enumerate(TIERS)}
 
 
 class Cause(StrEnum):

@@ -6,13 +6,14 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.core import lifecycle
+from claudomator_py.core.agent import Tier
 from claudomator_py.core.lifecycle import Phase, PhaseReached, Requeued, Started
 from claudomator_py.core.limits import hold_after
 from claudomator_py.core.outcome import Outcome
 from claudomator_py.core.run import ExitRecord
 from claudomator_py.core.schedule import backoff_ms
 from claudomator_py.core.units import SECOND_MS
-from claudomator_py.planning.ending import after_run
+from claudomator_py.planning.ending import EndedRun, after_run
 from claudomator_py.planning.plan import StartRun
 from claudomator_py.planning.snapshot import Snapshot
 from claudomator_py.service.task_changes import ENDED, ready_dependents, renew
@@ -129,21 +130,21 @@ def finish_run(connection: Connection, run: Run, outcome: Outcome, exit_record: 
         hold_rows.add(connection, hold, run.id)
         told = {"agent": hold.agent, "reason": hold.reason, "until": hold.until_ms, "provenance": hold.provenance}
         record(connection, now_ms, "hold", task_id=task.id, run_id=run.id, data=told)
-    ending = after_run(
-        outcome,
-        task_rows.spec_of(connection, task.id, run.revision),
+    ended = EndedRun(
         run_id=run.id,
         attempt=run.attempt,
+        tier=Tier(run.tier) if run.tier is not None else None,
         held_until=hold.until_ms if hold is not None else None,
         cancelled=task.cancel_requested_ms is not None,
-        now_ms=now_ms,
     )
+    ending = after_run(outcome, task_rows.spec_of(connection, task.id, run.revision), ended, now_ms)
     attempt = run.attempt if ending.counts_attempt else run.attempt - 1
     told = {"status": outcome.status.value, "agent": run.agent, "detail": outcome.detail}
     event = _unless_superseded(task, ending.event)
+    tier = ending.tier.value if ending.tier is not None else task.tier
     restart = task.restart_requested
     task = task_rows.advance(
-        connection, task, event, now_ms, run_id=run.id, data=told, attempt=attempt, cancel_requested_ms=None
+        connection, task, event, now_ms, run_id=run.id, data=told, attempt=attempt, tier=tier, cancel_requested_ms=None
     )
     _follow(connection, task, restart, now_ms)
     return True

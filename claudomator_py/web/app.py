@@ -6,7 +6,7 @@ from fastapi import FastAPI
 
 from claudomator_py import __version__
 from claudomator_py.service.desk import Desk
-from claudomator_py.web import agents, health, problem, runs, status, tasks
+from claudomator_py.web import agents, health, problem, reasons, runs, status, tasks
 from claudomator_py.web.openapi import build
 from claudomator_py.web.security import Security
 from claudomator_py.web.settings import WebSettings
@@ -35,6 +35,7 @@ def create_app(desk: Desk, settings: WebSettings) -> FastAPI:
     )
     for resource in (tasks, runs, agents, status, health):
         app.include_router(resource.router(desk))
+    app.include_router(reasons.router())
     problem.install(app)
     app.add_middleware(Security, settings=settings)
     return app

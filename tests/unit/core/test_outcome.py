@@ -12,7 +12,7 @@ rate_limited overloaded network auth no_credit invalid_model context_too_long re
 timeout stalled check_failed permission_denied bad_invocation interrupted cancelled rejected handoff_refused unreachable
 not_running dependency_failed expired output_limit setup_failed disk_full lost agent_error"""
 COST_NO_ATTEMPT = {"rate_limited", "auth", "no_credit"}
-RETRIED = {"overloaded", "network", "stalled", "check_failed", "unreachable", "disk_full", "agent_error"}
+RETRIED = {"context_too_long", "overloaded", "network", "stalled", "check_failed", "unreachable", "disk_full", "agent_error"}
 
 
 def test_the_codes_are_those_of_the_contract() -> None:
@@ -25,7 +25,7 @@ def test_every_code_says_what_follows_from_it() -> None:
         assert policy.meaning[0].isupper()
         assert policy.meaning.endswith(".")
     assert {reason for reason in Reason if not REASON_POLICIES[reason].counts_attempt} == COST_NO_ATTEMPT
-    assert {reason for reason in Reason if REASON_POLICIES[reason].retryable} == COST_NO_ATTEMPT | RETRIED
+    assert {reason for reason in Reason if REASON_POLICIES[reason].retries} == COST_NO_ATTEMPT | RETRIED
 
 
 def test_what_costs_no_attempt_holds_its_agent() -> None:

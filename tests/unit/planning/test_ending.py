@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from claudomator_py.core import lifecycle
+from claudomator_py.core.agent import Tier
 from claudomator_py.core.lifecycle import InputKind, QueueReason
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.core.schedule import backoff_ms
-from claudomator_py.planning.ending import Ending, after_run
+from claudomator_py.planning.ending import EndedRun, Ending, after_run
 from tests.fakes.world import spec
 
 NOW = 1_790_000_000_000
@@ -35,9 +36,12 @@ TABLE = {
 ENDS_BADLY = [OutcomeStatus.FAILED, OutcomeStatus.LIMITED, OutcomeStatus.CANCELLED, OutcomeStatus.LOST]
 
 
-def end(outcome: Outcome, *, attempt: int = 1, cancelled: bool = False, **fields: Any) -> Ending:
+def end(
+    outcome: Outcome, *, attempt: int = 1, cancelled: bool = False, tier: Tier | None = None, **fields: Any
+) -> Ending:
     task = spec("t", **({"retry": {"max_attempts": 3, "backoff": "1m"}} | fields))
-    return after_run(outcome, task, run_id=RUN, attempt=attempt, held_until=HELD, cancelled=cancelled, now_ms=NOW)
+    run = EndedRun(run_id=RUN, attempt=attempt, tier=tier, held_until=HELD, cancelled=cancelled)
+    return after_run(outcome, task, run, NOW)
 
 
 @pytest.mark.parametrize(("reason", "status"), list(itertools.product(Reason, ENDS_BADLY)))
@@ -60,6 +64,17 @@ def test_the_last_attempt_fails_for_its_reason(reason: Reason) -> None:
     assert isinstance(end(outcome, attempt=2).event, lifecycle.Retrying)
     assert end(outcome, attempt=3) == Ending(lifecycle.Failing(reason), counts_attempt=True)
     assert end(outcome, retry={"max_attempts": 1}).event == lifecycle.Failing(reason)
+
+
+def test_what_no_longer_fits_goes_one_tier_up_until_there_is_none() -> None:
+    too_long = Outcome(status=OutcomeStatus.FAILED, reason=Reason.CONTEXT_TOO_LONG)
+    retry_at = NOW + backoff_ms(60_000, 1, RUN)
+    assert end(too_long, tier=Tier.FAST) == Ending(lifecycle.Retrying(retry_at), True, Tier.BALANCED)
+    assert end(too_long, tier=Tier.BALANCED).tier is Tier.POWERFUL
+    assert end(too_long, tier=Tier.POWERFUL).event == lifecycle.Failing(Reason.CONTEXT_TOO_LONG)
+    assert end(too_long, tier=Tier.FAST, attempt=3).event == lifecycle.Failing(Reason.CONTEXT_TOO_LONG)
+    pinned = end(too_long, tier=Tier.FAST, agent={"type": "claude", "tier": "fast"})
+    assert pinned.event == lifecycle.Failing(Reason.CONTEXT_TOO_LONG)
 
 
 def test_a_limit_never_uses_up_attempts() -> None:

@@ -1,0 +1,17 @@
+"""/v1/reasons: every reason code, and what follows from it."""
+
+from fastapi import APIRouter
+
+from claudomator_py.core.outcome import Reason
+from claudomator_py.core.views import Page, ReasonView
+
+
+def router() -> APIRouter:
+    """The route. It needs no desk: the codes are part of the program."""
+    routes = APIRouter(prefix="/v1/reasons", tags=["reasons"])
+
+    @routes.get("", operation_id="listReasons", summary="The reason codes, and what follows from each")
+    def list_reasons() -> Page[ReasonView]:
+        return Page[ReasonView](items=tuple(ReasonView.of(reason) for reason in Reason))
+
+    return routes
