@@ -147,7 +147,7 @@ def test_other_signals_to_the_shim_do_nothing(rig: Rig, tmp_path: Path, number: 
 def flood(rig: Rig, size: int, stream: int = 1) -> None:
     cap = MIB
     script = f"(echo first; yes 'a line of the flood' | head -c {size}; echo; echo last) >&{stream}"
-    run = rig.sh(script, limits=replace(LIMITS, output_bytes=cap))
+    run = rig.sh(script, limits=replace(LIMITS, timeout_ms=None, output_bytes=cap))
     assert (run.exit.exit_code, run.exit.ended_by) == (0, None)
     path = run.path / ("stdout.jsonl" if stream == 1 else "stderr.log")
     status = path.stat()
@@ -165,6 +165,7 @@ def test_a_flood_of_output_keeps_its_beginning_and_end(rig: Rig, stream: int) ->
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_a_flood_of_two_gigabytes(rig: Rig) -> None:
     flood(rig, 2048 * MIB)
 
