@@ -34,7 +34,7 @@ from claudomator_py.service.daemon import Daemon, StateLost
 from claudomator_py.service.environment import agent_environment
 from claudomator_py.service.front_desk import FrontDesk
 from claudomator_py.service.health import disk_check, inbox_checks
-from claudomator_py.service.inbox import Inbox
+from claudomator_py.service.inbox.inbox import Inbox
 from claudomator_py.service.intake import StoreIntake
 from claudomator_py.service.launching import LaunchRules
 from claudomator_py.service.observe import Observer

@@ -1,5 +1,7 @@
 """What only the service can say against a valid task: its agent, its directory, a circle of dependencies."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection
 
 from claudomator_py.core.problem import Problem, suggestion
@@ -20,9 +22,9 @@ def placement_problems(spec: TaskSpec, registry: AgentRegistry, workdirs: Workdi
     return problems
 
 
-def circle_problem(connection: Connection, task: Task, spec: TaskSpec) -> Problem | None:
-    """The circle that the task closes with this content, which is stored or will be, or None."""
-    circle = dependency_rows.circle(connection, task, spec.depends_on)
+def circle_problem(connection: Connection, contents: Sequence[tuple[Task, TaskSpec]]) -> Problem | None:
+    """A circle that these tasks close with this content, which is stored or will be, or None."""
+    circle = dependency_rows.circle(connection, {task.id: spec.depends_on for task, spec in contents})
     if circle is None:
         return None
     message = f"the tasks would wait for each other for ever: {' -> '.join(circle)}"

@@ -55,7 +55,7 @@ class FrontDesk:
 
         def transaction(connection: Connection) -> str:
             task = accept(connection, order, self._clock())
-            circle = circle_problem(connection, task, spec)
+            circle = circle_problem(connection, [(task, spec)])
             _refuse([circle] if circle is not None else [])
             return task.id
 
@@ -209,7 +209,7 @@ def _hint(hint: AgentHint, request: RestartRequest) -> AgentHint:
 
     A tier and a model are two ways to say how strong: one that is asked for replaces the other that was pinned.
     """
-    agent = request.agent or hint.type
+    agent = hint.type if request.agent is None else request.agent
     same_agent = agent == hint.type
     model = request.model or (hint.model if same_agent and request.tier is None else None)
     tier = request.tier or (hint.tier if request.model is None else None)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from claudomator_py.core.units import format_size
 from claudomator_py.core.views import CheckView
-from claudomator_py.service.inbox_values import FolderStatus
+from claudomator_py.service.inbox.values import FolderStatus
 
 
 def disk_check(state: Path, least: int) -> CheckView:

@@ -9,7 +9,7 @@ from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import content_hash
 from claudomator_py.service.admission_checks import circle_problem, placement_problems
-from claudomator_py.service.inbox_values import FileReading, FileStamp
+from claudomator_py.service.inbox.values import FileReading, FileStamp
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.task_changes import Order, accept, replace_content
@@ -29,16 +29,16 @@ class StoreIntake:
         self._clock = clock
 
     def known_files(self) -> Mapping[str, FileStamp]:
-        """See ``inbox_values.Intake``."""
+        """See ``inbox.values.Intake``."""
         files = self._database.read(inbox_rows.files)
         return {file.path: FileStamp(file.mtime_ns, file.size, file.inode) for file in files}
 
     def take(self, reading: FileReading) -> Sequence[Problem]:
-        """See ``inbox_values.Intake``."""
+        """See ``inbox.values.Intake``."""
         return self.take_many([reading])[0]
 
     def take_many(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
-        """See ``inbox_values.Intake``."""
+        """See ``inbox.values.Intake``."""
         taking: list[list[Problem] | Future[None]] = []
         for reading in readings:
             problems = [
@@ -50,7 +50,7 @@ class StoreIntake:
         return [taken if isinstance(taken, list) else _verdict(taken) for taken in taking]
 
     def gone(self, paths: Sequence[str]) -> None:
-        """See ``inbox_values.Intake``."""
+        """See ``inbox.values.Intake``."""
         now_ms = self._clock()
 
         def forget(connection: Connection) -> None:
@@ -61,7 +61,7 @@ class StoreIntake:
         self._database.write(forget)
 
     def archived(self, paths: Sequence[str]) -> None:
-        """See ``inbox_values.Intake``. The next arrival of such a file is a new one, so its identity is given up."""
+        """See ``inbox.values.Intake``. The next arrival of such a file is a new one, so its identity is given up."""
 
         def forget(connection: Connection) -> None:
             inbox_rows.forget_files(connection, paths)
@@ -103,8 +103,8 @@ class _Taking:
         self._refuse([problem for spec in self._specs for problem in self._taken_names(connection, spec)])
         tasks = [self._document(connection, spec) for spec in self._specs]
         # Only now, as the documents of one file may name each other, in any order.
-        circles = [circle_problem(connection, *pair) for pair in zip(tasks, self._specs, strict=True)]
-        self._refuse([circle for circle in circles if circle is not None][:1])
+        circle = circle_problem(connection, list(zip(tasks, self._specs, strict=True)))
+        self._refuse([circle] if circle is not None else [])
         inbox_rows.mark_gone(connection, self._path, self._now_ms, besides=self._orders)
         stamp = self._stamp
         file = InboxFile(

@@ -7,7 +7,7 @@ import pytest
 
 from claudomator_py.core import crashpoint
 from claudomator_py.documents import taskfiles
-from claudomator_py.service.inbox import AfterAccept, Inbox
+from claudomator_py.service.inbox.inbox import AfterAccept, Inbox
 from tests.integration.inbox.fakes import MemoryIntake
 
 MakeInbox = Callable[..., Inbox]

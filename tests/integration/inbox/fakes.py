@@ -7,7 +7,7 @@ from pathlib import Path
 
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import TaskSpec
-from claudomator_py.service.inbox import FileReading, FileStamp
+from claudomator_py.service.inbox.inbox import FileReading, FileStamp
 from claudomator_py.store.errors import StoreUnavailable
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from claudomator_py.documents import taskfiles
 from claudomator_py.service import inbox_files
-from claudomator_py.service.inbox import Inbox
+from claudomator_py.service.inbox.inbox import Inbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
 
 WHOLE = b"name: fix-login\ninstructions: |\n  The login page redirects twice.\n  Find out why, fix it, run the tests.\n"

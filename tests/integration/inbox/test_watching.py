@@ -11,7 +11,7 @@ import pytest
 from claudomator_py.core.problem import Problem
 from claudomator_py.documents import taskfiles
 from claudomator_py.service import inbox as inbox_module
-from claudomator_py.service.inbox import FileReading, Inbox
+from claudomator_py.service.inbox.inbox import FileReading, Inbox
 from claudomator_py.store.errors import StoreUnavailable
 from tests.integration.inbox.conftest import Crashed, MakeInbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task, until

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.service.inbox_lease import Writers, read_lease, written_elsewhere
+from claudomator_py.service.inbox.lease import Writers, read_lease, written_elsewhere
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -39,7 +39,7 @@ def test_a_writer_who_comes_during_the_lease_neither_gets_in_nor_ends_the_proces
     path.write_text("x")
     script = """
 import os, sys
-from claudomator_py.service.inbox_lease import read_lease
+from claudomator_py.service.inbox.lease import read_lease
 fd = os.open(sys.argv[1], os.O_RDONLY)
 with read_lease(fd):
     try:

@@ -1,6 +1,6 @@
 from claudomator_py.core.problem import Problem
-from claudomator_py.service.inbox_ledger import QUIET_S, RACY_S, Ledger, Refused
-from claudomator_py.service.inbox_values import FileStamp
+from claudomator_py.service.inbox.ledger import QUIET_S, RACY_S, Ledger, Refused
+from claudomator_py.service.inbox.values import FileStamp
 
 OLD = FileStamp(1, 10, 100)
 NEW = FileStamp(2, 10, 100)

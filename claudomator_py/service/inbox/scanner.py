@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
 from claudomator_py.core.problem import Problem
-from claudomator_py.service.inbox_folder import WatchedFolder
-from claudomator_py.service.inbox_values import AfterAccept, FileStamp, FolderStatus, Intake, ScanReport, TaskFormat
+from claudomator_py.service.inbox.folder import WatchedFolder
+from claudomator_py.service.inbox.values import AfterAccept, FileStamp, FolderStatus, Intake, ScanReport, TaskFormat
 
 Names = set[str] | None  # of one folder; None: all
 

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Iterable
 
 from claudomator_py.core.crashpoint import crashpoint
-from claudomator_py.service.inbox_files import Folder
+from claudomator_py.service.inbox.files import Folder
 
 SUFFIX = ".error.txt"
 _HIDDEN = ".claudomator-error-"

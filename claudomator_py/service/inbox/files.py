@@ -14,8 +14,8 @@ from pathlib import Path
 from types import TracebackType
 
 from claudomator_py.core.problem import Problem
-from claudomator_py.service.inbox_lease import Writers, read_lease, written_elsewhere
-from claudomator_py.service.inbox_values import FileStamp
+from claudomator_py.service.inbox.lease import Writers, read_lease, written_elsewhere
+from claudomator_py.service.inbox.values import FileStamp
 
 MAX_FILE_BYTES = 2**20
 

@@ -12,11 +12,11 @@ from typing import TypeVar
 
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.problem import Problem
-from claudomator_py.service.inbox_archive import archive, archived_names
-from claudomator_py.service.inbox_errors import SUFFIX, is_error_file, remove_error_file, sweep, write_error_file
-from claudomator_py.service.inbox_files import Busy, Entry, Folder, Vanished
-from claudomator_py.service.inbox_ledger import GONE_S, RACY_S, Ledger, Refused
-from claudomator_py.service.inbox_values import (
+from claudomator_py.service.inbox.archive import archive, archived_names
+from claudomator_py.service.inbox.errors import SUFFIX, is_error_file, remove_error_file, sweep, write_error_file
+from claudomator_py.service.inbox.files import Busy, Entry, Folder, Vanished
+from claudomator_py.service.inbox.ledger import GONE_S, RACY_S, Ledger, Refused
+from claudomator_py.service.inbox.values import (
     AfterAccept,
     FileReading,
     FileStamp,

@@ -19,7 +19,7 @@ What follows from each happening:
   inbox missing at the start is created if its parent folder exists; later it is not, it may be unmounted.
 - **Not a file.** A folder, pipe, socket or device named like a task file is refused unopened, and so is a link that
   leads out of the inbox. Subfolders are not looked into. Names beginning with ``.``, ``#`` or ``~`` are ignored.
-- **``after_accept: move``.** See ``inbox_archive``.
+- **``after_accept: move``.** See ``archive``.
 
 Events of the file system say where to look; a rescan of everything finds what they missed.
 """
@@ -32,8 +32,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from claudomator_py.core.problem import Problem
-from claudomator_py.service.inbox_scanner import Names, Scanner
-from claudomator_py.service.inbox_values import (
+from claudomator_py.service.inbox.scanner import Names, Scanner
+from claudomator_py.service.inbox.values import (
     AfterAccept,
     FileReading,
     FileStamp,
@@ -43,7 +43,7 @@ from claudomator_py.service.inbox_values import (
     ScanReport,
     TaskFormat,
 )
-from claudomator_py.service.inbox_watch import Watcher
+from claudomator_py.service.inbox.watch import Watcher
 
 __all__ = [
     "AfterAccept",

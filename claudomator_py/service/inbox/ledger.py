@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from claudomator_py.core.problem import Problem
-from claudomator_py.service.inbox_values import FileReading, FileStamp
+from claudomator_py.service.inbox.values import FileReading, FileStamp
 
 QUIET_S = 1.0
 # An editor that saves by renaming leaves the name empty for a moment; only after this is a file gone.

@@ -10,8 +10,8 @@ import stat
 from datetime import UTC, datetime
 
 from claudomator_py.core.crashpoint import crashpoint
-from claudomator_py.service.inbox_files import Entry, Folder
-from claudomator_py.service.inbox_values import FileStamp
+from claudomator_py.service.inbox.files import Entry, Folder
+from claudomator_py.service.inbox.values import FileStamp
 
 FOLDER = ".accepted"
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

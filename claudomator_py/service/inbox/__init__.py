@@ -1,0 +1,1 @@
+"""The watched folder. ``inbox`` says what follows from each happening in it; the other modules are its parts."""
