@@ -48,6 +48,7 @@ _RETRYING = re.compile(r"^Reconnecting\W+\d+/\d+ \((?P<cause>.*)\)$", re.DOTALL)
 _COMPLAINT = re.compile(r"^(?:ERROR|Error|error):? (?P<message>.+)")
 _LIMITED_MODEL = re.compile(r"usage limit for ([\w.:/-]{1,60}[\w])")
 _COMPLAINTS = 5
+_CHATTER = ("Reading ", "WARNING: ")
 NOTHING = Tokens(input=0, output=0)
 """What a new thread has used."""
 
@@ -108,7 +109,8 @@ class _Seen(Seen):
         """Without --json, stderr has the whole conversation: only what it calls an error is one."""
         message = self.error or "\n".join(self.complaints[-1:])
         if not message and not self.anything and "OpenAI Codex" not in ending.stderr:
-            message = ending.stderr
+            lines = ending.stderr.splitlines()
+            message = "\n".join(line for line in lines if not line.startswith(_CHATTER))
         return _judge(message or f"it exited with {ending.exit_code}, and did not say why", ending)
 
     def result(self) -> Result:

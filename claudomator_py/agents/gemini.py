@@ -35,19 +35,17 @@ class Gemini:
     kind = "gemini"
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Its command line. The prompt comes from a file on stdin."""
+        """Its command line. The prompt comes from a file on stdin. With `=`, no value can pass for an option."""
         agent, task = request.agent, request.task
-        argv = [*(agent.command or PROGRAM), "--output-format", "stream-json"]
-        argv += ["--resume" if request.resume else "--session-id", request.conversation_id]
+        argv = [*(agent.command or PROGRAM), "--output-format=stream-json"]
+        argv.append(f"--{'resume' if request.resume else 'session-id'}={request.conversation_id}")
         if request.model is not None:
-            argv += ["--model", request.model.model]
+            argv.append(f"--model={request.model.model}")
         if task.permissions.mode in _MODES:
-            argv += ["--approval-mode", _MODES[task.permissions.mode]]
+            argv.append(f"--approval-mode={_MODES[task.permissions.mode]}")
         argv += agent.extra_args
-        for tool in task.permissions.allowed_tools:
-            argv += ["--allowed-tools", tool]
-        for folder in task.add_dirs:
-            argv += ["--include-directories", str(Path(folder).expanduser())]
+        argv += [f"--allowed-tools={tool}" for tool in task.permissions.allowed_tools]
+        argv += [f"--include-directories={Path(folder).expanduser()}" for folder in task.add_dirs]
         return Launch(tuple(argv), {**RELAUNCH, **TRUST, **_defaults(agent)}, request.prompt)
 
     def reader(self, request: LaunchRequest | None = None) -> GeminiReader:

@@ -17,6 +17,7 @@ STUCK_MS = 6 * MINUTE_MS
 _SLEEP = re.compile(r"\bretrying after (\d{1,13})\s*ms\b", re.IGNORECASE)
 _NOT_ITS_OWN = "Error executing tool"
 """Begins a line of stderr that repeats what a tool printed."""
+_CHATTER = ("Warning: ", "YOLO mode is", "Approval mode", "Ripgrep is not", "[STARTUP]", "Loaded cached credentials")
 _FAILED_REQUEST = "Error when talking to"
 _COMPLAINT = 2_000
 """Characters of stderr that are looked at."""
@@ -206,7 +207,7 @@ def _named(verdict: Verdict) -> Verdict:
 
 def _complaint(stderr: str) -> str:
     """Where stderr says what went wrong: at its end, which is where usage comes to the point as well."""
-    own = "\n".join(line for line in stderr.splitlines() if not line.startswith(_NOT_ITS_OWN))
+    own = "\n".join(line for line in stderr.splitlines() if not line.startswith((_NOT_ITS_OWN, *_CHATTER)))
     _, found, after = own.rpartition(_FAILED_REQUEST)
     return found + after if found else own[-_COMPLAINT:]
 

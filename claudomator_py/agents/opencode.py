@@ -22,7 +22,7 @@ _MODES: dict[PermissionMode, dict[str, str]] = {
     PermissionMode.ACCEPT_EDITS: {"edit": "allow", "bash": "deny"},
     PermissionMode.PLAN: {"edit": "deny", "bash": "deny"},
 }
-_FLAGS = {PermissionMode.PLAN: ("--agent", "plan"), PermissionMode.BYPASS: ("--auto",)}
+_FLAGS = {PermissionMode.PLAN: ("--agent=plan",), PermissionMode.BYPASS: ("--auto",)}
 # One permission covers all the tools that change files.
 _TOOL = re.compile(r"[\w*-]+")
 _EDITS = ("write", "patch", "apply_patch", "multiedit")
@@ -34,15 +34,18 @@ class Opencode:
     kind = "opencode"
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Its command line. The prompt comes from a file on stdin. It names its sessions itself."""
+        """Its command line. The prompt comes from a file on stdin. With `=`, no value can pass for an option.
+
+        It names its sessions itself, so a new one takes no id.
+        """
         agent, task = request.agent, request.task
-        argv = [*(agent.command or PROGRAM), "run", "--format", "json"]
+        argv = [*(agent.command or PROGRAM), "run", "--format=json"]
         if request.resume:
-            argv += ["--session", request.conversation_id]
+            argv.append(f"--session={request.conversation_id}")
         if request.model is not None:
-            argv += ["--model", request.model.model]
+            argv.append(f"--model={request.model.model}")
             if request.model.effort is not None:
-                argv += ["--variant", request.model.effort]
+                argv.append(f"--variant={request.model.effort}")
         argv += [*_FLAGS.get(task.permissions.mode, ()), *agent.extra_args]
         permission = _permission(task.permissions, task.add_dirs)
         granted = {PERMISSION_NAME: json.dumps(permission)} if permission else {}
