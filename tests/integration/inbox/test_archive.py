@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.service import inbox_archive
+from claudomator_py.service.inbox import archive
 from claudomator_py.service.inbox.files import Entry, Folder
 from claudomator_py.service.inbox.inbox import Inbox
 from claudomator_py.store.errors import StoreUnavailable
@@ -97,7 +97,7 @@ def test_a_store_that_fails_after_the_move_hears_of_it_later(
 def test_a_file_saved_again_before_the_move_is_a_new_arrival(
     inbox: Inbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    move = inbox_archive.archive
+    move = archive.archive
     path = drop(folder, "a.yaml", task("a", "First."))
 
     def save_and_move(opened: Folder, entry: Entry, now_ns: int) -> bool:
@@ -147,8 +147,8 @@ def test_names_never_collide_and_the_longest_fits(inbox: Inbox, folder: Path) ->
             (folder / name).write_text(task("a"))
             entry = opened.entry(name)
             assert entry is not None
-            assert inbox_archive.archive(opened, entry, 1_700_000_000_123_456_789)
-            assert inbox_archive.archived_names(opened, {name: entry.stamp}) == {name}
+            assert archive.archive(opened, entry, 1_700_000_000_123_456_789)
+            assert archive.archived_names(opened, {name: entry.stamp}) == {name}
     names = sorted(path.name for path in (folder / ".accepted").iterdir())
     assert names[:2] == ["20231114T221320.123Z-2-a.yaml", "20231114T221320.123Z-a.yaml"]
     assert len(names[2]) == 255

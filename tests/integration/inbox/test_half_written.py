@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.documents import taskfiles
-from claudomator_py.service import inbox_files
+from claudomator_py.service.inbox import files
 from claudomator_py.service.inbox.inbox import Inbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
 
@@ -118,7 +118,7 @@ def test_an_empty_file_is_given_a_second(inbox: Inbox, intake: MemoryIntake, fol
 def test_where_leases_say_nothing_a_file_must_be_quiet_for_a_second(
     inbox: Inbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inbox_files, "written_elsewhere", lambda device: True)
+    monkeypatch.setattr(files, "written_elsewhere", lambda device: True)
     path = drop(folder, "a.yaml", task("a"))
     assert inbox.scan_once().waiting == (str(path),)
     path.write_text(task("a", "Do it differently."))
