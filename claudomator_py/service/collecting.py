@@ -7,6 +7,7 @@ from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.lifecycle import Phase
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.core.pricing import priced
 from claudomator_py.core.run import ExitRecord, RunFate, RunStatus, Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.service.launching import LaunchRules, check_run, launch_request
@@ -132,7 +133,7 @@ class Collector:
             for stream in STREAMS:
                 for piece in self._host.output(subject.run.id, stream):
                     reader.feed(stream, piece)
-            return reader.outcome(exit_record, now_ms)
+            return priced(reader.outcome(exit_record, now_ms), self._agent(subject.run).prices, subject.run.model)
         except OSError:
             raise
         except Exception as error:
@@ -144,8 +145,11 @@ class Collector:
     def _reader(self, subject: _Subject) -> OutputReader | None:
         run = subject.run
         kind = self._registry.kinds.get(run.kind)
-        agent = self._registry.find(run.agent) or AgentSpec(name=run.agent, kind=run.kind)
-        return None if kind is None else kind.reader(launch_request(run, subject.spec, agent))
+        return None if kind is None else kind.reader(launch_request(run, subject.spec, self._agent(run)))
+
+    def _agent(self, run: Run) -> AgentSpec:
+        """The run's agent; one that is no longer configured is known by its kind only."""
+        return self._registry.find(run.agent) or AgentSpec(name=run.agent, kind=run.kind)
 
     def _check_outcome(self, subject: _Subject, exit_record: ExitRecord, step: int) -> Outcome:
         outcome = Outcome.model_validate(subject.run.outcome)
