@@ -1,7 +1,6 @@
 """Dependencies: names, and the tasks they were bound to at first match."""
 
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlalchemy import Connection, case, delete, insert, select, update
 
@@ -90,26 +89,40 @@ def dependencies(connection: Connection, task_id: str) -> Sequence[Task]:
     return [task_from(row) for row in connection.execute(query)]
 
 
-def circle(connection: Connection, task: Task, names: Sequence[str]) -> list[str] | None:
-    """The names along a circle of bound dependencies that begins and ends with the task, or None.
+def circle(connection: Connection, wanted: Mapping[str, Sequence[str]]) -> list[str] | None:
+    """The names along a circle that these tasks close, its first again at the end, or None.
 
-    names: what the task depends on, or will; the other tasks' dependencies are those that are stored.
+    wanted: what they depend on, or will, by task id; for all other tasks that is what is stored.
     """
-    bound_now = _bound_ids(connection, task.id)
-    firsts = [(name, bound_now.get(name) or _newest_named(connection, name, besides=task.id)) for name in names]
-    frontier: deque[tuple[tuple[str, ...], str]] = deque()
-    frontier.extend(((task.name, name), found) for name, found in firsts if found is not None)
-    seen: set[str] = set()
-    while frontier:
-        path, current = frontier.popleft()
-        if current == task.id:
-            return list(path)
-        if current in seen:
-            continue
-        seen.add(current)
-        following = _bound_ids(connection, current)
-        frontier.extend(((*path, name), found) for name, found in following.items())
+    done: set[str] = set()
+    for start in wanted:
+        path: dict[str, str] = {start: ""}
+        stack = [] if start in done else [_edges(connection, start, wanted)]
+        while stack:
+            edge = next(stack[-1], None)
+            if edge is None:
+                stack.pop()
+                done.add(path.popitem()[0])
+                continue
+            name, task_id = edge
+            if task_id in path:
+                ids = list(path)
+                return [name, *(path[between] for between in ids[ids.index(task_id) + 1 :]), name]
+            if task_id not in done:
+                path[task_id] = name
+                stack.append(_edges(connection, task_id, wanted))
     return None
+
+
+def _edges(connection: Connection, task_id: str, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """Name and id of each task that this one depends on, as far as they are known."""
+    bound_now = _bound_ids(connection, task_id)
+    if task_id not in wanted:
+        return iter(bound_now.items())
+    found = (
+        (name, bound_now.get(name) or _newest_named(connection, name, besides=task_id)) for name in wanted[task_id]
+    )
+    return ((name, dependency) for name, dependency in found if dependency is not None)
 
 
 def _bound_ids(connection: Connection, task_id: str) -> dict[str, str]:
