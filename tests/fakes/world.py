@@ -1,7 +1,7 @@
 """The service on a database, with a host, agents and a clock that a test drives: one world without processes."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,11 @@ from claudomator_py.core.outcome import Outcome
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import parse_task
-from claudomator_py.core.views import FileProblemView, RestartRequest, TaskView
+from claudomator_py.core.views import FileProblemView, RestartRequest, TaskFilter, TaskView
 from claudomator_py.planning.snapshot import Rules
 from claudomator_py.service.collecting import Collector
 from claudomator_py.service.front_desk import FrontDesk
-from claudomator_py.service.inbox_values import FileReading, FileStamp
+from claudomator_py.service.inbox.values import FileReading, FileStamp
 from claudomator_py.service.intake import StoreIntake
 from claudomator_py.service.launching import LaunchRules
 from claudomator_py.service.observe import Observer
@@ -83,16 +83,23 @@ class World:
         **changes: Any,
     ) -> None:
         self.database = database
+        self._changes = changes
         self.now_ms = START_MS
         self.disk_low = False
         self.file_problems: list[FileProblemView] = []
         self.host = MemoryRunHost()
+        self.agents = tuple(agents)
         self.kinds = {kind: ScriptedKind(kind) for kind in ("claude", "codex", "gemini", "command")}
-        self.registry = AgentRegistry(agents, self.kinds, "/bin")
-        self.registry.refresh()
         self.launch_rules = LaunchRules((), 10_000, 2**20, {"PATH": "/bin", "SECRET": "s"})
-        self.observer = Observer(self.registry, rules(**changes), self.clock, lambda: self.disk_low)
         self.workdirs = workdirs or Workdirs((), ())
+        self.restarted_daemon()
+
+    def restarted_daemon(self) -> None:
+        """Everything that a daemon keeps in memory is gone; database and runs are there."""
+        database = self.database
+        self.registry = AgentRegistry(self.agents, self.kinds, "/bin")
+        self.registry.refresh()
+        self.observer = Observer(self.registry, rules(**self._changes), self.clock, lambda: self.disk_low)
         self.queries = Queries(
             database, self.registry, self.host, self.observer, self.clock, lambda: self.file_problems, list
         )
@@ -128,6 +135,15 @@ class World:
     def take(self, path: str, *specs: TaskSpec, mtime_ns: int = 1) -> Sequence[Problem]:
         """The file was read with these documents."""
         return self.intake.take(FileReading(path, FileStamp(mtime_ns, 1, 1), Document(specs)))
+
+    def take_many(self, files: Mapping[str, Sequence[TaskSpec]]) -> Sequence[Sequence[Problem]]:
+        """These files were read at once."""
+        readings = [FileReading(path, FileStamp(1, 1, 1), Document(specs)) for path, specs in files.items()]
+        return self.intake.take_many(readings)
+
+    def names(self, **wanted: Any) -> list[str]:
+        """The names of all tasks that such a filter finds, newest first."""
+        return [view.name for view in self.desk.tasks(TaskFilter(**wanted), None, 200).items]
 
     def task(self, name: str) -> TaskView:
         return self.desk.task(name)

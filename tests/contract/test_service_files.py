@@ -1,0 +1,197 @@
+"""What becomes of task files: identity, changed content, names, circles, files that are moved or deleted."""
+
+from collections.abc import Callable
+
+import pytest
+
+from claudomator_py.store.database import Database
+from tests.fakes.world import World, spec
+
+PATH = "/in/t.yaml"
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    return World(database)
+
+
+def test_a_file_becomes_its_tasks_whole_or_not_at_all(world: World) -> None:
+    refused = world.take(PATH, spec("good"), spec("bad", agent={"type": "cluade"}))
+    assert [(problem.field, problem.remedy) for problem in refused] == [("agent.type", "did you mean `claude`?")]
+    assert world.desk.status().counts == {}
+    assert world.intake.known_files() == {}
+    assert world.take(PATH, spec("good"), spec("bad")) == []
+    view = world.task("bad")
+    assert (view.source, view.file_path, view.state) == ("file", PATH, "QUEUED")
+    assert list(world.intake.known_files()) == [PATH]
+
+
+def test_unchanged_content_never_runs_again(world: World) -> None:
+    world.take(PATH, spec("t"))
+    world.tick()
+    world.succeed("t")
+    for stamp in (2, 3):
+        assert world.take(PATH, spec("t"), mtime_ns=stamp) == []
+    world.intake.gone([PATH])
+    assert world.intake.known_files() == {}
+    world.take(PATH, spec("t"), mtime_ns=4)
+    world.tick()
+    view = world.task("t")
+    assert (view.state, view.runs, view.generation) == ("COMPLETED", 1, 1)
+
+
+def test_new_content_replaces_what_has_not_started(world: World) -> None:
+    world.take(PATH, spec("t"))
+    first = world.task("t")
+    world.take(PATH, spec("t", tags=["b"], depends_on=["x"]), mtime_ns=2)
+    second = world.task("t")
+    assert (second.id, second.tags, second.state) == (first.id, ("b",), "WAITING")
+    assert (second.generation, second.revision) == (1, 2)
+    world.take(PATH, spec("t", tags=["c"]), mtime_ns=3)
+    assert (world.task("t").state, world.task("t").depends_on) == ("QUEUED", ())
+
+
+def test_new_content_begins_anew_what_asked_or_ended(world: World) -> None:
+    world.take(PATH, spec("t"))
+    world.tick()
+    world.end("t", status="needs_input")
+    world.tick()
+    ends: list[tuple[Callable[[str], object], str]] = [
+        (world.succeed, "COMPLETED"),
+        (world.fail, "FAILED"),
+        (world.desk.cancel, "CANCELLED"),
+        (world.succeed, "COMPLETED"),
+    ]
+    for number, (end, state) in enumerate(ends, start=2):
+        world.take(PATH, spec("t", tags=[str(number)]), mtime_ns=number)
+        assert (world.task("t").state, world.task("t").generation) == ("QUEUED", number)
+        world.tick()
+        end("t")
+        world.tick()
+        world.tick()
+        assert world.task("t").state == state
+
+
+def test_a_running_task_finishes_with_the_old_content_and_then_the_new_one_queues(world: World) -> None:
+    world.take(PATH, spec("t", tags=["old"]))
+    world.submit("after", depends_on=["t"])
+    world.tick()
+    run = world.live("t").id
+    world.take(PATH, spec("t", tags=["newer"]), mtime_ns=2)
+    world.take(PATH, spec("t", tags=["newest"]), mtime_ns=3)
+    assert (world.live("t").id, world.task("t").tags) == (run, ("old",))
+    world.succeed("t")
+    view = world.task("t")
+    assert (view.state, view.generation, view.tags) == ("RUNNING", 2, ("newest",))
+    assert world.state("after") == "WAITING dependency"
+    world.succeed("t")
+    assert world.running() == {"after": "claude"}
+
+
+def test_new_content_needs_no_further_attempt_at_the_old(world: World) -> None:
+    world.take(PATH, spec("t"))
+    world.tick()
+    world.take(PATH, spec("t", tags=["new"]), mtime_ns=2)
+    world.fail("t", "network")
+    view = world.task("t")
+    assert (view.state, view.tags, view.generation, view.attempts) == ("RUNNING", ("new",), 2, 0)
+
+
+def test_a_cancelled_task_does_not_start_again_by_content_that_came_before(world: World) -> None:
+    world.take(PATH, spec("t"))
+    world.tick()
+    world.take(PATH, spec("t", tags=["new"]), mtime_ns=2)
+    world.desk.cancel("t")
+    world.tick()
+    world.tick()
+    assert world.state("t") == "CANCELLED"
+    world.restart("t")
+    assert world.task("t").tags == ("new",)
+
+
+def test_back_to_earlier_content_is_a_change_like_any_other(world: World) -> None:
+    for number, tag in enumerate(("a", "b", "a"), start=1):
+        world.take(PATH, spec("t", tags=[tag]), mtime_ns=number)
+        world.tick()
+        world.succeed("t")
+    assert world.task("t").generation == 3
+
+
+def test_two_live_files_may_not_share_a_name_but_api_tasks_may(world: World) -> None:
+    world.submit("t")
+    world.take(PATH, spec("t"))
+    (problem,) = world.take("/in/other.yaml", spec("t"))
+    assert problem.field == "name"
+    assert PATH in problem.message
+    world.submit("t")
+    world.intake.gone([PATH])
+    assert world.take("/in/other.yaml", spec("t", tags=["x"])) == []
+
+
+def test_a_file_that_is_only_renamed_is_no_new_task(world: World) -> None:
+    world.take(PATH, spec("t"))
+    first = world.task("t")
+    world.intake.gone([PATH])
+    assert world.take("/in/renamed.yaml", spec("t")) == []
+    second = world.task("t")
+    assert (second.id, second.file_path) == (first.id, "/in/renamed.yaml")
+    world.take("/in/renamed.yaml", spec("t", tags=["new"]), mtime_ns=2)
+    assert world.task("t").id == first.id
+    assert len(world.names()) == 1
+
+
+def test_a_deleted_file_cancels_nothing(world: World) -> None:
+    world.take(PATH, spec("a"), spec("b"))
+    world.take(PATH, spec("a"), mtime_ns=2)
+    world.intake.gone([PATH])
+    world.tick()
+    assert world.running() == {"a": "claude", "b": "codex"}
+
+
+def test_with_move_each_arrival_is_new(world: World) -> None:
+    for _ in range(2):
+        assert world.take(PATH, spec("t")) == []
+        world.intake.archived([PATH])
+        assert world.intake.known_files() == {}
+        world.now_ms += 1
+    assert len(world.names()) == 2
+
+
+def test_the_documents_of_a_file_may_name_each_other_in_any_order(world: World) -> None:
+    assert world.take(PATH, spec("c", depends_on=["b"]), spec("b", depends_on=["a"]), spec("a")) == []
+    world.tick()
+    assert world.running() == {"a": "claude"}
+    # Turned round within one change.
+    assert world.take("/in/u.yaml", spec("x", depends_on=["y"]), spec("y")) == []
+    assert world.take("/in/u.yaml", spec("y", depends_on=["x"]), spec("x"), mtime_ns=2) == []
+    assert (world.state("x"), world.state("y")) == ("QUEUED ready", "WAITING dependency")
+
+
+def test_a_circle_is_refused_within_a_file_and_across_files(world: World) -> None:
+    (problem,) = world.take(PATH, spec("a", depends_on=["b"]), spec("b", depends_on=["a"]))
+    assert problem.field == "depends_on"
+    assert "a -> b -> a" in problem.message
+    assert world.desk.status().counts == {}
+    assert world.take(PATH, spec("a", depends_on=["b"])) == []
+    (problem,) = world.take("/in/b.yaml", spec("b", depends_on=["a"]))
+    assert "b -> a -> b" in problem.message
+    assert world.take("/in/b.yaml", spec("b")) == []
+    (problem,) = world.take("/in/b.yaml", spec("b", depends_on=["a"]), mtime_ns=2)
+    assert "b -> a -> b" in problem.message
+    assert world.task("b").depends_on == ()
+
+
+def test_a_running_task_cannot_be_given_a_circle_either(world: World) -> None:
+    world.take(PATH, spec("a"))
+    world.take("/in/b.yaml", spec("b", depends_on=["a"]))
+    world.tick()
+    (problem,) = world.take(PATH, spec("a", depends_on=["b"]), mtime_ns=2)
+    assert "a -> b -> a" in problem.message
+    world.succeed("a")
+    assert world.running() == {"b": "claude"}
+
+
+def test_many_files_are_taken_each_for_itself(world: World) -> None:
+    verdicts = world.take_many({"/in/a.yaml": [spec("a")], "/in/b.yaml": [spec("a")], "/in/c.yaml": [spec("c")]})
+    assert [len(verdict) for verdict in verdicts] == [0, 1, 0]
+    assert sorted(world.intake.known_files()) == ["/in/a.yaml", "/in/c.yaml"]

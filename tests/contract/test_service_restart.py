@@ -1,0 +1,188 @@
+"""Restart (A6): what it does in every state, what it may pin, and what it never satisfies."""
+
+from typing import Any
+
+import pytest
+
+from claudomator_py.core.errors import Conflict, Invalid, StaleVersion
+from claudomator_py.core.units import DAY_MS, format_instant
+from claudomator_py.core.views import RestartRequest
+from claudomator_py.store.database import Database
+from tests.fakes.world import START_MS, World, spec
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    return World(database)
+
+
+def last_run(world: World, name: str) -> tuple[str, str | None, str | None]:
+    run = world.desk.runs(name)[-1]
+    return run.agent, run.tier, run.model
+
+
+def test_an_ended_task_begins_a_new_generation_with_a_fresh_conversation(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    first = world.live("t")
+    world.fail("t")
+    view = world.restart("t")
+    assert (view.state, view.generation, view.attempts) == ("QUEUED", 2, 0)
+    world.tick()
+    second = world.live("t")
+    assert (second.generation, second.attempt, second.seq) == (2, 1, 1)
+    assert second.conversation_id != first.conversation_id
+    world.succeed("t")
+    assert world.restart("t").generation == 3
+    world.desk.cancel("t")
+    assert world.restart("t").generation == 4
+    assert [run.generation for run in world.desk.runs("t")] == [1, 2]
+
+
+def test_a_queued_task_has_nothing_to_restart(world: World) -> None:
+    world.submit("t")
+    for force in (False, True):
+        with pytest.raises(Conflict, match="is QUEUED already"):
+            world.restart("t", force=force)
+
+
+def test_waiting_and_asking_tasks_are_restarted_but_nothing_is_satisfied_by_it(world: World) -> None:
+    world.submit("time", not_before=format_instant(START_MS + DAY_MS))
+    world.submit("dependency", depends_on=["nobody"])
+    world.submit("asking")
+    world.submit("backoff", retry={"backoff": "1h"})
+    world.tick()
+    world.end("asking", status="needs_input")
+    world.fail("backoff", "network")
+    assert world.restart("time").reason == "time"
+    assert world.restart("dependency").reason == "dependency"
+    assert world.restart("asking").state == "QUEUED"
+    assert world.restart("backoff").state == "QUEUED"
+    assert world.task("backoff").attempts == 0
+
+
+def test_a_running_task_is_restarted_by_force_only_and_its_run_ends_first(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    world.host.stubborn = True
+    run = world.live("t").id
+    with pytest.raises(Conflict, match="with `force`"):
+        world.restart("t")
+    assert world.restart("t", force=True).state == "RUNNING"
+    world.tick()
+    assert world.task("t").phase == "stopping"
+    assert world.live("t").id == run
+    world.host.end(run, None, ended_by="cancel")
+    world.tick()
+    assert world.live("t").id != run
+    assert (world.task("t").generation, world.task("t").state) == (2, "RUNNING")
+    assert [event.data.get("event") for event in world.desk.why("t").events].count("Cancelling") == 1
+
+
+def test_a_forced_restart_survives_the_daemon_and_a_cancel_replaces_it(world: World) -> None:
+    for name in ("again", "not-again"):
+        world.submit(name)
+    world.tick()
+    world.host.stubborn = True
+    world.restart("again", force=True)
+    world.restart("not-again", force=True)
+    world.desk.cancel("not-again")
+    world.restarted_daemon()
+    for name in ("again", "not-again"):
+        world.host.end(world.live(name).id, None, ended_by="cancel")
+    world.tick()
+    assert world.state("not-again") == "CANCELLED"
+    assert world.task("again").generation == 2
+
+
+def test_a_run_that_succeeds_before_a_forced_restart_reaches_it_is_restarted_all_the_same(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    world.host.stubborn = True
+    world.restart("t", force=True)
+    world.succeed("t")
+    assert (world.task("t").generation, world.task("t").state) == (2, "RUNNING")
+
+
+def test_a_restart_may_pin_agent_tier_and_model_and_the_next_plain_one_goes_back_to_the_file(world: World) -> None:
+    world.submit("t", agent={"type": "claude", "model": "opus"}, retry={"max_attempts": 1})
+    requests: list[tuple[dict[str, Any], tuple[str, str, str]]] = [
+        ({}, ("claude", "powerful", "opus")),
+        ({"tier": "fast"}, ("claude", "fast", "haiku")),
+        ({"agent": "codex"}, ("codex", "balanced", "sol")),
+        ({"agent": "codex", "tier": "fast"}, ("codex", "fast", "luna")),
+        ({"model": "sonnet"}, ("claude", "balanced", "sonnet")),
+        ({"agent": "codex", "model": "luna"}, ("codex", "fast", "luna")),
+        ({}, ("claude", "powerful", "opus")),
+    ]
+    world.tick()
+    world.fail("t")
+    for request, expected in requests:
+        world.restart("t", **request)
+        world.tick()
+        assert last_run(world, "t") == expected, request
+        world.fail("t")
+    kept = world.task("t").spec
+    assert kept is not None
+    assert kept["agent"] == {"type": "claude", "model": "opus", "strict": False}
+
+
+def test_automatic_retries_keep_what_the_restart_pinned(world: World) -> None:
+    world.submit("t", retry={"max_attempts": 3, "backoff": "1s"})
+    world.desk.cancel("t")
+    world.restart("t", agent="codex", tier="fast")
+    world.tick()
+    world.fail("t", "network")
+    world.tick(60_000)
+    assert last_run(world, "t") == ("codex", "fast", "luna")
+
+
+def test_the_content_of_the_file_wins_over_what_a_restart_pinned_before(world: World) -> None:
+    world.take("/in/t.yaml", spec("t"))
+    world.desk.cancel("t")
+    world.restart("t", agent="codex")
+    world.take("/in/t.yaml", spec("t", tags=["new"]), mtime_ns=2)
+    world.tick()
+    assert last_run(world, "t")[0] == "claude"
+    assert world.task("t").tags == ("new",)
+
+
+def test_what_cannot_be_is_refused_and_changes_nothing(world: World) -> None:
+    world.submit("t")
+    world.desk.cancel("t")
+    before = world.task("t")
+    for request, words in (
+        ({"agent": "cluade"}, "did you mean `claude`"),
+        ({"agent": ""}, "agent.type"),
+        ({"model": "opus"}, "give `agent`, too"),
+        ({"specialist": "x"}, "not supported yet"),
+        ({"resume": True}, "not supported yet"),
+    ):
+        with pytest.raises(Invalid, match=words):
+            world.restart("t", **request)
+    with pytest.raises(StaleVersion):
+        world.desk.restart("t", RestartRequest(), if_version=before.version - 1)
+    assert world.task("t") == before
+
+
+def test_a_failed_dependency_has_to_be_restarted_first(world: World) -> None:
+    world.submit("build")
+    world.submit("test", depends_on=["build"])
+    world.tick()
+    world.fail("build")
+    with pytest.raises(Conflict, match="Restart build first; test is revived with it"):
+        world.restart("test")
+    world.restart("build")
+    assert world.state("test") == "WAITING dependency"
+
+
+def test_content_that_arrives_after_a_forced_restart_is_what_runs_next(world: World) -> None:
+    world.take("/in/t.yaml", spec("t", tags=["old"]))
+    world.tick()
+    world.host.stubborn = True
+    world.restart("t", force=True, agent="codex")
+    world.take("/in/t.yaml", spec("t", tags=["new"]), mtime_ns=2)
+    world.host.end(world.live("t").id, None, ended_by="cancel")
+    world.tick()
+    assert world.task("t").tags == ("new",)
+    assert world.task("t").state == "RUNNING"

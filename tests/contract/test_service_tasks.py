@@ -1,0 +1,298 @@
+"""What an operator relies on when handing in tasks: dependencies, order, times, retries, cancelling."""
+
+import pytest
+
+from claudomator_py.core.errors import Ambiguous, Conflict, Invalid, NotFound, StaleVersion
+from claudomator_py.core.units import DAY_MS, MINUTE_MS, format_instant
+from claudomator_py.store.database import Database
+from tests.fakes.world import START_MS, World, spec
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    return World(database)
+
+
+# --- dependencies -----------------------------------------------------------------------------------------------------
+
+
+def test_a_task_waits_for_a_name_that_was_not_seen_yet_and_says_so(world: World) -> None:
+    world.submit("test", depends_on=["build"])
+    world.tick()
+    assert world.state("test") == "WAITING dependency"
+    assert world.task("test").reason_text == "waits for build (no task of that name was seen yet)"
+    build = world.submit("build")
+    assert [(known.name, known.task_id) for known in world.task("test").depends_on] == [("build", build.id)]
+    assert world.task("test").reason_text == "waits for build (QUEUED)"
+    world.tick()
+    world.succeed("build")
+    assert world.running() == {"test": "claude"}
+
+
+def test_a_name_is_bound_at_first_match_and_stays_bound(world: World) -> None:
+    world.submit("test", depends_on=["build"])
+    first = world.submit("build")
+    world.now_ms += 1
+    world.submit("build")
+    assert world.task("test").depends_on[0].task_id == first.id
+
+
+def test_a_new_task_is_bound_to_the_newest_open_one_of_that_name(world: World) -> None:
+    world.submit("build")
+    world.tick()
+    world.succeed("build")
+    world.now_ms += 1
+    open_one = world.submit("build", not_before=format_instant(START_MS + DAY_MS))
+    assert world.submit("test", depends_on=["build"]).depends_on[0].task_id == open_one.id
+
+
+def test_what_depends_on_something_done_is_ready_at_once(world: World) -> None:
+    world.submit("build")
+    world.tick()
+    world.succeed("build")
+    assert world.submit("test", depends_on=["build"]).state == "QUEUED"
+
+
+def test_a_failed_dependency_fails_its_dependents_through_any_number_of_them(world: World) -> None:
+    world.submit("build")
+    world.submit("test", depends_on=["build"])
+    world.submit("deploy", depends_on=["test", "other"])
+    world.submit("unrelated", depends_on=["other"])
+    world.tick()
+    world.fail("build")
+    for name, by in (("test", "build"), ("deploy", "test")):
+        assert world.state(name) == "FAILED dependency_failed"
+        assert world.task(name).reason_text == f"A task it depends on did not complete: {by} (FAILED)."
+    assert world.state("unrelated") == "WAITING dependency"
+
+
+def test_a_long_chain_fails_and_is_revived_as_a_whole(world: World) -> None:
+    length = 400
+    world.submit("t0", priority="low")
+    world.take("/in/chain.yaml", *(spec(f"t{n}", depends_on=[f"t{n - 1}"]) for n in range(1, length)))
+    world.tick()
+    world.fail("t0")
+    assert world.state(f"t{length - 1}") == "FAILED dependency_failed"
+    world.restart("t0")
+    assert world.state(f"t{length - 1}") == "WAITING dependency"
+    world.submit("urgent", priority="urgent", depends_on=[f"t{length - 1}"])
+    assert world.row("t0").rank_ms == world.row("urgent").rank_ms
+
+
+def test_what_waits_for_a_name_hears_when_that_task_fails_in_the_moment_it_comes(world: World) -> None:
+    world.submit("build")
+    world.tick()
+    world.fail("build")
+    world.submit("deploy", depends_on=["test"])
+    world.submit("test", depends_on=["build"])
+    assert world.state("test") == "FAILED dependency_failed"
+    assert world.state("deploy") == "FAILED dependency_failed"
+
+
+def test_a_restarted_dependency_revives_what_failed_by_it_alone(world: World) -> None:
+    world.submit("build")
+    world.submit("lint")
+    world.submit("test", depends_on=["build"])
+    world.submit("release", depends_on=["build", "lint"])
+    world.submit("broken", depends_on=["test"])
+    world.tick()
+    world.fail("lint")
+    world.fail("build")
+    world.restart("build")
+    assert world.state("test") == "WAITING dependency"
+    assert world.state("broken") == "WAITING dependency"
+    assert world.state("release") == "FAILED dependency_failed"
+    assert world.task("release").generation == 1
+    world.restart("lint")
+    assert world.state("release") == "WAITING dependency"
+    world.tick()
+    for name in ("build", "lint", "test", "release", "broken"):
+        world.succeed(name)
+    assert world.state("broken") == "COMPLETED"
+
+
+def test_what_has_not_started_waits_again_when_a_dependency_is_restarted(world: World) -> None:
+    world.submit("build")
+    world.tick()
+    world.succeed("build")
+    world.submit("test", depends_on=["build"])
+    world.submit("later", depends_on=["build"], not_before=format_instant(START_MS + DAY_MS))
+    world.restart("build")
+    assert world.state("test") == "WAITING dependency"
+    assert world.state("later") == "WAITING dependency"
+    world.tick()
+    world.succeed("build")
+    assert world.running() == {"test": "claude"}
+    assert world.state("later") == "WAITING time"
+
+
+def test_a_circle_is_refused_with_its_names(world: World) -> None:
+    world.submit("a", depends_on=["b"])
+    world.submit("b", depends_on=["c"])
+    with pytest.raises(Invalid, match=r"for ever: c -> a -> b -> c") as refused:
+        world.submit("c", depends_on=["a"])
+    assert refused.value.problems[0].field == "depends_on"
+    with pytest.raises(NotFound):
+        world.task("c")
+    assert world.task("b").depends_on[0].task_id is None
+
+
+def test_a_second_task_of_a_name_closes_no_circle_by_its_name_alone(world: World) -> None:
+    world.submit("build")
+    world.submit("test", depends_on=["build"])
+    world.now_ms += 1
+    again = world.submit("build", depends_on=["test"])
+    assert again.state == "WAITING"
+
+
+def test_a_dependency_inherits_the_rank_of_its_dependents_and_keeps_it(world: World) -> None:
+    world.submit("normal")
+    world.submit("build", priority="low")
+    world.submit("test", depends_on=["build"], priority="low")
+    assert [view.name for view in world.desk.status().queued] == ["normal", "build", "test"]
+    world.submit("deploy", depends_on=["test"], priority="urgent")
+    assert world.desk.status().queued[0].name == "build"
+    world.desk.cancel("build")
+    world.restart("build")
+    assert world.desk.status().queued[0].name == "build"
+    assert world.task("build").priority == "low"
+
+
+# --- order and time ---------------------------------------------------------------------------------------------------
+
+
+def test_priority_then_age_decides_and_age_wins_in_the_end(world: World) -> None:
+    world = World(world.database, total=1)
+    world.submit("low", priority="low")
+    world.now_ms += 1
+    world.submit("normal")
+    world.submit("high", priority="high")
+    world.now_ms = START_MS + 3 * DAY_MS + 1
+    world.submit("urgent", priority="urgent")
+    order = []
+    world.tick()
+    for _ in range(4):
+        (name,) = world.running()
+        order.append(name)
+        world.succeed(name)
+    assert order == ["high", "normal", "low", "urgent"]
+
+
+def test_a_task_does_not_start_before_its_time(world: World) -> None:
+    world.submit("later", not_before=format_instant(START_MS + 10 * MINUTE_MS))
+    assert world.tick().wake_ms == START_MS + 10 * MINUTE_MS
+    assert world.state("later") == "WAITING time"
+    assert world.task("later").waiting_until == format_instant(START_MS + 10 * MINUTE_MS)
+    world.tick(10 * MINUTE_MS - 1)
+    assert world.state("later") == "WAITING time"
+    world.tick(1)
+    assert world.running() == {"later": "claude"}
+
+
+def test_a_failed_attempt_is_repeated_after_a_pause_that_survives_a_restart_of_the_daemon(world: World) -> None:
+    world.submit("flaky", retry={"max_attempts": 2, "backoff": "1m"})
+    world.tick()
+    world.fail("flaky", "network")
+    view = world.task("flaky")
+    assert (view.state, view.reason, view.attempts) == ("WAITING", "backoff", 1)
+    world.restarted_daemon()
+    due = world.tick().wake_ms
+    assert due is not None
+    assert MINUTE_MS <= due - START_MS <= MINUTE_MS * 11 // 10
+    world.tick(due - world.now_ms - 1)
+    assert world.running() == {}
+    world.tick(1)
+    assert world.running() == {"flaky": "claude"}
+    world.fail("flaky", "network")
+    assert world.state("flaky") == "FAILED network"
+    assert world.task("flaky").attempts == 2
+
+
+# --- cancelling -------------------------------------------------------------------------------------------------------
+
+
+def test_cancel_in_every_state(world: World) -> None:
+    world.submit("waiting", depends_on=["nobody"])
+    world.submit("asking")
+    world.tick()
+    world.end("asking", status="needs_input", detail="which branch?")
+    world.tick()
+    assert world.state("asking") == "NEEDS_INPUT question"
+    world.submit("queued")
+    for name in ("waiting", "queued", "asking"):
+        assert world.desk.cancel(name).state == "CANCELLED"
+    world.submit("running")
+    world.tick()
+    run = world.live("running").id
+    assert world.desk.cancel("running").state == "RUNNING"
+    assert world.desk.cancel("running").state == "RUNNING"
+    world.tick()
+    world.tick()
+    assert world.state("running") == "CANCELLED"
+    assert world.desk.run(run).outcome is not None
+    for name in ("waiting", "running"):
+        with pytest.raises(Conflict, match="is CANCELLED already"):
+            world.desk.cancel(name)
+
+
+def test_cancelling_fails_what_depends_on_it(world: World) -> None:
+    world.submit("build")
+    world.submit("test", depends_on=["build"])
+    world.desk.cancel("build")
+    assert world.state("test") == "FAILED dependency_failed"
+    assert "build (CANCELLED)" in str(world.task("test").reason_text)
+
+
+def test_a_cancelled_run_that_succeeds_first_has_succeeded(world: World) -> None:
+    world.submit("quick")
+    world.tick()
+    world.host.stubborn = True
+    world.desk.cancel("quick")
+    world.succeed("quick")
+    assert world.state("quick") == "COMPLETED"
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_request_on_an_old_version_is_refused(world: World) -> None:
+    view = world.submit("t")
+    with pytest.raises(StaleVersion, match=rf"version {view.version}, not {view.version - 1}"):
+        world.desk.cancel("t", if_version=view.version - 1)
+    assert world.desk.cancel("t", if_version=view.version).version > view.version
+
+
+def test_a_task_is_found_by_id_prefix_or_newest_name(world: World) -> None:
+    old = world.submit("twin")
+    world.now_ms += 1
+    new = world.submit("twin")
+    assert world.desk.task("twin").id == new.id
+    assert world.desk.task(old.id).id == old.id
+    assert world.desk.task(old.id[:13]).id == old.id
+    for ref in (old.id[:3], "", "%", "____", "nope", "a\0b", "\u00e9"):
+        with pytest.raises(NotFound):
+            world.desk.task(ref)
+    with pytest.raises(NotFound, match="Did you mean `twin`"):
+        world.desk.task("twinn")
+
+
+def test_a_prefix_of_several_ids_is_ambiguous(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = iter(["aaaa-1", "aaaa-2"])
+    monkeypatch.setattr("claudomator_py.service.task_changes.uuid.uuid4", lambda: next(ids))
+    world.submit("one")
+    world.submit("two")
+    with pytest.raises(Ambiguous, match="aaaa-"):
+        world.desk.cancel("aaaa")
+    assert world.desk.cancel("aaaa-1").name == "one"
+
+
+def test_a_task_that_could_never_run_as_it_asks_is_refused(world: World) -> None:
+    world.kinds["command"].lacking = ["it cannot enforce permissions"]
+    for fields, words in (
+        ({"agent": {"type": "cluade"}}, "did you mean `claude`"),
+        ({"agent": {"type": "gemini", "strict": True}}, "no agent of kind `gemini` is configured"),
+        ({"agent": {"type": "lint"}}, "it cannot enforce permissions"),
+    ):
+        with pytest.raises(Invalid, match=words):
+            world.submit("t", **fields)
+    assert world.submit("t", agent={"type": "gemini"}).state == "QUEUED"
