@@ -105,12 +105,16 @@ class Daemon:
 
     def kill(self) -> None:
         """End it as a crash does, and wait for its end."""
-        signal.pidfd_send_signal(self._fd, signal.SIGKILL)
+        self.send(signal.SIGKILL)
         self.wait()
+
+    def send(self, number: int) -> None:
+        """Send it a signal. Any thread may."""
+        signal.pidfd_send_signal(self._fd, number)
 
     def stop(self) -> int:
         """Ask it to end, in order; its exit status."""
-        signal.pidfd_send_signal(self._fd, signal.SIGTERM)
+        self.send(signal.SIGTERM)
         return self.wait()
 
     def wait(self, deadline_s: float = END_S) -> int:
@@ -154,7 +158,7 @@ class Site:
             "state_dir": "state",
             "http": {"listen": "127.0.0.1:0"},
             "concurrency": {"total": 4},
-            "limits": {"grace": "300ms", "min_free": "1MiB"},
+            "limits": {"grace": "150ms", "min_free": "1MiB"},
             "agents": {
                 "sh": {"kind": "command", "command": command, "auto_select": True, "max_concurrent": 4},
                 "simulated": {"kind": "simulated", "auto_select": False, "max_concurrent": 4},

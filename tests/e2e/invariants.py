@@ -104,12 +104,12 @@ def _started_once(facts: Facts) -> Iterator[str]:
         if run.kind == "simulated":
             starts[run.id] = len(_simulated_events(facts, run, "start"))
     for run_id, count in starts.items():
-        run = facts.runs.get(run_id)
+        row = facts.runs.get(run_id)
         if count > 1:
             yield f"run {run_id} was started {count} times"
-        if run is None:
+        if row is None:
             yield f"run {run_id} was started and has no row"
-        elif run.state == "revoked" and count:
+        elif row.state == "revoked" and count:
             yield f"run {run_id} was given up and was started all the same"
 
 

@@ -71,13 +71,12 @@ class Operator:
     def cancel_endless(self) -> None:
         """Cancel the endless task once its agent runs."""
 
-        def begun() -> TaskView | None:
-            task = self.daemon.client.task(ENDLESS.name)
+        def begun() -> bool:
             started = {entry.run_id for entry in self.site.ledger() if entry.what == "start"}
-            runs = any(run.id in started for run in self.daemon.client.runs(task.id))
-            return task if runs or task.state == "CANCELLED" else None
+            return any(run.id in started for run in self.daemon.client.runs(ENDLESS.name))
 
-        if wait_until(begun, "the endless task to run").state == "RUNNING":
+        wait_until(begun, "the endless task to run")
+        if self.daemon.client.task(ENDLESS.name).state == "RUNNING":
             self.daemon.client.cancel(ENDLESS.name)
 
     def restart_asked(self) -> None:

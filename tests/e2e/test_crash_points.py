@@ -23,18 +23,23 @@ AFTER: dict[str, Life] = {
     "revoked-written": {"crash_at": "start-committed"},
 }
 MOVING = ("inbox-before-move", "inbox-after-move")
-AGAIN = [
-    *(f"{point}:{count}" for point in ("store-begin", "store-before-commit", "store-after-commit") for count in range(2, 30, 3)),
-    *(f"{point}:{count}" for point in ("tick-begin", "tick-end") for count in (2, 4, 8, 16)),
-    *(f"{point}:{count}" for point in CRASH_POINTS for count in (2, 5) if point.startswith(("start-", "finish-", "run-f", "run-s"))),
-]  # fmt: skip
+AGAIN = tuple(
+    f"{point}:{count}"
+    for counts, points in {
+        (3, 7, 12, 20): ("store-begin", "store-before-commit", "store-after-commit"),
+        (3, 9): ("tick-begin", "tick-end"),
+        (2, 5): ("run-files-written", "start-committed", "run-spawned", "finish-begin", "finish-committed"),
+    }.items()
+    for count in counts
+    for point in points
+)
 
 MARKED_FROM = SHIM_POINTS.index("started-made")
 RECORDED_FROM = SHIM_POINTS.index("exit-renamed")
 STOPPING = ("term-sent", "kill-sent")
 # Points that a daemon passes because its shims die before they mark the start, after it, and once the end is recorded.
-UNMARKED_ENDS = ("revoked-written", "start-spawned:3", "tick-end:4", "store-after-commit:9")
-LOST_ENDS = ("survivors-ended", "outcome-read", "finish-begin", "finish-committed", "store-before-commit:9")
+UNMARKED_ENDS = ("revoked-written", "start-spawned:3", "tick-end:4")
+LOST_ENDS = ("survivors-ended", "finish-begin", "store-before-commit:9")
 RECORDED_ENDS = ("outcome-read", "finish-begin", "finish-committed")
 
 
