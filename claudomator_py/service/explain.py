@@ -21,7 +21,7 @@ _HOW = {
 }
 _TIER_SOURCES = {
     "pinned": "as the task asks",
-    "kept": "kept from the attempt before",
+    "kept": "as before",
     "cache": "as classified before",
     "classifier": "as the classifier says",
     "default": "the agent's default",

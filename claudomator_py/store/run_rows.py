@@ -99,7 +99,8 @@ def add_decision(connection: Connection, decision: Decision) -> None:
 
 def decisions_of(connection: Connection, task_id: str) -> Sequence[Decision]:
     """The task's decisions, newest first."""
-    query = select(DECISION).where(DECISION.c.task_id == task_id).order_by(DECISION.c.at_ms.desc(), DECISION.c.run_id)
+    query = select(DECISION).join(RUN, RUN.c.id == DECISION.c.run_id).where(DECISION.c.task_id == task_id)
+    query = query.order_by(RUN.c.generation.desc(), RUN.c.seq.desc())
     return [Decision(**row._mapping) for row in connection.execute(query)]
 
 
