@@ -48,8 +48,14 @@ chaos: .venv/dev.stamp ## kill processes at random, over and over
 slow: .venv/dev.stamp ## the tests that take long
 	.venv/bin/pytest -m slow $(ARGS)
 
-real-clis: .venv/dev.stamp ## the installed agent commands against fake servers on loopback
+real-clis: .venv/dev.stamp build/clis/stamp ## the real agent commands (npm, pinned) against fake servers on loopback
 	.venv/bin/pytest -m real_clis $(ARGS)
+
+build/clis/stamp: tests/real_clis/versions.txt
+	@command -v npm >/dev/null || { echo "npm is needed to install the agent commands: install Node.js 20 or newer"; exit 1; }
+	mkdir -p build/clis
+	npm install --prefix build/clis --no-save --no-package-lock --no-audit --no-fund $$(cat $<)
+	touch $@
 
 bench: .venv/dev.stamp ## measure
 	.venv/bin/python -m bench $(ARGS)
