@@ -18,8 +18,9 @@ from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.classify.gemini_api import GeminiApi
 from claudomator_py.classify.gemini_cli import GeminiCli
 from claudomator_py.classify.openai import OpenAi
-from claudomator_py.core import crashpoint
+from claudomator_py.core import crashpoint as crash_points
 from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.settings import MODEL_KINDS, Classifier, ClassifierKind, Settings, default_agent, settings_hash
 from claudomator_py.core.views import CheckView, FileProblemView
 from claudomator_py.documents import taskfiles
@@ -245,6 +246,7 @@ def only_daemon(state: Path) -> Iterator[Callable[[], bool]]:
             ) from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        crashpoint("daemon-locked")
         yield lambda: _is_file(path, descriptor)
     finally:
         os.close(descriptor)
@@ -332,4 +334,4 @@ def _install_crash_hook() -> None:
             if left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    crashpoint.install(hook)
+    crash_points.install(hook)

@@ -48,6 +48,7 @@ class RunDirectory:
         new = self.path.with_name(f".{self.path.name}{NEW_SUFFIX}")
         remove_tree(new)
         new.mkdir(mode=0o700)
+        crashpoint("run-dir-new")
         scratch = scratch or self.path / SCRATCH
         if order.cwd is None and scratch.parent == self.path:
             (new / scratch.name).mkdir(mode=0o700)
@@ -64,6 +65,7 @@ class RunDirectory:
         flush_directory(new)
         crashpoint("run-files-written")
         new.rename(self.path)
+        crashpoint("run-dir-renamed")
         flush_directory(self.path.parent)
         crashpoint("run-dir-made")
 
@@ -74,6 +76,7 @@ class RunDirectory:
         sees the request within a quarter of a second.
         """
         write_new(self.path / record.CANCEL)
+        crashpoint("cancel-made")
         flush_directory(self.path)
         crashpoint("cancel-written")
         identity = shim_identity(self.path)
@@ -82,6 +85,7 @@ class RunDirectory:
         with held_lock(self.path) as held:
             if not held:
                 procfs.send(identity.pid, identity.start_time, events.NUDGE)
+                crashpoint("cancel-nudged")
 
     def checks(self) -> list["RunDirectory"]:
         """The directories of the run's checks."""

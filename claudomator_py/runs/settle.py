@@ -41,6 +41,7 @@ def settle(path: Path, *, awaited: bool = False) -> RunStatus:
         try:
             with held_lock(path) as held:
                 if held:
+                    crashpoint("lock-held")
                     return _decide(path, awaited=awaited)
         except FileNotFoundError:
             return RunStatus(RunFate.MISSING)
@@ -97,6 +98,7 @@ def _decide(path: Path, *, awaited: bool) -> RunStatus:
 def write_revoked(path: Path) -> None:
     """Give the run up for good; the caller holds its lock. Raises OSError."""
     write_new(path / record.REVOKED)
+    crashpoint("revoked-made")
     flush_directory(path)
     crashpoint("revoked-written")
 

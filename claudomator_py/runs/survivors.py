@@ -28,9 +28,14 @@ def kill_survivors(run_id: str, *, grace_ms: int, give_up_ms: int = 30_000) -> S
     unless one it descends from still lives.
     """
     deadline = time.monotonic() + (grace_ms + give_up_ms) / 1000
-    stopped = end_all(lambda: _alive(run_id), grace_ms / 1000, time.sleep, deadline)
+    stopped = end_all(lambda: _alive(run_id), grace_ms / 1000, _pause, deadline)
     crashpoint("survivors-ended")
     return Survivors(stopped.signalled, tuple(process.pid for process in stopped.left))
+
+
+def _pause(seconds: float) -> None:
+    crashpoint("survivors-signalled")
+    time.sleep(seconds)
 
 
 def _alive(run_id: str) -> list[procfs.Process]:

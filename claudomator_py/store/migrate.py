@@ -11,6 +11,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
+from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.store.database import Database
 from claudomator_py.store.errors import StoreUnavailable, explain
 
@@ -63,6 +64,7 @@ def migrate(database: Database) -> MigrationReport:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
             _check_references(connection)
+            crashpoint("schema-changed")
         except DBAPIError as error:
             raise explain(error) or StoreUnavailable(
                 f"the schema could not be changed from {before} to {newest} ({error.orig}); nothing was changed",

@@ -6,6 +6,8 @@ import secrets
 import socket
 from pathlib import Path
 
+from claudomator_py.core.crashpoint import crashpoint
+
 ENDPOINT_FILE = "endpoint"
 _BACKLOG = 128
 
@@ -76,6 +78,7 @@ def publish_endpoint(state_dir: Path, url: str) -> None:
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(url + "\n")
+        crashpoint("endpoint-written")
         temporary.replace(state_dir / ENDPOINT_FILE)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -5,6 +5,8 @@ import secrets
 import stat
 from pathlib import Path
 
+from claudomator_py.core.crashpoint import crashpoint
+
 TOKEN_FILE = "token"  # noqa: S105 - the name of a file
 _RANDOM_BYTES = 32
 _LONGEST = 512
@@ -63,10 +65,12 @@ def _create(path: Path, token: str) -> None:
             file.write(token + "\n")
             file.flush()
             os.fsync(file.fileno())
+        crashpoint("token-written")
         try:
             os.link(temporary, path)
         except FileExistsError:
             return
+        crashpoint("token-linked")
     finally:
         temporary.unlink(missing_ok=True)
     directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

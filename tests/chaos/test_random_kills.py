@@ -65,18 +65,20 @@ class Chaos:
         self.before_ready += not ready
 
     def _work(self, daemon: Daemon) -> None:
-        if self.kill_shims:
-            self._kill_a_shim()
         try:
-            self.operator.work(daemon.client, self.tasks_a_life)
+            for _ in range(self.tasks_a_life):
+                self.operator.work(daemon.client, 1)
+                if self.kill_shims:
+                    self._kill_shims()
         except DaemonNotRunning:
             return
 
-    def _kill_a_shim(self) -> None:
+    def _kill_shims(self) -> None:
+        """Each that lives, with a chance of one in four."""
         shims = [shim_identity(self.site.state / "runs" / run_id) for run_id in self.site.run_ids()]
-        live = [shim for shim in shims if shim is not None]
-        for shim in self.random.sample(live, min(len(live), self.random.randrange(3))):
-            self.shims_killed += procfs.send(shim.pid, shim.start_time, signal.SIGKILL)
+        for shim in shims:
+            if shim is not None and self.random.random() < 0.25:
+                self.shims_killed += procfs.send(shim.pid, shim.start_time, signal.SIGKILL)
 
 
 def chaos(
@@ -146,7 +148,7 @@ def test_many_kills_of_the_daemon_show_in_no_run(site: Site, seed: int) -> None:
 @pytest.mark.timeout(600)
 def test_many_kills_of_daemon_and_shims_leave_everything_accounted_for(site: Site, seed: int) -> None:
     series, _ = chaos(site, seed, tasks=250, kills=100, kill_shims=True)
-    assert series.shims_killed > 0
+    assert series.shims_killed > 10
 
 
 @pytest.mark.chaos

@@ -153,6 +153,7 @@ class Site:
     def configure(self, **changes: Any) -> None:
         """Write the configuration: defaults with an agent ``sh``, which does as its task says, and ``simulated``."""
         command = ["sh", str(self.root / "agent.sh"), str(self.ledger_file)]
+        models = {"fast": "small", "balanced": "middling", "powerful": "large"}
         settings: dict[str, Any] = {
             "inbox": {"paths": ["tasks"]},
             "state_dir": "state",
@@ -160,7 +161,13 @@ class Site:
             "concurrency": {"total": 4},
             "limits": {"grace": "150ms", "min_free": "1MiB"},
             "agents": {
-                "sh": {"kind": "command", "command": command, "auto_select": True, "max_concurrent": 4},
+                "sh": {
+                    "kind": "command",
+                    "command": command,
+                    "auto_select": True,
+                    "max_concurrent": 4,
+                    "models": models,
+                },
                 "simulated": {"kind": "simulated", "auto_select": False, "max_concurrent": 4},
             },
             **changes,
@@ -177,6 +184,7 @@ class Site:
             "HOME": str(self.root / "home"),
             "LANG": "C.UTF-8",
             "PYTHONPATH": str(REPOSITORY),
+            "OPENAI_API_KEY": "not-a-key",
             **environ,
         }
         if crash_at is not None:
