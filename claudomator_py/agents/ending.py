@@ -10,6 +10,7 @@ _ENDED_BY: dict[str, tuple[Reason, str]] = {
     "timeout": (Reason.TIMEOUT, "it was stopped at its timeout"),
     "stall": (Reason.STALLED, "it was stopped at its stall timeout: it neither wrote nor computed anything"),
     "output_limit": (Reason.OUTPUT_LIMIT, "it was stopped because it wrote more than allowed"),
+    "interrupt": (Reason.INTERRUPTED, "it was stopped because its supervisor was told to stop, as at a shutdown"),
     "disk_full": (Reason.DISK_FULL, "it was stopped because the disk was full"),
 }
 _NAMED_DENIALS = 5

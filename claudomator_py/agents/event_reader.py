@@ -15,6 +15,8 @@ from claudomator_py.core.outcome import Outcome, Reason, Tokens
 from claudomator_py.core.run import ExitRecord, Stream
 
 _MAX_ID = 100
+_MAX_WORDS_BYTES = 16 * 1024
+"""A longer line of stderr is no message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,10 @@ class EventReader:
     def __init__(self, seen: Seen, zone: str | None = None) -> None:
         self._seen = seen
         self._zone = zone
-        self._lines: dict[Stream, LineSplitter] = {"stdout": LineSplitter(), "stderr": LineSplitter()}
+        self._lines: dict[Stream, LineSplitter] = {
+            "stdout": LineSplitter(),
+            "stderr": LineSplitter(_MAX_WORDS_BYTES),
+        }
         self._plain = Tail(4 * MAX_TEXT)
         self._stderr = Tail(MAX_DETAIL)
 

@@ -15,7 +15,9 @@ REMEDY = "install it (npm install -g opencode-ai), or set the agent's command in
 
 PERMISSION_NAME = "OPENCODE_PERMISSION"
 """Permissions by tool, as JSON: "allow", "ask" (which ends a run that nobody watches) or "deny"."""
-# What it looks for on the network when it starts, and what it would replace under a run's feet.
+# It waits out a limit without an event, and says of some errors only that they are in its log.
+LOGS = ("--print-logs", "--log-level=ERROR")
+# It would replace itself under a run's feet.
 QUIET = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
 
 _MODES: dict[PermissionMode, dict[str, str]] = {
@@ -23,8 +25,8 @@ _MODES: dict[PermissionMode, dict[str, str]] = {
     PermissionMode.PLAN: {"edit": "deny", "bash": "deny"},
 }
 _FLAGS = {PermissionMode.PLAN: ("--agent=plan",), PermissionMode.BYPASS: ("--auto",)}
-# One permission covers all the tools that change files.
 _TOOL = re.compile(r"[\w*-]+")
+# One permission covers all the tools that change files.
 _EDITS = ("write", "patch", "apply_patch", "multiedit")
 
 
@@ -39,7 +41,7 @@ class Opencode:
         It names its sessions itself, so a new one takes no id.
         """
         agent, task = request.agent, request.task
-        argv = [*(agent.command or PROGRAM), "run", "--format=json"]
+        argv = [*(agent.command or PROGRAM), "run", "--format=json", *LOGS]
         if request.resume:
             argv.append(f"--session={request.conversation_id}")
         if request.model is not None:

@@ -40,6 +40,12 @@ _BY_FINISH = {
 }
 _REJECTED = words(r"rejected permission|permission denied|prevents you from using")
 _COMPLAINT = re.compile(r"^(?:Error|error|ERROR):? (?P<message>.+)")
+_LOGGED = re.compile(
+    r"^timestamp=(?P<timestamp>\S+) level=ERROR (?!.*\bsmall=true\b)"
+    r".*\berror(?:\.error)?=\"(?P<message>(?:[^\"\\]|\\.)+)\""
+)
+"""A line of the log that is not about a small request beside the run, such as for a title."""
+_UNEXPLAINED = "check server logs"
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,6})?")
 
 
@@ -58,6 +64,9 @@ class _Seen(Seen):
     cost_usd: float | None = None
     rejected: list[str] = field(default_factory=list)
     complaint: str | None = None
+    logged: str | None = None
+    logged_at_ms: int | None = None
+    last_at_ms: int | None = None
 
     @property
     def terminal(self) -> bool:
@@ -65,6 +74,7 @@ class _Seen(Seen):
 
     def take(self, event: Event) -> None:
         self.conversation_id = text_of(event, "sessionID") or self.conversation_id
+        self.last_at_ms = instant_of(event, "timestamp") or self.last_at_ms
         part = event_of(event, "part")
         match event.get("type"):
             case "error":
@@ -81,8 +91,10 @@ class _Seen(Seen):
                 self._take_step(part)
 
     def take_stderr(self, line: str) -> None:
-        found = _COMPLAINT.match(line)
-        if found:
+        if found := _LOGGED.match(line):
+            self.logged = found["message"]
+            self.logged_at_ms = instant_of(found.groupdict(), "timestamp")
+        elif found := _COMPLAINT.match(line):
             self.complaint = found["message"]
 
     def _take_tool(self, part: Event) -> None:
@@ -104,10 +116,17 @@ class _Seen(Seen):
         total = count_of(tokens, "total")
         self.output += made if total is None or total < used else min(made, total - used)
 
+    def stuck(self, started_ms: int | None) -> Verdict | None:
+        """It waits as long as a service asks for, without an event: only its log says why, and not until when."""
+        if self.logged is None or self.logged_at_ms is None or self.logged_at_ms < (self.last_at_ms or 0):
+            return None
+        verdict = classify(self.logged, _RULES, self.logged_at_ms)
+        return verdict if verdict.status is OutcomeStatus.LIMITED else None
+
     def said(self, ending: Ending) -> Verdict | None:
         if self.error is not None:
             printed_ms = self.error_at_ms if self.error_at_ms is not None else ending.printed_ms
-            return _judge(self.error, printed_ms)
+            return _judge(self.error, self.logged, printed_ms)
         if self.finish == "stop":
             return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(self.rejected))
         known = _BY_FINISH.get(self.finish or "")
@@ -117,10 +136,10 @@ class _Seen(Seen):
         """A tool that is refused ends the run, with 0 and without an error."""
         if self.rejected:
             return failed(Reason.PERMISSION_DENIED, denials(self.rejected))
-        return super().exited_well()
+        return Seen.exited_well(self)  # super() finds no class with slots
 
     def unsaid(self, ending: Ending) -> Verdict:
-        message = self.complaint or ("" if self.anything else ending.stderr)
+        message = self.complaint or self.logged or ("" if self.anything else ending.stderr)
         return classify(message or f"it exited with {ending.exit_code}", _RULES, ending.printed_ms)
 
     def result(self) -> Result:
@@ -141,9 +160,11 @@ class OpencodeReader(EventReader):
         super().__init__(_Seen())
 
 
-def _judge(error: Event, printed_ms: int) -> Verdict:
+def _judge(error: Event, logged: str | None, printed_ms: int) -> Verdict:
     name, data = text_of(error, "name") or "", event_of(error, "data")
     message = text_of(data, "message") or text_of(error, "message") or name or "it reported an error without words"
+    if logged is not None and _UNEXPLAINED in message.lower():
+        message = logged
     if name in _BY_NAME:
         return failed(_BY_NAME[name], message)
     body = text_of(data, "responseBody")

@@ -1,0 +1,155 @@
+"""What a run of Codex came to, beyond what was recorded."""
+
+import json
+from typing import Any
+
+import pytest
+
+from claudomator_py.agents.codex import Codex
+from claudomator_py.agents.codex_reader import CodexReader
+from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.core.run import ExitRecord, LaunchRequest
+from claudomator_py.core.task import TaskSpec
+
+NOW_MS = 1_795_293_400_000  # 2026-11-21T20:36:40Z
+HOUR_MS = 3_600_000
+BEGUN = ({"type": "thread.started", "thread_id": "t"}, {"type": "turn.started"})
+
+
+def ended(exit_code: int | None = 1) -> ExitRecord:
+    return ExitRecord(exit_code, None, NOW_MS - 60_000, NOW_MS)
+
+
+def said(text: str) -> dict[str, object]:
+    return {"type": "item.completed", "item": {"type": "agent_message", "text": text}}
+
+
+def completed(tokens: int = 1200, output: int = 25) -> dict[str, object]:
+    usage = {"input_tokens": tokens, "cached_input_tokens": 200, "output_tokens": output, "reasoning_output_tokens": 5}
+    return {"type": "turn.completed", "usage": usage}
+
+
+def failed(message: str) -> dict[str, object]:
+    return {"type": "turn.failed", "error": {"message": message}}
+
+
+def read(*events: Any, exit_record: ExitRecord | None = None, stderr: bytes = b"", **reader: Any) -> Outcome:
+    codex = CodexReader(**reader)
+    codex.feed("stdout", b"".join(json.dumps(event).encode() + b"\n" for event in (*BEGUN, *events)))
+    codex.feed("stderr", stderr)
+    return codex.outcome(exit_record or ended(), NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("You\u2019ve hit your usage limit. Upgrade to Pro or try again later.", "rate_limited"),
+        ("You've reached your 5 hour message limit. Try again in 3h 42m.", "rate_limited"),
+        ("exceeded retry limit, last status: 429 Too Many Requests, request id: 503", "rate_limited"),
+        ("exceeded retry limit, last status: 503 Service Unavailable", "overloaded"),
+        ("unexpected status 502 Bad Gateway: , url: http://127.0.0.1:429/v1/responses", "overloaded"),
+        ("Selected model is at capacity. Please try a different model.", "overloaded"),
+        ("Quota exceeded. Check your plan and billing details.", "no_credit"),
+        ("Your workspace is out of credits. Add credits to continue.", "no_credit"),
+        ("You hit your spend cap set in your workspace. Increase your spend cap to continue.", "no_credit"),
+        ("unexpected status 403 Forbidden: no", "auth"),
+        ("Your access token could not be refreshed. Please log out and sign in again.", "auth"),
+        ("The 'gpt-nope' model is not supported when using Codex with a ChatGPT account.", "invalid_model"),
+        ("Codex ran out of room in the model's context window.", "context_too_long"),
+        ("Invalid prompt: we've limited access to this content for safety reasons.", "refused"),
+        ("stream disconnected before completion: idle timeout waiting for SSE", "network"),
+        ("something entirely new", "agent_error"),
+    ],
+)
+def test_a_failure_is_read_by_its_words(message: str, reason: str) -> None:
+    assert read(failed(message)).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("words", "zone", "reset_at"),
+    [
+        ("try again at 9:36 PM.", "UTC", NOW_MS + HOUR_MS - 40_000),
+        ("try again at 4:36 PM.", "America/New_York", NOW_MS + HOUR_MS - 40_000),
+        ("try again at 8:35 PM.", "UTC", NOW_MS + 24 * HOUR_MS - 100_000),
+        ("try again at Nov 24th, 2026 8:36 PM.", "UTC", NOW_MS + 72 * HOUR_MS - 40_000),
+        ("try again in 3 days 4 hours 2 minutes.", None, NOW_MS + 76 * HOUR_MS + 120_000),
+        ("Please try again in 1.5s.", None, NOW_MS + 1_500),
+    ],
+)
+def test_when_a_limit_resets(words: str, zone: str | None, reset_at: int) -> None:
+    outcome = read(failed(f"You\u2019ve hit your usage limit. Upgrade to Pro, or {words}"), zone=zone)
+    assert (outcome.status, outcome.provenance) == (OutcomeStatus.LIMITED, Provenance.REPORTED)
+    assert outcome.reset_at == reset_at
+
+
+def test_a_limit_of_one_model_is_named() -> None:
+    outcome = read(failed("You\u2019ve hit your usage limit for gpt-6.1-sol. Switch to another model now."))
+    assert (outcome.limit, outcome.provenance) == ("gpt-6.1-sol", Provenance.ESTIMATED)
+
+
+def test_the_zone_is_that_of_the_run() -> None:
+    task = TaskSpec(name="t", instructions="x", env={"TZ": "Asia/Tokyo"})
+    agent = AgentSpec(name="codex", kind="codex", env={"TZ": "UTC"})
+    reader = Codex().reader(LaunchRequest("run", agent, task, "x", None, "t"))
+    reader.feed("stdout", json.dumps(failed("usage limit, try again at 6:36 AM.")).encode())
+    assert reader.outcome(ended(), NOW_MS).reset_at == NOW_MS + HOUR_MS - 40_000
+
+
+def test_a_resumed_thread_counts_its_own_share() -> None:
+    outcome = read(completed(3600, 75), prior=Tokens(input=2400, output=50))
+    assert outcome.tokens == Tokens(input=1200, output=25)
+
+
+@pytest.mark.parametrize(
+    ("prior", "tokens"),
+    [(Tokens(), Tokens()), (Tokens(input=1200, output=25), Tokens(input=1200, output=25))],
+)
+def test_what_was_used_before_comes_with_the_request(prior: Tokens, tokens: Tokens) -> None:
+    task, agent = TaskSpec(name="t", instructions="x"), AgentSpec(name="codex", kind="codex")
+    request = LaunchRequest("run", agent, task, "x", None, "t", resume=True, prior_tokens=prior)
+    reader = Codex().reader(request)
+    reader.feed("stdout", json.dumps(completed(2400, 50)).encode())
+    assert reader.outcome(ended(0), NOW_MS).tokens == tokens
+
+
+def test_what_is_quoted_is_no_failure() -> None:
+    quote = "You\u2019ve hit your usage limit. try again at 5:38 PM."
+    outcome = read(said(quote), completed(), exit_record=ended(0), stderr=f"ERROR: {quote}\n".encode())
+    assert (outcome.status, outcome.text) == (OutcomeStatus.SUCCEEDED, quote)
+
+
+def test_an_error_that_was_overcome_is_none() -> None:
+    trouble = {"type": "error", "message": "Reconnecting... 1/5 (unexpected status 503 Service Unavailable)"}
+    assert read(trouble, said("Done."), completed()).status is OutcomeStatus.SUCCEEDED
+
+
+def test_the_last_trouble_of_a_run_that_fell_silent_is_what_it_came_to() -> None:
+    trouble = {"type": "error", "message": "Reconnecting... 4/5 (unexpected status 503 Service Unavailable)"}
+    assert read(trouble).reason is Reason.OVERLOADED
+    assert read(trouble, said("It works again.")).reason is Reason.AGENT_ERROR
+
+
+def test_the_last_of_several_turns_counts() -> None:
+    again = {"type": "turn.started"}
+    assert read(said("One."), completed(), again, failed("at capacity")).reason is Reason.OVERLOADED
+    assert read(completed(), again, exit_record=ended(0)).reason is Reason.AGENT_ERROR
+    assert read(failed("at capacity"), again, said("Two."), completed()).text == "Two."
+
+
+def test_prose_on_stderr_is_no_error() -> None:
+    """Without --json it has the whole conversation there."""
+    stderr = b"OpenAI Codex v0.169.0\nuser\nWhy: you've hit your usage limit?\ncodex\nrate limit exceeded\n"
+    codex = CodexReader()
+    codex.feed("stderr", stderr)
+    assert codex.outcome(ended(), NOW_MS).reason is Reason.AGENT_ERROR
+
+
+def test_a_start_that_failed_is_told_in_its_words() -> None:
+    codex = CodexReader()
+    codex.feed(
+        "stderr", b"Reading prompt from stdin...\nError: thread/resume failed: no rollout found for thread id 9\n"
+    )
+    outcome = codex.outcome(ended(), NOW_MS)
+    assert outcome.reason is Reason.BAD_INVOCATION
+    assert outcome.detail == "thread/resume failed: no rollout found for thread id 9"

@@ -1,0 +1,177 @@
+"""What a run of opencode came to, beyond what was recorded."""
+
+import json
+from typing import Any, Literal
+
+import pytest
+
+from claudomator_py.agents.opencode_reader import OpencodeReader
+from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.core.run import ExitRecord
+
+NOW_MS = 1_795_293_400_000  # 2026-11-21T20:36:40Z
+EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt"]
+REJECTED = "The user rejected permission to use this specific tool call."
+
+
+def ended(exit_code: int | None = 1, ended_by: EndedBy | None = None) -> ExitRecord:
+    return ExitRecord(exit_code, ended_by, NOW_MS - 60_000, NOW_MS)
+
+
+def event(kind: str, at_ms: int = NOW_MS, **part: object) -> dict[str, object]:
+    return {"type": kind, "timestamp": at_ms, "sessionID": "ses_1", "part": part}
+
+
+def step(reason: str = "stop", **part: object) -> list[dict[str, object]]:
+    tokens = {"total": 130, "input": 60, "output": 20, "reasoning": 10, "cache": {"read": 30, "write": 10}}
+    part = {"reason": reason, "tokens": tokens, "cost": 0.5, **part}
+    return [{**event("step_finish"), "part": part}]
+
+
+def said(text: str) -> list[dict[str, object]]:
+    return [event("step_start"), event("text", text=text)]
+
+
+def tool(name: str, error: str | None = None) -> dict[str, object]:
+    state = {"status": "completed"} if error is None else {"status": "error", "error": error}
+    return event("tool_use", tool=name, state=state)
+
+
+def failure(message: str, name: str = "APIError", **data: object) -> dict[str, object]:
+    error = {"name": name, "data": {"message": message, **data}}
+    return {"type": "error", "timestamp": NOW_MS, "sessionID": "ses_1", "error": error}
+
+
+def logged(message: str, seconds: int = 41, **fields: str) -> bytes:
+    more = " ".join(f"{name}={value}" for name, value in fields.items())
+    return (
+        f"timestamp=2026-11-21T20:36:{seconds}.000Z level=ERROR run=1 "
+        f'message="stream error" {more} agent=build error.error="{message}"\n'
+    ).encode()
+
+
+def read(*events: Any, exit_record: ExitRecord | None = None, stderr: bytes = b"") -> Outcome:
+    reader = OpencodeReader()
+    reader.feed("stdout", b"".join(json.dumps(each).encode() + b"\n" for each in events))
+    reader.feed("stderr", stderr)
+    return reader.outcome(exit_record or ended(), NOW_MS)
+
+
+def test_all_steps_are_counted_and_the_last_one_answers() -> None:
+    outcome = read(*said("First."), tool("bash"), *step("tool-calls"), *said("Done."), *step(), exit_record=ended(0))
+    assert (outcome.status, outcome.text) == (OutcomeStatus.SUCCEEDED, "Done.")
+    assert outcome.tokens == Tokens(input=200, output=60)
+    assert outcome.cost_usd == pytest.approx(1.0)
+    assert outcome.conversation_id == "ses_1"
+
+
+def test_reasoning_is_counted_once() -> None:
+    apart = {"total": 60, "input": 30, "output": 20, "reasoning": 10}
+    within = {"total": 50, "input": 30, "output": 20, "reasoning": 10}
+    unsummed = {"input": 30, "output": 20, "reasoning": 10}
+    counted = [read(*said("x"), *step(tokens=tokens)).tokens.output for tokens in (apart, within, unsummed)]
+    assert counted == [30, 20, 30]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (failure("no", statusCode=401), "auth"),
+        (failure("no", "ProviderAuthError"), "auth"),
+        (failure("Forbidden", statusCode=403), "auth"),
+        (failure("no", statusCode=529), "overloaded"),
+        (failure("Overloaded"), "overloaded"),
+        (failure("no", statusCode=429), "rate_limited"),
+        (failure("You exceeded your current quota, check your billing", statusCode=429), "no_credit"),
+        (failure("no", statusCode=429, responseBody='{"code": "insufficient_quota"}'), "no_credit"),
+        (failure("You exceeded your current quota. Quota metric: free_tier", statusCode=429), "rate_limited"),
+        (failure("Your credit balance is too low", statusCode=400), "no_credit"),
+        (failure("prompt is too long", statusCode=400), "context_too_long"),
+        (failure("too long", "ContextOverflowError"), "context_too_long"),
+        (failure("The model `nope` does not exist", statusCode=404), "invalid_model"),
+        (failure("Unable to connect. Is the computer able to access the url?"), "network"),
+        (failure("aborted", "MessageAbortedError"), "interrupted"),
+        (failure("what?", "UnknownError"), "agent_error"),
+    ],
+)
+def test_an_error_is_read_by_name_words_and_status(error: object, reason: str) -> None:
+    assert read(error).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("headers", "reset_at"),
+    [
+        ({"retry-after": "3600"}, NOW_MS + 3_600_000),
+        ({"retry-after-ms": "250", "retry-after": "1"}, NOW_MS + 250),
+        ({"retry-after": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_a_limit_resets_when_the_service_says(headers: dict[str, str], reset_at: int | None) -> None:
+    outcome = read(failure("Rate limit reached", statusCode=429, responseHeaders=headers))
+    assert (outcome.status, outcome.reset_at) == (OutcomeStatus.LIMITED, reset_at)
+    assert outcome.provenance is (Provenance.ESTIMATED if reset_at is None else Provenance.REPORTED)
+
+
+def test_what_is_quoted_is_no_failure() -> None:
+    quote = "Rate limit reached for requests, error: 429"
+    outcome = read(*said(quote), *step(), exit_record=ended(0))
+    assert (outcome.status, outcome.text) == (OutcomeStatus.SUCCEEDED, quote)
+
+
+def test_a_rejected_tool_ends_the_run_and_is_no_success() -> None:
+    outcome = read(event("step_start"), tool("bash", REJECTED), *step("tool-calls"), exit_record=ended(0))
+    assert outcome.reason is Reason.PERMISSION_DENIED
+    assert (outcome.detail or "").startswith("1 tool call was denied: bash.")
+
+
+def test_a_tool_that_failed_is_not_one_that_was_rejected() -> None:
+    outcome = read(tool("bash", "exit 1"), *step("tool-calls"), *said("It failed."), *step(), exit_record=ended(0))
+    assert (outcome.status, outcome.detail) == (OutcomeStatus.SUCCEEDED, None)
+
+
+@pytest.mark.parametrize(
+    ("finish", "reason"),
+    [("length", "agent_error"), ("content-filter", "refused"), ("tool-calls", "agent_error"), ("?", "agent_error")],
+)
+def test_another_end_than_a_stop_is_no_success(finish: str, reason: str) -> None:
+    assert read(*said("x"), *step(finish), exit_record=ended(0)).reason == reason
+
+
+def test_an_error_after_the_answer_counts_and_one_before_does_not() -> None:
+    trouble = failure("no", statusCode=503)
+    assert read(*said("x"), *step(), trouble).reason is Reason.OVERLOADED
+    assert read(trouble, *said("x"), *step()).status is OutcomeStatus.SUCCEEDED
+
+
+@pytest.mark.parametrize("ended_by", ["stall", "timeout", "cancel", None])
+def test_a_limit_that_only_its_log_tells_of(ended_by: EndedBy | None) -> None:
+    stderr = logged("AI_APICallError: Rate limit reached for requests")
+    outcome = read(event("step_start"), exit_record=ended(-15, ended_by), stderr=stderr)
+    assert (outcome.status, outcome.reason) == (OutcomeStatus.LIMITED, Reason.RATE_LIMITED)
+    assert (outcome.reset_at, outcome.provenance) == (None, Provenance.ESTIMATED)
+
+
+@pytest.mark.parametrize(
+    "stderr",
+    [
+        logged("AI_APICallError: Rate limit reached", seconds=39),
+        logged("AI_APICallError: Rate limit reached", small="true"),
+        logged("AI_APICallError: overloaded"),
+        b"Rate limit reached\n",
+    ],
+)
+def test_what_its_log_says_of_the_past_or_of_something_else_is_no_limit(stderr: bytes) -> None:
+    assert read(event("step_start"), exit_record=ended(-15, "stall"), stderr=stderr).reason is Reason.STALLED
+
+
+def test_an_error_that_refers_to_the_log_is_explained_by_it() -> None:
+    vague = failure("Unexpected server error. Check server logs for details.", "UnknownError")
+    outcome = read(vague, stderr=logged("ProviderModelNotFoundError: Model not found: mock/nope."))
+    assert outcome.reason is Reason.INVALID_MODEL
+    assert outcome.detail == "ProviderModelNotFoundError: Model not found: mock/nope."
+
+
+def test_a_start_that_failed_is_told_in_its_words() -> None:
+    outcome = read(stderr=b"\x1b[91m\x1b[1mError: \x1b[0mSession not found\n")
+    assert (outcome.reason, outcome.detail) == (Reason.BAD_INVOCATION, "Session not found")
