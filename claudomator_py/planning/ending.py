@@ -26,7 +26,8 @@ class Ending:
 class EndedRun:
     """The run that ended. attempt: its number, 1 is the first. cancelled: an operator asked for it.
 
-    held_until: end of the hold that its outcome put on its agent, in epoch milliseconds.
+    held_until: end of the hold that its outcome put on its agent, in epoch milliseconds. tries: how many runs there
+    were if this one was started although every agent was limited; else 0.
     """
 
     run_id: str
@@ -34,6 +35,7 @@ class EndedRun:
     tier: Tier | None
     held_until: int | None
     cancelled: bool
+    tries: int = 0
 
 
 def after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> Ending:
@@ -50,6 +52,10 @@ def after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> E
     reason = outcome.reason or Reason.AGENT_ERROR
     policy = REASON_POLICIES[reason]
     if outcome.status is OutcomeStatus.LIMITED or policy.hold in (HoldKind.UNTIL_RESET, HoldKind.UNTIL_OPERATOR):
+        if run.tries:
+            # It would be tried again at once, and so for ever.
+            pause = backoff_ms(spec.retry.backoff, run.tries, run.run_id)
+            return Ending(lifecycle.Retrying(now_ms + pause), counts_attempt=False)
         return Ending(lifecycle.Requeued(QueueReason.LIMITED, run.held_until), counts_attempt=False)
     if reason is Reason.CANCELLED:
         # Nobody asked for it here: the supervisor itself was told to stop.

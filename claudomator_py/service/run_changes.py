@@ -136,6 +136,7 @@ def finish_run(connection: Connection, run: Run, outcome: Outcome, exit_record: 
         tier=Tier(run.tier) if run.tier is not None else None,
         held_until=hold.until_ms if hold is not None else None,
         cancelled=task.cancel_requested_ms is not None,
+        tries=run.seq if _was_a_try(connection, run) else 0,
     )
     ending = after_run(outcome, task_rows.spec_of(connection, task.id, run.revision), ended, now_ms)
     attempt = run.attempt if ending.counts_attempt else run.attempt - 1
@@ -169,6 +170,12 @@ def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
     task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=told, cancel_requested_ms=None)
     _follow(connection, task, restart, now_ms)
     return True
+
+
+def _was_a_try(connection: Connection, run: Run) -> bool:
+    """Whether it was started although every agent was limited."""
+    decisions = run_rows.decisions_of(connection, run.task_id)
+    return any(decision.run_id == run.id and decision.data["fallback"] is not None for decision in decisions)
 
 
 def _unless_superseded(task: Task, event: lifecycle.Event) -> lifecycle.Event:
