@@ -15,9 +15,6 @@ from pathlib import Path
 
 from claudomator_py import __version__
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.classify.gemini_api import GeminiApi
-from claudomator_py.classify.gemini_cli import GeminiCli
-from claudomator_py.classify.openai import OpenAi
 from claudomator_py.core import crashpoint as crash_points
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.crashpoint import crashpoint
@@ -46,7 +43,7 @@ from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.starting import Starter
 from claudomator_py.service.workdirs import Workdirs, real_paths
 from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.store.migrate import migrate
+from claudomator_py.store.schema import is_current
 from claudomator_py.web.app import create_app
 from claudomator_py.web.endpoint import (
     bind,
@@ -103,7 +100,7 @@ async def _serve(settings: Settings, state: Path, listen: str | None, stack: Exi
     _make_private(state)
     in_place = stack.enter_context(only_daemon(state))
     database = stack.enter_context(Database.open(settings.database, state_dir=state))
-    migrate(database)
+    _migrate(database)
     launcher = Launcher()
     stack.callback(launcher.close)
     model = tier_model(settings.classifier, os.environ)
@@ -154,17 +151,30 @@ async def _serve(settings: Settings, state: Path, listen: str | None, stack: Exi
     return 0
 
 
+def _migrate(database: Database) -> None:
+    if not is_current(database):
+        from claudomator_py.store.migrate import migrate  # with alembic, which no other start needs
+
+        migrate(database)
+
+
 def tier_model(classifier: Classifier, environ: Mapping[str, str]) -> TierModel | None:
-    """The classifier as configured; None for kind ``none``."""
+    """The classifier as configured; None for kind ``none``. Only the one that is used is imported, with its client."""
     key = environ.get(classifier.key_variable, "") if classifier.key_variable is not None else ""
     match classifier.kind:
         case ClassifierKind.NONE:
             return None
         case ClassifierKind.GEMINI_API:
+            from claudomator_py.classify.gemini_api import GeminiApi
+
             return GeminiApi(classifier.model_name, classifier.base_url, key)
         case ClassifierKind.OPENAI:
+            from claudomator_py.classify.openai import OpenAi
+
             return OpenAi(classifier.model_name, classifier.base_url, key or None)
         case ClassifierKind.GEMINI_CLI:
+            from claudomator_py.classify.gemini_cli import GeminiCli
+
             nobody = AgentSpec(name="classifier", kind="gemini", pass_env=("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL"))
             return GeminiCli(classifier.model_name, classifier.command, agent_environment(environ, nobody))
 
