@@ -40,13 +40,15 @@ class StoreIntake:
     def take_many(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
         """See ``inbox.values.Intake``."""
         taking: list[list[Problem] | Future[None]] = []
+        place = 0
         for reading in readings:
             problems = [
                 problem
                 for spec in reading.parsed.specs
                 for problem in placement_problems(spec, self._registry, self._workdirs)
             ]
-            taking.append(problems or self._database.submit(_Taking(reading, self._clock())))
+            taking.append(problems or self._database.submit(_Taking(reading, self._clock(), place)))
+            place += len(reading.parsed.specs)
         return [taken if isinstance(taken, list) else _verdict(taken) for taken in taking]
 
     def gone(self, paths: Sequence[str]) -> None:
@@ -90,12 +92,14 @@ def _verdict(taken: Future[None]) -> list[Problem]:
 class _Taking:
     """The transaction that takes one file. Raises _Refused."""
 
-    def __init__(self, reading: FileReading, now_ms: int) -> None:
+    def __init__(self, reading: FileReading, now_ms: int, place: int) -> None:
+        """place: how many documents of other files come before its own."""
         self._path = reading.path
         self._stamp = reading.stamp
         self._specs = reading.parsed.specs
         self._orders = {
-            spec.name: Order(spec, directory_key(spec.working_dir), "file", self._path) for spec in self._specs
+            spec.name: Order(spec, directory_key(spec.working_dir), "file", self._path, number)
+            for number, spec in enumerate(self._specs, place)
         }
         self._now_ms = now_ms
 

@@ -24,12 +24,16 @@ ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A valid task on its way in. dir_key: see ``store.tables.Task``. source: ``file`` or ``api``."""
+    """A valid task on its way in. dir_key: see ``store.tables.Task``. source: ``file`` or ``api``.
+
+    place: its place among those that come with it, which is their order if nothing else tells them apart.
+    """
 
     spec: TaskSpec
     dir_key: str
     source: str
     file_path: str | None = None
+    place: int = 0
 
 
 def accept(connection: Connection, order: Order, now_ms: int) -> Task:
@@ -42,7 +46,7 @@ def accept(connection: Connection, order: Order, now_ms: int) -> Task:
         name=spec.name,
         **waiting,
         priority=int(spec.priority),
-        rank_ms=rank(spec.priority, now_ms),
+        rank_ms=rank(spec.priority, now_ms + order.place),
         lane=lane(spec, order.dir_key),
         dir_key=order.dir_key,
         tags=list(spec.tags),
@@ -116,7 +120,7 @@ def replace_content(connection: Connection, task: Task, order: Order, now_ms: in
     record(connection, now_ms, "content_changed", task_id=task.id, data={"revision": revision})
     if task.state == "RUNNING":
         return task_rows.change(connection, task, now_ms, next_revision=revision)
-    return renew(connection, task, now_ms, revision=revision, again=task.state in ENDED)
+    return renew(connection, task, now_ms, revision=revision, again=task.state in ENDED, place=order.place)
 
 
 def add_content(
@@ -149,13 +153,15 @@ def renew(
     revision: int,
     again: bool = True,
     data: Mapping[str, Any] | None = None,
+    place: int = 0,
 ) -> Task:
     """Begin again with this content. again: a new generation; else the present one, of which nothing has run.
+    place: see ``Order``.
 
     What failed by this task is revived, and so are its own dependents; what was ready because this task had completed
     waits for it once more.
     """
-    task = _renew(connection, task, now_ms, revision=revision, again=again, data=data)
+    task = _renew(connection, task, now_ms, revision=revision, again=again, data=data, place=place)
     begun = deque([task])
     while begun:
         dependency = begun.popleft()
@@ -178,7 +184,14 @@ def renew(
 
 
 def _renew(
-    connection: Connection, task: Task, now_ms: int, *, revision: int, again: bool, data: Mapping[str, Any] | None
+    connection: Connection,
+    task: Task,
+    now_ms: int,
+    *,
+    revision: int,
+    again: bool,
+    data: Mapping[str, Any] | None,
+    place: int = 0,
 ) -> Task:
     content = task_rows.revision_of(connection, task.id, revision)
     spec = TaskSpec.model_validate(content.spec)
@@ -192,7 +205,7 @@ def _renew(
         "seq": 0,
         "tier": None,
         "priority": int(spec.priority),
-        "rank_ms": rank(spec.priority, now_ms),
+        "rank_ms": rank(spec.priority, now_ms + place),
         "lane": lane(spec, content.dir_key),
         "dir_key": content.dir_key,
         "tags": list(spec.tags),
