@@ -195,3 +195,12 @@ def test_many_files_are_taken_each_for_itself(world: World) -> None:
     verdicts = world.take_many({"/in/a.yaml": [spec("a")], "/in/b.yaml": [spec("a")], "/in/c.yaml": [spec("c")]})
     assert [len(verdict) for verdict in verdicts] == [0, 1, 0]
     assert sorted(world.intake.known_files()) == ["/in/a.yaml", "/in/c.yaml"]
+
+
+def test_at_equal_priority_tasks_start_in_the_order_of_their_files(world: World) -> None:
+    world.take_many({f"/in/{file}.yaml": [spec(f"{file}{number}") for number in range(4)] for file in "dcba"})
+    order = [view.name for view in world.desk.status().queued]
+    assert order == [f"{file}{number}" for file in "dcba" for number in range(4)]
+    world.take("/in/d.yaml", *(spec(f"d{number}", tags=["new"]) for number in range(4)), mtime_ns=2)
+    order = [view.name for view in world.desk.status().queued]
+    assert [name for name in order if name.startswith("d")] == ["d0", "d1", "d2", "d3"]

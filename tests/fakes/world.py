@@ -105,13 +105,14 @@ class World:
         )
         self.desk = FrontDesk(database, self.queries, self.registry, self.workdirs, self.clock)
         self.intake = StoreIntake(database, self.registry, self.workdirs, self.clock)
+        self.collector = Collector(database, self.registry, self.host, self.launch_rules)
         self.starter = Starter(database, self.registry, self.host, self.launch_rules)
         self.reconciler = Reconciler(
             database,
             self.host,
             observer=self.observer,
             starter=self.starter,
-            collector=Collector(database, self.registry, self.host, self.launch_rules),
+            collector=self.collector,
             clock=self.clock,
         )
 
