@@ -67,6 +67,7 @@ def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> 
         return Blocked("slots", f"all slots are in use ({load.live} of {rules.total})")
     if head.dir_key and load.busy.get(head.dir_key, 0) >= rules.per_workdir:
         return Blocked("workdir", f"another run is using {head.dir_key}")
+    agents = tuple(_for_task(head, agent) for agent in agents)
     choice = _choose(head, agents, rules)
     if isinstance(choice, Blocked):
         return choice
@@ -74,6 +75,12 @@ def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> 
     if isinstance(decided, Undecided):
         return Blocked(CLASSIFYING, "a cheap model is asked how strong a model it needs", decided.until)
     return _record(head, agents, choice, *decided)
+
+
+def _for_task(head: Head, agent: AgentSeen) -> AgentSeen:
+    """The agent as this task sees it: what it cannot enforce keeps it from running the task."""
+    sentence = head.cannot.get(agent.name)
+    return agent if sentence is None else agent.model_copy(update={"problem": sentence})
 
 
 def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules) -> _Choice | Blocked:

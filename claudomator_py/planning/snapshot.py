@@ -61,7 +61,10 @@ class AskedTier(_Frozen):
 
 
 class Head(_Frozen):
-    """A task at the head of its lane, with what the choice of an agent depends on."""
+    """A task at the head of its lane, with what the choice of an agent depends on.
+
+    cannot: by agent, what the task asks for and that agent cannot enforce.
+    """
 
     task_id: str
     version: int
@@ -74,6 +77,7 @@ class Head(_Frozen):
     tier: Tier | None = None
     kept_tier: Tier | None = None
     asked: AskedTier | None = None
+    cannot: dict[str, str] = {}
     model: str | None = None
     strict: bool = False
 

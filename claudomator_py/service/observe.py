@@ -53,7 +53,7 @@ class Observer:
                 exhausted = planner.exhausted
                 if task.lane in blocked or (exhausted and ahead <= 0):
                     continue
-                head = head_of(task, TaskSpec.model_validate(spec), asked.get(task.id))
+                head = self.head(task, TaskSpec.model_validate(spec), asked.get(task.id))
                 heads.append(head)
                 verdict = planner.consider(head)
                 if not isinstance(verdict, Blocked):
@@ -72,6 +72,25 @@ class Observer:
         present = ((task, rows.get((task.id, task.generation))) for task in tasks)
         return {task.id: _asked(row) for task, row in present if row is not None}
 
+    def head(self, task: Task, spec: TaskSpec, asked: AskedTier | None = None) -> Head:
+        """The task as planning sees it."""
+        return Head(
+            task_id=task.id,
+            version=task.version,
+            name=task.name,
+            lane=task.lane,
+            dir_key=task.dir_key,
+            rank=task.rank_ms,
+            created=task.created_ms,
+            agent_type=spec.agent.type,
+            tier=spec.agent.tier,
+            kept_tier=Tier(task.tier) if task.tier is not None else None,
+            asked=asked,
+            cannot=self._registry.lacking(spec),
+            model=spec.agent.model,
+            strict=spec.agent.strict,
+        )
+
     def present(self, connection: Connection) -> Snapshot:
         """The present without the queue."""
         now_ms = self._clock()
@@ -84,25 +103,6 @@ class Observer:
             busy=dict(sorted(Counter(run.dir_key for run in live if run.dir_key).items())),
             disk_low=self._disk_low(),
         )
-
-
-def head_of(task: Task, spec: TaskSpec, asked: AskedTier | None = None) -> Head:
-    """The task as planning sees it."""
-    return Head(
-        task_id=task.id,
-        version=task.version,
-        name=task.name,
-        lane=task.lane,
-        dir_key=task.dir_key,
-        rank=task.rank_ms,
-        created=task.created_ms,
-        agent_type=spec.agent.type,
-        tier=spec.agent.tier,
-        kept_tier=Tier(task.tier) if task.tier is not None else None,
-        asked=asked,
-        model=spec.agent.model,
-        strict=spec.agent.strict,
-    )
 
 
 def _agents(registry: AgentRegistry, live: Sequence[Run], holds: dict[str, Hold]) -> tuple[AgentSeen, ...]:

@@ -33,7 +33,7 @@ from claudomator_py.planning.plan import load_of
 from claudomator_py.planning.snapshot import Head, Snapshot
 from claudomator_py.routing.decision import DecisionRecord
 from claudomator_py.service.explain import blocked_text, decision_sentences, failure_text, run_sentence, waiting_text
-from claudomator_py.service.observe import Observer, head_of
+from claudomator_py.service.observe import Observer
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.views import agent_view, decision_view, event_view, run_view, task_view
@@ -167,7 +167,7 @@ class Queries:
         for task in tasks:
             spec = task_rows.spec_of(connection, task.id, task.revision)
             of_task = runs.get(task.id, [])
-            head = head_of(task, spec, asked.get(task.id))
+            head = self._observer.head(task, spec, asked.get(task.id))
             reason, text, until = self._reason(connection, task, head, of_task, present)
             shapes.append(
                 task_view(

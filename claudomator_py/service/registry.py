@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.task import TaskSpec
 from claudomator_py.service.ports import AgentKind
 
 
@@ -45,6 +46,11 @@ class AgentRegistry:
     def kind_of(self, agent: AgentSpec) -> AgentKind:
         """How to start and read it."""
         return self._kinds[agent.kind]
+
+    def lacking(self, spec: TaskSpec) -> dict[str, str]:
+        """By agent, what the task asks for and the agent cannot enforce; without those that can do it all."""
+        found = {agent.name: self._kinds[agent.kind].unsupported(spec, agent) for agent in self._agents.values()}
+        return {name: "; ".join(sentences) for name, sentences in found.items() if sentences}
 
     def health(self, name: str) -> AgentHealth:
         """What was last found. Before the first look nothing is held against an agent."""

@@ -221,3 +221,12 @@ def test_a_long_source_of_a_hold_is_cut() -> None:
     text = blocked(head(1), agent("claude", hold=long)).text
     assert text.startswith("claude is limited (overloaded: word word")
     assert len(text) < 200
+
+
+def test_an_agent_that_cannot_enforce_what_a_task_asks_for_does_not_get_it() -> None:
+    task = head(1, cannot={"claude": "claude cannot count turns"})
+    assert decide(task, agent("claude"), agent("codex")).agent == "codex"
+    assert "claude cannot count turns" in blocked(task, agent("claude")).text
+    hinted = decide(head(1, agent_type="claude", cannot={"claude": "no turns"}), agent("claude"), agent("codex"))
+    assert hinted.agent == "codex"
+    assert "no turns" in (hinted.overridden_hint or "")
