@@ -116,6 +116,7 @@ async def _serve(settings: Settings, state: Path, listen: str | None, stack: Exi
     watch.wake = daemon.wake
     database.on_commit(daemon.wake)
     intake = StoreIntake(database, parts.registry, parts.workdirs, now_ms)
+    intake.keep_to(settings.inbox.paths)
     inbox = Inbox(
         settings.inbox.paths,
         intake,

@@ -1,7 +1,8 @@
 """The intake: accepted files become tasks, or change the tasks that they became before."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 
 from sqlalchemy import Connection
 
@@ -61,6 +62,12 @@ class StoreIntake:
                 inbox_rows.mark_gone(connection, path, now_ms)
 
         self._database.write(forget)
+
+    def keep_to(self, folders: Collection[str]) -> None:
+        """These are the inboxes now: what was accepted from any other folder lies in none any more, and is gone."""
+        elsewhere = [path for path in self.known_files() if str(Path(path).parent) not in folders]
+        if elsewhere:
+            self.gone(elsewhere)
 
     def archived(self, paths: Sequence[str]) -> None:
         """See ``inbox.values.Intake``. The next arrival of such a file is a new one, so its identity is given up."""

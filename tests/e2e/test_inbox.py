@@ -212,6 +212,27 @@ def test_accepted_files_can_be_moved_away_and_each_arrival_is_new(site: Site) ->
     assert len(started(site, 2)) == 2
 
 
+def test_an_inbox_at_another_place_is_the_same_work(site: Site) -> None:
+    daemon = site.start().ready()
+    site.drop("same.yaml", document(None, "do: true"))
+    site.drop("edited.yaml", document(None, SAY.format("old")))
+    site.drain(daemon)
+    assert daemon.stop() == 0
+
+    site.inbox.rename(site.root / "moved")
+    site.inbox = site.root / "moved"
+    site.configure(inbox={"paths": ["moved"]})
+    site.drop("edited.yaml", document(None, SAY.format("new")))
+    daemon = site.start().ready()
+
+    wait_until(lambda: len(list(daemon.client.all_tasks())) == 3, "the edited one to be taken")
+    site.drain(daemon)
+    assert daemon.client.inbox_problems() == []
+    assert daemon.client.task("same").runs == 1
+    assert daemon.client.task("same").file_path == str(site.inbox / "same.yaml")
+    assert daemon.client.task("edited").result_text == "new"
+
+
 def test_an_inbox_that_vanishes_is_said_and_what_comes_back_runs_once(site: Site) -> None:
     daemon = site.start().ready()
     site.drop("task.yaml", document(None, "do: true"))
