@@ -1,0 +1,158 @@
+"""Where a real agent CLI is started as a run starts it: by its kind, under a shim, against a fake of its service.
+
+Nothing leaves the machine: the environment is bare, keys are fake, and what is not for loopback goes to a proxy that is
+not there.
+"""
+
+import os
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.core.agent import AgentSpec, ModelChoice
+from claudomator_py.core.outcome import Outcome, Tokens
+from claudomator_py.core.run import LaunchRequest, RunLimits, Stream
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.runs.output import pieces
+from tests.integration.runs.rig import Ended, Rig, ended, until
+from tests.integration.runs.rig import Shim as RunningShim
+
+CLIS = Path(os.environ.get("CLAUDOMATOR_CLIS") or Path(__file__).parents[2] / "build" / "clis")
+RUN = "CLAUDOMATOR_RUN"
+CONVERSATION = "6f1c3a52-0b7e-5d7e-9c55-2f0f6a4d9b11"
+PROXIES = ("HTTPS_PROXY", "HTTP_PROXY")
+STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
+LIMITS = RunLimits(timeout_ms=240_000, stall_ms=None, grace_ms=5_000, output_bytes=1 << 26)
+
+
+def program(kind: str) -> Path:
+    """Where the CLI is: at $CLAUDOMATOR_<KIND>, else in a local npm install in $CLAUDOMATOR_CLIS."""
+    return Path(os.environ.get(f"CLAUDOMATOR_{kind.upper()}") or CLIS / "node_modules" / ".bin" / kind)
+
+
+def marks(kind: str, package: str) -> list[pytest.MarkDecorator]:
+    """What the tests of a CLI are marked with."""
+    place = program(kind)
+    how = f"set CLAUDOMATOR_{kind.upper()}, or npm install --prefix {CLIS} {package}"
+    skip = pytest.mark.skipif(not place.exists(), reason=f"{place} is not there: {how}")
+    return [pytest.mark.real_clis, pytest.mark.timeout(300), skip]
+
+
+def task(**fields: object) -> TaskSpec:
+    """A task with the fields that matter."""
+    return TaskSpec.model_validate({"name": "greet", "instructions": "Write a greeting.", **fields})
+
+
+@dataclass
+class Bench:
+    """A git repository to work in, a home of its own, and runs of one kind of agent."""
+
+    kind: str
+    rig: Rig
+    repository: Path
+    home: Path
+    extra_args: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    model: ModelChoice | None = None
+
+    def run(self, spec: TaskSpec, *, resume: str | None = None, prior: Tokens | None = None) -> Outcome:
+        """Run the task to its end."""
+        running = self.start(spec, resume=resume, prior=prior)
+        running.shim.wait()
+        return running.outcome()
+
+    def start(
+        self,
+        spec: TaskSpec,
+        *,
+        resume: str | None = None,
+        prior: Tokens | None = None,
+        limits: RunLimits = LIMITS,
+    ) -> "Running":
+        """Start the task. resume: the conversation to go on with; prior: what it had used."""
+        agent = AgentSpec(
+            name=self.kind,
+            kind=self.kind,
+            command=(str(program(self.kind)),),
+            extra_args=self.extra_args,
+            env={**_bare(self.home), **self.env},
+        )
+        request = LaunchRequest(
+            run_id="run",
+            agent=agent,
+            task=spec,
+            prompt=spec.instructions,
+            model=self.model,
+            conversation_id=resume or CONVERSATION,
+            resume=resume is not None,
+            prior_tokens=prior or Tokens(),
+        )
+        launch = AGENT_KINDS[self.kind].launch(request)
+        env = {**launch.env, **agent.env, **spec.env}
+        path = self.rig.prepare(
+            launch.argv, cwd=self.repository, env_names=(*env, RUN), stdin=launch.stdin, limits=limits
+        )
+        return Running(request, path, self.rig.shim(path, {**env, RUN: path.name}))
+
+
+@dataclass(frozen=True)
+class Running:
+    """A run that has been started."""
+
+    request: LaunchRequest
+    path: Path
+    shim: RunningShim
+
+    def cancel(self) -> None:
+        """Ask for its end, and wait for that."""
+        (self.path / "cancel").touch()
+        self.shim.wait()
+
+    def ended(self) -> Ended:
+        """Its end; it has to have come."""
+        return ended(self.path)
+
+    def outcome(self) -> Outcome:
+        """What its reader makes of it."""
+        record = self.ended().exit
+        reader = AGENT_KINDS[self.request.agent.kind].reader(self.request)
+        for stream in STREAMS:
+            for piece in pieces(self.path, stream):
+                reader.feed(stream, piece)
+        return reader.outcome(record, record.ended_ms)
+
+    def until_made(self, place: Path) -> None:
+        """Wait until a tool has made the file."""
+        until(lambda: place.exists() or self._is_over(), seconds=120)
+        assert place.exists(), self.outcome()
+
+    def _is_over(self) -> bool:
+        return self.shim.process.poll() is not None
+
+
+def repository(place: Path, home: Path) -> Path:
+    """A new git repository."""
+    place.mkdir()
+    subprocess.run(["git", "init", "-q", place], check=True, env=_bare(home))
+    return place
+
+
+def left_in(folder: Path) -> list[int]:
+    """Processes that work in the folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and (entry / "cwd").readlink() == folder:
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def _bare(home: Path) -> dict[str, str]:
+    nowhere, place = "http://127.0.0.1:9", str(home)
+    system = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC", "TERM": "dumb"}
+    return {**system, "HOME": place, "TMPDIR": place, **dict.fromkeys(PROXIES, nowhere), "NO_PROXY": "127.0.0.1"}
