@@ -81,9 +81,7 @@ class Chaos:
                 self.shims_killed += procfs.send(shim.pid, shim.start_time, signal.SIGKILL)
 
 
-def chaos(
-    site: Site, seed: int, *, tasks: int, kills: int, kill_shims: bool = False, drain_s: float = 120
-) -> tuple[Chaos, Facts]:
+def chaos(site: Site, seed: int, *, tasks: int, kills: int, kill_shims: bool = False) -> tuple[Chaos, Facts]:
     """Have it all happen, then let one daemon finish in peace and check what must hold."""
     random = Random(seed)
     operator = Operator(random, site, tasks)
@@ -93,7 +91,7 @@ def chaos(
     while not operator.done:
         operator.work(daemon.client)
     wait_until(lambda: sum(daemon.client.status().counts.values()) >= tasks, "the files to be taken", READY_S)
-    site.drain(daemon, drain_s)
+    site.drain(daemon)
     assert daemon.stop() == 0
     facts = hold(site, acknowledged=operator.acknowledged, file_names=operator.file_names)
     assert sorted(task.name for task in facts.tasks.values()) == sorted(operator.names)

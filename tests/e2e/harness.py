@@ -239,18 +239,28 @@ class Site:
         lines = [line.split() for line in self.ledger_file.read_text().splitlines()]
         return [Entry(words[0], words[1], int(words[2])) for words in lines]
 
-    def drain(self, daemon: Daemon, deadline_s: float = DRAIN_S) -> dict[str, TaskView]:
-        """Wait until no task runs or can run; all tasks by id."""
+    def drain(self, daemon: Daemon, stuck_s: float = DRAIN_S) -> dict[str, TaskView]:
+        """Wait until no task runs or can run; all tasks by id. Fails when for stuck_s seconds nothing goes forward."""
 
-        def settled() -> dict[str, TaskView] | None:
+        settled: bool = False
+        last: object = None
+
+        def seen() -> tuple[bool, object]:
             assert daemon.running, f"the daemon ended:\n{self.log_text()}"
             counts = daemon.client.status().counts
-            if any(count for state, count in counts.items() if state not in SETTLED):
-                return None
-            return {task.id: task for task in daemon.client.all_tasks()}
+            settled = not any(count for state, count in counts.items() if state not in SETTLED)
+            return settled, (counts, len(self.ledger()))
+
+        def forward() -> bool:
+            nonlocal settled, last
+            before = last
+            settled, last = seen()
+            return settled or last != before
 
         try:
-            return wait_until(settled, "all tasks to end", deadline_s)
+            while not settled:
+                wait_until(forward, "tasks to go forward", stuck_s)
+            return {task.id: task for task in daemon.client.all_tasks()}
         except AssertionError as failure:
             stuck = [task for task in daemon.client.all_tasks() if task.state not in SETTLED]
             told = "\n".join(
