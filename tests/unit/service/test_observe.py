@@ -4,6 +4,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select
@@ -14,6 +15,7 @@ from claudomator_py.core.outcome import Provenance, Reason
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.planning.plan import StartRun, plan
 from claudomator_py.planning.snapshot import Snapshot
+from claudomator_py.service import observe
 from claudomator_py.store import hold_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
@@ -57,9 +59,9 @@ def queue(world: World, *contents: TaskSpec) -> None:
     assert world.take("/in/queue.yaml", *contents) == []
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    st.lists(FIELDS, min_size=1, max_size=90),
+    st.lists(FIELDS, min_size=1, max_size=24),
     st.sets(st.sampled_from([agent.name for agent in AGENTS])),
     st.integers(1, 8),
     st.integers(1, 2),
@@ -69,7 +71,12 @@ def queue(world: World, *contents: TaskSpec) -> None:
 def test_lanes_start_what_a_look_at_the_whole_queue_would(
     contents: list[dict[str, object]], held: set[str], total: int, per_workdir: int, when: str, ticks: int
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder, Database.open("sqlite", state_dir=Path(folder)) as database:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        tempfile.TemporaryDirectory() as folder,
+        Database.open("sqlite", state_dir=Path(folder)) as database,
+    ):
+        patch.setattr(observe, "PAGE", 5)
         migrate(database)
         world = World(database, agents=AGENTS, total=total, per_workdir=per_workdir, when_all_limited=when)
         queue(world, *(spec(f"t{number}", **fields) for number, fields in enumerate(contents)))
