@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli import diagnose
+from claudomator_py.cli import diagnose, validate
 from claudomator_py.cli.app import build, run
 from claudomator_py.cli.connect import ConfigOption
+
+if TYPE_CHECKING:
+    from claudomator_py.core.task import TaskSpec
 
 
 def serve(
@@ -29,9 +32,18 @@ def readers() -> dict[str, Callable[[], diagnose.Reader]]:
     return {name: kind.reader for name, kind in AGENT_KINDS.items()}
 
 
+def lacking(spec: "TaskSpec") -> dict[str, list[str]]:
+    """By kind of agent that asks a model, what the task asks for and that kind cannot enforce."""
+    from claudomator_py.agents.catalogue import AGENT_KINDS  # see ``readers``
+    from claudomator_py.core.settings import MODEL_KINDS, default_agent
+
+    return {kind: AGENT_KINDS[kind].unsupported(spec, default_agent(kind)) for kind in MODEL_KINDS}
+
+
 def main() -> None:
     """Run the command line."""
     app = build()
+    app.command()(validate.command(lacking))
     app.command()(diagnose.command(readers))
     app.command()(serve)
     run(app)

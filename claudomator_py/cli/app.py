@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from claudomator_py import __version__
-from claudomator_py.cli import agents, change, doctor, exits, init, logs, output, show, status, submit, validate, why
+from claudomator_py.cli import agents, change, doctor, exits, init, logs, output, show, status, submit, why
 from claudomator_py.client.errors import ClientError, DaemonNotRunning, NotAuthorised
 
 
@@ -41,7 +41,6 @@ def build() -> typer.Typer:
     )
     commands = (
         submit.submit,
-        validate.validate,
         status.status,
         show.show,
         show.result,

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
@@ -11,10 +11,11 @@ from claudomator_py.cli import exits
 from claudomator_py.cli.output import Format, FormatOption, fail, out, out_json
 from claudomator_py.cli.plain import plain
 from claudomator_py.cli.table import fields
-from claudomator_py.core.outcome import REASON_POLICIES, Outcome
-from claudomator_py.core.problem import suggestion
-from claudomator_py.core.run import ExitRecord, Stream
-from claudomator_py.core.views import OutcomeView
+
+if TYPE_CHECKING:
+    from claudomator_py.core.outcome import Outcome
+    from claudomator_py.core.run import ExitRecord, Stream
+    from claudomator_py.core.views import OutcomeView
 
 _PIECE = 1 << 18
 
@@ -22,10 +23,10 @@ _PIECE = 1 << 18
 class Reader(Protocol):
     """Reads what one run wrote."""
 
-    def feed(self, stream: Stream, data: bytes) -> None:
+    def feed(self, stream: "Stream", data: bytes) -> None:
         """Take the next bytes of a stream."""
 
-    def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
+    def outcome(self, exit_record: "ExitRecord | None", now_ms: int) -> "Outcome":
         """What the run came to; without an exit record only a complete terminal event counts."""
 
 
@@ -46,17 +47,21 @@ def command(readers: Readers) -> Callable[..., None]:
         output: FormatOption = Format.TABLE,
     ) -> None:
         """Read a saved run of an agent, and print what it came to."""
+        from claudomator_py.core.problem import suggestion
+        from claudomator_py.core.run import ExitRecord
+        from claudomator_py.core.views import OutcomeView
+
         known = readers()
         if agent not in known:
             fail(f"There is no kind of agent {agent!r}.", suggestion(agent, known).capitalize(), exits.USAGE)
         reader = known[agent]()
         _feed(reader, "stdout", stdout)
         _feed(reader, "stderr", stderr)
-        now_ms = time.time_ns() // 1_000_000
+        ended_ms = _last_written_ms(stdout, stderr)
         record = None
         if exit_code is not None:
-            record = ExitRecord(exit_code=exit_code, ended_by=None, started_ms=now_ms, ended_ms=now_ms)
-        view = OutcomeView.of(reader.outcome(record, now_ms))
+            record = ExitRecord(exit_code=exit_code, ended_by=None, started_ms=ended_ms, ended_ms=ended_ms)
+        view = OutcomeView.of(reader.outcome(record, ended_ms))
         if output is Format.JSON:
             out_json(view)
         else:
@@ -65,7 +70,7 @@ def command(readers: Readers) -> Callable[..., None]:
     return diagnose
 
 
-def _feed(reader: Reader, stream: Stream, path: Path | None) -> None:
+def _feed(reader: Reader, stream: "Stream", path: Path | None) -> None:
     if path is None:
         return
     try:
@@ -76,7 +81,15 @@ def _feed(reader: Reader, stream: Stream, path: Path | None) -> None:
         fail(f"{path} cannot be read ({error.strerror}).", "Give a file that you may read.", exits.USAGE)
 
 
-def _table(view: OutcomeView) -> str:
+def _last_written_ms(*paths: Path | None) -> int:
+    """When the run ended, as far as its files say: a clock time in them counts from then."""
+    written = [path.stat().st_mtime_ns for path in paths if path is not None and path.is_file()]
+    return max(written, default=time.time_ns()) // 1_000_000
+
+
+def _table(view: "OutcomeView") -> str:
+    from claudomator_py.core.outcome import REASON_POLICIES
+
     tokens = f"{view.tokens.input or 0} in, {view.tokens.output or 0} out" if view.tokens.output is not None else None
     rows = [
         ("status", view.status.value),

@@ -140,7 +140,8 @@ def _agents_asked(agents: list[AgentView]) -> Iterator[CheckView]:
         if agent.problem is not None or not agent.installed:
             yield _no(name, agent.problem or "its program is not installed", "Mend that, or remove the agent.")
         else:
-            yield _ok(name, " ".join(part for part in (agent.program, agent.version) if part) or "built in")
+            found = " ".join(part for part in (agent.program, agent.version) if part) or "built in"
+            yield _ok(name, "; ".join([found, *agent.cannot_enforce]))
 
 
 def _agents_here(settings: Settings) -> Iterator[CheckView]:

@@ -1,7 +1,8 @@
-"""``validate``: is it a task file? Needs no daemon."""
+"""``validate``: is it a task file, and which agents could do what it asks for? Needs no daemon."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,50 +10,72 @@ from claudomator_py.cli import exits
 from claudomator_py.cli.output import Format, FormatOption, json_text, note, out
 from claudomator_py.cli.read_files import ReadFile, read
 
+if TYPE_CHECKING:
+    from claudomator_py.core.task import TaskSpec
 
-def validate(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILE", help="Task files or folders; - reads stdin."),
-    ] = None,
-    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of a task, for editors.")] = False,
-    output: FormatOption = Format.TABLE,
-) -> None:
-    """Check task files. Exits with 1 if one has a problem."""
-    from claudomator_py.core.taskfile import task_json_schema
-
-    if schema:
-        if files:
-            raise typer.BadParameter("--schema takes no files")
-        out(json_text(task_json_schema()))
-        return
-    if not files:
-        raise typer.BadParameter("name at least one file, or give --schema")
-    parsed = read(files)
-    if not parsed:
-        note("There are no task files in there.")
-    if output is Format.JSON:
-        out(json_text([_as_json(file) for file in parsed]))
-    else:
-        for file in parsed:
-            out("\n".join(_lines(file)))
-    if any(file.problems for file in parsed):
-        raise typer.Exit(exits.FAILURE)
+Lacking = Callable[["TaskSpec"], Mapping[str, list[str]]]
+"""By kind of agent, what the task asks for and that kind cannot enforce."""
 
 
-def _lines(file: ReadFile) -> list[str]:
+def command(lacking: Lacking) -> Callable[..., None]:
+    """The command, with what the agents of this program can enforce."""
+
+    def validate(
+        files: Annotated[
+            list[Path] | None,
+            typer.Argument(metavar="FILE", help="Task files or folders; - reads stdin."),
+        ] = None,
+        schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of a task, for editors.")] = False,
+        output: FormatOption = Format.TABLE,
+    ) -> None:
+        """Check task files. Exits with 1 if one has a problem."""
+        from claudomator_py.core.taskfile import task_json_schema
+
+        if schema:
+            if files:
+                raise typer.BadParameter("--schema takes no files")
+            out(json_text(task_json_schema()))
+            return
+        if not files:
+            raise typer.BadParameter("name at least one file, or give --schema")
+        parsed = read(files)
+        if not parsed:
+            note("There are no task files in there.")
+        if output is Format.JSON:
+            out(json_text([_as_json(file, lacking) for file in parsed]))
+        else:
+            for file in parsed:
+                out("\n".join(_lines(file, lacking)))
+        if any(file.problems for file in parsed):
+            raise typer.Exit(exits.FAILURE)
+
+    return validate
+
+
+def _lines(file: ReadFile, lacking: Lacking) -> list[str]:
     if file.problems:
         return [problem.render(file.shown) for problem in file.problems]
     names = ", ".join(spec.name for spec in file.specs)
-    return [f"{file.shown}: ok ({names})"]
+    return [f"{file.shown}: ok ({names})", *(f"{file.shown}: note: {text}" for text in _notes(file, lacking))]
 
 
-def _as_json(file: ReadFile) -> dict[str, object]:
+def _notes(file: ReadFile, lacking: Lacking) -> list[str]:
+    """What some agents cannot enforce: balancing keeps such a task from them."""
+    return [
+        f"{spec.name}: {sentence}"
+        for spec in file.specs
+        for sentences in lacking(spec).values()
+        for sentence in sentences
+    ]
+
+
+def _as_json(file: ReadFile, lacking: Lacking) -> dict[str, object]:
     from claudomator_py.core.taskfile import to_document
 
     return {
         "file": file.shown,
         "valid": not file.problems,
         "tasks": [to_document(spec) for spec in file.specs],
+        "notes": _notes(file, lacking),
         "problems": [problem.model_dump(mode="json") for problem in file.problems],
     }

@@ -181,6 +181,7 @@ class AgentView(View):
     """A configured agent as it is now. problem: why it cannot run, with the remedy. active: its live runs.
 
     limited: a hold is open; hold_reason and provenance say which, limited_until until when (None: until released).
+    cannot_enforce: what a task may ask for and this agent cannot keep to; such a task goes to another one.
     """
 
     name: str
@@ -199,6 +200,7 @@ class AgentView(View):
     provenance: Provenance | None = None
     models: dict[Tier, ModelChoice] = Field(default_factory=dict)
     default_tier: Tier
+    cannot_enforce: tuple[str, ...] = ()
 
 
 class FileProblemView(View):

@@ -5,8 +5,16 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from claudomator_py.core.agent import AgentHealth, AgentSpec
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.task import Permissions, TaskSpec
 from claudomator_py.service.ports import AgentKind
+
+_ASKS_FOR_ALL = TaskSpec(
+    name="all",
+    instructions="all",
+    max_turns=1,
+    permissions=Permissions(allowed_tools=("read",), disallowed_tools=("bash",)),
+    add_dirs=("/",),
+)
 
 
 class AgentRegistry:
@@ -51,6 +59,10 @@ class AgentRegistry:
         """By agent, what the task asks for and the agent cannot enforce; without those that can do it all."""
         found = {agent.name: self._kinds[agent.kind].unsupported(spec, agent) for agent in self._agents.values()}
         return {name: "; ".join(sentences) for name, sentences in found.items() if sentences}
+
+    def cannot_enforce(self, agent: AgentSpec) -> list[str]:
+        """What no task can have enforced by this agent, in sentences."""
+        return self._kinds[agent.kind].unsupported(_ASKS_FOR_ALL, agent)
 
     def health(self, name: str) -> AgentHealth:
         """What was last found. Before the first look nothing is held against an agent."""

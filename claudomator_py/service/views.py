@@ -145,6 +145,7 @@ def agent_view(agent: AgentSpec, registry: AgentRegistry, active: int, hold: Hol
         provenance=hold.provenance if hold is not None else None,
         models=agent.models,
         default_tier=Tier(agent.default_tier),
+        cannot_enforce=tuple(registry.cannot_enforce(agent)),
     )
 
 

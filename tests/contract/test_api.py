@@ -24,6 +24,7 @@ OPERATIONS = {
     ("get", "/v1/runs/{run_id}"): "getRun",
     ("get", "/v1/runs/{run_id}/log"): "readLog",
     ("get", "/v1/agents"): "listAgents",
+    ("get", "/v1/reasons"): "listReasons",
     ("post", "/v1/agents/{name}/release"): "releaseAgent",
     ("get", "/v1/status"): "getStatus",
     ("get", "/v1/inbox"): "listFileProblems",
