@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settle
 from claudomator_py.agents.jsonlines import MAX_COUNT, Event, LineSplitter, parse_events
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, readable, shortened, storable
-from claudomator_py.core.outcome import Outcome, Reason, Tokens
+from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason, Tokens
 from claudomator_py.core.run import ExitRecord, Stream
 
 _MAX_ID = 100
@@ -54,7 +54,12 @@ class Seen(ABC):
         """Whether there was a complete terminal event."""
 
     def stuck(self, started_ms: int | None) -> Verdict | None:
-        """The limit in which the CLI sleeps, as far as it says. started_ms: when the run began, where it is known."""
+        """What the CLI waits out without an event, as far as it says. started_ms: when the run began, if known."""
+        return None
+
+    @property
+    def stuck_since(self) -> int | None:
+        """When it said so, in epoch milliseconds, where that is known."""
         return None
 
     @abstractmethod
@@ -105,9 +110,18 @@ class EventReader:
 
         Such a run may be ended, in whatever way: its outcome will be the limit.
         """
+        stuck = self._stuck()
+        return None if stuck is None else stuck.reset_at
+
+    @property
+    def stuck_since(self) -> int | None:
+        """Since when, in epoch milliseconds, the CLI waits out a limit, whether or not it has said until when."""
+        return None if self._stuck() is None else self._all()[0].stuck_since
+
+    def _stuck(self) -> Verdict | None:
         seen, _ = self._all()
         stuck = None if seen.terminal else seen.stuck(None)
-        return None if stuck is None else stuck.reset_at
+        return stuck if stuck is not None and stuck.status is OutcomeStatus.LIMITED else None
 
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
         """What the run came to. May be asked at any time, and again."""
@@ -116,6 +130,8 @@ class EventReader:
         exit_code = exit_record.exit_code if exit_record is not None else None
         ending = Ending(exit_code, printed_ms, plain, self._stderr.text(), self._zone)
         stuck = None if exit_record is None or seen.terminal else seen.stuck(exit_record.started_ms)
+        if stuck is not None and stuck.status is not OutcomeStatus.LIMITED and not _ran_out(exit_record):
+            stuck = None
         verdict = stuck or settle(
             seen.said(ending), exit_record, lambda _: seen.exited_well() if exit_code == 0 else seen.unsaid(ending)
         )
@@ -133,6 +149,11 @@ class EventReader:
             for event in parse_events(plain.text().encode()) or []:  # one object over many lines
                 seen.take(event)
         return seen, plain.text()
+
+
+def _ran_out(exit_record: ExitRecord | None) -> bool:
+    """Whether the run was ended because it took too long."""
+    return exit_record is not None and exit_record.ended_by in ("timeout", "stall")
 
 
 def _take_line(seen: Seen, plain: Tail, stream: Stream, line: bytes) -> None:

@@ -152,6 +152,10 @@ class _Seen(Seen):
             return None
         return _named(limited(self.sleep.line, since + self.sleep.length_ms))
 
+    @property
+    def stuck_since(self) -> int | None:
+        return self.last_at_ms
+
     def said(self, ending: Ending) -> Verdict | None:
         result = self.terminal_event
         if result is None:

@@ -117,11 +117,15 @@ class _Seen(Seen):
         self.output += made if total is None or total < used else min(made, total - used)
 
     def stuck(self, started_ms: int | None) -> Verdict | None:
-        """It waits as long as a service asks for, without an event: only its log says why, and not until when."""
+        """It waits as long as a service asks for, and asks one in trouble for ever, without an event: only its log
+        says why, and not until when."""
         if self.logged is None or self.logged_at_ms is None or self.logged_at_ms < (self.last_at_ms or 0):
             return None
-        verdict = classify(self.logged, _RULES, self.logged_at_ms)
-        return verdict if verdict.status is OutcomeStatus.LIMITED else None
+        return classify(self.logged, _RULES, self.logged_at_ms)
+
+    @property
+    def stuck_since(self) -> int | None:
+        return self.logged_at_ms
 
     def said(self, ending: Ending) -> Verdict | None:
         if self.error is not None:

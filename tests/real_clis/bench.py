@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.agents.event_reader import EventReader
 from claudomator_py.core.agent import AgentSpec, ModelChoice
 from claudomator_py.core.outcome import Outcome, Tokens
 from claudomator_py.core.run import LaunchRequest, RunLimits, Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.runs.output import pieces
+from claudomator_py.service.ports import OutputReader
 from tests.integration.runs.rig import Ended, Rig, ended, until
 from tests.integration.runs.rig import Shim as RunningShim
 
@@ -118,11 +120,25 @@ class Running:
     def outcome(self) -> Outcome:
         """What its reader makes of it."""
         record = self.ended().exit
+        return self._fed().outcome(record, record.ended_ms)
+
+    def until_stuck(self) -> None:
+        """Wait until its reader sees that it waits out a limit."""
+
+        def stuck() -> bool:
+            reader = self._fed()
+            assert isinstance(reader, EventReader)
+            return reader.stuck_since is not None
+
+        until(lambda: stuck() or self._is_over(), seconds=120)
+        assert stuck(), self.outcome()
+
+    def _fed(self) -> OutputReader:
         reader = AGENT_KINDS[self.request.agent.kind].reader(self.request)
         for stream in STREAMS:
             for piece in pieces(self.path, stream):
                 reader.feed(stream, piece)
-        return reader.outcome(record, record.ended_ms)
+        return reader
 
     def until_made(self, place: Path) -> None:
         """Wait until a tool has made the file."""

@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.agents.gemini import Gemini
-from claudomator_py.agents.gemini_reader import GeminiReader
 from claudomator_py.core.agent import AgentSpec, ModelChoice
 from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason
 from claudomator_py.core.units import HOUR_MS
-from claudomator_py.runs.output import pieces
 from tests.fakes.gemini_api import (
     GeminiApi,
     capacity_used_up,
@@ -22,7 +20,7 @@ from tests.fakes.gemini_api import (
     unauthorized,
 )
 from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Hang, Text, ToolCall
-from tests.integration.runs.rig import Rig, until
+from tests.integration.runs.rig import Rig
 from tests.real_clis.bench import CONVERSATION, LIMITS, Bench, left_in, marks, program, repository, task
 
 pytestmark = marks("gemini", "@google/gemini-cli")
@@ -117,7 +115,7 @@ def test_too_many_requests(bench: Bench, api: GeminiApi) -> None:
 def test_a_sleep_of_hours_is_seen_and_ends_as_the_limit_that_it_is(bench: Bench, api: GeminiApi) -> None:
     api.script(capacity_used_up(5 * 3600, "5h"))
     running = bench.start(task())
-    until(lambda: _reader(running.path).stuck_until is not None, seconds=60)
+    running.until_stuck()
     running.cancel()
     outcome = running.outcome()
 
@@ -189,12 +187,3 @@ def test_its_version_is_found() -> None:
     health = Gemini().health(agent, "/usr/bin:/bin")
     assert health.problem is None
     assert (health.version or "")[0].isdigit()
-
-
-def _reader(path: Path) -> GeminiReader:
-    reader = GeminiReader()
-    for piece in pieces(path, "stdout"):
-        reader.feed("stdout", piece)
-    for piece in pieces(path, "stderr"):
-        reader.feed("stderr", piece)
-    return reader

@@ -139,6 +139,7 @@ def sleeper(*events: dict[str, object], stderr: bytes = ASLEEP) -> GeminiReader:
 def test_a_sleep_of_hours_is_seen_while_it_lasts() -> None:
     reader = sleeper(said("Do it.", role="user", timestamp=at(2)))
     assert reader.stuck_until == STARTED_MS + 2_000 + HOURS_MS
+    assert reader.stuck_since == STARTED_MS + 2_000
     reader.feed("stdout", json.dumps(result(timestamp=at(3))).encode() + b"\n")
     assert reader.stuck_until is None, "it is over"
 

@@ -157,12 +157,27 @@ def test_a_limit_that_only_its_log_tells_of(ended_by: EndedBy | None) -> None:
     [
         logged("AI_APICallError: Rate limit reached", seconds=39),
         logged("AI_APICallError: Rate limit reached", small="true"),
-        logged("AI_APICallError: overloaded"),
         b"Rate limit reached\n",
     ],
 )
 def test_what_its_log_says_of_the_past_or_of_something_else_is_no_limit(stderr: bytes) -> None:
     assert read(event("step_start"), exit_record=ended(-15, "stall"), stderr=stderr).reason is Reason.STALLED
+
+
+def test_a_limit_is_seen_while_it_lasts() -> None:
+    reader = OpencodeReader()
+    reader.feed("stderr", logged("AI_APICallError: Rate limit reached"))
+    assert (reader.stuck_since, reader.stuck_until) == (NOW_MS + 1_000, None)
+    reader.feed("stdout", json.dumps(event("step_start", at_ms=NOW_MS + 5_000)).encode() + b"\n")
+    assert reader.stuck_since is None, "it goes on"
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "reason"), [("stall", "overloaded"), ("timeout", "overloaded"), ("cancel", "cancelled")]
+)
+def test_a_service_in_trouble_that_it_asked_for_too_long(ended_by: EndedBy, reason: str) -> None:
+    stderr = logged("AI_APICallError: overloaded")
+    assert read(exit_record=ended(-15, ended_by), stderr=stderr).reason == reason
 
 
 def test_an_error_that_refers_to_the_log_is_explained_by_it() -> None:
