@@ -12,7 +12,16 @@ rate_limited overloaded network auth no_credit invalid_model context_too_long re
 timeout stalled check_failed permission_denied bad_invocation interrupted cancelled rejected handoff_refused unreachable
 not_running dependency_failed expired output_limit setup_failed disk_full lost agent_error"""
 COST_NO_ATTEMPT = {"rate_limited", "auth", "no_credit"}
-RETRIED = {"context_too_long", "overloaded", "network", "stalled", "check_failed", "unreachable", "disk_full", "agent_error"}
+RETRIED = {
+    "context_too_long",
+    "overloaded",
+    "network",
+    "stalled",
+    "check_failed",
+    "unreachable",
+    "disk_full",
+    "agent_error",
+}
 
 
 def test_the_codes_are_those_of_the_contract() -> None:
