@@ -1,15 +1,14 @@
 """The composition root: the only place that knows the concrete classes and puts them together into a daemon."""
 
 import asyncio
-import fcntl
 import logging
 import os
 import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from claudomator_py import __version__
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.core import crashpoint as crash_points
 from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.settings import MODEL_KINDS, Classifier, ClassifierKind, Settings, default_agent, settings_hash
 from claudomator_py.core.views import CheckView, FileProblemView
 from claudomator_py.documents import taskfiles
@@ -41,6 +39,7 @@ from claudomator_py.service.queries import Queries
 from claudomator_py.service.reconciler import Reconciler
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.starting import Starter
+from claudomator_py.service.state_lock import StateInUse, hold_state
 from claudomator_py.service.workdirs import Workdirs, real_paths
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.schema import is_current
@@ -60,7 +59,7 @@ from claudomator_py.web.settings import WebSettings
 
 log = logging.getLogger("claudomator")
 
-LOCK_FILE = "daemon.lock"
+HEALTH_S = 300.0
 CRASH_VARIABLE = "CLAUDOMATOR_CRASH_AT"
 EXIT_FAILURE = 1
 
@@ -82,7 +81,7 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None) -> in
         _say(str(error))
     except StoreUnavailable as error:
         _say(f"claudomator: {error.reason}; {error.remedy}")
-    except (CannotStart, StateLost, TokenFileError, OSError, ValueError) as error:
+    except (CannotStart, StateInUse, StateLost, TokenFileError, OSError, ValueError) as error:
         _say(f"claudomator: {error}")
     return EXIT_FAILURE
 
@@ -98,7 +97,7 @@ class _Parts:
 
 async def _serve(settings: Settings, state: Path, listen: str | None, stack: ExitStack) -> int:
     _make_private(state)
-    in_place = stack.enter_context(only_daemon(state))
+    in_place = stack.enter_context(hold_state(state))
     database = stack.enter_context(Database.open(settings.database, state_dir=state))
     _migrate(database)
     launcher = Launcher()
@@ -140,16 +139,26 @@ async def _serve(settings: Settings, state: Path, listen: str | None, stack: Exi
     log.info("inbox %s, state %s", ", ".join(settings.inbox.paths), state)
     _tell_agents(parts.registry)
     serving = asyncio.create_task(server.serve())
+    looking = asyncio.create_task(_keep_looking(parts.registry, daemon))
     try:
         await daemon.run()
     except StateLost as lost:
         remedy = "put it back, or start the daemon again to begin with an empty one"
         raise StateLost(f"the state folder {state} was removed or exchanged while it was in use; {remedy}") from lost
     finally:
+        looking.cancel()
         server.stop()
         await serving
     log.info("stopped; runs go on without the daemon, and the next one finds them")
     return 0
+
+
+async def _keep_looking(registry: AgentRegistry, daemon: Daemon) -> None:
+    """Programs of agents are installed, upgraded and removed while the daemon runs."""
+    while True:
+        await asyncio.sleep(HEALTH_S)
+        await asyncio.to_thread(registry.refresh)
+        daemon.wake()
 
 
 def _migrate(database: Database) -> None:
@@ -237,38 +246,6 @@ def detected_agents() -> list[AgentSpec]:
     found = [default_agent(kind) for kind in MODEL_KINDS if shutil.which(kind) is not None]
     simulated = default_agent("simulated")
     return [*found, simulated.model_copy(update={"auto_select": not found})]
-
-
-@contextmanager
-def only_daemon(state: Path) -> Iterator[Callable[[], bool]]:
-    """Hold the state folder's lock; gives a look at whether the folder is still in its place.
-
-    Raises CannotStart, naming the holder.
-    """
-    path = state / LOCK_FILE
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(descriptor, 64, 0).decode(errors="replace").strip() or "unknown"
-            raise CannotStart(
-                f"another daemon (pid {holder}) uses {state}; stop it first, or choose another --state-dir"
-            ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        crashpoint("daemon-locked")
-        yield lambda: _is_file(path, descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _is_file(path: Path, descriptor: int) -> bool:
-    """Whether the path still leads to the open file."""
-    try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
-    except OSError:
-        return False
 
 
 def _web_server(desk: FrontDesk, settings: Settings, state: Path, listen: str | None) -> tuple[WebServer, str]:
