@@ -25,7 +25,10 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
+    """pool: the names among which the balancer chose."""
+
     agent: AgentSeen
+    pool: frozenset[str]
     why: str
     overridden_hint: str | None
     fallback: str | None
@@ -115,7 +118,7 @@ def _balance(
         return _all_limited(usable)
     chosen = next(agent for agent in usable if agent.name == pick.name)
     fallback = "every agent is limited; tried all the same" if pick.all_limited else None
-    return _Choice(chosen, why, overridden_hint, fallback)
+    return _Choice(chosen, frozenset(agent.name for agent in agents), why, overridden_hint, fallback)
 
 
 def _nothing_usable(agents: Sequence[AgentSeen]) -> Blocked:
@@ -169,7 +172,7 @@ def _record(
     hinted = hinted_by(head, agents)
     pinned_here = head.model is not None and any(seen.name == agent.name for seen in hinted)
     considered = {seen.name for seen in agents if seen.auto_select} | {seen.name for seen in hinted}
-    candidates = tuple(_candidate(seen, agent, considered) for seen in agents)
+    candidates = tuple(_candidate(seen, choice, considered) for seen in agents)
     return DecisionRecord(
         agent=agent.name,
         tier=tier,
@@ -183,14 +186,15 @@ def _record(
     )
 
 
-def _candidate(seen: AgentSeen, chosen: AgentSeen, considered: set[str]) -> Candidate:
+def _candidate(seen: AgentSeen, choice: _Choice, considered: set[str]) -> Candidate:
     eligible = seen.name in considered
     rejected = None
-    if seen.name != chosen.name:
-        if not eligible:
-            rejected = "not open to balancing"
-        else:
-            rejected = _rejection(seen) or _less_preferred(seen, chosen)
+    if not eligible:
+        rejected = "not open to balancing"
+    elif choice.overridden_hint is None and seen.name not in choice.pool:
+        rejected = "not what the task asks for"
+    elif seen.name != choice.agent.name:
+        rejected = _rejection(seen) or _less_preferred(seen, choice.agent)
     return Candidate(
         agent=seen.name,
         active=seen.active,
@@ -205,6 +209,4 @@ def _candidate(seen: AgentSeen, chosen: AgentSeen, considered: set[str]) -> Cand
 def _less_preferred(seen: AgentSeen, chosen: AgentSeen) -> str:
     if seen.active > chosen.active:
         return f"busier ({seen.active} of {seen.max_concurrent} slots)"
-    if seen.active == chosen.active and seen.name > chosen.name:
-        return f"as active as {chosen.name}, and comes after it in the alphabet"
-    return "not what the task asks for"
+    return f"as active as {chosen.name}, and comes after it in the alphabet"

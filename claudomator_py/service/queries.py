@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
@@ -264,6 +265,8 @@ def _cursor(task: Task) -> str:
 def _position(cursor: str) -> reads.Position:
     try:
         created_ms, task_id = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        return int(created_ms), str(task_id)
-    except (ValueError, TypeError, binascii.Error):
+        if isinstance(created_ms, int) and 0 <= created_ms < 2**63:
+            return created_ms, str(uuid.UUID(task_id))
+        raise ValueError(created_ms)
+    except (ValueError, TypeError, AttributeError, binascii.Error):
         raise Invalid("The cursor was not given out by this service.", remedy="Begin again without a cursor.") from None

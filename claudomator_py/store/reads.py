@@ -16,6 +16,9 @@ Position = tuple[int, str]
 
 def page(connection: Connection, wanted: TaskFilter, before: Position | None, limit: int) -> Sequence[Task]:
     """Tasks, newest first. before: creation time and id of the last one seen."""
+    if any("\0" in text for text in (wanted.name, wanted.tag, wanted.agent, wanted.source) if text is not None):
+        # PostgreSQL refuses such a text altogether.
+        return []
     query = select(TASK)
     if wanted.state is not None:
         query = query.where(TASK.c.state == wanted.state)
@@ -56,7 +59,6 @@ def in_queue_order(connection: Connection, limit: int) -> Sequence[Task]:
 def matching(connection: Connection, ref: str) -> Sequence[Task]:
     """The task of that id; else the newest of that name; else all whose id begins so (4 characters or more)."""
     if "\0" in ref:
-        # PostgreSQL refuses such a text altogether.
         return []
     exact = connection.execute(select(TASK).where(TASK.c.id == ref)).one_or_none()
     if exact is not None:
