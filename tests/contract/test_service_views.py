@@ -1,5 +1,7 @@
 """What the service answers: every field of a task, lists, explanations, logs, status."""
 
+import base64
+import json
 import re
 from typing import Any
 
@@ -13,6 +15,8 @@ from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
 from claudomator_py.core.views import FileProblemView, TaskFilter
 from claudomator_py.store.database import Database
 from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World, spec
+
+UUID = "6b7eace9-02d4-468d-9160-2b1d22b72df6"
 
 
 @pytest.fixture
@@ -104,7 +108,14 @@ def test_pages_are_complete_and_stable_over_equal_times(world: World) -> None:
     assert world.names()[0] == "newer"
 
 
-@pytest.mark.parametrize("cursor", ["", "nonsense", "!!", "W10=", "eyJhIjoxfQ==", "WyJ4IiwgMV0=", "\u00e9"])
+def as_cursor(position: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
+
+
+FORGED = [[1], {"a": 1}, ["x", 1], [1, "a\0b"], [1e999, "a"], [10**30, UUID], [-1, UUID], [True, 1], None]
+
+
+@pytest.mark.parametrize("cursor", ["", "nonsense", "!!", "\u00e9", *(as_cursor(position) for position in FORGED)])
 def test_a_cursor_that_was_not_given_out_is_refused(world: World, cursor: str) -> None:
     with pytest.raises(Invalid, match="not given out"):
         world.desk.tasks(TaskFilter(), cursor, 5)

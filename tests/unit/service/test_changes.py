@@ -15,6 +15,7 @@ from sqlalchemy import Connection, select
 
 from claudomator_py.core.errors import Conflict, NotFound
 from claudomator_py.core.lifecycle import Completed, NeedsInput, Queued, Running, Waiting, WaitReason
+from claudomator_py.core.outcome import REASON_POLICIES, Outcome, OutcomeStatus
 from claudomator_py.core.units import HOUR_MS, format_instant
 from claudomator_py.planning.plan import StartRun, plan
 from claudomator_py.store import dependency_rows, task_rows
@@ -30,9 +31,8 @@ ENDS: list[dict[str, str]] = [
     *({"status": "failed", "reason": reason} for reason in ("network", "refused", "overloaded", "agent_error")),
 ]
 CONTENT = st.fixed_dictionaries(
-    {},
+    {"depends_on": st.lists(st.sampled_from(NAMES), max_size=2, unique=True)},
     optional={
-        "depends_on": st.lists(st.sampled_from(NAMES), max_size=2, unique=True),
         "priority": st.sampled_from(["low", "urgent"]),
         "not_before": st.integers(-1, 3).map(lambda hours: format_instant(START_MS + hours * HOUR_MS)),
         "working_dir": st.sampled_from(["/srv/a", "/srv/b"]),
@@ -83,9 +83,12 @@ class Changes(RuleBasedStateMachine):
     def tick(self, ms: int) -> None:
         self.world.tick(ms)
 
-    @precondition(lambda self: self.world.running())
-    @rule(data=st.data(), end=st.sampled_from(ENDS))
-    def end(self, data: st.DataObject, end: dict[str, str]) -> None:
+    @rule(data=st.data(), end=st.sampled_from(ENDS), seen=st.booleans())
+    def end(self, data: st.DataObject, end: dict[str, str], seen: bool) -> None:
+        if not self.world.running():
+            self.world.tick()
+        if not self.world.running():
+            return
         name = data.draw(st.sampled_from(sorted(self.world.running())))
         run = self.world.live(name)
         directory = self.world.host.directories[run.id, self._step(run)]
@@ -95,6 +98,8 @@ class Changes(RuleBasedStateMachine):
             self.world.say(name, **end)
         exit_code = 0 if end["status"] == "succeeded" else 1
         self.world.host.end(run.id, exit_code, step=self._step(run))
+        if seen:
+            self.world.tick()
 
     @precondition(lambda self: self.world.running())
     @rule(data=st.data(), survivors=st.integers(0, 1))
@@ -150,6 +155,19 @@ class Changes(RuleBasedStateMachine):
         for run in sorted(runs, key=lambda run: run.seq):
             by_generation.setdefault((run.task_id, run.generation), []).append(run.attempt)
         assert all(attempts == sorted(attempts) for attempts in by_generation.values())
+
+    @invariant()
+    def a_failure_that_counts_uses_up_an_attempt(self) -> None:
+        _, runs = self._rows()
+        for run in runs:
+            later = [other for other in runs if other.task_id == run.task_id and other.generation == run.generation]
+            following = next((other for other in later if other.seq == run.seq + 1), None)
+            if following is not None and run.state == "ended":
+                outcome = Outcome.model_validate(run.outcome)
+                assert outcome.reason is not None
+                limited = outcome.status is OutcomeStatus.LIMITED
+                counts = REASON_POLICIES[outcome.reason].counts_attempt and not limited
+                assert following.attempt == run.attempt + counts
 
     @invariant()
     def no_cap_is_exceeded(self) -> None:

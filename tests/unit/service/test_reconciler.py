@@ -288,7 +288,8 @@ def test_one_unreadable_directory_keeps_nobody_else_waiting(world: World, monkey
 
 
 def test_output_that_its_reader_stumbles_over_ends_that_run_only(world: World) -> None:
-    world.kinds["claude"].poison = b"poison"
+    for kind in world.kinds.values():
+        kind.poison = b"poison"
     world.submit("bad", retry={"max_attempts": 1})
     world.submit("good")
     world.tick()
