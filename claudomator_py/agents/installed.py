@@ -8,7 +8,7 @@ import tempfile
 from claudomator_py.agents.plaintext import readable, shortened
 from claudomator_py.core.agent import AgentHealth
 
-PATIENCE_S = 15
+PATIENCE_S = 30
 """A CLI on Node takes a second or two to answer; on a machine under load, several times that."""
 _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 

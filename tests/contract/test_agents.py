@@ -20,7 +20,7 @@ from claudomator_py.service.ports import AgentKind, OutputReader
 NOW_MS = 1_795_293_400_000
 CONVERSATION = "6f1c3a52-0b7e-5d7e-9c55-2f0f6a4d9b11"
 PROMPT = "--version\nsay sesame\n"
-EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full"]
+EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt"]
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,44 @@ class Case:
 
 
 CLAUDE_SUCCESS = json.dumps({"type": "result", "subtype": "success", "is_error": False, "result": "say sesame"})
+GEMINI_SUCCESS = "\n".join(
+    json.dumps(event)
+    for event in (
+        {"type": "message", "role": "assistant", "content": "say sesame", "delta": True},
+        {"type": "result", "status": "success", "stats": {}},
+    )
+)
+CODEX_SUCCESS = "\n".join(
+    json.dumps(event)
+    for event in (
+        {"type": "item.completed", "item": {"type": "agent_message", "text": "say sesame"}},
+        {"type": "turn.completed", "usage": {"input_tokens": 1, "output_tokens": 1}},
+    )
+)
+OPENCODE_SUCCESS = "\n".join(
+    json.dumps(event)
+    for event in (
+        {"type": "text", "part": {"text": "say sesame"}},
+        {"type": "step_finish", "part": {"reason": "stop"}},
+    )
+)
 SIMULATED_SUCCESS = json.dumps({"simulated": True, "type": "end", "outcome": "success", "text": "say sesame"})
+CLI_SUCCESSES = {
+    "claude": CLAUDE_SUCCESS,
+    "gemini": GEMINI_SUCCESS,
+    "codex": CODEX_SUCCESS,
+    "opencode": OPENCODE_SUCCESS,
+}
 KINDS: dict[str, AgentKind] = dict(AGENT_KINDS)
+
+
+def cli(kind: str, success: str) -> Case:
+    """A model's CLI that reads its prompt and succeeds in these words."""
+    return Case(KINDS[kind], f"grep -q sesame && cat <<'END'\n{success}\nEND", success.encode() + b"\n")
+
+
 CASES = {
-    "claude": Case(
-        KINDS["claude"], f"grep -q sesame && cat <<'END'\n{CLAUDE_SUCCESS}\nEND", CLAUDE_SUCCESS.encode() + b"\n"
-    ),
+    **{kind: cli(kind, success) for kind, success in CLI_SUCCESSES.items()},
     "command": Case(KINDS["command"], "tail -n 1", None),
     "simulated": Case(KINDS["simulated"], None, SIMULATED_SUCCESS.encode() + b"\n"),
 }
@@ -129,6 +161,7 @@ def test_no_value_of_the_environment_is_in_argv(case: Case, agent: AgentSpec) ->
         (ended(-9, "stall"), "failed", "stalled"),
         (ended(-9, "output_limit"), "failed", "output_limit"),
         (ended(-9, "disk_full"), "failed", "disk_full"),
+        (ended(-15, "interrupt"), "failed", "interrupted"),
         (ended(None, error="[Errno 2] No such file or directory"), "failed", "setup_failed"),
         (ended(127), "failed", "setup_failed"),
         (ended(-9), "failed", "interrupted"),
@@ -194,7 +227,7 @@ PIECES = st.lists(
 EXITS = st.none() | st.builds(
     ended,
     st.none() | st.integers(-64, 255),
-    st.sampled_from([None, None, "cancel", "timeout", "stall", "output_limit", "disk_full"]),
+    st.sampled_from([None, None, "cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt"]),
 )
 
 
