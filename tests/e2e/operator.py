@@ -92,8 +92,9 @@ class Operator:
 
     def finish(self) -> dict[str, TaskView]:
         """Let everything end, stop the daemon and check what must hold; the tasks by name."""
+        tasks: dict[str, TaskView] = {}
         self.insist(self._all_taken)
-        tasks = self.site.drain(self.daemon)
+        self.insist(lambda: tasks.update(self.site.drain(self.daemon)))
         assert self.daemon.stop() == 0
         facts: Facts = hold(self.site, acknowledged=self.acknowledged, file_names=FILES)
         assert len(facts.tasks) == COUNT, f"{len(facts.tasks)} tasks instead of {COUNT}"

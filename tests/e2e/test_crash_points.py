@@ -38,7 +38,7 @@ AGAIN = tuple(
     f"{point}:{count}"
     for counts, points in {
         (3, 7, 12, 20): ("store-begin", "store-before-commit", "store-after-commit"),
-        (3, 9): ("tick-begin", "tick-end"),
+        (3, 6): ("tick-begin", "tick-end"),
         (2, 5): ("run-files-written", "start-committed", "run-spawned", "finish-begin", "finish-committed"),
     }.items()
     for count in counts
