@@ -115,6 +115,9 @@ class _Seen:
 class ClaudeReader:
     """Reads one run. resumed, prior_cost_usd: as in LaunchRequest. zone: that of the agent's own clock times."""
 
+    stuck_until: int | None = None
+    stuck_since: int | None = None
+
     def __init__(self, *, resumed: bool = False, prior_cost_usd: float | None = None, zone: str | None = None) -> None:
         self._resumed = resumed
         self._prior_cost_usd = prior_cost_usd

@@ -74,6 +74,8 @@ class CommandReader:
     """Reads one run of a program: the ends of what it wrote, and its exit code."""
 
     terminal = False
+    stuck_until: int | None = None
+    stuck_since: int | None = None
 
     def __init__(self) -> None:
         self._tails: dict[Stream, Tail] = {"stdout": Tail(MAX_ANSWER_BYTES), "stderr": Tail(MAX_DETAIL)}

@@ -52,6 +52,9 @@ class Simulated:
 class SimulatedReader:
     """Reads one run of the simulated agent."""
 
+    stuck_until: int | None = None
+    stuck_since: int | None = None
+
     def __init__(self) -> None:
         self._lines = LineSplitter()
         self._stderr = Tail(MAX_DETAIL)

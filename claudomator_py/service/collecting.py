@@ -1,6 +1,7 @@
 """Reading what happened: from a live run's directory to its outcome, its check, and its end."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from claudomator_py.core.agent import AgentSpec
@@ -14,6 +15,7 @@ from claudomator_py.service.launching import LaunchRules, check_run, launch_requ
 from claudomator_py.service.ports import OutputReader, RunHost
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.run_changes import begin_check, finish_run, give_up, reach_phase
+from claudomator_py.service.stuck import StuckRuns
 from claudomator_py.store import task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
@@ -47,6 +49,11 @@ class Collector:
         self._registry = registry
         self._host = host
         self._rules = rules
+        self._stuck = StuckRuns(host)
+
+    def look_only_at(self, live: Sequence[Run]) -> None:
+        """These are all the live runs there are."""
+        self._stuck.keep({run.id for run in live})
 
     def collect(self, run: Run, now_ms: int) -> bool:
         """Whether the run is still live afterwards."""
@@ -81,6 +88,11 @@ class Collector:
                 self._database.write(lambda connection: reach_phase(connection, run, Phase.STOPPING, now_ms))
         elif run.state == "starting" and status.fate is RunFate.ALIVE:
             self._database.write(lambda connection: reach_phase(connection, run, Phase.RUNNING, now_ms))
+        elif step == 0 and self._stuck.is_stuck(run.id, lambda: self._reader(subject), now_ms):
+            # Its reader makes a limit of it, however it is ended.
+            log.info("%s: attempt %d on %s sleeps in a limit and is ended", subject.spec.name, run.attempt, run.agent)
+            self._host.cancel(run.id)
+            crashpoint("cancel-asked")
 
     def _without_record(self, subject: _Subject, step: int, now_ms: int) -> bool:
         """The shim is gone, or the directory is. No retry before nothing of the run is left."""

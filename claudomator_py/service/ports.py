@@ -16,6 +16,14 @@ Clock = Callable[[], int]
 class OutputReader(Protocol):
     """Reads what one run wrote, as it comes: any bytes, in any pieces."""
 
+    @property
+    def stuck_until(self) -> int | None:
+        """Until when (epoch milliseconds) the agent sleeps in a limit, as far as it has said by now."""
+
+    @property
+    def stuck_since(self) -> int | None:
+        """Since when it waits out a limit, whether or not it has said until when."""
+
     def feed(self, stream: Stream, data: bytes) -> None:
         """Take the next bytes of a stream."""
 

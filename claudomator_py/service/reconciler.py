@@ -96,7 +96,9 @@ class Reconciler:
         return self._report(started)
 
     def _collect(self, now_ms: int) -> None:
-        for run in self._database.read(run_rows.live):
+        live = self._database.read(run_rows.live)
+        self._collector.look_only_at(live)
+        for run in live:
             try:
                 self._collector.collect(run, now_ms)
             except VersionConflict:

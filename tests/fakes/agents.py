@@ -9,19 +9,33 @@ from claudomator_py.core.task import TaskSpec
 
 
 class OutcomeReader:
-    """Takes the last line of standard output for the outcome, if it is whole."""
+    """Takes the last line of standard output for the outcome, if it is whole.
+
+    A number on standard error is the epoch millisecond until which the program sleeps in a limit.
+    """
+
+    stuck_since: int | None = None
 
     def __init__(self, poison: bytes) -> None:
         self._data = b""
+        self._sleeps = b""
         self._poison = poison
+
+    @property
+    def stuck_until(self) -> int | None:
+        return int(self._sleeps) if self._sleeps else None
 
     def feed(self, stream: Stream, data: bytes) -> None:
         if stream == "stdout":
             self._data += data
+        else:
+            self._sleeps += data
 
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
         if self._poison and self._poison in self._data:
             raise KeyError("a fault of the reader")
+        if exit_record is not None and self.stuck_until is not None:
+            return Outcome(status=OutcomeStatus.LIMITED, reason=Reason.RATE_LIMITED, reset_at=self.stuck_until)
         if exit_record is not None and exit_record.ended_by == "cancel":
             return Outcome(status=OutcomeStatus.CANCELLED, reason=Reason.CANCELLED)
         lines = [line for line in self._data.splitlines(keepends=True) if line.endswith(b"\n")]

@@ -349,7 +349,6 @@ def test_cancel_is_asked_for_until_the_run_has_ended(world: World) -> None:
         world.tick()
     assert world.host.calls.count(("cancel", run_id, 0)) == 3
     assert world.task("t").phase == "stopping"
-    world.host.end(run_id, None, ended_by="cancel")
     world.tick()
     assert world.state("t") == "CANCELLED"
 
@@ -592,3 +591,35 @@ def test_directories_without_a_row_are_swept_and_others_stay(world: World) -> No
     world.host.prepare(replace(world.host.directories[known, 0].order, run_id="stray"))
     assert world.reconciler.sweep() == ["stray"]
     assert list(world.host.directories) == [(known, 0)]
+
+
+# --- sleeping in a limit ----------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_sleeps_in_a_limit_is_ended_and_its_agent_held_until_then(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    run = world.live("t")
+    world.host.begin(run.id)
+    world.tick()
+    reset = world.clock() + HOUR_MS
+    world.host.write(run.id, str(reset).encode(), "stderr")
+    world.tick()
+    assert ("cancel", run.id, 0) in world.host.calls
+    world.tick()
+
+    assert world.state("t") != "CANCELLED"
+    assert world.task("t").attempts == 0
+    held = {view.name: view.limited_until for view in world.desk.agents() if view.limited}
+    assert list(held) == [run.agent]
+
+
+def test_a_short_sleep_is_waited_out(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    run = world.live("t")
+    world.host.begin(run.id)
+    world.host.write(run.id, str(world.clock() + MINUTE_MS // 2).encode(), "stderr")
+    world.tick()
+    world.tick()
+    assert ("cancel", run.id, 0) not in world.host.calls

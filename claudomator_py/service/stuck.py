@@ -1,0 +1,50 @@
+"""Noticing a live run that sleeps in a limit: it is ended, so that its slot is free and its agent held instead."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from claudomator_py.core.run import Stream
+from claudomator_py.core.units import MINUTE_MS
+from claudomator_py.service.ports import OutputReader, RunHost
+
+# A sleep shorter than this costs less than starting again.
+WORTH_ENDING_MS = MINUTE_MS
+# How long a CLI may wait out a limit without saying for how long.
+PATIENCE_MS = 5 * MINUTE_MS
+_PIECE = 1 << 18
+_STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
+
+
+@dataclass(slots=True)
+class _Live:
+    reader: OutputReader
+    offsets: dict[Stream, int] = field(default_factory=lambda: dict.fromkeys(_STREAMS, 0))
+
+
+class StuckRuns:
+    """Reads along with live runs, only what is new at each look."""
+
+    def __init__(self, host: RunHost) -> None:
+        self._host = host
+        self._live: dict[str, _Live] = {}
+
+    def is_stuck(self, run_id: str, make: Callable[[], OutputReader | None], now_ms: int) -> bool:
+        """Whether the run sleeps in a limit for longer than is worth waiting. Raises OSError."""
+        live = self._live.get(run_id)
+        if live is None:
+            reader = make()
+            if reader is None:
+                return False
+            live = self._live[run_id] = _Live(reader)
+        for stream in _STREAMS:
+            while piece := self._host.read(run_id, stream, live.offsets[stream], _PIECE):
+                live.offsets[stream] += len(piece)
+                live.reader.feed(stream, piece)
+        until, since = live.reader.stuck_until, live.reader.stuck_since
+        if until is not None:
+            return until - now_ms > WORTH_ENDING_MS
+        return since is not None and now_ms - since > PATIENCE_MS
+
+    def keep(self, run_ids: Collection[str]) -> None:
+        """Forget all runs but these."""
+        self._live = {run_id: live for run_id, live in self._live.items() if run_id in run_ids}
