@@ -39,4 +39,5 @@ def _pause(seconds: float) -> None:
 
 
 def _alive(run_id: str) -> list[procfs.Process]:
-    return [process for process in procfs.of_run(run_id, procfs.snapshot()) if process.alive]
+    found = [process for process in procfs.of_run(run_id, procfs.snapshot()) if process.alive]
+    return found or procfs.newcomers(run_id)

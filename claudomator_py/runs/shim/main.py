@@ -14,7 +14,7 @@ from claudomator_py.runs.shim.output import STDERR, STDOUT, Output, disk_is_full
 from claudomator_py.runs.shim.record import Ending
 from claudomator_py.runs.shim.spawn import spawn
 from claudomator_py.runs.shim.spec import BadSpec, Spec, load
-from claudomator_py.runs.shim.stop import end_all
+from claudomator_py.runs.shim.stop import end_all, kill_children
 from claudomator_py.runs.shim.watch import Watch
 
 PROMPT = "prompt.md"
@@ -23,6 +23,9 @@ LOG = "shim.log"
 ENDED = 0
 LEFT = 3
 BROKEN = 4
+
+# So often a hopping process is struck at before the next walk through /proc.
+_STRIKES = 50
 
 
 def main() -> None:
@@ -176,7 +179,18 @@ class Supervisor:
 
     def end_everything(self, grace: float) -> int:
         """End every process of the run. Returns how many there were."""
-        return end_all(self._members, grace, self._pause).signalled
+        return end_all(self._members, grace, self._pause, none_left=self._none_left).signalled
+
+    def _none_left(self) -> bool:
+        """Whether no process below this one is left. Every orphan below falls to it, so without children there is none.
+
+        A child that is left is killed: the walk through /proc had its chance, and missed it.
+        """
+        for _ in range(_STRIKES):
+            if not self._reap():
+                return True
+            kill_children()
+        return False
 
     def _members(self) -> list[procfs.Process]:
         self._reap()
@@ -194,15 +208,18 @@ class Supervisor:
         self._reap()
         return self._status is not None
 
-    def _reap(self) -> None:
-        """Collect every child that has ended: the agent, and orphans that fell to this process."""
+    def _reap(self) -> bool:
+        """Collect every child that has ended: the agent, and orphans that fell to this process.
+
+        Whether there are children still.
+        """
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return False
             if pid == 0:
-                return
+                return True
             if pid == self._agent:
                 self._agent, self._status = 0, os.waitstatus_to_exitcode(status)
 

@@ -8,6 +8,9 @@ from collections.abc import Iterable
 
 RUN_VARIABLE = "CLAUDOMATOR_RUN"
 
+_NEWCOMERS = 8
+_NEWCOMER_LOOKS = 100
+
 
 class Process:
     """One process, as it was when read.
@@ -99,6 +102,37 @@ def _environ(pid: int) -> list[bytes]:
             return file.read().split(b"\0")
     except OSError:
         return []
+
+
+def children() -> list[int]:
+    """Pids of this process's own children, zombies included, from one short read."""
+    pid = os.getpid()
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        # A kernel without CONFIG_PROC_CHILDREN.
+        return [process.pid for process in snapshot().values() if process.ppid == pid]
+
+
+def newcomers(run_id: str) -> list[Process]:
+    """The run's processes among the newest of the machine.
+
+    A process that forks and leaves, over and over, is gone by the time that a walk through /proc comes to it; its
+    newest incarnation is always among the last pids given.
+    """
+    entry = f"{RUN_VARIABLE}={run_id}".encode()
+    for _ in range(_NEWCOMER_LOOKS):
+        try:
+            with open("/proc/loadavg", encoding="ascii") as file:
+                last = int(file.read().split()[-1])
+        except (OSError, ValueError):
+            return []
+        found = [read(pid) for pid in range(last, max(last - _NEWCOMERS, 0), -1) if entry in _environ(pid)]
+        alive = [process for process in found if process is not None and process.alive]
+        if alive:
+            return alive
+    return []
 
 
 def is_same(pid: int, start: int) -> bool:

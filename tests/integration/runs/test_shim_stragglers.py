@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,11 +94,46 @@ def test_a_process_that_somebody_else_started_for_the_run_is_ended(rig: Rig) -> 
     assert ended(path).stragglers == 1
 
 
-def test_processes_that_hop_from_fork_to_fork_are_caught(rig: Rig) -> None:
-    hop = "import os, signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True:\n if os.fork(): os._exit(0)\n"
-    run = rig.run(python(hop), limits=replace(LIMITS, timeout_ms=10_000, grace_ms=50))
+@pytest.mark.parametrize("leave", ["", "os.setsid()"], ids=["same-session", "new-sessions"])
+def test_processes_that_hop_from_fork_to_fork_are_caught(rig: Rig, leave: str) -> None:
+    run = rig.run(python(hop(rig, leave)), limits=replace(LIMITS, timeout_ms=10_000, grace_ms=50))
     assert run.exit.exit_code == 0
-    assert not find_survivors(run.path.name)
+    assert_stands_still(rig)
+
+
+def test_hopping_survivors_of_a_killed_shim_are_caught(rig: Rig) -> None:
+    path = rig.prepare(python(hop(rig, "")))
+    shim = rig.shim(path)
+    until(lambda: trace(rig).exists())
+    shim.process.kill()
+    shim.wait()
+    assert kill_survivors(path.name, grace_ms=50).left == ()
+    assert_stands_still(rig)
+
+
+def trace(rig: Rig) -> Path:
+    return rig.root / "hops"
+
+
+def hop(rig: Rig, leave: str) -> str:
+    """Forks and leaves, over and over, for 20 seconds at most; each incarnation touches the trace."""
+    return (
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "end = time.monotonic() + 20\n"
+        "while time.monotonic() < end:\n"
+        f" os.close(os.open({str(trace(rig))!r}, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))\n"
+        " if os.fork(): os._exit(0)\n"
+        f" {leave}\n"
+    )
+
+
+def assert_stands_still(rig: Rig) -> None:
+    """Nothing touches the trace any more: a look at /proc would miss who does."""
+    trace(rig).unlink(missing_ok=True)
+    for _ in range(100):
+        assert not trace(rig).exists()
+        time.sleep(0.003)
 
 
 def test_many_processes_are_all_ended(rig: Rig) -> None:
