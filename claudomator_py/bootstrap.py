@@ -98,6 +98,7 @@ class _Parts:
 async def _serve(settings: Settings, state: Path, listen: str | None, stack: ExitStack) -> int:
     _make_private(state)
     in_place = stack.enter_context(hold_state(state))
+    _remove_leftovers(state)
     database = stack.enter_context(Database.open(settings.database, state_dir=state))
     _migrate(database)
     launcher = Launcher()
@@ -306,6 +307,13 @@ def _say(text: str) -> None:
 def _make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
+
+
+def _remove_leftovers(state: Path) -> None:
+    """Files that a killed daemon was about to rename; the lock is held, so they are nobody's."""
+    for pattern in (".token.*", ".endpoint.*"):
+        for path in state.glob(pattern):
+            path.unlink(missing_ok=True)
 
 
 def _install_crash_hook() -> None:

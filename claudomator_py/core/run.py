@@ -86,6 +86,10 @@ class RunOrder:
     limits: RunLimits
 
 
+class RunConflict(Exception):
+    """The run directory belongs to a run that was started before, of which the store knows nothing."""
+
+
 class RunFate(StrEnum):
     """What a look at a run directory says of its run.
 

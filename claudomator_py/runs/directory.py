@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from claudomator_py.core.crashpoint import crashpoint
-from claudomator_py.core.run import RunFate, RunOrder
+from claudomator_py.core.run import RunConflict, RunFate, RunOrder
 from claudomator_py.runs.durable import flush_directory, write_new
 from claudomator_py.runs.settle import held_lock, settle, shim_identity, write_revoked
 from claudomator_py.runs.shim import events, output, procfs, record, spec
@@ -21,11 +21,11 @@ TRASH_SUFFIX = ".trash"
 _LAST_REMOVED = (record.REVOKED, record.LOCK)
 
 
-class RunStarted(Exception):
+class RunStarted(RunConflict):
     """The directory belongs to a run that was started already; a run starts at most once."""
 
 
-class RunAlive(Exception):
+class RunAlive(RunConflict):
     """The run's shim is alive; cancel it and wait for its end first."""
 
 

@@ -55,7 +55,10 @@ class RunHost(Protocol):
     """Where runs live. step: 0 is the agent's run; n is the n-th time that its check was begun."""
 
     def prepare(self, order: RunOrder, step: int = 0) -> None:
-        """Make the run directory, durably. What is there from an earlier attempt at the same is replaced."""
+        """Make the run directory, durably. What is there from an earlier attempt at the same is replaced.
+
+        Raises RunConflict if that attempt was started; OSError.
+        """
 
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
         """Start the shim. It may start the run, or find it revoked."""

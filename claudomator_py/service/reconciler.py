@@ -9,6 +9,7 @@ from typing import Protocol
 from sqlalchemy import Connection
 
 from claudomator_py.core.crashpoint import crashpoint
+from claudomator_py.core.run import RunConflict
 from claudomator_py.planning.plan import StartRun, plan
 from claudomator_py.planning.tiers import AskTier
 from claudomator_py.service.collecting import Collector
@@ -132,7 +133,13 @@ class Reconciler:
         asks = [action for action in actions if isinstance(action, AskTier)]
         if asks and self._asker is not None:
             self._asker.ask(asks)
-        return self._starter.start(snapshot, starts) if starts else 0
+        try:
+            return self._starter.start(snapshot, starts) if starts else 0
+        except RunConflict as conflict:
+            # As after an older copy of the database was put back: what it does not know is ended and removed.
+            log.warning("%s", conflict)
+            self.sweep()
+            return 0
 
     def _report(self, started: int) -> TickReport:
         live: Sequence[Run] = self._database.read(run_rows.live)

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from claudomator_py.core.run import ExitRecord, RunFate, RunOrder, RunStatus, Stream
+from claudomator_py.core.run import ExitRecord, RunConflict, RunFate, RunOrder, RunStatus, Stream
 
 Key = tuple[str, int]
 EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt"]
 
 
-class RunStarted(Exception):
+class RunStarted(RunConflict):
     """The directory belongs to a run that was started already; a run starts at most once."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, select
 
-from claudomator_py.core.run import RunOrder
+from claudomator_py.core.run import RunLimits, RunOrder
 from claudomator_py.core.units import HOUR_MS, MINUTE_MS
 from claudomator_py.planning.plan import StartRun, plan
 from claudomator_py.planning.snapshot import Snapshot
@@ -349,6 +349,7 @@ def test_cancel_is_asked_for_until_the_run_has_ended(world: World) -> None:
         world.tick()
     assert world.host.calls.count(("cancel", run_id, 0)) == 3
     assert world.task("t").phase == "stopping"
+    world.host.end(run_id, None, ended_by="cancel")
     world.tick()
     assert world.state("t") == "CANCELLED"
 
@@ -623,3 +624,18 @@ def test_a_short_sleep_is_waited_out(world: World) -> None:
     world.tick()
     world.tick()
     assert ("cancel", run.id, 0) not in world.host.calls
+
+
+def test_a_run_that_the_store_does_not_know_is_swept_and_the_task_started(world: World) -> None:
+    """As after an older copy of the database was put back: the directory tells of a run that is in no row."""
+    world.submit("t")
+    run_id, _ = run_rows.identity(world.row("t").id, 1, 1, 1)
+    limits = RunLimits(timeout_ms=None, stall_ms=None, grace_ms=0, output_bytes=1)
+    world.host.prepare(RunOrder(run_id, (("true",),), None, (), (), "", limits))
+    world.host.spawn(run_id, {})
+
+    world.tick()
+    world.tick()
+
+    assert world.state("t").startswith("RUNNING")
+    assert world.live("t").id == run_id
