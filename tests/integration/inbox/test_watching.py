@@ -10,7 +10,7 @@ import pytest
 
 from claudomator_py.core.problem import Problem
 from claudomator_py.documents import taskfiles
-from claudomator_py.service import inbox as inbox_module
+from claudomator_py.service.inbox import inbox as inbox_module
 from claudomator_py.service.inbox.inbox import FileReading, Inbox
 from claudomator_py.store.errors import StoreUnavailable
 from tests.integration.inbox.conftest import Crashed, MakeInbox
