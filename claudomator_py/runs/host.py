@@ -47,6 +47,10 @@ class LocalRunHost:
         directory = RunDirectory(self.path(order.run_id, step))
         directory.create(order, scratch=self.path(order.run_id) / SCRATCH)
 
+    def discard(self, run_id: str) -> None:
+        """Remove the directory of a run that was prepared and is not to be started. Raises RunAlive, OSError."""
+        RunDirectory(self.path(run_id)).remove()
+
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
         """Start the shim. It may start the run, or find it revoked. Raises OSError."""
         path = self.path(run_id, step)

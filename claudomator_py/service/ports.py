@@ -60,6 +60,9 @@ class RunHost(Protocol):
         Raises RunConflict if that attempt was started; OSError.
         """
 
+    def discard(self, run_id: str) -> None:
+        """Remove the directory of a run that was prepared and is not to be started. Raises RunConflict, OSError."""
+
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
         """Start the shim. It may start the run, or find it revoked."""
 

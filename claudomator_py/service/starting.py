@@ -72,6 +72,7 @@ class Starter:
         try:
             committing.result()
         except VersionConflict:
+            self._host.discard(run.id)
             return 0
         crashpoint("start-committed")
         try:

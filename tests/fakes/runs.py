@@ -58,6 +58,10 @@ class MemoryRunHost:
             raise RunStarted(order.run_id)
         self.directories[order.run_id, step] = Directory(order)
 
+    def discard(self, run_id: str) -> None:
+        self.calls.append(("discard", run_id, 0))
+        del self.directories[run_id, 0]
+
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
         self.calls.append(("spawn", run_id, step))
         if self.no_processes is not None:
