@@ -101,8 +101,6 @@ def test_a_change_between_directory_and_commit_starts_nothing(world: World, monk
     assert world.tick().started == 0
     assert world.state("t") == "CANCELLED"
     assert world.host.starts() == []
-    assert len(world.host.directories) == 1
-    world.reconciler.sweep()
     assert world.host.directories == {}
 
 
@@ -639,20 +637,3 @@ def test_a_run_that_the_store_does_not_know_is_swept_and_the_task_started(world:
 
     assert world.state("t").startswith("RUNNING")
     assert world.live("t").id == run_id
-
-
-def test_a_task_that_changes_while_its_run_is_prepared_leaves_no_directory(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prepare = world.host.prepare
-
-    def prepare_and_cancel(order: RunOrder, step: int = 0) -> None:
-        prepare(order, step)
-        world.desk.cancel("t")
-
-    monkeypatch.setattr(world.host, "prepare", prepare_and_cancel)
-    world.submit("t")
-    world.tick()
-    assert world.state("t") == "CANCELLED"
-    assert world.host.directories == {}
-    assert starts(world.host) == []
