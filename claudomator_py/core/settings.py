@@ -111,14 +111,19 @@ Model = Annotated[ModelChoice, BeforeValidator(_model)]
 class Inbox(Strict):
     """The watched folders."""
 
-    paths: Annotated[Paths, Field(min_length=1)] = ("tasks",)
-    after_accept: AfterAccept = AfterAccept.KEEP
+    paths: Annotated[Paths, Field(min_length=1)] = Field(("tasks",), description="Folders to watch; made if missing.")
+    after_accept: AfterAccept = Field(
+        AfterAccept.KEEP,
+        description="What becomes of a file once its tasks are stored: stay, or move into `.accepted/`.",
+    )
 
 
 class Http(Strict):
     """Where the API listens."""
 
-    listen: Annotated[Line, BeforeValidator(_listen)] = "127.0.0.1:8484"
+    listen: Annotated[Line, BeforeValidator(_listen)] = Field(
+        "127.0.0.1:8484", description="Host and port; port 0 takes a free one."
+    )
 
     @property
     def host(self) -> str:
@@ -134,8 +139,10 @@ class Http(Strict):
 class Concurrency(Strict):
     """How many runs at a time: in all, and in one working directory."""
 
-    total: Count = Field(4, ge=1, le=1_000)
-    per_workdir: Count = Field(1, ge=1, le=1_000)
+    total: Count = Field(4, ge=1, le=1_000, description="Runs at a time, in all.")
+    per_workdir: Count = Field(
+        1, ge=1, le=1_000, description="Runs at a time in one working directory; in a git repository, in all of it."
+    )
 
 
 class ClassifierKind(StrEnum):
@@ -156,18 +163,18 @@ _CLASSIFIER_KEYS = {ClassifierKind.GEMINI_API: "GEMINI_API_KEY", ClassifierKind.
 
 
 class Classifier(Strict):
-    """Who is asked for a task's tier. timeout: the longest that a task waits for the answer, in milliseconds.
+    """Who is asked for a task's tier, while it waits."""
 
-    model and api_key_env (the variable with the key): None for what is usual with the kind. base_url: None for the
-    service's own. command: kind ``gemini-cli`` only.
-    """
-
-    kind: ClassifierKind = ClassifierKind.NONE
-    model: Line | None = None
-    base_url: Line | None = None
-    api_key_env: EnvName | None = None
-    command: Words = ("gemini",)
-    timeout: Duration = Field(5 * SECOND_MS, ge=100, le=5 * MINUTE_MS)
+    kind: ClassifierKind = Field(ClassifierKind.NONE, description="How a cheap model is asked; `none`: it is not.")
+    model: Line | None = Field(None, description="The model to ask; missing: what is usual with the kind.")
+    base_url: Line | None = Field(None, description="Where the service is; missing: its own address.")
+    api_key_env: EnvName | None = Field(
+        None, description="The variable with the key; missing: GEMINI_API_KEY or OPENAI_API_KEY."
+    )
+    command: Words = Field(("gemini",), description="The program of kind `gemini-cli`; other kinds have none.")
+    timeout: Duration = Field(
+        5 * SECOND_MS, ge=100, le=5 * MINUTE_MS, description="The longest that a task waits for the answer."
+    )
 
     @property
     def model_name(self) -> str:
@@ -183,29 +190,37 @@ class Classifier(Strict):
 class Balancing(Strict):
     """How an agent is chosen."""
 
-    type_hint: TypeHint = TypeHint.PREFER
-    when_all_limited: WhenAllLimited = WhenAllLimited.WAIT
+    type_hint: TypeHint = Field(TypeHint.PREFER, description="What `agent.type` of a task means to balancing.")
+    when_all_limited: WhenAllLimited = Field(
+        WhenAllLimited.WAIT,
+        description="While every agent that a task could run on is limited: wait for the earliest reset, or try.",
+    )
 
 
 class Limits(Strict):
-    """Limits on every run.
+    """Limits on every run."""
 
-    output_cap: bytes of output kept. grace: milliseconds between TERM and KILL. min_free: bytes of disk space below
-    which nothing is started.
-    """
-
-    output_cap: Size = Field(256 * 2**20, ge=2**20, le=2**40)
-    grace: Duration = Field(10 * SECOND_MS, le=DAY_MS)
-    min_free: Size = Field(512 * 2**20, le=2**50)
+    output_cap: Size = Field(
+        256 * 2**20, ge=2**20, le=2**40, description="Output kept of each stream of a run; the middle goes first."
+    )
+    grace: Duration = Field(10 * SECOND_MS, le=DAY_MS, description="Time between SIGTERM and SIGKILL.")
+    min_free: Size = Field(
+        512 * 2**20, le=2**50, description="Free disk space for the state folder below which nothing is started."
+    )
 
 
 class _Keys(Strict):
     """The keys that a file may have, besides ``agents`` and the later ones."""
 
     inbox: Inbox = Inbox()
-    state_dir: Line | None = None
-    database: Annotated[Line, AfterValidator(_database)] = "sqlite"
-    workdir_roots: Paths = ()
+    state_dir: Line | None = Field(
+        None,
+        description="Where database, runs and token are; missing: $STATE_DIRECTORY, else the XDG state home.",
+    )
+    database: Annotated[Line, AfterValidator(_database)] = Field(
+        "sqlite", description="`sqlite`, a file in the state folder, or `postgresql://user@host/name`."
+    )
+    workdir_roots: Paths = Field((), description="Tasks may work only below these folders; none: anywhere.")
     http: Http = Http()
     concurrency: Concurrency = Concurrency()
     balancing: Balancing = Balancing()
@@ -223,18 +238,29 @@ class Settings(_Keys):
 class _AgentEntry(Strict):
     """An agent as a file writes it."""
 
-    kind: Line | None = None
-    account: Line = "default"
-    command: Words | None = None
-    extra_args: tuple[Text, ...] = Field((), max_length=1_000)
-    max_concurrent: Count = Field(2, ge=1, le=1_000)
-    auto_select: Flag | None = None
-    models: dict[Tier, Model] | None = None
-    prices: dict[Line, Price] = Field({}, max_length=1_000)
-    default_tier: Tier = Tier.BALANCED
-    env: Environment = Field({}, max_length=200)
-    pass_env: Annotated[tuple[EnvName, ...], OneOrMore, Distinct] = ()
-    script: Text | None = None
+    kind: Line | None = Field(None, description="How it is started and read; missing: the agent's name, if a kind.")
+    account: Line = Field("default", description="The login it uses; a name for people.")
+    command: Words | None = Field(None, description="Its program and first arguments; missing: the kind's own.")
+    extra_args: tuple[Text, ...] = Field((), max_length=1_000, description="Further arguments, put after ours.")
+    max_concurrent: Count = Field(2, ge=1, le=1_000, description="Slots: its runs at a time.")
+    auto_select: Flag | None = Field(
+        None,
+        description="Open to balancing; missing: yes for kinds that ask a model, no for `command` and `simulated`.",
+    )
+    models: dict[Tier, Model] | None = Field(
+        None, description="Its model for each tier, as a name or {model: ..., effort: ...}; missing: the kind's own."
+    )
+    prices: dict[Line, Price] = Field(
+        {},
+        max_length=1_000,
+        description="US dollars per million tokens, by model, where it does not say what it costs.",
+    )
+    default_tier: Tier = Field(Tier.BALANCED, description="The tier of a task for which nothing else says one.")
+    env: Environment = Field({}, max_length=200, description="Variables for it, with their values.")
+    pass_env: Annotated[tuple[EnvName, ...], OneOrMore, Distinct] = Field(
+        (), description="Names of the daemon's variables to hand on; a bare environment is all it gets otherwise."
+    )
+    script: Text | None = Field(None, description="Kind `simulated` only: what it does when a prompt does not say.")
 
 
 class _Named(Strict):
