@@ -40,13 +40,18 @@ def lacking(spec: "TaskSpec") -> dict[str, list[str]]:
     return {kind: AGENT_KINDS[kind].unsupported(spec, default_agent(kind)) for kind in MODEL_KINDS}
 
 
-def main() -> None:
-    """Run the command line."""
+def application() -> typer.Typer:
+    """The whole command line."""
     app = build()
     app.command()(validate.command(lacking))
     app.command()(diagnose.command(readers))
     app.command()(serve)
-    run(app)
+    return app
+
+
+def main() -> None:
+    """Run the command line."""
+    run(application())
 
 
 if __name__ == "__main__":
