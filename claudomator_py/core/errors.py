@@ -5,7 +5,17 @@ from typing import ClassVar, Literal
 
 from claudomator_py.core.problem import Problem
 
-ErrorStatus = Literal["not_found", "ambiguous", "conflict", "stale_version", "invalid", "unavailable"]
+ErrorStatus = Literal[
+    "not_found",
+    "ambiguous",
+    "conflict",
+    "stale_version",
+    "invalid",
+    "bad_cursor",
+    "idempotency_key_in_use",
+    "idempotency_key_reused",
+    "unavailable",
+]
 
 
 class ServiceError(Exception):
@@ -58,6 +68,27 @@ class Invalid(ServiceError):
 
     status = "invalid"
     title = "Not valid"
+
+
+class BadCursor(ServiceError):
+    """A cursor that was not given out for this list, or not as it is now."""
+
+    status = "bad_cursor"
+    title = "Not a cursor of this list"
+
+
+class KeyInUse(ServiceError):
+    """The first request with this idempotency key is still in work."""
+
+    status = "idempotency_key_in_use"
+    title = "The first request is still in work"
+
+
+class KeyReused(ServiceError):
+    """The idempotency key names another request."""
+
+    status = "idempotency_key_reused"
+    title = "The key names another request"
 
 
 class Unavailable(ServiceError):

@@ -10,6 +10,18 @@ down_revision = None
 def upgrade() -> None:
     """Bring the schema here from the revision before."""
     op.create_table(
+        "answered_request",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("key", sa.String(), nullable=False),
+        sa.Column("fingerprint", sa.String(), nullable=False),
+        sa.Column("answer", sa.JSON(none_as_null=True), nullable=False),
+        sa.Column("created_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_answered_request")),
+        sa.UniqueConstraint("key", name=op.f("uq_answered_request_key")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_answered_created", "answered_request", ["created_ms"], unique=False)
+    op.create_table(
         "event",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("at_ms", sa.BigInteger(), nullable=False),
@@ -197,9 +209,22 @@ def upgrade() -> None:
         sa.Column("ended_ms", sa.BigInteger(), nullable=True),
         sa.Column("exit_code", sa.Integer(), nullable=True),
         sa.Column("outcome", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("ended_as", sa.String(), nullable=True),
+        sa.Column("reason", sa.String(), nullable=True),
+        sa.Column("input_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("output_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("cost_usd", sa.Float(), nullable=True),
         sa.ForeignKeyConstraint(["task_id"], ["task.id"], name=op.f("fk_run_task_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_run")),
         sa.UniqueConstraint("task_id", "generation", "attempt", "seq", name="uq_run_identity"),
+    )
+    op.create_index(
+        "ix_run_ended",
+        "run",
+        ["agent", "ended_as", "reason", "started_ms", "ended_ms", "input_tokens", "output_tokens", "cost_usd"],
+        unique=False,
+        sqlite_where=sa.text("ended_as IS NOT NULL"),
+        postgresql_where=sa.text("ended_as IS NOT NULL"),
     )
     op.create_index("ix_run_task", "run", ["task_id", "started_ms"], unique=False)
     op.create_index(
