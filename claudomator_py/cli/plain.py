@@ -3,20 +3,16 @@
 import codecs
 import re
 
+from claudomator_py.core.plain import one_line, plain
+
+__all__ = ["PlainText", "one_line", "plain"]
+
 _MAX_HELD = 4_096
 
-# Control sequences: CSI; strings (OSC, DCS, SOS, PM, APC) up to their terminator; other escapes.
-_SEQUENCE = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"
-    r"|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
-)
 # What a later part of the text may complete.
 _UNFINISHED = re.compile(
     r"(?:(?:\x1b\[|\x9b)[0-?]*[ -/]*|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*\x1b?|\x1b[ -/]*|\r)\Z"
 )
-_NEWLINE = re.compile(r"\r+\n|\r")
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class PlainText:
@@ -34,13 +30,3 @@ class PlainText:
             self._held = unfinished[0]
             text = text[: unfinished.start()]
         return plain(text)
-
-
-def plain(text: str) -> str:
-    """The text without control sequences and control characters; carriage returns become line ends."""
-    return _CONTROL.sub("", _NEWLINE.sub("\n", _SEQUENCE.sub("", text)))
-
-
-def one_line(text: str) -> str:
-    """The clean text with all white space as single blanks: for a cell of a table."""
-    return " ".join(plain(text).split())
