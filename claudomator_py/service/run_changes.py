@@ -1,7 +1,7 @@
 """What can happen to a run inside one transaction: committed, seen running, checking, ended, or given up."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
@@ -23,6 +23,10 @@ from claudomator_py.store.tables import Decision, Run, Task
 from claudomator_py.store.task_rows import VersionConflict
 
 GIVEN_UP_PAUSE_MS = SECOND_MS
+MOST_USED = 10**12
+"""Tokens, or US dollars: what one run can have used at most, many times over."""
+
+Used = TypeVar("Used", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,11 @@ def finish_run(connection: Connection, run: Run, outcome: Outcome, exit_record: 
         ended_ms=max(ended_ms, run.started_ms),
         exit_code=exit_code,
         outcome=outcome.model_dump(mode="json"),
+        ended_as=outcome.status.value,
+        reason=outcome.reason.value if outcome.reason is not None else None,
+        input_tokens=_plausible(outcome.tokens.input),
+        output_tokens=_plausible(outcome.tokens.output),
+        cost_usd=_plausible(outcome.cost_usd),
     )
     if not written:
         return False
@@ -156,7 +165,7 @@ def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
 
     If it was not the first in a row, the next one follows after a pause: what keeps runs from starting may last.
     """
-    if not run_rows.change(connection, run, state="revoked", live=False, ended_ms=now_ms):
+    if not run_rows.change(connection, run, state="revoked", live=False, ended_ms=now_ms, ended_as="revoked"):
         return False
     task = task_rows.get(connection, run.task_id)
     restart = task.restart_requested
@@ -170,6 +179,11 @@ def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
     task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=told, cancel_requested_ms=None)
     _follow(connection, task, restart, now_ms)
     return True
+
+
+def _plausible(used: Used | None) -> Used | None:
+    """What an agent says it used, unless no run can have used so much, and the sum of all would be worth nothing."""
+    return used if used is not None and 0 <= used <= MOST_USED else None
 
 
 def _was_a_try(connection: Connection, run: Run) -> bool:
