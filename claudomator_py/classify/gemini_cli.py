@@ -1,70 +1,160 @@
 """Kind ``gemini-cli``: a headless call of the Gemini CLI, for those who have only its login. Takes a second or more."""
 
+import json
+import math
 import os
+import re
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
+from typing import IO
 
+from claudomator_py.classify.answers import text_at
 from claudomator_py.routing.tier import Cause, ClassifierFault, TierQuestion, prompt
 
 # Without these it starts a second process of itself that ignores signals, and refuses an unknown folder.
 _VARIABLES = {"GEMINI_CLI_NO_RELAUNCH": "true", "GEMINI_CLI_TRUST_WORKSPACE": "true", "TERM": "dumb"}
-_RATE_LIMIT_EXIT = 429 % 256
-_LOGIN_EXITS = frozenset({41, 401 % 256, 403 % 256})
+# With JSON its exit code says why it failed; with text it is always 1.
+_ARGUMENTS = ("-p", "Answer the question on standard input.", "-o", "json")
+_LOGIN_EXIT = 41
+_CANNOT_START_EXITS = frozenset({126, 127})
+# An exit code has eight bits: 429 comes out as 173. What is below 400 would be a signal's.
+_STATUS_BY_EXIT = {status % 256: status for status in range(400, 512)}
+# It tries again by itself, for minutes or hours; what it says meanwhile is why there is no answer.
+_RETRIES_STATUS = re.compile(rb"failed with status (\d{3})")
+_RETRIES_LIMIT = re.compile(rb"Retrying after \d+ms")
+_NOT_REACHED = b"fetch failed"
+_STDERR_BYTES = 64 * 1024
 _END_S = 2.0
 
 
 class GeminiCli:
-    """Asks through a process. environment: all that the process gets."""
+    """Asks through a process. environment: all that the process gets. Safe to use from many threads."""
 
     def __init__(self, model: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self.model = model
         self._command = tuple(command)
         self._environment = {**environment, **_VARIABLES}
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._closed = False
 
     def ask(self, question: TierQuestion, timeout_s: float) -> str:
-        """What the CLI prints. Raises ClassifierFault."""
-        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as stdin:
+        """The model's text. Raises ClassifierFault."""
+        with (
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+            tempfile.TemporaryFile() as stdin,
+            tempfile.TemporaryFile() as stderr,
+        ):
             stdin.write(prompt(question).encode(errors="replace"))
             stdin.seek(0)
-            argv = [*self._command, "-p", "Answer the question on standard input.", "-m", self.model, "-o", "text"]
+            process = self._start(folder, stdin, stderr, timeout_s)
+            try:
+                return self._answer(process, stderr, timeout_s)
+            finally:
+                with self._lock:
+                    self._running.discard(process)
+
+    def close(self) -> None:
+        """End what is still running."""
+        with self._lock:
+            self._closed = True
+            for process in self._running:
+                _kill(process)
+
+    def _start(self, folder: str, stdin: IO[bytes], stderr: IO[bytes], timeout_s: float) -> "subprocess.Popen[bytes]":
+        # A daemon that is killed cannot end it, so `timeout` would, a second after we should have.
+        backstop = ("timeout", "-s", "KILL", str(math.ceil(timeout_s) + 1))
+        argv = [*backstop, *self._command, *_ARGUMENTS, "-m", self.model]
+        with self._lock:
+            if self._closed:
+                raise ClassifierFault(Cause.INTERRUPTED, "the daemon is stopping")
             try:
                 process = subprocess.Popen(
                     argv,
                     stdin=stdin,
                     stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
+                    stderr=stderr,
                     env=self._environment,
                     cwd=folder,
                     start_new_session=True,
                 )
-            except OSError as error:
-                raise ClassifierFault(Cause.NOT_CONFIGURED, f"{argv[0]} cannot be started: {error.strerror}") from None
-            return _answer(process, timeout_s)
+            except OSError:
+                raise self._cannot_start() from None
+            self._running.add(process)
+            return process
 
-    def close(self) -> None:
-        """Nothing is kept between calls."""
+    def _answer(self, process: "subprocess.Popen[bytes]", stderr: IO[bytes], timeout_s: float) -> str:
+        try:
+            output, _ = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            raise _late(_tail(stderr)) from None
+        if process.returncode in _CANNOT_START_EXITS:
+            raise self._cannot_start()
+        if process.returncode != 0:
+            raise _failed(process.returncode, _tail(stderr))
+        text = output.decode(errors="replace")
+        try:
+            answer = json.loads(text[max(text.find("{"), 0) :])
+        except (ValueError, RecursionError):
+            raise ClassifierFault(Cause.GARBAGE, "its output is not JSON") from None
+        return text_at(answer, "response")
+
+    def _cannot_start(self) -> ClassifierFault:
+        return ClassifierFault(
+            Cause.NOT_CONFIGURED, f"{self._command[0]} cannot be started; install it, or set classifier.command"
+        )
 
 
-def _answer(process: "subprocess.Popen[bytes]", timeout_s: float) -> str:
-    try:
-        output, _ = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        _end(process)
-        raise ClassifierFault(Cause.TIMEOUT, "it did not answer in time") from None
-    if process.returncode == _RATE_LIMIT_EXIT:
-        raise ClassifierFault(Cause.LIMITED, "it reported a rate limit")
-    if process.returncode in _LOGIN_EXITS:
-        raise ClassifierFault(Cause.REFUSED, "it is not logged in")
-    if process.returncode != 0:
-        raise ClassifierFault(Cause.SERVER_ERROR, f"it exited with {process.returncode}")
-    return output.decode(errors="replace")
+def _late(said: bytes) -> ClassifierFault:
+    """It was ended at the deadline, in the middle of whatever it was saying."""
+    if (found := _RETRIES_STATUS.search(said)) is not None:
+        return _refused(int(found[1]))
+    if _RETRIES_LIMIT.search(said):
+        return ClassifierFault(Cause.LIMITED, "it reported a limit and began to wait for its end")
+    if _NOT_REACHED in said:
+        return ClassifierFault(Cause.UNREACHABLE, "it could not reach its service")
+    return ClassifierFault(Cause.TIMEOUT, "it did not answer in time")
+
+
+def _failed(code: int, said: bytes) -> ClassifierFault:
+    if code in _STATUS_BY_EXIT:
+        return _refused(_STATUS_BY_EXIT[code])
+    if code == _LOGIN_EXIT:
+        return ClassifierFault(Cause.REFUSED, "it is not logged in")
+    if code == -signal.SIGKILL:
+        return ClassifierFault(Cause.INTERRUPTED, "it was killed")
+    if _NOT_REACHED in said:
+        return ClassifierFault(Cause.UNREACHABLE, "it could not reach its service")
+    return ClassifierFault(Cause.SERVER_ERROR, f"it exited with {code}")
+
+
+def _refused(status: int) -> ClassifierFault:
+    detail = f"its service answered with HTTP {status}"
+    if status == 429:
+        return ClassifierFault(Cause.LIMITED, detail)
+    return ClassifierFault(Cause.REFUSED if status < 500 else Cause.SERVER_ERROR, detail)
+
+
+def _tail(stderr: IO[bytes]) -> bytes:
+    stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _STDERR_BYTES))
+    return stderr.read()
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    """The whole group: its session is its own. Only before it is reaped is the number surely its own, too."""
+    if process.returncode is None:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """The whole group: its session is its own. It is not reaped yet, so the number is still its own, too."""
-    os.killpg(process.pid, signal.SIGKILL)
+    _kill(process)
     if process.stdout is not None:
         process.stdout.close()
     process.wait(_END_S)

@@ -149,7 +149,7 @@ def cli(folder: Path, script: str) -> GeminiCli:
 
 def test_the_cli_reads_the_question_on_stdin_and_its_output_is_the_answer(tmp_path: Path) -> None:
     kept = f'cat > {tmp_path}/stdin; echo "$*" > {tmp_path}/argv; env > {tmp_path}/env'
-    script = kept + """; echo noise; echo '{"tier": "fast"}'"""
+    script = kept + """; echo noise; echo '{"session_id": "x", "response": "Well: {\\"tier\\": \\"fast\\"}"}'"""
     text = cli(tmp_path, script).ask(QUESTION, 10)
 
     assert parse_answer(text, QUESTION).tier is Tier.FAST
@@ -164,10 +164,15 @@ def test_the_cli_reads_the_question_on_stdin_and_its_output_is_the_answer(tmp_pa
         ("exit 173", Cause.LIMITED),
         ("exit 41", Cause.REFUSED),
         ("exit 145", Cause.REFUSED),
+        ("exit 247", Cause.SERVER_ERROR),
         ("exit 1", Cause.SERVER_ERROR),
+        ("echo 'exception TypeError: fetch failed sending request' >&2; exit 1", Cause.UNREACHABLE),
+        ("exit 127", Cause.NOT_CONFIGURED),
+        ("echo fast", Cause.GARBAGE),
+        ("""echo '{"response": null}'""", Cause.GARBAGE),
     ],
 )
-def test_the_clis_exit_codes_are_faults(tmp_path: Path, script: str, cause: Cause) -> None:
+def test_the_ends_of_the_cli_are_faults(tmp_path: Path, script: str, cause: Cause) -> None:
     with pytest.raises(ClassifierFault) as fault:
         cli(tmp_path, script).ask(QUESTION, 10)
     assert fault.value.cause is cause
@@ -177,6 +182,44 @@ def test_a_missing_cli_is_not_configured(tmp_path: Path) -> None:
     with pytest.raises(ClassifierFault) as fault:
         GeminiCli("lite", [str(tmp_path / "gemini")], {}).ask(QUESTION, 10)
     assert fault.value.cause is Cause.NOT_CONFIGURED
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("Attempt 1 failed with status 429. Retrying with backoff...", Cause.LIMITED),
+        ("Attempt 1 failed: Your quota will reset after 5h.. Retrying after 21123482ms...", Cause.LIMITED),
+        ("Attempt 1 failed with status 503. Retrying with backoff...", Cause.SERVER_ERROR),
+        ("Attempt 1 failed. Retrying with backoff... Error: fetch failed sending request", Cause.UNREACHABLE),
+    ],
+)
+def test_what_a_slow_cli_said_is_the_cause(tmp_path: Path, said: str, cause: Cause) -> None:
+    with pytest.raises(ClassifierFault) as fault:
+        cli(tmp_path, f"echo '{said}' >&2; exec sleep 60").ask(QUESTION, 0.5)
+    assert fault.value.cause is cause
+
+
+def test_a_closed_classifier_ends_its_processes_and_starts_no_more(tmp_path: Path) -> None:
+    classifier = cli(tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 60")
+    causes: list[Cause] = []
+
+    def ask() -> None:
+        with pytest.raises(ClassifierFault) as fault:
+            classifier.ask(QUESTION, 50)
+        causes.append(fault.value.cause)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    waiting = threading.Event()
+    while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n")):
+        waiting.wait(0.01)
+
+    classifier.close()
+    asking.join()
+    ask()
+
+    assert causes == [Cause.INTERRUPTED, Cause.INTERRUPTED]
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/cwd").exists()
 
 
 def test_a_slow_cli_is_ended_with_all_its_processes(tmp_path: Path) -> None:
