@@ -235,7 +235,7 @@ class Settings(_Keys):
     agents_configured: bool = False
 
 
-class _AgentEntry(Strict):
+class AgentEntry(Strict):
     """An agent as a file writes it."""
 
     kind: Line | None = Field(None, description="How it is started and read; missing: the agent's name, if a kind.")
@@ -327,7 +327,7 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
     named = validate(_Named, {"name": name}, lines)
     problems = [problem_at(lines, at, bad.message, bad.remedy) for bad in named] if isinstance(named, list) else []
     fields: dict[str, object] = {}
-    known = {*_AgentEntry.model_fields, *_LATER_OF_AGENTS}
+    known = {*AgentEntry.model_fields, *_LATER_OF_AGENTS}
     for key, item in value.items():
         if key not in known:
             problems.append(problem_at(lines, (*at, key), "is not a known key", suggestion(key, known)))
@@ -336,7 +336,7 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
                 problems.append(problem_at(lines, (*at, key), "is not supported yet", "remove it"))
         else:
             fields[key] = item
-    entry = validate(_AgentEntry, fields, lines, at)
+    entry = validate(AgentEntry, fields, lines, at)
     if isinstance(entry, list):
         return problems + entry
     kind = entry.kind or (name if name in SUPPORTED_KINDS + LATER_KINDS else None)
@@ -360,7 +360,7 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
     )
 
 
-def _odd_agent(entry: _AgentEntry, kind: str | None, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
+def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
     """Problems that only the parts together have."""
     if kind is None:
         return [problem_at(lines, (*at, "kind"), "is missing", f"write one of {', '.join(SUPPORTED_KINDS)}")]
