@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from claudomator_py.core.idempotency import RequestKey
 from claudomator_py.core.run import Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.views import (
@@ -24,9 +25,10 @@ class Desk(Protocol):
 
     ref: a task's id, a unique prefix of it (4 characters or more), or a name, which means the newest task of that
     name. It raises NotFound or Ambiguous. if_version: the version the caller has seen; StaleVersion if it is gone.
+    key: a repetition of the same request gets the answer that the first one got. Raises KeyInUse and KeyReused.
     """
 
-    def submit(self, spec: TaskSpec) -> TaskView:
+    def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
         """Accept a task; it is durable when this returns. Raises Invalid, such as for a directory outside the roots."""
 
     def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
@@ -35,10 +37,12 @@ class Desk(Protocol):
     def task(self, ref: str) -> TaskView:
         """The task with its content."""
 
-    def cancel(self, ref: str, *, if_version: int | None = None) -> TaskView:
+    def cancel(self, ref: str, *, if_version: int | None = None, key: RequestKey | None = None) -> TaskView:
         """Ask for its end; a running one ends a little later. Raises Conflict when it has ended already."""
 
-    def restart(self, ref: str, request: RestartRequest, *, if_version: int | None = None) -> TaskView:
+    def restart(
+        self, ref: str, request: RestartRequest, *, if_version: int | None = None, key: RequestKey | None = None
+    ) -> TaskView:
         """Begin a new generation. Raises Conflict when queued, or running without ``force``; Invalid."""
 
     def runs(self, ref: str) -> list[RunView]:
@@ -56,7 +60,7 @@ class Desk(Protocol):
     def agents(self) -> list[AgentView]:
         """The configured agents, in the order of the configuration."""
 
-    def release(self, agent: str) -> AgentView:
+    def release(self, agent: str, *, key: RequestKey | None = None) -> AgentView:
         """End all holds of the agent, as an operator."""
 
     def status(self) -> StatusView:

@@ -1,11 +1,13 @@
 """The desk as anyone sees it: requests that change something, each in one transaction, and the answers of Queries."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.errors import Conflict, Invalid, NotFound, StaleVersion, Unavailable
+from claudomator_py.core.idempotency import RequestKey
 from claudomator_py.core.outcome import Reason
 from claudomator_py.core.problem import Problem, suggestion
 from claudomator_py.core.run import Stream
@@ -28,12 +30,17 @@ from claudomator_py.service.admission_checks import circle_problem, placement_pr
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.queries import Queries, find_task
 from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.repeats import Repeats
 from claudomator_py.service.task_changes import ENDED, Order, accept, add_content, cancel_now, renew
 from claudomator_py.service.workdirs import Workdirs, directory_key
 from claudomator_py.store import dependency_rows, hold_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Task
+
+T = TypeVar("T")
+Told = tuple[str, TaskView | None]
+"""A task's id, and what is told of it where that was settled in the transaction."""
 
 
 class FrontDesk:
@@ -47,26 +54,30 @@ class FrontDesk:
         self._registry = registry
         self._workdirs = workdirs
         self._clock = clock
+        self._repeats = Repeats(queries.read, clock)
 
-    def submit(self, spec: TaskSpec) -> TaskView:
+    def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
         """See ``Desk``."""
-        _refuse(placement_problems(spec, self._registry, self._workdirs))
         order = Order(spec, directory_key(spec.working_dir), "api")
 
-        def transaction(connection: Connection) -> str:
+        def transaction(connection: Connection) -> Told:
             task = accept(connection, order, self._clock())
             circle = circle_problem(connection, [(task, spec)])
             _refuse([circle] if circle is not None else [])
-            return task.id
+            return self._told(connection, task.id, key)
 
-        task_id = self._write(transaction)
-        crashpoint("submit-committed")
-        return self._queries.task(task_id)
+        with self._repeats.claim(key) as earlier:
+            if earlier is not None:
+                return TaskView.model_validate(earlier)
+            _refuse(placement_problems(spec, self._registry, self._workdirs))
+            task_id, told = self._write(transaction)
+            crashpoint("submit-committed")
+            return told or self._queries.task(task_id)
 
-    def cancel(self, ref: str, *, if_version: int | None = None) -> TaskView:
+    def cancel(self, ref: str, *, if_version: int | None = None, key: RequestKey | None = None) -> TaskView:
         """See ``Desk``."""
 
-        def transaction(connection: Connection) -> str:
+        def transaction(connection: Connection) -> Told:
             task = _current(connection, ref, if_version)
             if task.state in ENDED:
                 raise Conflict(f"{task.name} is {task.state} already.", remedy="There is nothing left to cancel.")
@@ -76,33 +87,49 @@ class FrontDesk:
             elif task.cancel_requested_ms is None:
                 record(connection, now_ms, "cancel_requested", task_id=task.id, run_id=task.last_run_id)
                 task_rows.change(connection, task, now_ms, cancel_requested_ms=now_ms, restart_requested=None)
-            return task.id
+            return self._told(connection, task.id, key)
 
-        task_id = self._write(transaction)
-        crashpoint("cancel-committed")
-        return self._queries.task(task_id)
+        with self._repeats.claim(key) as earlier:
+            if earlier is not None:
+                return TaskView.model_validate(earlier)
+            task_id, told = self._write(transaction)
+            crashpoint("cancel-committed")
+            return told or self._queries.task(task_id)
 
-    def restart(self, ref: str, request: RestartRequest, *, if_version: int | None = None) -> TaskView:
+    def restart(
+        self, ref: str, request: RestartRequest, *, if_version: int | None = None, key: RequestKey | None = None
+    ) -> TaskView:
         """See ``Desk``."""
-        _refuse(_unsupported(request))
-        task_id = self._write(lambda connection: self._restart(connection, ref, request, if_version))
-        crashpoint("restart-committed")
-        return self._queries.task(task_id)
 
-    def release(self, agent: str) -> AgentView:
+        def transaction(connection: Connection) -> Told:
+            return self._told(connection, self._restart(connection, ref, request, if_version), key)
+
+        with self._repeats.claim(key) as earlier:
+            if earlier is not None:
+                return TaskView.model_validate(earlier)
+            _refuse(_unsupported(request))
+            task_id, told = self._write(transaction)
+            crashpoint("restart-committed")
+            return told or self._queries.task(task_id)
+
+    def release(self, agent: str, *, key: RequestKey | None = None) -> AgentView:
         """See ``Desk``."""
         names = [known.name for known in self._registry.agents]
         if agent not in names:
             remedy = suggestion(agent, names) if names else "No agent is configured."
             raise NotFound(f"There is no agent {agent!r}.", remedy=f"{remedy[0].upper()}{remedy[1:]}")
 
-        def transaction(connection: Connection) -> None:
+        def transaction(connection: Connection) -> AgentView:
             now_ms = self._clock()
             released = hold_rows.release(connection, agent, now_ms)
             record(connection, now_ms, "released", data={"agent": agent, "holds": released})
+            view = next(view for view in self._queries.agent_views(connection) if view.name == agent)
+            if key is not None:
+                self._repeats.record(connection, key, view)
+            return view
 
-        self._write(transaction)
-        return next(view for view in self._queries.agents() if view.name == agent)
+        with self._repeats.claim(key) as earlier:
+            return AgentView.model_validate(earlier) if earlier is not None else self._write(transaction)
 
     def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
         """See ``Desk``."""
@@ -187,9 +214,17 @@ class FrontDesk:
         add_content(connection, task.id, revision, changed, content.dir_key, now_ms, derived_from=number)
         return revision
 
-    def _write(self, transaction: Callable[[Connection], str | None]) -> str:
+    def _told(self, connection: Connection, task_id: str, key: RequestKey | None) -> Told:
+        """The end of every change of a task: with a key, what is told of it is settled and kept here and now."""
+        if key is None:
+            return task_id, None
+        view = self._queries.views(connection, [task_rows.get(connection, task_id)], with_spec=True)[0]
+        self._repeats.record(connection, key, view)
+        return task_id, view
+
+    def _write(self, transaction: Callable[[Connection], T]) -> T:
         try:
-            return self._database.write(transaction) or ""
+            return self._database.write(transaction)
         except StoreUnavailable as error:
             raise Unavailable(error.reason, remedy=error.remedy) from error
         except task_rows.VersionConflict as error:

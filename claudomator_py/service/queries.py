@@ -81,15 +81,15 @@ class Queries:
                 items=tuple(self.views(connection, items)), next_cursor=_cursor(items[-1]) if more and items else None
             )
 
-        return self._read(read)
+        return self.read(read)
 
     def task(self, ref: str) -> TaskView:
         """See ``Desk``."""
-        return self._read(lambda connection: self.views(connection, [find_task(connection, ref)], with_spec=True)[0])
+        return self.read(lambda connection: self.views(connection, [find_task(connection, ref)], with_spec=True)[0])
 
     def runs(self, ref: str) -> list[RunView]:
         """See ``Desk``."""
-        return self._read(
+        return self.read(
             lambda connection: [run_view(run) for run in run_rows.of_task(connection, find_task(connection, ref).id)]
         )
 
@@ -126,11 +126,11 @@ class Queries:
                 events=tuple(event_view(event) for event in events.of_task(connection, task.id)),
             )
 
-        return self._read(read)
+        return self.read(read)
 
     def agents(self) -> list[AgentView]:
         """See ``Desk``."""
-        return self._read(self._agents)
+        return self.read(self.agent_views)
 
     def status(self) -> StatusView:
         """See ``Desk``."""
@@ -144,11 +144,11 @@ class Queries:
                 running=self._in_states(connection, ["RUNNING"]),
                 queued=tuple(self.views(connection, reads.in_queue_order(connection, SHOWN))),
                 recent=self._in_states(connection, ["COMPLETED", "CANCELLED"]),
-                agents=tuple(self._agents(connection)),
+                agents=tuple(self.agent_views(connection)),
                 counts={cast(StateName, state): number for state, number in queue.counts(connection).items()},
             )
 
-        return self._read(read)
+        return self.read(read)
 
     def inbox_problems(self) -> list[FileProblemView]:
         """See ``Desk``."""
@@ -209,7 +209,8 @@ class Queries:
     def _in_states(self, connection: Connection, states: list[str], *, since_ms: int = 0) -> tuple[TaskView, ...]:
         return tuple(self.views(connection, reads.in_states(connection, states, SHOWN, since_ms=since_ms)))
 
-    def _agents(self, connection: Connection) -> list[AgentView]:
+    def agent_views(self, connection: Connection) -> list[AgentView]:
+        """The shapes of all agents."""
         active = Counter(run.agent for run in run_rows.live(connection))
         holds = hold_rows.in_force(connection, self._clock())
         return [
@@ -218,12 +219,13 @@ class Queries:
         ]
 
     def _run(self, run_id: str) -> Run:
-        run = self._read(lambda connection: run_rows.find(connection, run_id))
+        run = self.read(lambda connection: run_rows.find(connection, run_id))
         if run is None:
             raise NotFound(f"There is no run {run_id!r}.", remedy="List a task's runs with `claudomator show TASK`.")
         return run
 
-    def _read(self, fn: Callable[[Connection], T]) -> T:
+    def read(self, fn: Callable[[Connection], T]) -> T:
+        """Run fn on one snapshot. Raises what fn raises, and Unavailable."""
         try:
             return self._database.read(fn)
         except StoreUnavailable as error:
