@@ -2,11 +2,23 @@
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from claudomator_py.core.agent import ModelChoice, Tier
-from claudomator_py.core.errors import Ambiguous, Conflict, Invalid, NotFound, StaleVersion
+from claudomator_py.core.errors import (
+    Ambiguous,
+    BadCursor,
+    Conflict,
+    Invalid,
+    KeyInUse,
+    KeyReused,
+    NotFound,
+    StaleVersion,
+)
+from claudomator_py.core.idempotency import RequestKey
 from claudomator_py.core.lifecycle import (
     STATE_NAMES,
     Cancelled,
@@ -70,6 +82,9 @@ _PRIORITIES: dict[Priority, PriorityLabel] = {
 }
 
 
+V = TypeVar("V")
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A task of the fake: its content, its state, and what its runs left behind."""
@@ -102,6 +117,8 @@ class FakeDesk:
     now_ms: int = START_MS
     after_submit: Callable[[str], None] = _nothing
     _lock: threading.RLock = field(default_factory=threading.RLock)
+    _answers: dict[str, tuple[str, list[Any]]] = field(default_factory=dict)
+    _in_work: set[str] = field(default_factory=set)
 
     # --- what a test arranges ---------------------------------------------------------------------------------------
 
@@ -112,6 +129,7 @@ class FakeDesk:
             self.agent_views.clear()
             self.file_problems.clear()
             self.logs.clear()
+            self._answers.clear()
             self.ready, self.now_ms, self.after_submit = True, START_MS, _nothing
 
     def add(self, name: str, state: State | None = None, **content: object) -> str:
@@ -190,7 +208,11 @@ class FakeDesk:
 
     # --- the desk ---------------------------------------------------------------------------------------------------
 
-    def submit(self, spec: TaskSpec) -> TaskView:
+    def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
+        with self._once(key) as answers:
+            return self._given(answers, lambda: self._submit(spec))
+
+    def _submit(self, spec: TaskSpec) -> TaskView:
         if spec.working_dir == "/forbidden":
             problem = Problem(field="working_dir", message="lies outside the roots", remedy="choose one under ~/src")
             raise Invalid("working_dir lies outside the roots.", remedy="Choose one under ~/src.", problems=[problem])
@@ -207,7 +229,7 @@ class FakeDesk:
             matching = [job for job in self._newest_first() if _matches(job, wanted)]
         if cursor is not None:
             if not re.fullmatch(r"[0-9]+", cursor):
-                raise Invalid(f"{cursor!r} is not a cursor.", remedy="Begin without one.")
+                raise BadCursor(f"{cursor!r} is not a cursor.", remedy="Begin without one.")
             matching = [job for job in matching if job.created_ms < int(cursor)]
         part = matching[:limit]
         more = str(part[-1].created_ms) if len(matching) > limit else None
@@ -217,7 +239,11 @@ class FakeDesk:
         with self._lock:
             return self._view(self._find(ref))
 
-    def cancel(self, ref: str, *, if_version: int | None = None) -> TaskView:
+    def cancel(self, ref: str, *, if_version: int | None = None, key: RequestKey | None = None) -> TaskView:
+        with self._once(key) as answers:
+            return self._given(answers, lambda: self._cancel(ref, if_version))
+
+    def _cancel(self, ref: str, if_version: int | None) -> TaskView:
         with self._lock:
             job = self._find(ref, if_version)
             if "cancel" not in available_actions(job.state):
@@ -225,7 +251,13 @@ class FakeDesk:
             self.move(job.id, Cancelled())
             return self._view(self.jobs[job.id])
 
-    def restart(self, ref: str, request: RestartRequest, *, if_version: int | None = None) -> TaskView:
+    def restart(
+        self, ref: str, request: RestartRequest, *, if_version: int | None = None, key: RequestKey | None = None
+    ) -> TaskView:
+        with self._once(key) as answers:
+            return self._given(answers, lambda: self._restart(ref, request, if_version))
+
+    def _restart(self, ref: str, request: RestartRequest, if_version: int | None) -> TaskView:
         with self._lock:
             job = self._find(ref, if_version)
             if request.resume or request.specialist is not None:
@@ -298,7 +330,11 @@ class FakeDesk:
         with self._lock:
             return list(self.agent_views.values())
 
-    def release(self, agent: str) -> AgentView:
+    def release(self, agent: str, *, key: RequestKey | None = None) -> AgentView:
+        with self._once(key) as answers:
+            return self._given(answers, lambda: self._release(agent))
+
+    def _release(self, agent: str) -> AgentView:
         with self._lock:
             if agent not in self.agent_views:
                 known = ", ".join(self.agent_views) or "none"
@@ -342,6 +378,34 @@ class FakeDesk:
         return ReadinessView(ready=self.ready, checks=(check,))
 
     # --- inside -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _once(self, key: RequestKey | None) -> Iterator[list[Any]]:
+        """Where the answer of this key's request is, or goes."""
+        if key is None:
+            yield []
+            return
+        with self._lock:
+            if key.key in self._in_work:
+                raise KeyInUse("That request is still in work.", remedy="Wait, then send it again.")
+            fingerprint, answers = self._answers.get(key.key, (key.fingerprint, []))
+            if fingerprint != key.fingerprint:
+                raise KeyReused("That key named another request.", remedy="Take a new key.")
+            self._in_work.add(key.key)
+        try:
+            yield answers
+        finally:
+            with self._lock:
+                self._in_work.discard(key.key)
+                if answers:
+                    self._answers[key.key] = (fingerprint, answers)
+
+    @staticmethod
+    def _given(answers: list[Any], act: Callable[[], V]) -> V:
+        if not answers:
+            answers.append(act())
+        given: V = answers[0]
+        return given
 
     def _newest_first(self) -> list[Job]:
         return sorted(self.jobs.values(), key=lambda job: job.created_ms, reverse=True)
@@ -394,6 +458,7 @@ class FakeDesk:
             cost_usd=0.25 if job.runs else None,
             created_at=format_instant(job.created_ms),
             updated_at=format_instant(job.created_ms + job.version * 1_000),
+            started_at=job.runs[-1].started_at if job.runs else None,
             available_actions=tuple(_ACTIONS[action] for action in available_actions(job.state)),
             generation=job.generation,
             depends_on=tuple(DependencyView(name=name) for name in job.spec.depends_on),
@@ -421,6 +486,7 @@ def _matches(job: Job, wanted: TaskFilter) -> bool:
     return (
         wanted.state in (None, STATE_NAMES[type(job.state)])
         and wanted.name in (None, job.spec.name)
+        and (wanted.text is None or wanted.text.lower() in job.spec.name.lower())
         and (wanted.tag is None or wanted.tag in job.spec.tags)
         and wanted.agent in (None, job.agent)
         and wanted.source in (None, job.source)
