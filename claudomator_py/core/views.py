@@ -71,8 +71,8 @@ class TaskView(View):
     """A task. reason: why it waits or failed; reason_text: the same in words. attempts: used up in this generation.
 
     agent, tier, model, branch and specialist are those of its last run, else what is asked for. runs: how many there
-    were in all. tokens and cost_usd: summed over its runs. source: ``file`` or ``api``. spec: the content as a task
-    file would write it; absent in lists.
+    were in all. tokens and cost_usd: summed over its runs. started_at: that of its last run. source: ``file`` or
+    ``api``. spec: the content as a task file would write it; absent in lists.
     """
 
     id: str
@@ -101,6 +101,7 @@ class TaskView(View):
     available_actions: tuple[Action, ...] = ()
     generation: int = 1
     revision: int = 1
+    started_at: Instant | None = None
     depends_on: tuple[DependencyView, ...] = ()
     source: str = "api"
     file_path: str | None = None
@@ -289,10 +290,11 @@ class StatusView(View):
 
 
 class TaskFilter(View):
-    """Which tasks to list, all conditions together; None: any. agent: that of the last run."""
+    """Which tasks to list, all conditions together (None: any). text: part of the name; agent: that of the last run."""
 
     state: StateName | None = None
     name: str | None = None
+    text: str | None = Field(default=None, max_length=200)
     tag: str | None = None
     agent: str | None = None
     source: str | None = None
@@ -313,6 +315,14 @@ class RestartRequest(View):
     force: bool = False
     resume: bool = False
     reason: str | None = Field(default=None, max_length=2_000)
+
+
+class LoginCodeView(View):
+    """A code that lets one browser in, once. path: where to take it, on the daemon's URL."""
+
+    code: str
+    path: str
+    expires_at: Instant
 
 
 @dataclass(frozen=True, slots=True)

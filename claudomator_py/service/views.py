@@ -68,6 +68,7 @@ def task_view(
             "cost_usd": _sum_cost(outcomes),
             "created_at": format_instant(task.created_ms),
             "updated_at": format_instant(task.updated_ms),
+            "started_at": format_instant(last.started_ms) if last is not None else None,
             "available_actions": available_actions(state_of(task)),
             "generation": task.generation,
             "revision": task.revision,

@@ -16,7 +16,7 @@ Position = tuple[int, str]
 
 def page(connection: Connection, wanted: TaskFilter, before: Position | None, limit: int) -> Sequence[Task]:
     """Tasks, newest first. before: creation time and id of the last one seen."""
-    if any("\0" in text for text in (wanted.name, wanted.tag, wanted.agent, wanted.source) if text is not None):
+    if any("\0" in text for text in wanted.model_dump(exclude_none=True).values()):
         # PostgreSQL refuses such a text altogether.
         return []
     query = select(TASK)
@@ -24,6 +24,8 @@ def page(connection: Connection, wanted: TaskFilter, before: Position | None, li
         query = query.where(TASK.c.state == wanted.state)
     if wanted.name is not None:
         query = query.where(TASK.c.name == wanted.name)
+    if wanted.text is not None:
+        query = query.where(func.lower(TASK.c.name).contains(wanted.text.lower(), autoescape=True))
     if wanted.source is not None:
         query = query.where(TASK.c.source == wanted.source)
     if wanted.tag is not None:
