@@ -33,6 +33,7 @@ class Task(SQLModel, table=True):
     revision: the content this generation runs; next_revision: content that arrived while it was running.
     rank_ms: the queue's order, see ``core.schedule.rank``. lane: what a head shares with all that are blocked with it.
     dir_key: the directory that one run at a time may use; empty for a scratch folder. tier: kept over retries.
+    resume: the conversation in which its next run goes on, see ``core.conversation.Resumption``; None: a fresh one.
     """
 
     __tablename__ = "task"
@@ -70,6 +71,7 @@ class Task(SQLModel, table=True):
     last_run_id: str | None = None
     cancel_requested_ms: int | None = Field(default=None, sa_type=BigInteger)
     restart_requested: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
+    resume: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
     created_ms: int = Field(sa_type=BigInteger)
     updated_ms: int = Field(sa_type=BigInteger)
 
@@ -120,6 +122,10 @@ class Run(SQLModel, table=True):
     state: ``starting`` (committed, perhaps not spawned), ``running``, ``checking``, ``ended``, ``revoked`` (given up
     before it started; it cost nothing). check_seq: how often the check was begun; 0 before the first.
 
+    conversation_id: what its agent calls its conversation, as far as is known; of an ended run, None says that no later
+    run can go on in it. resumes: the run whose conversation it goes on in; prior: what that had used before, as
+    ``core.conversation.Usage``; scratch_of: the run whose scratch folder it works in, if it needs one; None: its own.
+
     ended_as: the outcome's status, or ``revoked``; None while live. It, the reason, tokens and dollars repeat what the
     outcome says, so that a hundred thousand runs are summed from one index, and none of their texts is read.
     """
@@ -143,7 +149,10 @@ class Run(SQLModel, table=True):
     model: str | None = None
     tier: str | None = None
     dir_key: str
-    conversation_id: str
+    conversation_id: str | None = None
+    resumes: str | None = None
+    prior: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
+    scratch_of: str | None = None
     state: str
     live: bool
     check_seq: int = 0
@@ -222,7 +231,10 @@ class Classification(SQLModel, table=True):
     """
 
     __tablename__ = "classification"
-    __table_args__ = (_partial("ix_classification_open", "deadline_ms", where="answered_ms IS NULL"),)
+    __table_args__ = (
+        _partial("ix_classification_open", "deadline_ms", where="answered_ms IS NULL"),
+        _partial("ix_classification_answered", "source", "cause", where="source IS NOT NULL"),
+    )
 
     task_id: str = Field(primary_key=True, foreign_key="task.id")
     generation: int = Field(primary_key=True)

@@ -95,6 +95,7 @@ def upgrade() -> None:
         sa.Column("last_run_id", sa.String(), nullable=True),
         sa.Column("cancel_requested_ms", sa.BigInteger(), nullable=True),
         sa.Column("restart_requested", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("resume", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("created_ms", sa.BigInteger(), nullable=False),
         sa.Column("updated_ms", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_task")),
@@ -169,6 +170,14 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("task_id", "generation", name=op.f("pk_classification")),
     )
     op.create_index(
+        "ix_classification_answered",
+        "classification",
+        ["source", "cause"],
+        unique=False,
+        sqlite_where=sa.text("source IS NOT NULL"),
+        postgresql_where=sa.text("source IS NOT NULL"),
+    )
+    op.create_index(
         "ix_classification_open",
         "classification",
         ["deadline_ms"],
@@ -201,7 +210,10 @@ def upgrade() -> None:
         sa.Column("model", sa.String(), nullable=True),
         sa.Column("tier", sa.String(), nullable=True),
         sa.Column("dir_key", sa.String(), nullable=False),
-        sa.Column("conversation_id", sa.String(), nullable=False),
+        sa.Column("conversation_id", sa.String(), nullable=True),
+        sa.Column("resumes", sa.String(), nullable=True),
+        sa.Column("prior", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("scratch_of", sa.String(), nullable=True),
         sa.Column("state", sa.String(), nullable=False),
         sa.Column("live", sa.Boolean(), nullable=False),
         sa.Column("check_seq", sa.Integer(), nullable=False),

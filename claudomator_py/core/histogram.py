@@ -1,0 +1,49 @@
+"""A histogram as a value: how many observations were at most so large, and their sum."""
+
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """bounds: rising upper bounds, inclusive; counts: observations of each, and last of those above them all.
+
+    Whoever observes replaces the value whole, so that a reader on another thread never sees half of a change.
+    """
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]
+    total: float = 0.0
+
+    @classmethod
+    def empty(cls, bounds: tuple[float, ...]) -> Self:
+        """Nothing observed yet."""
+        return cls(bounds, (0,) * (len(bounds) + 1))
+
+    @property
+    def count(self) -> int:
+        """How many observations there were."""
+        return sum(self.counts)
+
+    def plus(self, value: float) -> Self:
+        """With one observation more."""
+        place = bisect_left(self.bounds, value)
+        counts = (*self.counts[:place], self.counts[place] + 1, *self.counts[place + 1 :])
+        return replace(self, counts=counts, total=self.total + value)
+
+    def merged(self, other: Self) -> Self:
+        """The observations of both. Raises ValueError for other bounds."""
+        if self.bounds != other.bounds:
+            raise ValueError("histograms of different bounds cannot be merged")
+        counts = tuple(mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True))
+        return replace(self, counts=counts, total=self.total + other.total)
+
+    def cumulative(self) -> list[tuple[float, int]]:
+        """For each bound how many were at most so large; infinity comes last."""
+        seen = 0
+        steps = []
+        for bound, count in zip((*self.bounds, float("inf")), self.counts, strict=True):
+            seen += count
+            steps.append((bound, seen))
+        return steps
