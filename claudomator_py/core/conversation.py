@@ -1,0 +1,60 @@
+"""Conversations that go on in a later run: who names them, which one a task goes on in, and what it has used by then."""
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from claudomator_py.core.outcome import Outcome, Tokens
+
+
+class Conversations(StrEnum):
+    """What a kind of agent makes of conversations.
+
+    NONE: it holds none. GIVEN: each has the id that it is given. NAMED: it names each itself, and says so.
+    """
+
+    NONE = "none"
+    GIVEN = "given"
+    NAMED = "named"
+
+
+class Resumption(BaseModel):
+    """The conversation that the next run of a task goes on in: that of the run ``run_id``.
+
+    agent, kind: who has it; nobody else can go on in it. tier: how strong it was. revision: the content that the
+    conversation was last told for certain. words: what the operator adds to it.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    run_id: str
+    agent: str
+    kind: str
+    tier: str | None
+    revision: int
+    words: str | None = None
+
+
+class Usage(BaseModel):
+    """What a conversation has used, as far as its runs have said. cost_usd: US dollars."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tokens: Tokens = Tokens(input=0, output=0)
+    cost_usd: float = 0.0
+
+    def after(self, outcome: Outcome | None) -> "Usage":
+        """With what that run used.
+
+        What a run has not said counts as nothing, so that it is counted with the next run of an agent that tells
+        totals, and the sum over the runs is right.
+        """
+        if outcome is None:
+            return self
+        return Usage(
+            tokens=Tokens(
+                input=(self.tokens.input or 0) + (outcome.tokens.input or 0),
+                output=(self.tokens.output or 0) + (outcome.tokens.output or 0),
+            ),
+            cost_usd=self.cost_usd + (outcome.cost_usd or 0.0),
+        )
