@@ -2,9 +2,12 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from claudomator_py.core.histogram import Histogram
 from claudomator_py.core.views import CheckView
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.reconciler import LiveStep, Reconciler, TickReport
@@ -14,10 +17,20 @@ log = logging.getLogger("claudomator.daemon")
 
 SAFETY_S = 5.0
 RETRY_S = 1.0
+TICK_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class StateLost(Exception):
     """The state folder was removed or exchanged under the daemon: what it writes is nowhere any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """The ticks of this process. durations: in seconds, of those that came to their end; completed_ms: the last."""
+
+    durations: Histogram
+    completed_ms: int | None = None
+    failed: int = 0
 
 
 class Watch(Protocol):
@@ -42,6 +55,7 @@ class Daemon:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = False
         self._trouble: str | None = None
+        self.ticks = Ticks(Histogram.empty(TICK_BOUNDS_S))
 
     async def run(self) -> None:
         """Tick until ``stop``. Runs are left to their shims. Raises StateLost."""
@@ -79,18 +93,24 @@ class Daemon:
 
     async def _tick(self) -> TickReport | None:
         """None, and the trouble remembered, if the tick failed: whatever it was, the next one goes on from there."""
+        begin_s = time.monotonic()
+        failed = replace(self.ticks, failed=self.ticks.failed + 1)
         try:
             report = await asyncio.to_thread(self._reconciler.tick)
         except (StoreUnavailable, OSError) as error:
             if self._trouble != str(error):
                 log.error("a tick could not be completed: %s", error)
             self._trouble = str(error)
+            self.ticks = failed
             return None
         except Exception:
             log.exception("a tick failed")
             self._trouble = "a tick failed unexpectedly"
+            self.ticks = failed
             return None
         self._trouble = None
+        durations = self.ticks.durations.plus(time.monotonic() - begin_s)
+        self.ticks = replace(self.ticks, durations=durations, completed_ms=self._clock())
         self._follow(report.live)
         return report
 

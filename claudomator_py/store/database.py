@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
+from claudomator_py.core.histogram import Histogram
 from claudomator_py.store.errors import READ_ONLY, StoreUnavailable, explain
 from claudomator_py.store.writer import Writer
 
@@ -96,6 +97,16 @@ class Database:
     def trouble(self) -> StoreUnavailable | None:
         """Why the last write failed that did for the database's sake; None if none has since one went well."""
         return self._writer.trouble
+
+    @property
+    def written(self) -> Histogram:
+        """Seconds that writes took until they were durable, the wait for their turn included."""
+        return self._writer.written
+
+    @property
+    def pending(self) -> int:
+        """How many writes wait for their turn."""
+        return self._writer.pending
 
     def on_commit(self, callback: Callable[[], None]) -> None:
         """Call callback, on the writer's thread, after each commit. A wake-up: it must be quick and must not wait."""

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine, event
 
 from claudomator_py.core.crashpoint import crashpoint
+from claudomator_py.core.histogram import Histogram
 from claudomator_py.store.errors import StoreUnavailable, explain
 
 T = TypeVar("T")
@@ -20,11 +22,14 @@ log = logging.getLogger(__name__)
 MAX_BATCH = 500
 """Items of one transaction at most, so that the first of a flood is not kept waiting by the last."""
 
+WRITE_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
 
 @dataclass(frozen=True, slots=True)
 class _Item:
     fn: Callable[[Connection], Any]
     future: Future[Any]
+    asked_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,8 @@ class Writer:
         self._inside_item = False
         self.trouble: StoreUnavailable | None = None
         """Why the last group of writes failed; None once one went well again."""
+        self.written = Histogram.empty(WRITE_BOUNDS_S)
+        """Seconds from asking for a write until it was durable, the wait in the queue included."""
         event.listen(engine, "commit", self._refuse_early_commit)
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
@@ -67,7 +74,7 @@ class Writer:
         with self._changed:
             if self._closed:
                 raise StoreUnavailable("the database is closed", "start the daemon again")
-            self._queue.append(_Item(fn, future))
+            self._queue.append(_Item(fn, future, time.monotonic()))
             self._changed.notify()
         return future
 
@@ -98,10 +105,24 @@ class Writer:
                     item.future.set_exception(_group_error(error))
                 continue
             self.trouble = None
+            self._measure(answers)
             for answer in answers:
                 answer.give()
             if any(answer.error is None for answer in answers):
                 self._tell_listeners()
+
+    @property
+    def pending(self) -> int:
+        """Writes that wait for the present group to be done."""
+        return len(self._queue)
+
+    def _measure(self, answers: list[_Answer]) -> None:
+        now_s = time.monotonic()
+        written = self.written
+        for answer in answers:
+            if answer.error is None:
+                written = written.plus(now_s - answer.item.asked_s)
+        self.written = written
 
     def _next_batch(self) -> list[_Item]:
         """What is queued, at least one item; nothing once closed and drained."""
