@@ -6,6 +6,7 @@ from pathlib import Path
 from claudomator_py.agents.claude_reader import ClaudeReader
 from claudomator_py.agents.installed import probe
 from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.run import Launch, LaunchRequest
 from claudomator_py.core.task import PermissionMode, TaskSpec
 
@@ -25,6 +26,7 @@ class Claude:
     """The kind ``claude``."""
 
     kind = "claude"
+    conversations = Conversations.GIVEN
 
     def launch(self, request: LaunchRequest) -> Launch:
         """Its command line. The prompt comes from a file on stdin: an open pipe would cost three seconds."""

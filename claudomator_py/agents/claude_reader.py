@@ -5,10 +5,11 @@ answer may quote a limit message word for word.
 """
 
 import copy
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 
 from claudomator_py.agents.claude_errors import ENDINGS, Failure, Rejection, classify
-from claudomator_py.agents.ending import Result, Verdict, denials, failed, outcome, settle
+from claudomator_py.agents.ending import Result, Verdict, denials, failed, outcome, settle, with_lost_conversation
 from claudomator_py.agents.jsonlines import (
     MAX_COUNT,
     Event,
@@ -27,6 +28,7 @@ from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason, Tokens
 from claudomator_py.core.run import ExitRecord, Stream
 
 _INPUT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_LOST = re.compile(r"no conversation found", re.IGNORECASE)
 _MODEL_INPUT_FIELDS = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 
 
@@ -146,6 +148,8 @@ class ClaudeReader:
         printed_ms = exit_record.ended_ms if exit_record is not None and exit_record.ended_ms > 0 else now_ms
         said = None if seen.result is None else self._said(seen, seen.result, printed_ms)
         verdict = settle(said, exit_record, lambda record: self._unsaid(seen, plain, record, printed_ms))
+        if self._resumed:
+            verdict = with_lost_conversation(verdict, _LOST)
         return outcome(_storable(verdict), self._result(seen))
 
     def _all(self) -> tuple[_Seen, str]:
@@ -253,7 +257,7 @@ def _message(result: Event) -> str:
 def _storable(verdict: Verdict) -> Verdict:
     detail = shortened(storable(verdict.detail), MAX_DETAIL) if verdict.detail else None
     limit = storable(verdict.limit)[:100] if verdict.limit else None
-    return Verdict(verdict.status, verdict.reason, detail, verdict.reset_at, verdict.provenance, limit)
+    return replace(verdict, detail=detail, limit=limit)
 
 
 def _id(conversation_id: str | None) -> str | None:

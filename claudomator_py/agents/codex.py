@@ -6,6 +6,7 @@ from pathlib import Path
 from claudomator_py.agents.codex_reader import NOTHING, CodexReader
 from claudomator_py.agents.installed import probe
 from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.outcome import Tokens
 from claudomator_py.core.run import Launch, LaunchRequest
 from claudomator_py.core.task import PermissionMode, TaskSpec
@@ -27,6 +28,7 @@ class Codex:
     """The kind ``codex``."""
 
     kind = "codex"
+    conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:
         """Its command line. The prompt comes from a file on stdin: it would wait for ever for a pipe to end.
@@ -54,7 +56,7 @@ class Codex:
             return CodexReader()
         prior = _known(request.prior_tokens) if request.resume else NOTHING
         zone = request.task.env.get("TZ", request.agent.env.get("TZ"))
-        return CodexReader(prior=prior, zone=zone)
+        return CodexReader(resumed=request.resume, prior=prior, zone=zone)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether it is installed, and which version."""

@@ -48,6 +48,7 @@ _RETRYING = re.compile(r"^Reconnecting\W+\d+/\d+ \((?P<cause>.*)\)$", re.DOTALL)
 _COMPLAINT = re.compile(r"^(?:ERROR|Error|error):? (?P<message>.+)")
 _LIMITED_MODEL = re.compile(r"usage limit for ([\w.:/-]{1,60}[\w])")
 _COMPLAINTS = 5
+_LOST = words(r"no rollout found")
 _CHATTER = ("Reading ", "WARNING: ")
 NOTHING = Tokens(input=0, output=0)
 """What a new thread has used."""
@@ -132,10 +133,13 @@ class _Seen(Seen):
 
 
 class CodexReader(EventReader):
-    """Reads one run. prior: what the thread had used before it; None: not known. zone: that of its clock times."""
+    """Reads one run. resumed: it goes on in a thread. prior: what that had used before; None: not known.
 
-    def __init__(self, *, prior: Tokens | None = NOTHING, zone: str | None = None) -> None:
-        super().__init__(_Seen(prior), zone)
+    zone: that of its clock times.
+    """
+
+    def __init__(self, *, resumed: bool = False, prior: Tokens | None = NOTHING, zone: str | None = None) -> None:
+        super().__init__(_Seen(prior), zone, lost=_LOST if resumed else None)
 
 
 def _judge(message: str, ending: Ending) -> Verdict:

@@ -6,6 +6,7 @@ from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settl
 from claudomator_py.agents.installed import find_program
 from claudomator_py.agents.plaintext import MAX_DETAIL, Tail
 from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, Stream
 from claudomator_py.core.task import PermissionMode, TaskSpec
@@ -21,6 +22,7 @@ class Command:
     """The kind ``command``."""
 
     kind = "command"
+    conversations = Conversations.NONE
 
     def launch(self, request: LaunchRequest) -> Launch:
         """The template with its placeholders filled in. Raises ValueError if it cannot be.

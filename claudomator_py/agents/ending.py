@@ -1,7 +1,8 @@
 """Weighs what an agent said of its run against how its process ended."""
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.core.run import ExitRecord
@@ -20,7 +21,10 @@ _NOT_STARTED = {126: "it could not be executed", 127: "its program was not found
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a run, without what it said and used. reset_at: epoch milliseconds."""
+    """What became of a run, without what it said and used. reset_at: epoch milliseconds.
+
+    conversation_lost: the agent does not know the conversation that it was to go on in.
+    """
 
     status: OutcomeStatus
     reason: Reason | None = None
@@ -28,6 +32,7 @@ class Verdict:
     reset_at: int | None = None
     provenance: Provenance | None = None
     limit: str | None = None
+    conversation_lost: bool = False
 
 
 _LOST = Verdict(OutcomeStatus.LOST, Reason.LOST, "its supervisor was killed before it could record the end")
@@ -46,6 +51,12 @@ class Result:
 def failed(reason: Reason, detail: str | None = None) -> Verdict:
     """A failure for this reason."""
     return Verdict(OutcomeStatus.FAILED, reason, detail)
+
+
+def with_lost_conversation(verdict: Verdict, words: re.Pattern[str]) -> Verdict:
+    """The verdict on a run that resumed. words: how its agent says that it does not know a conversation."""
+    lost = verdict.reason is Reason.BAD_INVOCATION and words.search(verdict.detail or "") is not None
+    return replace(verdict, conversation_lost=True) if lost else verdict
 
 
 def denials(names: Sequence[str]) -> str | None:
@@ -100,4 +111,5 @@ def outcome(verdict: Verdict, result: Result) -> Outcome:
         detail=verdict.detail,
         tokens=result.tokens,
         cost_usd=result.cost_usd,
+        conversation_lost=verdict.conversation_lost,
     )

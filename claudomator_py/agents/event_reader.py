@@ -5,10 +5,11 @@ went wrong; what a model wrote never does.
 """
 
 import copy
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
-from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settle
+from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settle, with_lost_conversation
 from claudomator_py.agents.jsonlines import MAX_COUNT, Event, LineSplitter, parse_events
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, readable, shortened, storable
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason, Tokens
@@ -80,11 +81,15 @@ class Seen(ABC):
 
 
 class EventReader:
-    """Reads one run. zone: that of the CLI's own clock times."""
+    """Reads one run. zone: that of the CLI's own clock times.
 
-    def __init__(self, seen: Seen, zone: str | None = None) -> None:
+    lost: how the CLI says that it does not know the conversation that the run was to go on in; None: to none.
+    """
+
+    def __init__(self, seen: Seen, zone: str | None = None, *, lost: re.Pattern[str] | None = None) -> None:
         self._seen = seen
         self._zone = zone
+        self._lost = lost
         self._lines: dict[Stream, LineSplitter] = {
             "stdout": LineSplitter(),
             "stderr": LineSplitter(_MAX_WORDS_BYTES),
@@ -135,6 +140,8 @@ class EventReader:
         verdict = stuck or settle(
             seen.said(ending), exit_record, lambda _: seen.exited_well() if exit_code == 0 else seen.unsaid(ending)
         )
+        if self._lost is not None:
+            verdict = with_lost_conversation(verdict, self._lost)
         return outcome(_fit(verdict), _fit_result(seen.result()))
 
     def _all(self) -> tuple[Seen, str]:

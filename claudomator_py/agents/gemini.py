@@ -5,6 +5,7 @@ from pathlib import Path
 from claudomator_py.agents.gemini_reader import GeminiReader
 from claudomator_py.agents.installed import probe
 from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.run import Launch, LaunchRequest
 from claudomator_py.core.task import PermissionMode, TaskSpec
 
@@ -33,6 +34,7 @@ class Gemini:
     """The kind ``gemini``."""
 
     kind = "gemini"
+    conversations = Conversations.GIVEN
 
     def launch(self, request: LaunchRequest) -> Launch:
         """Its command line. The prompt comes from a file on stdin. With `=`, no value can pass for an option."""
@@ -50,7 +52,7 @@ class Gemini:
 
     def reader(self, request: LaunchRequest | None = None) -> GeminiReader:
         """A reader for one run."""
-        return GeminiReader()
+        return GeminiReader(resumed=request is not None and request.resume)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether it is installed, and which version."""

@@ -64,6 +64,7 @@ _RULES: Rules = (
     (words(r"exceeds the maximum number of tokens|token limit|context window"), Reason.CONTEXT_TOO_LONG),
 )
 _DENIED = words(r"requires user confirmation|denied by policy|not allowed by policy|policy_violation")
+_LOST = words(r"error resuming session|invalid session identifier|no previous sessions")
 _LIMITS = ((words(r"daily quota|per ?day"), "daily"), (words(r"per ?minute"), "per_minute"))
 
 
@@ -188,10 +189,10 @@ class _Seen(Seen):
 
 
 class GeminiReader(EventReader):
-    """Reads one run."""
+    """Reads one run. resumed: it goes on in a session."""
 
-    def __init__(self) -> None:
-        super().__init__(_Seen())
+    def __init__(self, *, resumed: bool = False) -> None:
+        super().__init__(_Seen(), lost=_LOST if resumed else None)
 
 
 def _judge(message: str, kind: str | None, exit_code: int | None, printed_ms: int) -> Verdict:

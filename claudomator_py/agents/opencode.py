@@ -7,6 +7,7 @@ from pathlib import Path
 from claudomator_py.agents.installed import probe
 from claudomator_py.agents.opencode_reader import OpencodeReader
 from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.run import Launch, LaunchRequest
 from claudomator_py.core.task import PermissionMode, Permissions, TaskSpec
 
@@ -34,6 +35,7 @@ class Opencode:
     """The kind ``opencode``."""
 
     kind = "opencode"
+    conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:
         """Its command line. The prompt comes from a file on stdin. With `=`, no value can pass for an option.
@@ -55,7 +57,7 @@ class Opencode:
 
     def reader(self, request: LaunchRequest | None = None) -> OpencodeReader:
         """A reader for one run."""
-        return OpencodeReader()
+        return OpencodeReader(resumed=request is not None and request.resume)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether it is installed, and which version."""

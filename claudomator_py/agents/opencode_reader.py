@@ -45,6 +45,7 @@ _LOGGED = re.compile(
     r".*\berror(?:\.error)?=\"(?P<message>(?:[^\"\\]|\\.)+)\""
 )
 """A line of the log that is not about a small request beside the run, such as for a title."""
+_LOST = words(r"session not found")
 _UNEXPLAINED = "check server logs"
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,6})?")
 
@@ -158,10 +159,10 @@ class _Seen(Seen):
 
 
 class OpencodeReader(EventReader):
-    """Reads one run."""
+    """Reads one run. resumed: it goes on in a session."""
 
-    def __init__(self) -> None:
-        super().__init__(_Seen())
+    def __init__(self, *, resumed: bool = False) -> None:
+        super().__init__(_Seen(), lost=_LOST if resumed else None)
 
 
 def _judge(error: Event, logged: str | None, printed_ms: int) -> Verdict:

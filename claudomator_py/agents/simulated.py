@@ -1,12 +1,14 @@
 """The simulated agent: to try everything without a model, an account or a cost. It says in all it writes what it is."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settle
 from claudomator_py.agents.jsonlines import Event, LineSplitter, amount_of, count_of, event_of, parse_events, text_of
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, shortened, storable
 from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, Stream
 from claudomator_py.core.task import TaskSpec
@@ -25,6 +27,7 @@ class Simulated:
     """The kind ``simulated``."""
 
     kind = "simulated"
+    conversations = Conversations.GIVEN
 
     def launch(self, request: LaunchRequest) -> Launch:
         """Its program, isolated from whatever else is installed."""
@@ -111,6 +114,8 @@ def _said(end: Event) -> Verdict:
             return Verdict(OutcomeStatus.SUCCEEDED)
         case "question":
             return Verdict(OutcomeStatus.NEEDS_INPUT)
+        case "unknown":
+            return replace(failed(Reason.BAD_INVOCATION, error), conversation_lost=True)
         case "limited":
             reset_at = count_of(end, "reset_at")
             provenance = Provenance.ESTIMATED if reset_at is None else Provenance.REPORTED

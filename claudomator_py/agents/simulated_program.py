@@ -2,7 +2,9 @@
 
 Usage: ``python -I -S simulated_program.py --conversation UUID [--resume] [--model NAME] < prompt``.
 The script is the lines of the prompt that begin with ``simulate:``, else $CLAUDOMATOR_SIMULATED_SCRIPT, else a short
-success. Each line is an attempt; the last one goes for all further ones ($CLAUDOMATOR_ATTEMPT, from 1). On a line:
+success. Each line is an attempt; the last one goes for all further ones ($CLAUDOMATOR_ATTEMPT, from 1). A conversation
+that goes on is remembered with its prompts, among them its script, and goes on after the lines that it has had. It is
+kept in the working directory, in .simulated/. On a line:
 
     delay=2s            work that long first
     tokens=100/50       input and output tokens to report
@@ -28,6 +30,7 @@ from pathlib import Path
 from typing import NoReturn
 
 DEFAULT_SCRIPT = "delay=200ms outcome=success"
+MEMORY = ".simulated"
 LABEL = "[simulated]"
 OUTCOMES = (
     *("success", "fail", "limited", "overloaded", "auth", "question"),
@@ -70,10 +73,23 @@ def main() -> int:
     given = parser.parse_args()
     prompt = sys.stdin.buffer.read().decode(errors="replace")
     attempt = os.environ.get("CLAUDOMATOR_ATTEMPT", "1")
-    emit(type="start", conversation_id=given.conversation, resumed=given.resume, model=given.model, attempt=attempt)
+    remembered = recall(given.conversation) if given.resume else []
+    emit(
+        type="start",
+        conversation_id=given.conversation,
+        resumed=given.resume,
+        remembered=remembered,
+        model=given.model,
+        attempt=attempt,
+    )
+    if remembered is None:
+        end(outcome="unknown", error=f"{LABEL} there is no conversation {given.conversation} in {Path.cwd()}")
+        return 2
+    prompts = [*remembered, prompt]
+    remember(given.conversation, prompts)
     try:
         line = line_for(
-            prompt, os.environ.get("CLAUDOMATOR_SIMULATED_SCRIPT"), int(attempt) if attempt.isdecimal() else 1
+            prompts, os.environ.get("CLAUDOMATOR_SIMULATED_SCRIPT"), int(attempt) if attempt.isdecimal() else 1
         )
         step = parse(line)
         wait(step.delay)
@@ -85,12 +101,43 @@ def main() -> int:
     return finish(step)
 
 
-def line_for(prompt: str, script: str | None, attempt: int) -> str:
-    """The line that this attempt follows."""
-    lines: list[str] = _LINE.findall(prompt)
+def recall(conversation: str) -> list[str] | None:
+    """The prompts of the conversation so far, oldest first; None if it is not known here."""
+    try:
+        known = json.loads(memory(conversation).read_text())
+    except (OSError, ValueError):
+        return None
+    return [str(prompt) for prompt in known] if isinstance(known, list) else None
+
+
+def remember(conversation: str, prompts: list[str]) -> None:
+    """Keep the conversation, as far as the working directory can be written to; git is told to look away."""
+    path = memory(conversation)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        (path.parent / ".gitignore").write_text("*\n")
+        path.write_text(json.dumps(prompts))
+    except OSError as error:
+        sys.stderr.write(f"{LABEL} cannot remember the conversation: {error}\n")
+
+
+def memory(conversation: str) -> Path:
+    """Where a conversation is kept."""
+    return Path(MEMORY, f"{re.sub('[^A-Za-z0-9-]', '_', conversation)}.json")
+
+
+def line_for(prompts: list[str], script: str | None, attempt: int) -> str:
+    """The line to follow: of the newest prompt that has any, else of the script.
+
+    A fresh conversation begins at the line of its attempt, one that goes on counts its own turns.
+    """
+    scripted = [number for number, prompt in enumerate(prompts) if _LINE.search(prompt)]
+    begun = scripted[-1] if scripted else 0
+    lines: list[str] = _LINE.findall(prompts[begun])
+    turn = attempt if len(prompts) == 1 else len(prompts) - begun
     if not lines and script is not None:
         lines = [line.strip().removeprefix("simulate:") for line in script.splitlines() if line.strip()]
-    return (lines or [DEFAULT_SCRIPT])[max(0, min(attempt, len(lines) or 1) - 1)]
+    return (lines or [DEFAULT_SCRIPT])[max(0, min(turn, len(lines) or 1) - 1)]
 
 
 def parse(line: str) -> Step:

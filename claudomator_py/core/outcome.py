@@ -166,7 +166,7 @@ class Outcome(BaseModel):
 
     reset_at: epoch milliseconds, only with status ``limited``. limit: the window or bucket that the agent named,
     such as ``five_hour``. detail: the error in the agent's own words. text: the final answer. cost_usd: the run's own
-    share in US dollars.
+    share in US dollars. conversation_lost: the agent does not know the conversation that it was to go on in.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -181,6 +181,7 @@ class Outcome(BaseModel):
     detail: AgentText | None = None
     tokens: Tokens = Tokens()
     cost_usd: float | None = None
+    conversation_lost: bool = False
 
     @model_validator(mode="after")
     def _reason_unless_succeeded(self) -> "Outcome":

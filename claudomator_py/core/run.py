@@ -15,7 +15,8 @@ Stream = Literal["stdout", "stderr"]
 class LaunchRequest:
     """What an agent needs to know to build its command line.
 
-    conversation_id: a UUID fixed by the run's identity. resume: continue that conversation instead of starting it.
+    conversation_id: a UUID fixed by the run's identity, or, with ``resume``, what the agent calls the conversation that
+    is to go on.
     prompt_file: where the agent finds the prompt as a file; its standard input is one. prior_tokens, prior_cost_usd:
     what a resumed conversation had used before this run, where known; an agent that reports totals is read by the
     difference.
@@ -73,8 +74,9 @@ class ExitRecord:
 class RunOrder:
     """What a run directory is made of. Values of variables are handed over at the spawn and are in no file.
 
-    commands: argv after argv, until one does not exit 0. cwd: None for a scratch folder of the run. roots: where cwd
-    may lie; empty: anywhere. stdin: the text that each command reads.
+    commands: argv after argv, until one does not exit 0. cwd: None for a scratch folder. roots: where cwd may lie;
+    empty: anywhere. stdin: the text that each command reads. scratch_of: the run whose scratch folder it works in;
+    None: its own.
     """
 
     run_id: str
@@ -84,6 +86,7 @@ class RunOrder:
     env_names: tuple[str, ...]
     stdin: str
     limits: RunLimits
+    scratch_of: str | None = None
 
 
 class RunConflict(Exception):

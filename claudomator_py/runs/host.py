@@ -45,7 +45,11 @@ class LocalRunHost:
         Raises RunStarted, RunAlive, OSError.
         """
         directory = RunDirectory(self.path(order.run_id, step))
-        directory.create(order, scratch=self.path(order.run_id) / SCRATCH)
+        directory.create(order, scratch=self.path(order.scratch_of or order.run_id) / SCRATCH)
+
+    def has_scratch(self, run_id: str) -> bool:
+        """Whether the scratch folder that was made with that run is there."""
+        return (self.path(run_id) / SCRATCH).is_dir()
 
     def discard(self, run_id: str) -> None:
         """Remove the directory of a run that was prepared and is not to be started. Raises RunAlive, OSError."""

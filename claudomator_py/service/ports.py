@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.outcome import Outcome
 from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, RunOrder, RunStatus, Stream
 from claudomator_py.core.task import TaskSpec
@@ -38,6 +39,10 @@ class AgentKind(Protocol):
     def kind(self) -> str:
         """Its name in the configuration."""
 
+    @property
+    def conversations(self) -> Conversations:
+        """Whether it can go on in a conversation, and who names that."""
+
     def launch(self, request: LaunchRequest) -> Launch:
         """The command line. Raises ValueError, with the remedy, if the configuration does not give one."""
 
@@ -62,6 +67,9 @@ class RunHost(Protocol):
 
     def discard(self, run_id: str) -> None:
         """Remove the directory of a run that was prepared and is not to be started. Raises RunConflict, OSError."""
+
+    def has_scratch(self, run_id: str) -> bool:
+        """Whether the scratch folder that was made with that run is there."""
 
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
         """Start the shim. It may start the run, or find it revoked."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, Stream
 from claudomator_py.core.task import TaskSpec
@@ -57,6 +58,7 @@ class ScriptedKind:
     """
 
     kind: str = "claude"
+    conversations: Conversations = Conversations.GIVEN
     refusal: str | None = None
     lacking: list[str] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)

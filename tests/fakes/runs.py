@@ -58,6 +58,10 @@ class MemoryRunHost:
             raise RunStarted(order.run_id)
         self.directories[order.run_id, step] = Directory(order)
 
+    def has_scratch(self, run_id: str) -> bool:
+        directory = self.directories.get((run_id, 0))
+        return directory is not None and directory.order.cwd is None and directory.order.scratch_of is None
+
     def discard(self, run_id: str) -> None:
         self.calls.append(("discard", run_id, 0))
         del self.directories[run_id, 0]
