@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check lint format types contracts deps lock chaos slow real-clis bench clean
+.PHONY: help run test check lint format types contracts deps docs reference lock chaos slow real-clis bench clean
 
 # Tried in this order; `make PYTHON=/path/to/python ...` names another.
 PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14
@@ -41,6 +41,12 @@ contracts: .venv/dev.stamp ## import-linter: who may import whom
 deps: .venv/dev.stamp ## deptry: what is imported is declared and locked, and the reverse
 	.venv/bin/python -m pip check
 	.venv/bin/deptry claudomator_py
+
+docs: .venv/dev.stamp ## the documentation as a site in build/site; a broken link is an error
+	.venv/bin/mkdocs build --quiet --strict --config-file .mkdocs.yml
+
+reference: .venv/dev.stamp ## write the pages of docs/reference anew, from the code
+	.venv/bin/python -m docs.reference.generate
 
 chaos: .venv/dev.stamp ## kill processes at random, over and over
 	.venv/bin/pytest -m chaos $(ARGS)

@@ -1,43 +1,27 @@
-"""Write the reference pages that are made from the code: ``python docs/reference/generate.py``."""
+"""Write the reference pages that are made from the code: ``python -m docs.reference.generate``, or ``make reference``.
 
+A page is a function in a module of its own; a test says when one is out of date.
+"""
+
+from collections.abc import Callable
 from pathlib import Path
 
-from claudomator_py.core.outcome import REASON_POLICIES, HoldKind, Reason
+from docs.reference.api import api
+from docs.reference.command_line import command_line
+from docs.reference.configuration import configuration
+from docs.reference.reasons import reason_codes
+from docs.reference.states import states
+from docs.reference.task_file import task_file
 
 HERE = Path(__file__).parent
-HOLDS = {
-    HoldKind.NONE: "",
-    HoldKind.UNTIL_RESET: "until the reset",
-    HoldKind.BRIEF: "briefly",
-    HoldKind.UNTIL_OPERATOR: "until released",
+PAGES: dict[str, Callable[[], str]] = {
+    "task-file.md": task_file,
+    "configuration.md": configuration,
+    "command-line.md": command_line,
+    "api.md": api,
+    "states.md": states,
+    "reason-codes.md": reason_codes,
 }
-
-
-def reason_codes() -> str:
-    """The table of reason codes."""
-    rows = [
-        "# Reason codes",
-        "",
-        "Every end that is not a success has one of these codes, in the API, the logs and the command line. The same",
-        "table decides what the daemon does; `GET /v1/reasons` gives it as JSON.",
-        "",
-        "| code | meaning | uses up an attempt | tried again | one tier up | holds the agent | needs a person |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for reason in Reason:
-        policy = REASON_POLICIES[reason]
-        marks = [_mark(policy.counts_attempt), _mark(policy.retries), _mark(policy.escalates)]
-        cells = [f"`{reason}`", policy.meaning, *marks, HOLDS[policy.hold], _mark(policy.needs_person)]
-        rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(rows) + "\n"
-
-
-PAGES = {"reason-codes.md": reason_codes}
-
-
-def _mark(value: bool) -> str:
-    return "yes" if value else ""
-
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

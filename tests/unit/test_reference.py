@@ -1,14 +1,31 @@
-"""The generated pages of the reference say what the code says."""
+"""The generated pages of the reference say what the code says, and say it of everything."""
 
-import runpy
 from pathlib import Path
 
 import pytest
 
+from claudomator_py.core.settings import AgentEntry, Settings
+from docs.reference.generate import PAGES
+from docs.reference.schema_words import fields
+
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
-PAGES = runpy.run_path(str(REFERENCE / "generate.py"))["PAGES"]
 
 
 @pytest.mark.parametrize("name", sorted(PAGES))
 def test_a_generated_page_is_current(name: str) -> None:
-    assert (REFERENCE / name).read_text() == PAGES[name](), "run `python docs/reference/generate.py`"
+    assert (REFERENCE / name).read_text() == PAGES[name](), "run `make reference`"
+
+
+def test_every_page_of_the_reference_is_generated() -> None:
+    assert {path.name for path in REFERENCE.glob("*.md")} == set(PAGES)
+
+
+def test_every_key_of_the_configuration_says_what_it_means() -> None:
+    models = ((Settings, Settings()), (AgentEntry, AgentEntry()))
+    dumb = [
+        name
+        for model, values in models
+        for name, part, _ in fields(model.model_json_schema(), values.model_dump(mode="json"))
+        if "description" not in part and name not in ("agents", "agents_configured")
+    ]
+    assert not dumb

@@ -1,0 +1,66 @@
+"""The page of the configuration, from the models that a file is read with."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from claudomator_py.core.agent import TIERS, ModelChoice
+from claudomator_py.core.settings import MODEL_KINDS, SUPPORTED_KINDS, AgentEntry, Settings, default_agent
+from docs.reference.markdown import code, page, table
+from docs.reference.schema_words import Schema, default_words, fields, type_words
+
+_INTRODUCTION = """
+Every key is optional, and so is the file: without one, the agents found on PATH are used. It is looked for in this
+order: `--config`, `$CLAUDOMATOR_CONFIG`, `./claudomator.yaml`, `$XDG_CONFIG_HOME/claudomator/claudomator.yaml` (by
+default in `~/.config`), `/etc/claudomator/claudomator.yaml`. Relative paths are relative to the file, `~` is the user's
+home. A file with a mistake is refused with line, key and remedy.
+"""
+_AGENTS = """
+`agents` maps names to agents. With `agents` in the file, only these exist; without it, those found on PATH. Two logins
+of one program are two agents of one kind. An agent that is named like its kind needs no `kind`.
+"""
+_DEFAULTS = "The kinds, what they start and which models stand behind their tiers where the file says nothing:"
+_HEAD = ("key", "type", "default", "meaning")
+_NOT_IN_FILES = ("agents", "agents_configured")
+
+
+def configuration() -> str:
+    """Every key of the configuration."""
+    keys = Settings.model_json_schema()
+    for name in _NOT_IN_FILES:
+        del keys["properties"][name]
+    return page(
+        "Configuration",
+        _INTRODUCTION,
+        table(_HEAD, _rows(keys, Settings().model_dump(mode="json"))),
+        "## Agents",
+        _AGENTS,
+        table(_HEAD, _rows(AgentEntry.model_json_schema(), AgentEntry().model_dump(mode="json"))),
+        _DEFAULTS,
+        table(("kind", "program", "fast", "balanced", "powerful", "open to balancing"), map(_kind, SUPPORTED_KINDS)),
+    )
+
+
+def _rows(schema: Schema, values: Mapping[str, Any]) -> list[list[str]]:
+    return [
+        [code(name), type_words(part), default_words(value, required=False), part["description"]]
+        for name, part, value in fields(schema, values)
+        if "properties" not in part
+    ]
+
+
+def _kind(kind: str) -> list[str]:
+    if kind == "command":
+        return [code(kind), "as configured", "", "", "", _open(kind)]
+    agent = default_agent(kind)
+    models = [_model(agent.models.get(tier)) for tier in TIERS]
+    return [code(kind), code(" ".join(agent.command)) if agent.command else "built in", *models, _open(kind)]
+
+
+def _open(kind: str) -> str:
+    return "yes" if kind in MODEL_KINDS else "no"
+
+
+def _model(choice: ModelChoice | None) -> str:
+    if choice is None:
+        return ""
+    return code(choice.model) + (f", effort {choice.effort}" if choice.effort else "")

@@ -1,0 +1,48 @@
+"""The page of the task file, from its schema."""
+
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.taskfile import task_json_schema
+from docs.reference.markdown import code, page, table
+from docs.reference.schema_words import Schema, default_words, fields, type_words
+
+_INTRODUCTION = """
+A task is a YAML mapping in a `.yaml`, `.yml` or `.json` file, or the front matter of a `.md` file whose text is the
+instructions. A YAML file may hold several, separated by `---`; each then needs a name. The API takes the same fields
+as JSON. An unknown key is an error that names the nearest known one.
+
+`claudomator validate --schema` prints the same as a JSON Schema. A list of texts may be a single text. Durations are
+written `90s`, `45m`, `2h`, `1d`; a bare number is refused, as its unit would be a guess.
+"""
+_OWN = "`x-*` | anything | none | Carried along, never interpreted."
+_LATER = """
+These keys are part of the format, and nothing acts on them yet. A file that uses one is refused, never half obeyed.
+"""
+
+
+def task_file() -> str:
+    """Every field of a task file."""
+    schema = task_json_schema()
+    known = set(TaskSpec.model_fields)
+    values = TaskSpec(name="a", instructions="a").model_dump(mode="json")
+    values |= {"name": "the file's stem"}
+    rows, later = [], []
+    for name, part, value in fields(schema, values):
+        if name.partition(".")[0] not in known:
+            later.append((code(name), type_words(part), part["description"].replace("Not supported yet.", "").strip()))
+        elif "properties" not in part:
+            rows.append(_row(name, part, value, required=name in schema["required"]))
+    rows.append([cell.strip() for cell in _OWN.split("|")])
+    head = ("field", "type", "default", "meaning")
+    return page(
+        "Task file",
+        _INTRODUCTION,
+        table(head, rows),
+        "## Not supported yet",
+        _LATER,
+        table(("field", "type", "meaning"), later),
+    )
+
+
+def _row(name: str, part: Schema, value: object, *, required: bool) -> list[str]:
+    default = "the file's stem" if name == "name" else default_words(value, required=required)
+    return [code(name), type_words(part), default, part["description"]]
