@@ -304,6 +304,16 @@ class AnsweredRequest(SQLModel, table=True):
     created_ms: int = Field(sa_type=BigInteger)
 
 
+class Switch(SQLModel, table=True):
+    """What an operator has switched on, by name; a row that is there means on. ``drain``: nothing is started."""
+
+    __tablename__ = "switch"
+
+    name: str = Field(primary_key=True)
+    since_ms: int = Field(sa_type=BigInteger)
+    reason: str | None = None
+
+
 TASK = SQLModel.metadata.tables["task"]
 TASK_REVISION = SQLModel.metadata.tables["task_revision"]
 TASK_DEPENDENCY = SQLModel.metadata.tables["task_dependency"]
@@ -317,3 +327,4 @@ INBOX_DOCUMENT = SQLModel.metadata.tables["inbox_document"]
 CLASSIFICATION = SQLModel.metadata.tables["classification"]
 TIER_ANSWER = SQLModel.metadata.tables["tier_answer"]
 ANSWERED_REQUEST = SQLModel.metadata.tables["answered_request"]
+SWITCH = SQLModel.metadata.tables["switch"]

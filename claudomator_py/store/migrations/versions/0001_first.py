@@ -71,6 +71,13 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("hash", name=op.f("pk_snapshot")),
     )
     op.create_table(
+        "switch",
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("since_ms", sa.BigInteger(), nullable=False),
+        sa.Column("reason", sa.String(), nullable=True),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_switch")),
+    )
+    op.create_table(
         "task",
         sa.Column("id", sa.String(), nullable=False),
         sa.Column("name", sa.String(), nullable=False),

@@ -1,0 +1,26 @@
+"""Switch rows: what an operator has switched on, durable until it is switched off."""
+
+from sqlalchemy import Connection, delete, insert, select
+
+from claudomator_py.store.tables import SWITCH, Switch
+
+DRAIN = "drain"
+
+
+def turn_on(connection: Connection, name: str, reason: str | None, now_ms: int) -> bool:
+    """Whether it was off before. One that is on keeps its time and its reason."""
+    if find(connection, name) is not None:
+        return False
+    connection.execute(insert(SWITCH).values(name=name, since_ms=now_ms, reason=reason))
+    return True
+
+
+def turn_off(connection: Connection, name: str) -> bool:
+    """Whether it was on before."""
+    return connection.execute(delete(SWITCH).where(SWITCH.c.name == name)).rowcount > 0
+
+
+def find(connection: Connection, name: str) -> Switch | None:
+    """The switch, if it is on."""
+    row = connection.execute(select(SWITCH).where(SWITCH.c.name == name)).one_or_none()
+    return None if row is None else Switch(**row._mapping)
