@@ -1,7 +1,9 @@
 """The desk: everything anyone can ask the service for. The web knows only this."""
 
+from collections.abc import Collection
 from typing import Protocol
 
+from claudomator_py.core.errors import StaleVersion
 from claudomator_py.core.idempotency import RequestKey
 from claudomator_py.core.run import Stream
 from claudomator_py.core.task import TaskSpec
@@ -19,13 +21,25 @@ from claudomator_py.core.views import (
     WhyView,
 )
 
+Versions = int | Collection[int] | None
+"""The version of a task that a caller has seen, or several; None: any."""
+
+
+def require_version(name: str, version: int, wanted: Versions) -> None:
+    """Raises StaleVersion if the task of that name, now at ``version``, is at none of those wanted."""
+    among = (wanted,) if isinstance(wanted, int) else wanted
+    if among is not None and version not in among:
+        seen = " or ".join(str(one) for one in sorted(among)) or "as named in the request"
+        detail = f"{name} is at version {version}, not {seen}."
+        raise StaleVersion(detail, remedy="Look at it again, and decide anew.")
+
 
 class Desk(Protocol):
     """Synchronous and safe to call from many threads. Every method may raise ``core.errors.ServiceError``.
 
     ref: a task's id, a unique prefix of it (4 characters or more), or a name, which means the newest task of that
-    name. It raises NotFound or Ambiguous. if_version: the version the caller has seen; StaleVersion if it is gone.
-    key: a repetition of the same request gets the answer that the first one got. Raises KeyInUse and KeyReused.
+    name. It raises NotFound or Ambiguous. if_version: what the caller has seen of it; StaleVersion if it is another by
+    now. key: a repetition of the same request gets the answer that the first one got. Raises KeyInUse and KeyReused.
     """
 
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
@@ -37,11 +51,11 @@ class Desk(Protocol):
     def task(self, ref: str) -> TaskView:
         """The task with its content."""
 
-    def cancel(self, ref: str, *, if_version: int | None = None, key: RequestKey | None = None) -> TaskView:
+    def cancel(self, ref: str, *, if_version: Versions = None, key: RequestKey | None = None) -> TaskView:
         """Ask for its end; a running one ends a little later. Raises Conflict when it has ended already."""
 
     def restart(
-        self, ref: str, request: RestartRequest, *, if_version: int | None = None, key: RequestKey | None = None
+        self, ref: str, request: RestartRequest, *, if_version: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
         """Begin a new generation. Raises Conflict when queued, or running without ``force``; Invalid."""
 

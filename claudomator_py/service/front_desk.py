@@ -6,7 +6,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from claudomator_py.core.crashpoint import crashpoint
-from claudomator_py.core.errors import Conflict, Invalid, NotFound, StaleVersion, Unavailable
+from claudomator_py.core.errors import Conflict, Invalid, NotFound, Unavailable
 from claudomator_py.core.idempotency import RequestKey
 from claudomator_py.core.outcome import Reason
 from claudomator_py.core.problem import Problem, suggestion
@@ -27,6 +27,7 @@ from claudomator_py.core.views import (
     WhyView,
 )
 from claudomator_py.service.admission_checks import circle_problem, placement_problems
+from claudomator_py.service.desk import Versions, require_version
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.queries import Queries, find_task
 from claudomator_py.service.registry import AgentRegistry
@@ -74,7 +75,7 @@ class FrontDesk:
             crashpoint("submit-committed")
             return told or self._queries.task(task_id)
 
-    def cancel(self, ref: str, *, if_version: int | None = None, key: RequestKey | None = None) -> TaskView:
+    def cancel(self, ref: str, *, if_version: Versions = None, key: RequestKey | None = None) -> TaskView:
         """See ``Desk``."""
 
         def transaction(connection: Connection) -> Told:
@@ -97,7 +98,7 @@ class FrontDesk:
             return told or self._queries.task(task_id)
 
     def restart(
-        self, ref: str, request: RestartRequest, *, if_version: int | None = None, key: RequestKey | None = None
+        self, ref: str, request: RestartRequest, *, if_version: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
         """See ``Desk``."""
 
@@ -171,7 +172,7 @@ class FrontDesk:
         """See ``Desk``."""
         return self._queries.readiness()
 
-    def _restart(self, connection: Connection, ref: str, request: RestartRequest, if_version: int | None) -> str:
+    def _restart(self, connection: Connection, ref: str, request: RestartRequest, if_version: Versions) -> str:
         task = _current(connection, ref, if_version)
         now_ms = self._clock()
         if task.state == "QUEUED":
@@ -231,11 +232,9 @@ class FrontDesk:
             raise Conflict("The task changed in the same moment.", remedy="Look at it, and ask again.") from error
 
 
-def _current(connection: Connection, ref: str, if_version: int | None) -> Task:
+def _current(connection: Connection, ref: str, if_version: Versions) -> Task:
     task = find_task(connection, ref)
-    if if_version is not None and task.version != if_version:
-        detail = f"{task.name} is at version {task.version}, not {if_version}."
-        raise StaleVersion(detail, remedy="Look at it again, and decide anew.")
+    require_version(task.name, task.version, if_version)
     return task
 
 

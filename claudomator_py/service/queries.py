@@ -1,16 +1,12 @@
 """Answers: what anyone may ask about tasks, runs and agents. Reads only."""
 
-import base64
-import binascii
-import json
-import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 
-from claudomator_py.core.errors import Ambiguous, Invalid, NotFound, Unavailable
+from claudomator_py.core.errors import Ambiguous, NotFound, Unavailable
 from claudomator_py.core.outcome import Outcome
 from claudomator_py.core.problem import suggestion
 from claudomator_py.core.run import Stream
@@ -33,6 +29,7 @@ from claudomator_py.planning.admission import Blocked, admit
 from claudomator_py.planning.plan import load_of
 from claudomator_py.planning.snapshot import Head, Snapshot
 from claudomator_py.routing.decision import DecisionRecord
+from claudomator_py.service import cursors
 from claudomator_py.service.explain import blocked_text, decision_sentences, failure_text, run_sentence, waiting_text
 from claudomator_py.service.observe import Observer
 from claudomator_py.service.ports import Clock, RunHost
@@ -71,15 +68,14 @@ class Queries:
 
     def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
         """See ``Desk``."""
-        before = _position(cursor) if cursor is not None else None
+        before = cursors.read(cursor, wanted) if cursor is not None else None
 
         def read(connection: Connection) -> Page[TaskView]:
             found = reads.page(connection, wanted, before, limit + 1)
             items = found[:limit]
             more = len(found) > limit
-            return Page(
-                items=tuple(self.views(connection, items)), next_cursor=_cursor(items[-1]) if more and items else None
-            )
+            last = cursors.write((items[-1].created_ms, items[-1].id), wanted) if more and items else None
+            return Page(items=tuple(self.views(connection, items)), next_cursor=last)
 
         return self.read(read)
 
@@ -258,17 +254,3 @@ def _headline(view: TaskView) -> str:
     tail = f": {view.reason_text}" if view.reason_text else ""
     where = f" on {view.agent}" if view.state == "RUNNING" and view.agent else ""
     return f"{view.name} is {view.state}{where}{tail.rstrip('.')}."
-
-
-def _cursor(task: Task) -> str:
-    return base64.urlsafe_b64encode(json.dumps([task.created_ms, task.id]).encode()).decode()
-
-
-def _position(cursor: str) -> reads.Position:
-    try:
-        created_ms, task_id = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        if isinstance(created_ms, int) and 0 <= created_ms < 2**63:
-            return created_ms, str(uuid.UUID(task_id))
-        raise ValueError(created_ms)
-    except (ValueError, TypeError, AttributeError, binascii.Error):
-        raise Invalid("The cursor was not given out by this service.", remedy="Begin again without a cursor.") from None

@@ -16,7 +16,6 @@ from claudomator_py.core.errors import (
     KeyInUse,
     KeyReused,
     NotFound,
-    StaleVersion,
 )
 from claudomator_py.core.idempotency import RequestKey
 from claudomator_py.core.lifecycle import (
@@ -61,6 +60,7 @@ from claudomator_py.core.views import (
     TaskView,
     WhyView,
 )
+from claudomator_py.service.desk import Versions, require_version
 
 START_MS = 1_790_000_000_000  # 2026-09-21T14:13:20Z
 _ID_PREFIX = 4
@@ -239,11 +239,11 @@ class FakeDesk:
         with self._lock:
             return self._view(self._find(ref))
 
-    def cancel(self, ref: str, *, if_version: int | None = None, key: RequestKey | None = None) -> TaskView:
+    def cancel(self, ref: str, *, if_version: Versions = None, key: RequestKey | None = None) -> TaskView:
         with self._once(key) as answers:
             return self._given(answers, lambda: self._cancel(ref, if_version))
 
-    def _cancel(self, ref: str, if_version: int | None) -> TaskView:
+    def _cancel(self, ref: str, if_version: Versions = None) -> TaskView:
         with self._lock:
             job = self._find(ref, if_version)
             if "cancel" not in available_actions(job.state):
@@ -252,12 +252,12 @@ class FakeDesk:
             return self._view(self.jobs[job.id])
 
     def restart(
-        self, ref: str, request: RestartRequest, *, if_version: int | None = None, key: RequestKey | None = None
+        self, ref: str, request: RestartRequest, *, if_version: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
         with self._once(key) as answers:
             return self._given(answers, lambda: self._restart(ref, request, if_version))
 
-    def _restart(self, ref: str, request: RestartRequest, if_version: int | None) -> TaskView:
+    def _restart(self, ref: str, request: RestartRequest, if_version: Versions = None) -> TaskView:
         with self._lock:
             job = self._find(ref, if_version)
             if request.resume or request.specialist is not None:
@@ -410,13 +410,11 @@ class FakeDesk:
     def _newest_first(self) -> list[Job]:
         return sorted(self.jobs.values(), key=lambda job: job.created_ms, reverse=True)
 
-    def _find(self, ref: str, if_version: int | None = None) -> Job:
+    def _find(self, ref: str, if_version: Versions = None) -> Job:
         job = self.jobs.get(ref) or self._by_prefix(ref) or self._by_name(ref)
         if job is None:
             raise NotFound(f"There is no task {ref!r}.", remedy="See `claudomator status` for the tasks there are.")
-        if if_version is not None and if_version != job.version:
-            detail = f"{job.spec.name} is at version {job.version}, not {if_version}."
-            raise StaleVersion(detail, remedy="Look at it again, then repeat.")
+        require_version(job.spec.name, job.version, if_version)
         return job
 
     def _by_prefix(self, ref: str) -> Job | None:
