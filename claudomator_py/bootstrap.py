@@ -33,6 +33,7 @@ from claudomator_py.service.health import disk_check, inbox_checks
 from claudomator_py.service.inbox.inbox import Inbox
 from claudomator_py.service.intake import StoreIntake
 from claudomator_py.service.launching import LaunchRules
+from claudomator_py.service.metering import StoreMeter, Surroundings
 from claudomator_py.service.observe import Observer
 from claudomator_py.service.ports import TierModel
 from claudomator_py.service.queries import Queries
@@ -130,7 +131,15 @@ async def _serve(settings: Settings, state: Path, listen: str | None, stack: Exi
 
     queries = Queries(database, parts.registry, parts.host, parts.observer, now_ms, lambda: _problems(inbox), health)
     desk = FrontDesk(database, queries, parts.registry, parts.workdirs, now_ms)
-    server, url = _web_server(desk, settings, state, listen)
+    around = Surroundings(
+        ticks=lambda: daemon.ticks,
+        checks=lambda: desk.readiness().checks,
+        refused_files=lambda: len(inbox.problems()),
+        free_bytes=lambda: shutil.disk_usage(state).free,
+        least_free_bytes=settings.limits.min_free,
+    )
+    meter = StoreMeter(database, parts.observer, now_ms, around)
+    server, url = _web_server(desk, meter, settings, state, listen)
     publish_endpoint(state, url)
     stack.callback(lambda: withdraw_endpoint(state) if in_place() else None)
     _stop_on_signals(loop, daemon)
@@ -249,7 +258,9 @@ def detected_agents() -> list[AgentSpec]:
     return [*found, simulated.model_copy(update={"auto_select": not found})]
 
 
-def _web_server(desk: FrontDesk, settings: Settings, state: Path, listen: str | None) -> tuple[WebServer, str]:
+def _web_server(
+    desk: FrontDesk, meter: StoreMeter, settings: Settings, state: Path, listen: str | None
+) -> tuple[WebServer, str]:
     address = listen or settings.http.listen
     host, _ = parse_listen(address)
     if not is_loopback(host):
@@ -261,7 +272,7 @@ def _web_server(desk: FrontDesk, settings: Settings, state: Path, listen: str | 
         raise CannotStart(
             f"cannot listen on {address} ({error.strerror}); choose another http.listen, or port 0 for a free one"
         ) from error
-    app = create_app(desk, WebSettings(token=token, listen=bound_address(sock)))
+    app = create_app(desk, WebSettings(token=token, listen=bound_address(sock)), meter)
     return WebServer(app, sock), url_of(sock)
 
 

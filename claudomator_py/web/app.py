@@ -6,7 +6,8 @@ from fastapi import FastAPI
 
 from claudomator_py import __version__
 from claudomator_py.service.desk import Desk
-from claudomator_py.web import agents, health, problem, reasons, runs, status, tasks
+from claudomator_py.service.metering import Meter
+from claudomator_py.web import agents, health, metrics, problem, reasons, runs, status, tasks
 from claudomator_py.web.openapi import build
 from claudomator_py.web.security import Security
 from claudomator_py.web.settings import WebSettings
@@ -22,8 +23,8 @@ class _Application(FastAPI):
         return self.openapi_schema
 
 
-def create_app(desk: Desk, settings: WebSettings) -> FastAPI:
-    """The application. It holds no state of its own and starts nothing."""
+def create_app(desk: Desk, settings: WebSettings, meter: Meter | None = None) -> FastAPI:
+    """The application. It holds no state of its own and starts nothing. meter: None where nothing is measured."""
     app = _Application(
         title="Claudomator",
         version=__version__,
@@ -36,6 +37,7 @@ def create_app(desk: Desk, settings: WebSettings) -> FastAPI:
     for resource in (tasks, runs, agents, status, health):
         app.include_router(resource.router(desk))
     app.include_router(reasons.router())
+    app.include_router(metrics.router(meter))
     problem.install(app)
     app.add_middleware(Security, settings=settings)
     return app
