@@ -53,17 +53,20 @@ def hinted_by(head: Head, agents: Sequence[AgentSeen]) -> tuple[AgentSeen, ...]:
 class Load:
     """What is in use. live: runs in all. busy: live runs by directory. disk_low: there is too little room to start.
 
-    now: epoch milliseconds.
+    drained: nothing is to be started. now: epoch milliseconds.
     """
 
     now: int
     live: int
     busy: Mapping[str, int]
     disk_low: bool
+    drained: bool = False
 
 
 def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> DecisionRecord | Blocked:
     """The decision to start the task, or what stands in between."""
+    if load.drained:
+        return Blocked("drained", "the daemon is drained: nothing is started until `claudomator undrain`")
     if load.disk_low:
         return Blocked("disk", "there is less free disk space than limits.min_free; make room")
     if load.live >= rules.total:

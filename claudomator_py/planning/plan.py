@@ -31,7 +31,7 @@ class Planner:
     @property
     def exhausted(self) -> bool:
         """Whether no further head can start, whatever it is."""
-        full = self._load.live >= self._rules.total or self._load.disk_low
+        full = self._load.live >= self._rules.total or self._load.disk_low or self._load.drained
         return full or not any(agent.free for agent in self._agents.values())
 
     def consider(self, head: Head) -> StartRun | Blocked:
@@ -59,7 +59,7 @@ class Planner:
 
 def load_of(snapshot: Snapshot) -> Load:
     """What is in use in the snapshot."""
-    return Load(snapshot.now, snapshot.live, snapshot.busy, snapshot.disk_low)
+    return Load(snapshot.now, snapshot.live, snapshot.busy, snapshot.disk_low, snapshot.drained)
 
 
 def plan(snapshot: Snapshot) -> tuple[StartRun | AskTier, ...]:

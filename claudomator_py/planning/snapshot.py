@@ -94,7 +94,10 @@ class Rules(_Frozen):
 
 
 class Snapshot(_Frozen):
-    """One tick's view. now: epoch milliseconds. busy: live runs by directory. heads: in the queue's order."""
+    """One tick's view. now: epoch milliseconds. busy: live runs by directory. heads: in the queue's order.
+
+    drained: an operator wants nothing to be started.
+    """
 
     now: int
     rules: Rules
@@ -102,4 +105,5 @@ class Snapshot(_Frozen):
     live: int
     busy: dict[str, int]
     disk_low: bool = False
+    drained: bool = False
     heads: tuple[Head, ...] = ()
