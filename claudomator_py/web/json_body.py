@@ -33,8 +33,15 @@ async def _json_object(request: Request) -> dict[str, object]:
         said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise Refused(400, "bad_json", f"The body is not JSON: {shown(said)}.", "Send one JSON object.") from error
     if not isinstance(document, dict):
-        raise Refused(422, "invalid", "The body is not a JSON object.", "Send one task as a JSON object.")
+        raise Refused(
+            422, "invalid", "The body is not a JSON object.", "Send one JSON object; /openapi.json has its schema."
+        )
     return document
 
 
+async def _optional(request: Request) -> dict[str, object] | None:
+    return await _json_object(request) if await request.body() else None
+
+
 JsonObject = Annotated[dict[str, object], Depends(_json_object)]
+OptionalJsonObject = Annotated[dict[str, object] | None, Depends(_optional)]

@@ -1,5 +1,6 @@
 """The OpenAPI 3.1 document: what the routes say of themselves, plus what holds for all of them."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -7,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from claudomator_py.core.taskfile import task_json_schema
-from claudomator_py.core.views import ProblemDetails
+from claudomator_py.core.views import ProblemDetails, RestartRequest
 from claudomator_py.web.problem import MEDIA_TYPE
 from claudomator_py.web.security import OPEN_PATHS
 
@@ -15,17 +16,86 @@ _REF = "#/components/schemas/{model}"
 _EVERYWHERE = (403, 421, 500)
 _DEFINITIONS = "#/$defs/"
 
-TASK_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": {"$ref": _REF.format(model="TaskDocument")}}},
+LOCATION_HEADER = {"Location": {"description": "Where the task is", "schema": {"type": "string"}, "required": True}}
+
+
+def _links(parameter: str, expression: str, **operations: str) -> dict[str, Any]:
+    """Links by name: what may be asked next, with a part of this answer as its parameter."""
+    return {
+        name: {"operationId": name, "parameters": {parameter: expression}, "description": description}
+        for name, description in operations.items()
     }
+
+
+_OF_A_TASK = {
+    "getTask": "The task as it is now",
+    "explainTask": "Why it is where it is",
+    "listRuns": "Its runs",
+    "cancelTask": "Its end",
+    "restartTask": "A new generation of it",
 }
+TASK_LINKS = _links("ref", "$response.body#/id", **_OF_A_TASK)
+FIRST_TASK_LINKS = _links("ref", "$response.body#/items/0/id", **_OF_A_TASK)
+FIRST_RUN_LINKS = _links("run_id", "$response.body#/items/0/id", getRun="The oldest run", readLog="What it wrote")
+FIRST_AGENT_LINKS = _links("name", "$response.body#/items/0/name", releaseAgent="The end of its holds")
 
 
-def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The ``responses`` of a route that may refuse with these statuses."""
-    return {status: _response(status) for status in statuses}
+def _body(model: str, *, required: bool, examples: dict[str, Any]) -> dict[str, Any]:
+    named = {name: {"summary": name.replace("_", " "), "value": value} for name, value in examples.items()}
+    schema = {"$ref": _REF.format(model=model)}
+    return {
+        "requestBody": {"required": required, "content": {"application/json": {"schema": schema, "examples": named}}}
+    }
+
+
+TASK_BODY = _body(
+    "TaskDocument",
+    required=True,
+    examples={
+        "the_least": {"name": "update-changelog", "instructions": "Bring CHANGELOG.md up to date with the commits."},
+        "with_a_check": {
+            "name": "fix-login-redirect",
+            "instructions": "The login page redirects to /home twice. Find out why and fix it.",
+            "priority": "high",
+            "agent": {"tier": "powerful"},
+            "timeout": "45m",
+            "retry": {"max_attempts": 2, "backoff": "1m"},
+            "check": ["make test"],
+            "tags": ["shop", "login"],
+        },
+        "after_another": {
+            "name": "describe-login",
+            "instructions": "Describe in docs/login.md how the login works now.",
+            "depends_on": ["fix-login-redirect"],
+        },
+    },
+)
+RESTART_BODY = _body(
+    "RestartRequest",
+    required=False,
+    examples={
+        "as_it_was": {},
+        "with_a_stronger_model": {"tier": "powerful", "reason": "The small model did not find the cause."},
+        "by_force": {"force": True},
+    },
+)
+
+
+def told(description: str, *headers: dict[str, Any], links: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What a route says of an answer besides its shape."""
+    merged = {name: header for group in headers for name, header in group.items()}
+    return {
+        "description": description,
+        **({"headers": merged} if merged else {}),
+        **({"links": links} if links else {}),
+    }
+
+
+def problems(*statuses: int, also: Mapping[int, dict[str, Any]] | None = None) -> dict[int | str, dict[str, Any]]:
+    """The ``responses`` of a route that may refuse with these statuses. also: what is said of its other answers."""
+    documented: dict[int | str, dict[str, Any]] = {status: _response(status) for status in statuses}
+    documented.update(also or {})
+    return documented
 
 
 def build(app: FastAPI) -> dict[str, Any]:
@@ -37,6 +107,8 @@ def build(app: FastAPI) -> dict[str, Any]:
     schemas.update(details.pop("$defs", {}))
     schemas["ProblemDetails"] = details
     schemas.update(_task_document())
+    schemas["RestartRequest"] = RestartRequest.model_json_schema(ref_template=_REF) | {"title": "RestartRequest"}
+    schemas.update(schemas["RestartRequest"].pop("$defs", {}))
     components["securitySchemes"] = {"operator": {"type": "http", "scheme": "bearer"}}
     for path, operations in schema["paths"].items():
         for operation in operations.values():

@@ -25,6 +25,9 @@ _HTTP_STATUS: dict[ErrorStatus, int] = {
     "conflict": 409,
     "stale_version": 412,
     "invalid": 422,
+    "bad_cursor": 400,
+    "idempotency_key_in_use": 409,
+    "idempotency_key_reused": 422,
     "unavailable": 503,
 }
 

@@ -8,11 +8,22 @@ from pydantic import ConfigDict, Field
 from claudomator_py.core.errors import Invalid
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import parse_task
+from claudomator_py.core.validation import validate
 from claudomator_py.core.views import Page, RestartRequest, RunView, TaskFilter, TaskView, WhyView
 from claudomator_py.service.desk import Desk
-from claudomator_py.web.json_body import JsonObject
-from claudomator_py.web.openapi import TASK_BODY, problems
-from claudomator_py.web.preconditions import IfMatch, set_etag
+from claudomator_py.web.idempotency import IdempotencyKey
+from claudomator_py.web.json_body import JsonObject, OptionalJsonObject
+from claudomator_py.web.openapi import (
+    FIRST_RUN_LINKS,
+    FIRST_TASK_LINKS,
+    LOCATION_HEADER,
+    RESTART_BODY,
+    TASK_BODY,
+    TASK_LINKS,
+    problems,
+    told,
+)
+from claudomator_py.web.preconditions import ETAG_HEADER, NOT_MODIFIED, IfMatch, IfNoneMatch, etag, set_etag
 
 Ref = Annotated[str, Path(max_length=128, description="A task's id, a unique prefix of it, or its name.")]
 
@@ -23,7 +34,7 @@ class TaskQuery(TaskFilter):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the part before.")
-    limit: int = Field(default=50, ge=1, le=200)
+    limit: int = Field(default=50, ge=1, le=200, description="How many tasks at most, from 1 to 200.")
 
 
 def router(desk: Desk) -> APIRouter:
@@ -35,51 +46,123 @@ def router(desk: Desk) -> APIRouter:
         status_code=201,
         operation_id="submitTask",
         summary="Submit a task",
-        responses=problems(400, 413, 415, 422, 503),
+        responses=problems(
+            400,
+            409,
+            413,
+            415,
+            422,
+            429,
+            503,
+            also={201: told("Accepted: it is durable", LOCATION_HEADER, ETAG_HEADER, links=TASK_LINKS)},
+        ),
         openapi_extra=TASK_BODY,
     )
-    def submit(document: JsonObject, response: Response) -> TaskView:
+    def submit(document: JsonObject, key: IdempotencyKey, response: Response) -> TaskView:
+        """Accept a task, as a task file would write it. It is durable once this answers."""
         parsed = parse_task(document)
         if not isinstance(parsed, TaskSpec):
             detail = "; ".join(problem.render() for problem in parsed[:3])
             raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=parsed)
-        return _located(desk.submit(parsed), response)
+        return _located(desk.submit(parsed, key=key), response)
 
-    @routes.get("", operation_id="listTasks", summary="List tasks, newest first", responses=problems(422))
+    @routes.get(
+        "",
+        operation_id="listTasks",
+        summary="List tasks, newest first",
+        responses=problems(400, 422, 503, also={200: told("As asked for", links=FIRST_TASK_LINKS)}),
+    )
     def list_tasks(query: Annotated[TaskQuery, Query()]) -> Page[TaskView]:
+        """A part of the list; all conditions count together. Tasks that come meanwhile move nothing in later parts."""
         wanted = TaskFilter(**query.model_dump(exclude={"cursor", "limit"}))
         return desk.tasks(wanted, query.cursor, query.limit)
 
-    @routes.get("/{ref}", operation_id="getTask", summary="One task", responses=problems(404, 409, 422))
-    def get_task(ref: Ref, response: Response) -> TaskView:
-        return _tagged(desk.task(ref), response)
+    @routes.get(
+        "/{ref}",
+        operation_id="getTask",
+        summary="One task",
+        response_model=TaskView,
+        responses=problems(400, 404, 409, 422, 503, also={200: told("As asked for", ETAG_HEADER), 304: NOT_MODIFIED}),
+    )
+    def get_task(ref: Ref, if_none_match: IfNoneMatch, response: Response) -> TaskView | Response:
+        """The task with its content. With If-None-Match, 304 says that it has not been changed since."""
+        task = desk.task(ref)
+        if if_none_match is not None and if_none_match.matches(task.version):
+            return Response(status_code=304, headers={"ETag": etag(task.version)})
+        return _tagged(task, response)
 
     @routes.post(
         "/{ref}/cancel",
         status_code=202,
         operation_id="cancelTask",
         summary="Cancel a task",
-        responses=problems(404, 409, 412, 422, 503),
+        responses=problems(
+            400,
+            404,
+            409,
+            412,
+            413,
+            422,
+            429,
+            503,
+            also={202: told("Asked for: it may take effect a little later", ETAG_HEADER, links=TASK_LINKS)},
+        ),
     )
-    def cancel(ref: Ref, if_match: IfMatch, response: Response) -> TaskView:
-        return _tagged(desk.cancel(ref, if_version=if_match), response)
+    def cancel(ref: Ref, if_match: IfMatch, key: IdempotencyKey, response: Response) -> TaskView:
+        """Ask for its end. A running task ends a little later, when its agent has; 409 for one that has ended."""
+        return _tagged(desk.cancel(ref, if_version=if_match, key=key), response)
 
     @routes.post(
         "/{ref}/restart",
         status_code=202,
         operation_id="restartTask",
         summary="Restart a task: the whole decision is made again",
-        responses=problems(400, 404, 409, 412, 413, 422, 503),
+        responses=problems(
+            400,
+            404,
+            409,
+            412,
+            413,
+            415,
+            422,
+            429,
+            503,
+            also={
+                202: told(
+                    "Asked for: it may take effect a little later", LOCATION_HEADER, ETAG_HEADER, links=TASK_LINKS
+                )
+            },
+        ),
+        openapi_extra=RESTART_BODY,
     )
-    def restart(ref: Ref, if_match: IfMatch, response: Response, request: RestartRequest | None = None) -> TaskView:
-        return _located(desk.restart(ref, request or RestartRequest(), if_version=if_match), response)
+    def restart(
+        ref: Ref, document: OptionalJsonObject, if_match: IfMatch, key: IdempotencyKey, response: Response
+    ) -> TaskView:
+        """Begin a new generation. What the task pins stays pinned unless the body says otherwise.
 
-    @routes.get("/{ref}/why", operation_id="explainTask", summary="Why it is so", responses=problems(404, 409, 422))
+        409 for a queued task, which starts by itself, and for a running one unless `force` is true.
+        """
+        request = validate(RestartRequest, document or {}, {})
+        if not isinstance(request, RestartRequest):
+            detail = "; ".join(problem.render() for problem in request[:3])
+            raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=request)
+        return _located(desk.restart(ref, request, if_version=if_match, key=key), response)
+
+    @routes.get(
+        "/{ref}/why", operation_id="explainTask", summary="Why it is so", responses=problems(404, 409, 422, 503)
+    )
     def why(ref: Ref) -> WhyView:
+        """Why the task is where it is, in sentences, with the decisions and events behind them."""
         return desk.why(ref)
 
-    @routes.get("/{ref}/runs", operation_id="listRuns", summary="A task's runs", responses=problems(404, 409, 422))
+    @routes.get(
+        "/{ref}/runs",
+        operation_id="listRuns",
+        summary="A task's runs",
+        responses=problems(404, 409, 422, 503, also={200: told("As asked for", links=FIRST_RUN_LINKS)}),
+    )
     def runs(ref: Ref) -> Page[RunView]:
+        """All runs of the task, oldest first."""
         return Page[RunView](items=tuple(desk.runs(ref)))
 
     return routes
