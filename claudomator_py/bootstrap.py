@@ -116,7 +116,7 @@ async def _serve(settings: Settings, state: Path, listen: str | None, stack: Exi
     daemon = Daemon(parts.reconciler, watch, now_ms, in_place)
     watch.wake = daemon.wake
     database.on_commit(daemon.wake)
-    intake = StoreIntake(database, parts.registry, parts.workdirs, now_ms)
+    intake = StoreIntake(database, parts.registry, lambda: parts.workdirs, now_ms)
     intake.keep_to(settings.inbox.paths)
     inbox = Inbox(
         settings.inbox.paths,
@@ -130,7 +130,7 @@ async def _serve(settings: Settings, state: Path, listen: str | None, stack: Exi
         return [*daemon.health(), disk_check(state, settings.limits.min_free), *inbox_checks(inbox.status())]
 
     queries = Queries(database, parts.registry, parts.host, parts.observer, now_ms, lambda: _problems(inbox), health)
-    desk = FrontDesk(database, queries, parts.registry, parts.workdirs, now_ms)
+    desk = FrontDesk(database, queries, parts.registry, lambda: parts.workdirs, now_ms)
     around = Surroundings(
         ticks=lambda: daemon.ticks,
         checks=lambda: desk.readiness().checks,
@@ -217,15 +217,15 @@ def _assemble(
         settings_hash=settings_hash(settings),
     )
     launch_rules = LaunchRules(real_paths(roots), grace_ms, settings.limits.output_cap, dict(os.environ))
-    observer = Observer(registry, rules, now_ms, lambda: shutil.disk_usage(state).free < settings.limits.min_free)
+    observer = Observer(registry, lambda: rules, now_ms, lambda: shutil.disk_usage(state).free < settings.limits.min_free)
     reconciler = Reconciler(
         database,
         host,
         observer=observer,
-        starter=Starter(database, registry, host, launch_rules),
-        collector=Collector(database, registry, host, launch_rules),
+        starter=Starter(database, registry, host, lambda: launch_rules),
+        collector=Collector(database, registry, host, lambda: launch_rules),
         clock=now_ms,
-        asker=asker,
+        asker=lambda: asker,
     )
     return _Parts(host, registry, reconciler, observer, workdirs)
 

@@ -1,7 +1,7 @@
 """Reading what happened: from a live run's directory to its outcome, its check, and its end."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from claudomator_py.core.agent import AgentSpec
@@ -42,9 +42,11 @@ class _Subject:
 
 
 class Collector:
-    """Looks at one live run and takes it one step further. Every step can be repeated safely."""
+    """Looks at one live run and takes it one step further. Every step can be repeated safely. rules: those in force."""
 
-    def __init__(self, database: Database, registry: AgentRegistry, host: RunHost, rules: LaunchRules) -> None:
+    def __init__(
+        self, database: Database, registry: AgentRegistry, host: RunHost, rules: Callable[[], LaunchRules]
+    ) -> None:
         self._database = database
         self._registry = registry
         self._host = host
@@ -117,7 +119,7 @@ class Collector:
     def _check(self, subject: _Subject, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
         """As with the run itself: directory, committed intent, shim."""
         run, step = subject.run, subject.run.check_seq + 1
-        prepared = check_run(run, subject.spec, self._rules)
+        prepared = check_run(run, subject.spec, self._rules())
         self._host.prepare(prepared.order, step)
         crashpoint("check-prepared")
         if not self._database.write(lambda connection: begin_check(connection, run, outcome, exit_code, now_ms)):

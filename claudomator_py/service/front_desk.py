@@ -45,10 +45,15 @@ Told = tuple[str, TaskView | None]
 
 
 class FrontDesk:
-    """Implements ``Desk`` on the store."""
+    """Implements ``Desk`` on the store. workdirs: what is allowed at present."""
 
     def __init__(
-        self, database: Database, queries: Queries, registry: AgentRegistry, workdirs: Workdirs, clock: Clock
+        self,
+        database: Database,
+        queries: Queries,
+        registry: AgentRegistry,
+        workdirs: Callable[[], Workdirs],
+        clock: Clock,
     ) -> None:
         self._database = database
         self._queries = queries
@@ -70,7 +75,7 @@ class FrontDesk:
         with self._repeats.claim(key) as earlier:
             if earlier is not None:
                 return TaskView.model_validate(earlier)
-            _refuse(placement_problems(spec, self._registry, self._workdirs))
+            _refuse(placement_problems(spec, self._registry, self._workdirs()))
             task_id, told = self._write(transaction)
             crashpoint("submit-committed")
             return told or self._queries.task(task_id)
@@ -210,7 +215,7 @@ class FrontDesk:
         content = task_rows.revision_of(connection, task.id, number)
         spec = TaskSpec.model_validate(content.spec)
         changed = spec.model_copy(update={"agent": _hint(spec.agent, request)})
-        _refuse(placement_problems(changed, self._registry, self._workdirs))
+        _refuse(placement_problems(changed, self._registry, self._workdirs()))
         revision = task_rows.newest_revision(connection, task.id) + 1
         add_content(connection, task.id, revision, changed, content.dir_key, now_ms, derived_from=number)
         return revision

@@ -1,6 +1,6 @@
 """The intake: accepted files become tasks, or change the tasks that they became before."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -21,9 +21,11 @@ from claudomator_py.store.tables import InboxDocument, InboxFile, Task
 
 
 class StoreIntake:
-    """Makes tasks of files, each file in one transaction."""
+    """Makes tasks of files, each file in one transaction. workdirs: what is allowed at present."""
 
-    def __init__(self, database: Database, registry: AgentRegistry, workdirs: Workdirs, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, registry: AgentRegistry, workdirs: Callable[[], Workdirs], clock: Clock
+    ) -> None:
         self._database = database
         self._registry = registry
         self._workdirs = workdirs
@@ -46,7 +48,7 @@ class StoreIntake:
             problems = [
                 problem
                 for spec in reading.parsed.specs
-                for problem in placement_problems(spec, self._registry, self._workdirs)
+                for problem in placement_problems(spec, self._registry, self._workdirs())
             ]
             taking.append(problems or self._database.submit(_Taking(reading, self._clock(), place)))
             place += len(reading.parsed.specs)

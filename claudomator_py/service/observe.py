@@ -13,7 +13,7 @@ from claudomator_py.planning.plan import Planner
 from claudomator_py.planning.snapshot import AgentSeen, AskedTier, Head, HoldSeen, Rules, Snapshot
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.store import classification_rows, hold_rows, queue, run_rows
+from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, switch_rows
 from claudomator_py.store.tables import Classification, Run, Task
 
 PAGE = 64
@@ -22,9 +22,11 @@ AHEAD = 2
 
 
 class Observer:
-    """Reads the present. disk_low: whether there is too little room left to start anything."""
+    """Reads the present. rules: those in force. disk_low: whether there is too little room left to start anything."""
 
-    def __init__(self, registry: AgentRegistry, rules: Rules, clock: Clock, disk_low: Callable[[], bool]) -> None:
+    def __init__(
+        self, registry: AgentRegistry, rules: Callable[[], Rules], clock: Clock, disk_low: Callable[[], bool]
+    ) -> None:
         self._registry = registry
         self._rules = rules
         self._clock = clock
@@ -42,7 +44,7 @@ class Observer:
         heads: list[Head] = []
         blocked: set[str] = set()
         after: queue.Position | None = None
-        ahead = AHEAD * self._rules.total if self._rules.classifier else 0
+        ahead = AHEAD * present.rules.total if present.rules.classifier and not present.drained else 0
         while (not planner.exhausted or ahead > 0) and len(blocked) < MOST_LANES:
             page = queue.heads(connection, blocked_lanes=blocked, after=after, limit=PAGE)
             if not page:
@@ -66,7 +68,7 @@ class Observer:
 
     def asked(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, AskedTier]:
         """What was asked about the tiers of these tasks in their present generation."""
-        if not self._rules.classifier:
+        if not self._rules().classifier:
             return {}
         rows = classification_rows.of_tasks(connection, [task.id for task in tasks])
         present = ((task, rows.get((task.id, task.generation))) for task in tasks)
@@ -97,11 +99,12 @@ class Observer:
         live = run_rows.live(connection)
         return Snapshot(
             now=now_ms,
-            rules=self._rules,
+            rules=self._rules(),
             agents=_agents(self._registry, live, hold_rows.in_force(connection, now_ms)),
             live=len(live),
             busy=dict(sorted(Counter(run.dir_key for run in live if run.dir_key).items())),
             disk_low=self._disk_low(),
+            drained=switch_rows.find(connection, switch_rows.DRAIN) is not None,
         )
 
 

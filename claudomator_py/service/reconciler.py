@@ -64,8 +64,9 @@ class Reconciler:
         starter: Starter,
         collector: Collector,
         clock: Clock,
-        asker: Asker | None = None,
+        asker: Callable[[], Asker | None] = lambda: None,
     ) -> None:
+        """asker: the one in use at present, if any."""
         self._database = database
         self._host = host
         self._observer = observer
@@ -82,8 +83,11 @@ class Reconciler:
             log.info("swept %d run directories without a row", len(swept))
         return swept
 
-    def tick(self) -> TickReport:
-        """One round. Raises StoreUnavailable, or OSError from a run directory; the next tick goes on from there."""
+    def tick(self, *, starting: bool = True) -> TickReport:
+        """One round; without ``starting`` nothing new begins.
+
+        Raises StoreUnavailable, or OSError from a run directory; the next tick goes on from there.
+        """
         now_ms = self._clock()
         crashpoint("tick-begin")
         if self._database.trouble is not None:
@@ -92,7 +96,7 @@ class Reconciler:
         self._collect(now_ms)
         self._act_on_intents(now_ms)
         self._ready_due(now_ms)
-        started = self._start()
+        started = self._start() if starting else 0
         crashpoint("tick-end")
         return self._report(started)
 
@@ -131,8 +135,9 @@ class Reconciler:
         actions = plan(snapshot)
         starts = [action for action in actions if isinstance(action, StartRun)]
         asks = [action for action in actions if isinstance(action, AskTier)]
-        if asks and self._asker is not None:
-            self._asker.ask(asks)
+        asker = self._asker()
+        if asks and asker is not None:
+            asker.ask(asks)
         try:
             return self._starter.start(snapshot, starts) if starts else 0
         except RunConflict as conflict:

@@ -29,9 +29,21 @@ class AgentRegistry:
 
     def refresh(self) -> None:
         """Look at every agent's program again, at the same time."""
-        with ThreadPoolExecutor(max_workers=max(1, min(8, len(self._agents)))) as pool:
-            found = dict(zip(self._agents, pool.map(self._look, self._agents.values()), strict=True))
+        agents = self._agents
+        found = self.look(tuple(agents.values()))
         with self._lock:
+            if self._agents is agents:
+                self._health = found
+
+    def look(self, agents: Sequence[AgentSpec]) -> dict[str, AgentHealth]:
+        """What is found of these agents' programs now, by name. Blocks for as long as the slowest takes."""
+        with ThreadPoolExecutor(max_workers=max(1, min(8, len(agents)))) as pool:
+            return dict(zip((agent.name for agent in agents), pool.map(self._look, agents), strict=True))
+
+    def replace(self, agents: Sequence[AgentSpec], found: dict[str, AgentHealth]) -> None:
+        """These are the agents from now on, with what ``look`` has found of them. Runs of others go on."""
+        with self._lock:
+            self._agents = {agent.name: agent for agent in agents}
             self._health = found
 
     def _look(self, agent: AgentSpec) -> AgentHealth:

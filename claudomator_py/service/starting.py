@@ -1,7 +1,7 @@
 """Acting on a plan: directory, committed intent, shim, in this order, so that a crash anywhere starts nothing twice."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 
@@ -24,9 +24,11 @@ log = logging.getLogger("claudomator.start")
 
 
 class Starter:
-    """Starts the runs of a plan."""
+    """Starts the runs of a plan. rules: those in force."""
 
-    def __init__(self, database: Database, registry: AgentRegistry, host: RunHost, rules: LaunchRules) -> None:
+    def __init__(
+        self, database: Database, registry: AgentRegistry, host: RunHost, rules: Callable[[], LaunchRules]
+    ) -> None:
         self._database = database
         self._registry = registry
         self._host = host
@@ -64,7 +66,7 @@ class Starter:
         except ValueError as error:
             self._refuse(start, run, observed, str(error), now_ms)
             return None
-        prepared = agent_run(run, spec, agent, launch, self._rules)
+        prepared = agent_run(run, spec, agent, launch, self._rules())
         self._host.prepare(prepared.order)
         return run, prepared
 

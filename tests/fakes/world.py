@@ -99,14 +99,14 @@ class World:
         database = self.database
         self.registry = AgentRegistry(self.agents, self.kinds, "/bin")
         self.registry.refresh()
-        self.observer = Observer(self.registry, rules(**self._changes), self.clock, lambda: self.disk_low)
+        self.observer = Observer(self.registry, lambda: rules(**self._changes), self.clock, lambda: self.disk_low)
         self.queries = Queries(
             database, self.registry, self.host, self.observer, self.clock, lambda: self.file_problems, list
         )
-        self.desk = FrontDesk(database, self.queries, self.registry, self.workdirs, self.clock)
-        self.intake = StoreIntake(database, self.registry, self.workdirs, self.clock)
-        self.collector = Collector(database, self.registry, self.host, self.launch_rules)
-        self.starter = Starter(database, self.registry, self.host, self.launch_rules)
+        self.desk = FrontDesk(database, self.queries, self.registry, lambda: self.workdirs, self.clock)
+        self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
+        self.collector = Collector(database, self.registry, self.host, lambda: self.launch_rules)
+        self.starter = Starter(database, self.registry, self.host, lambda: self.launch_rules)
         self.reconciler = Reconciler(
             database,
             self.host,
