@@ -1,17 +1,19 @@
 """Whether one task may start now, and where: hints, holds and slots around the balancer's choice."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
 from claudomator_py.core.agent import Tier
 from claudomator_py.core.outcome import Reason
-from claudomator_py.planning.snapshot import AgentSeen, Head, HoldSeen, Rules
+from claudomator_py.planning.snapshot import AgentSeen, Head, HeldBy, HoldSeen, Rules
 from claudomator_py.planning.tiers import Undecided, tier_for
 from claudomator_py.routing.balance import AgentStatus, pick_agent
 from claudomator_py.routing.decision import Candidate, Classification, DecisionRecord
 
 CLASSIFYING = "classifying"
 _SOURCE = 100
+_RUN = 8
+"""Characters of a run's id that are enough for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ def _for_task(head: Head, agent: AgentSeen) -> AgentSeen:
 
 
 def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules) -> _Choice | Blocked:
+    if head.conversation is not None:
+        return _go_on(head.conversation, agents, rules)
     hinted = hinted_by(head, agents)
     bound = head.strict or (bool(hinted) and not any(agent.auto_select for agent in hinted))
     if head.agent_type and bound:
@@ -104,6 +108,17 @@ def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules) -> _Choice | 
         return _balance(ready, rules, why=f"the task prefers {head.agent_type}")
     override = f"{head.agent_type}: {_why_not(hinted)}"
     return _balance(open_agents, rules, why="least active", overridden_hint=override)
+
+
+def _go_on(conversation: HeldBy, agents: Sequence[AgentSeen], rules: Rules) -> _Choice | Blocked:
+    """Nobody but the agent that has the conversation can go on in it."""
+    why = f"resumes the conversation of run {conversation.run[:_RUN]} on {conversation.agent}"
+    holders = tuple(agent for agent in agents if (agent.name, agent.kind) == (conversation.agent, conversation.kind))
+    if not holders:
+        remedy = "configure it again, or cancel the task and restart it without resume"
+        return Blocked("agent", f"{why}, which is no longer configured; {remedy}")
+    verdict = _balance(holders, rules, why=why)
+    return replace(verdict, text=f"{why}, and {verdict.text}") if isinstance(verdict, Blocked) else verdict
 
 
 def _balance(
@@ -174,8 +189,9 @@ def _record(
     mapped = agent.models.get(tier)
     hinted = hinted_by(head, agents)
     pinned_here = head.model is not None and any(seen.name == agent.name for seen in hinted)
-    considered = {seen.name for seen in agents if seen.auto_select} | {seen.name for seen in hinted}
-    candidates = tuple(_candidate(seen, choice, considered) for seen in agents)
+    considered = {seen.name for seen in agents if seen.auto_select} | {seen.name for seen in hinted} | choice.pool
+    elsewhere = "not what the task asks for" if head.conversation is None else "without the conversation"
+    candidates = tuple(_candidate(seen, choice, considered, elsewhere) for seen in agents)
     return DecisionRecord(
         agent=agent.name,
         tier=tier,
@@ -189,13 +205,14 @@ def _record(
     )
 
 
-def _candidate(seen: AgentSeen, choice: _Choice, considered: set[str]) -> Candidate:
+def _candidate(seen: AgentSeen, choice: _Choice, considered: Set[str], elsewhere: str) -> Candidate:
+    """elsewhere: why one outside the balancer's choice was not in it."""
     eligible = seen.name in considered
     rejected = None
     if not eligible:
         rejected = "not open to balancing"
     elif choice.overridden_hint is None and seen.name not in choice.pool:
-        rejected = "not what the task asks for"
+        rejected = elsewhere
     elif seen.name != choice.agent.name:
         rejected = _rejection(seen) or _less_preferred(seen, choice.agent)
     return Candidate(

@@ -14,12 +14,14 @@ from claudomator_py.core.task import OnLost, TaskSpec
 class Ending:
     """The event that the end of a run means for its task, and whether it used up an attempt.
 
-    tier: for the next attempt, if it is another one.
+    tier: for the next attempt, if it is another one. goes_on: that attempt goes on in the conversation that this run
+    went on in.
     """
 
     event: lifecycle.Event
     counts_attempt: bool
     tier: Tier | None = None
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class EndedRun:
     """The run that ended. attempt: its number, 1 is the first. cancelled: an operator asked for it.
 
     held_until: end of the hold that its outcome put on its agent, in epoch milliseconds. tries: how many runs there
-    were if this one was started although every agent was limited; else 0.
+    were if this one was started although every agent was limited; else 0. resumed: it was to go on in a conversation.
     """
 
     run_id: str
@@ -36,6 +38,11 @@ class EndedRun:
     held_until: int | None
     cancelled: bool
     tries: int = 0
+    resumed: bool = False
+
+
+# They came from outside, and say nothing against the conversation. After all others the next attempt begins afresh.
+_FROM_OUTSIDE = frozenset({Reason.NETWORK, Reason.OVERLOADED, Reason.UNREACHABLE, Reason.DISK_FULL, Reason.LOST})
 
 
 def after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> Ending:
@@ -47,6 +54,8 @@ def after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> E
         return Ending(lifecycle.Succeeded(), counts_attempt=True)
     if run.cancelled:
         return Ending(lifecycle.Cancelling(), counts_attempt=True)
+    if outcome.conversation_lost and run.resumed:
+        return Ending(lifecycle.Requeued(), counts_attempt=False)
     if outcome.status is OutcomeStatus.NEEDS_INPUT:
         return Ending(lifecycle.InputAsked(InputKind.QUESTION), counts_attempt=False)
     reason = outcome.reason or Reason.AGENT_ERROR
@@ -55,8 +64,10 @@ def after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> E
         if run.tries:
             # It would be tried again at once, and so for ever.
             pause = backoff_ms(spec.retry.backoff, run.tries, run.run_id)
-            return Ending(lifecycle.Retrying(now_ms + pause), counts_attempt=False)
-        return Ending(lifecycle.Requeued(QueueReason.LIMITED, run.held_until), counts_attempt=False)
+            return Ending(lifecycle.Retrying(now_ms + pause), counts_attempt=False, goes_on=run.resumed)
+        return Ending(
+            lifecycle.Requeued(QueueReason.LIMITED, run.held_until), counts_attempt=False, goes_on=run.resumed
+        )
     if reason is Reason.CANCELLED:
         # Nobody asked for it here: the supervisor itself was told to stop.
         return Ending(lifecycle.Failing(Reason.INTERRUPTED), counts_attempt=True)
@@ -64,7 +75,12 @@ def after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> E
     tier = _stronger(run.tier, spec) if policy.escalates else None
     if again and run.attempt < spec.retry.max_attempts and (tier is not None or not policy.escalates):
         pause = backoff_ms(spec.retry.backoff, run.attempt, run.run_id)
-        return Ending(lifecycle.Retrying(now_ms + pause), policy.counts_attempt, tier)
+        return Ending(
+            lifecycle.Retrying(now_ms + pause),
+            policy.counts_attempt,
+            tier,
+            goes_on=run.resumed and reason in _FROM_OUTSIDE,
+        )
     return Ending(lifecycle.Failing(reason), policy.counts_attempt)
 
 

@@ -5,11 +5,16 @@ import json
 from claudomator_py.core.task import TaskSpec
 
 
-def lane(spec: TaskSpec, dir_key: str) -> str:
-    """The task's lane: its directory, which agents and models are eligible for it, and what they have to enforce."""
+def lane(spec: TaskSpec, dir_key: str, holder: str | None = None) -> str:
+    """The task's lane: its directory, which agents and models are eligible for it, and what they have to enforce.
+
+    holder: the agent that has the conversation in which the task goes on, if it does.
+    """
     hint = spec.agent
     parts: list[object] = [dir_key, hint.type, hint.strict, hint.tier, hint.model]
     demands = spec.model_dump(mode="json", include={"permissions", "max_turns", "add_dirs"}, exclude_defaults=True)
     if demands:
         parts.append(demands)
+    if holder is not None:
+        parts.append({"conversation_on": holder})
     return json.dumps(parts, separators=(",", ":"))

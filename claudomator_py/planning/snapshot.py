@@ -60,10 +60,19 @@ class AskedTier(_Frozen):
     detail: str | None = None
 
 
+class HeldBy(_Frozen):
+    """A conversation that a task goes on in: that of a run, and the agent that has it."""
+
+    run: str
+    agent: str
+    kind: str
+
+
 class Head(_Frozen):
     """A task at the head of its lane, with what the choice of an agent depends on.
 
-    cannot: by agent, what the task asks for and that agent cannot enforce.
+    cannot: by agent, what the task asks for and that agent cannot enforce. conversation: the one it goes on in; None:
+    a fresh one.
     """
 
     task_id: str
@@ -80,6 +89,7 @@ class Head(_Frozen):
     cannot: dict[str, str] = {}
     model: str | None = None
     strict: bool = False
+    conversation: HeldBy | None = None
 
 
 class Rules(_Frozen):

@@ -35,7 +35,8 @@ def tier_for(
     if pinned is not None:
         return pinned
     if head.kept_tier is not None:
-        return head.kept_tier, Classification(source="kept", cause="an automatic retry keeps its tier")
+        what = "an automatic retry" if head.conversation is None else "a conversation that goes on"
+        return head.kept_tier, Classification(source="kept", cause=f"{what} keeps its tier")
     default = agent.default_tier
     asked = head.asked
     if asked is not None and asked.tier is not None and asked.source in ("classifier", "cache"):
