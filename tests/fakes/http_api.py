@@ -73,14 +73,24 @@ class Exchange(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class names it)
         """Say nothing."""
 
+    def do_HEAD(self) -> None:
+        self.server.api.count()
+        self._head(200, {"content-length": "0"})
+
     def do_GET(self) -> None:
-        self.send_json(404, {"error": {"code": 404, "message": "not found"}})
+        self.server.api.count()
+        self.not_found()
 
     def do_POST(self) -> None:
+        self.server.api.count()
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = Request(self.path, headers, json.loads(raw) if raw else {})
         self.server.api.serve(self, request)
+
+    def not_found(self) -> None:
+        """There is no such thing."""
+        self.send_json(404, {"error": {"code": 404, "message": "not found"}})
 
     def start_stream(self) -> None:
         """Begin an event stream."""
@@ -111,12 +121,16 @@ class Exchange(BaseHTTPRequestHandler):
 
 
 class ScriptedApi(ABC):
-    """The server; a context manager. origin: its address. requests: those of the agent's own loop, in order."""
+    """The server; a context manager. origin: its address. requests: those of the agent's own loop, in order.
+
+    heard: how many requests of any kind there were.
+    """
 
     def __init__(self, *steps: Step) -> None:
         self._lock = threading.Lock()
         self._steps: list[Step] = list(steps) or [Text()]
         self.requests: list[Request] = []
+        self.heard = 0
         self.closing = threading.Event()
         self._server = _Server(self)
         self.origin = f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -138,6 +152,17 @@ class ScriptedApi(ABC):
         """From now on, these steps."""
         with self._lock:
             self._steps = list(steps)
+
+    def count(self) -> None:
+        """One more request was heard."""
+        with self._lock:
+            self.heard += 1
+
+    @property
+    def next_step(self) -> Step:
+        """What the next request of the loop gets."""
+        with self._lock:
+            return self._steps[0]
 
     def serve(self, exchange: Exchange, request: Request) -> None:
         """Answer by the script."""

@@ -27,7 +27,7 @@ class ResponsesApi(ScriptedApi):
         return request.path.split("?")[0].endswith("/responses")
 
     def answer_beside(self, exchange: Exchange, request: Request) -> None:
-        exchange.do_GET()
+        exchange.not_found()
 
     def answer(self, exchange: Exchange, request: Request, step: Answer) -> None:
         response = {"id": f"resp_fake{next(_numbers)}", "object": "response"}

@@ -1,15 +1,8 @@
-"""Where a real agent CLI is started as a run starts it: by its kind, under a shim, against a fake of its service.
+"""Where a real agent CLI is started as a run starts it: by its kind, under a shim, against a fake of its service."""
 
-Nothing leaves the machine: the environment is bare, keys are fake, and what is not for loopback goes to a proxy that is
-not there.
-"""
-
-import os
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import pytest
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.event_reader import EventReader
@@ -19,28 +12,15 @@ from claudomator_py.core.run import LaunchRequest, RunLimits, Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.runs.output import pieces
 from claudomator_py.service.ports import OutputReader
+from tests.fakes.http_api import ScriptedApi
 from tests.integration.runs.rig import Ended, Rig, ended, until
 from tests.integration.runs.rig import Shim as RunningShim
+from tests.real_clis.clis import Cli, bare
 
-CLIS = Path(os.environ.get("CLAUDOMATOR_CLIS") or Path(__file__).parents[2] / "build" / "clis")
 RUN = "CLAUDOMATOR_RUN"
 CONVERSATION = "6f1c3a52-0b7e-5d7e-9c55-2f0f6a4d9b11"
-PROXIES = ("HTTPS_PROXY", "HTTP_PROXY")
 STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 LIMITS = RunLimits(timeout_ms=240_000, stall_ms=None, grace_ms=5_000, output_bytes=1 << 26)
-
-
-def program(kind: str) -> Path:
-    """Where the CLI is: at $CLAUDOMATOR_<KIND>, else in a local npm install in $CLAUDOMATOR_CLIS."""
-    return Path(os.environ.get(f"CLAUDOMATOR_{kind.upper()}") or CLIS / "node_modules" / ".bin" / kind)
-
-
-def marks(kind: str, package: str) -> list[pytest.MarkDecorator]:
-    """What the tests of a CLI are marked with."""
-    place = program(kind)
-    how = f"set CLAUDOMATOR_{kind.upper()}, or npm install --prefix {CLIS} {package}"
-    skip = pytest.mark.skipif(not place.exists(), reason=f"{place} is not there: {how}")
-    return [pytest.mark.real_clis, pytest.mark.timeout(300), skip]
 
 
 def task(**fields: object) -> TaskSpec:
@@ -50,9 +30,9 @@ def task(**fields: object) -> TaskSpec:
 
 @dataclass
 class Bench:
-    """A git repository to work in, a home of its own, and runs of one kind of agent."""
+    """A git repository to work in, a home of its own, and runs of one CLI."""
 
-    kind: str
+    cli: Cli
     rig: Rig
     repository: Path
     home: Path
@@ -76,11 +56,11 @@ class Bench:
     ) -> "Running":
         """Start the task. resume: the conversation to go on with; prior: what it had used."""
         agent = AgentSpec(
-            name=self.kind,
-            kind=self.kind,
-            command=(str(program(self.kind)),),
+            name=self.cli.kind,
+            kind=self.cli.kind,
+            command=(str(self.cli.program),),
             extra_args=self.extra_args,
-            env={**_bare(self.home), **self.env},
+            env={**bare(self.home), **self.env},
         )
         request = LaunchRequest(
             run_id="run",
@@ -92,7 +72,7 @@ class Bench:
             resume=resume is not None,
             prior_tokens=prior or Tokens(),
         )
-        launch = AGENT_KINDS[self.kind].launch(request)
+        launch = AGENT_KINDS[self.cli.kind].launch(request)
         env = {**launch.env, **agent.env, **spec.env}
         path = self.rig.prepare(
             launch.argv, cwd=self.repository, env_names=(*env, RUN), stdin=launch.stdin, limits=limits
@@ -149,26 +129,17 @@ class Running:
         return self.shim.process.poll() is not None
 
 
-def repository(place: Path, home: Path) -> Path:
+def bench_for(cli: Cli, api: ScriptedApi, rig: Rig, root: Path, model: ModelChoice) -> Bench:
+    """A bench under that folder, set up for the service, with its key."""
+    home, place = root / "home", root / "repository"
+    home.mkdir()
+    cli.settle_in(home)
+    repository(place, home)
+    env = {**cli.env(api.origin), **cli.key}
+    return Bench(cli, rig, place, home, cli.extra_args(api.origin), env, model)
+
+
+def repository(place: Path, home: Path) -> None:
     """A new git repository."""
-    place.mkdir()
-    subprocess.run(["git", "init", "-q", place], check=True, env=_bare(home))
-    return place
-
-
-def left_in(folder: Path) -> list[int]:
-    """Processes that work in the folder."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and (entry / "cwd").readlink() == folder:
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
-
-
-def _bare(home: Path) -> dict[str, str]:
-    nowhere, place = "http://127.0.0.1:9", str(home)
-    system = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC", "TERM": "dumb"}
-    return {**system, "HOME": place, "TMPDIR": place, **dict.fromkeys(PROXIES, nowhere), "NO_PROXY": "127.0.0.1"}
+    place.mkdir(exist_ok=True)
+    subprocess.run(["git", "init", "-q", place], check=True, env=bare(home))

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.runs.rig import Rig
+from tests.real_clis.clis import Cli
+from tests.real_clis.place import Place, open_place
 
 
 @pytest.fixture
@@ -19,8 +21,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """A home of the CLI's own."""
-    place = tmp_path / "home"
-    place.mkdir()
-    return place
+def place(cli: Cli, tmp_path: Path) -> Iterator[Place]:
+    """A site for the CLI that the test is about; see ``each``."""
+    with open_place(cli, tmp_path / "site") as opened:
+        yield opened

@@ -2,21 +2,20 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from claudomator_py.agents.codex import Codex
-from claudomator_py.core.agent import AgentSpec, ModelChoice
+from claudomator_py.core.agent import ModelChoice
 from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason
 from claudomator_py.core.units import MINUTE_MS
-from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Hang, Text, ToolCall
+from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Text
 from tests.fakes.responses_api import ResponsesApi, no_credit, overloaded, throttled, unauthorized, used_up
 from tests.integration.runs.rig import Rig
-from tests.real_clis.bench import LIMITS, Bench, left_in, marks, program, repository, task
+from tests.real_clis.bench import Bench, bench_for, task
+from tests.real_clis.clis import CODEX
 
-pytestmark = marks("codex", "@openai/codex")
+pytestmark = CODEX.marks
 
 EDITS = {"mode": "acceptEdits"}
 ZONES = ("UTC", "America/New_York", "Asia/Tokyo")
@@ -29,28 +28,12 @@ def api() -> Iterator[ResponsesApi]:
 
 
 @pytest.fixture
-def bench(api: ResponsesApi, rig: Rig, tmp_path: Path, home: Path) -> Bench:
-    """Logged in with the key of a provider of its own."""
-    base_url = f'base_url="{api.origin}/v1"'
-    provider = f'model_providers.fake={{name="fake",{base_url},wire_api="responses",env_key="FAKE_KEY"}}'
-    place = repository(tmp_path / "repository", home)
-    return Bench(
-        "codex",
-        rig,
-        place,
-        home,
-        extra_args=("--config", 'model_provider="fake"', "--config", provider),
-        env={"FAKE_KEY": "sk-fake"},
-        model=ModelChoice(model="gpt-6-sol", effort="high"),
-    )
-
-
-def shell(command: str) -> ToolCall:
-    return ToolCall("exec_command", {"cmd": command})
+def bench(api: ResponsesApi, rig: Rig, tmp_path: Path) -> Bench:
+    return bench_for(CODEX, api, rig, tmp_path, ModelChoice(model="gpt-6-sol", effort="high"))
 
 
 def test_it_edits_a_file_and_says_what_it_used(bench: Bench, api: ResponsesApi) -> None:
-    api.script(shell("echo hello > hello.txt"), Text("I wrote it."))
+    api.script(CODEX.shell("echo hello > hello.txt"), Text("I wrote it."))
     outcome = bench.run(task(permissions=EDITS))
 
     assert outcome.status is OutcomeStatus.SUCCEEDED, outcome
@@ -65,7 +48,7 @@ def test_it_edits_a_file_and_says_what_it_used(bench: Bench, api: ResponsesApi) 
 
 
 def test_without_leave_to_write_it_only_reads(bench: Bench, api: ResponsesApi) -> None:
-    api.script(shell("echo hello > hello.txt"), Text("I could not."))
+    api.script(CODEX.shell("echo hello > hello.txt"), Text("I could not."))
     assert bench.run(task(permissions={"mode": "plan"})).status is OutcomeStatus.SUCCEEDED
     assert not (bench.repository / "hello.txt").exists()
 
@@ -74,7 +57,7 @@ def test_a_resumed_thread_keeps_its_leave_and_counts_its_own_share(
     bench: Bench, api: ResponsesApi, tmp_path: Path
 ) -> None:
     first = bench.run(task())
-    api.script(shell("echo hello > hello.txt"), Text("Two."))
+    api.script(CODEX.shell("echo hello > hello.txt"), Text("Two."))
     spec = task(instructions="Go on.", permissions=EDITS, add_dirs=[str(tmp_path)])
     second = bench.run(spec, resume=first.conversation_id, prior=first.tokens)
 
@@ -134,34 +117,8 @@ def test_a_thread_that_is_not_there(bench: Bench) -> None:
     assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.BAD_INVOCATION), outcome
 
 
-def test_cancelled_in_the_middle_of_a_tool_nothing_is_left(bench: Bench, api: ResponsesApi) -> None:
-    api.script(shell("touch started; sleep 4242"), Text())
-    running = bench.start(task(permissions={"mode": "bypassPermissions"}))
-    running.until_made(bench.repository / "started")
-    running.cancel()
-
-    assert running.outcome().status is OutcomeStatus.CANCELLED
-    assert left_in(bench.repository) == []
-
-
-def test_its_timeout(bench: Bench, api: ResponsesApi) -> None:
-    api.script(Hang())
-    running = bench.start(task(), limits=replace(LIMITS, timeout_ms=5_000))
-    running.shim.wait()
-
-    assert (running.outcome().status, running.outcome().reason) == (OutcomeStatus.FAILED, Reason.TIMEOUT)
-    assert left_in(bench.repository) == []
-
-
 def test_an_answer_that_quotes_a_limit_is_an_answer(bench: Bench, api: ResponsesApi) -> None:
     quote = "The log says: You've hit your usage limit, try again at 5:38 PM."
     api.script(Text(quote))
     outcome = bench.run(task())
     assert (outcome.status, outcome.text) == (OutcomeStatus.SUCCEEDED, quote)
-
-
-def test_its_version_is_found() -> None:
-    agent = AgentSpec(name="codex", kind="codex", command=(str(program("codex")),))
-    health = Codex().health(agent, "/usr/bin:/bin")
-    assert health.problem is None
-    assert (health.version or "")[0].isdigit()

@@ -1,14 +1,11 @@
 """Gemini CLI itself, under a shim, against a fake of its service."""
 
-import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from claudomator_py.agents.gemini import Gemini
-from claudomator_py.core.agent import AgentSpec, ModelChoice
+from claudomator_py.core.agent import ModelChoice
 from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason
 from claudomator_py.core.units import HOUR_MS
 from tests.fakes.gemini_api import (
@@ -19,11 +16,12 @@ from tests.fakes.gemini_api import (
     throttled,
     unauthorized,
 )
-from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Hang, Text, ToolCall
+from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Text
 from tests.integration.runs.rig import Rig
-from tests.real_clis.bench import CONVERSATION, LIMITS, Bench, left_in, marks, program, repository, task
+from tests.real_clis.bench import CONVERSATION, Bench, bench_for, task
+from tests.real_clis.clis import GEMINI, NOBODY
 
-pytestmark = marks("gemini", "@google/gemini-cli")
+pytestmark = GEMINI.marks
 
 EDITS = {"mode": "acceptEdits"}
 
@@ -35,26 +33,12 @@ def api() -> Iterator[GeminiApi]:
 
 
 @pytest.fixture
-def bench(api: GeminiApi, rig: Rig, tmp_path: Path, home: Path) -> Bench:
-    """Logged in with a key; two attempts at a request, where it would make ten."""
-    settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "general": {"maxAttempts": 2}}
-    (home / ".gemini").mkdir()
-    (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
-    env = {"GEMINI_API_KEY": "fake", "GOOGLE_GEMINI_BASE_URL": api.origin}
-    place = repository(tmp_path / "repository", home)
-    return Bench("gemini", rig, place, home, env=env, model=ModelChoice(model="flash"))
-
-
-def writes(bench: Bench, text: str = "hello\n") -> ToolCall:
-    return ToolCall("write_file", {"file_path": str(bench.repository / "hello.txt"), "content": text})
-
-
-def shell(command: str) -> ToolCall:
-    return ToolCall("run_shell_command", {"command": command, "description": "as asked"})
+def bench(api: GeminiApi, rig: Rig, tmp_path: Path) -> Bench:
+    return bench_for(GEMINI, api, rig, tmp_path, ModelChoice(model="flash"))
 
 
 def test_it_edits_a_file_and_says_what_it_used(bench: Bench, api: GeminiApi) -> None:
-    api.script(writes(bench), Text("I wrote it."))
+    api.script(GEMINI.writes(bench.repository / "hello.txt"), Text("I wrote it."))
     outcome = bench.run(task(permissions=EDITS))
 
     assert outcome.status is OutcomeStatus.SUCCEEDED, outcome
@@ -76,7 +60,7 @@ def test_a_resumed_conversation_counts_its_own_share_only(bench: Bench, api: Gem
 
 
 def test_a_tool_that_was_not_allowed_is_said(bench: Bench, api: GeminiApi) -> None:
-    api.script(writes(bench), Text("I could not."))
+    api.script(GEMINI.writes(bench.repository / "hello.txt"), Text("I could not."))
     outcome = bench.run(task())
 
     assert outcome.status is OutcomeStatus.SUCCEEDED, outcome
@@ -87,8 +71,8 @@ def test_a_tool_that_was_not_allowed_is_said(bench: Bench, api: GeminiApi) -> No
 def test_allowed_tools_and_further_folders(bench: Bench, api: GeminiApi, tmp_path: Path) -> None:
     further = tmp_path / "further"
     further.mkdir()
-    note = ToolCall("write_file", {"file_path": str(further / "note.txt"), "content": "note\n"})
-    api.script(shell("touch touched"), note, Text())
+    note = GEMINI.writes(further / "note.txt", "note\n")
+    api.script(GEMINI.shell("touch touched"), note, Text())
     permissions = {"allowed_tools": ["run_shell_command(touch)", "write_file"]}
     outcome = bench.run(task(permissions=permissions, add_dirs=[str(further)]))
 
@@ -133,7 +117,7 @@ def test_an_outage(bench: Bench, api: GeminiApi) -> None:
 
 
 def test_a_service_that_cannot_be_reached(bench: Bench) -> None:
-    bench.env["GOOGLE_GEMINI_BASE_URL"] = "http://127.0.0.1:9"
+    bench.env["GOOGLE_GEMINI_BASE_URL"] = NOBODY
     outcome = bench.run(task())
     assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.NETWORK), outcome
 
@@ -156,34 +140,8 @@ def test_a_conversation_that_is_not_there(bench: Bench) -> None:
     assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.BAD_INVOCATION), outcome
 
 
-def test_cancelled_in_the_middle_of_a_tool_nothing_is_left(bench: Bench, api: GeminiApi) -> None:
-    api.script(shell("touch started; sleep 4242"), Text())
-    running = bench.start(task(permissions={"mode": "bypassPermissions"}))
-    running.until_made(bench.repository / "started")
-    running.cancel()
-
-    assert running.outcome().status is OutcomeStatus.CANCELLED
-    assert left_in(bench.repository) == []
-
-
-def test_its_timeout(bench: Bench, api: GeminiApi) -> None:
-    api.script(Hang())
-    running = bench.start(task(), limits=replace(LIMITS, timeout_ms=10_000))
-    running.shim.wait()
-
-    assert (running.outcome().status, running.outcome().reason) == (OutcomeStatus.FAILED, Reason.TIMEOUT)
-    assert left_in(bench.repository) == []
-
-
 def test_an_answer_that_quotes_a_limit_is_an_answer(bench: Bench, api: GeminiApi) -> None:
     quote = "The log says: Attempt 1 failed: quota. Retrying after 26248223ms..."
     api.script(Text(quote))
     outcome = bench.run(task())
     assert (outcome.status, outcome.text) == (OutcomeStatus.SUCCEEDED, quote)
-
-
-def test_its_version_is_found() -> None:
-    agent = AgentSpec(name="gemini", kind="gemini", command=(str(program("gemini")),))
-    health = Gemini().health(agent, "/usr/bin:/bin")
-    assert health.problem is None
-    assert (health.version or "")[0].isdigit()

@@ -1,24 +1,20 @@
 """opencode itself, under a shim, against a fake of its service."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from claudomator_py.agents.opencode import Opencode
-from claudomator_py.core.agent import AgentSpec, ModelChoice
+from claudomator_py.core.agent import ModelChoice
 from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason
 from tests.fakes.chat_api import ChatApi, overloaded, throttled, unauthorized
-from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Hang, Text, ToolCall
+from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Text
 from tests.integration.runs.rig import Rig
-from tests.real_clis.bench import LIMITS, Bench, left_in, marks, program, repository, task
+from tests.real_clis.bench import LIMITS, Bench, bench_for, task
+from tests.real_clis.clis import OPENCODE, OPENCODE_STEP_USD
 
-pytestmark = marks("opencode", "opencode-ai")
-
-PRICE = {"input": 1, "output": 4}
-COST_USD = (INPUT_TOKENS * 1 + OUTPUT_TOKENS * 4) / 1e6
+pytestmark = OPENCODE.marks
 
 
 @pytest.fixture
@@ -28,36 +24,16 @@ def api() -> Iterator[ChatApi]:
 
 
 @pytest.fixture
-def bench(api: ChatApi, rig: Rig, tmp_path: Path, home: Path) -> Bench:
-    """With a provider of its own, and nothing to look for on the network."""
-    provider = {
-        "npm": "@ai-sdk/openai-compatible",
-        "name": "Fake",
-        "options": {"baseURL": f"{api.origin}/v1", "apiKey": "fake"},
-        "models": {"m1": {"name": "M1", "limit": {"context": 100_000, "output": 8_000}, "cost": PRICE}},
-    }
-    config = {"provider": {"fake": provider}, "share": "disabled"}
-    env = {
-        "OPENCODE_CONFIG_CONTENT": json.dumps(config),
-        "OPENCODE_DISABLE_MODELS_FETCH": "1",
-        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
-    }
-    place = repository(tmp_path / "repository", home)
-    return Bench("opencode", rig, place, home, env=env, model=ModelChoice(model="fake/m1"))
-
-
-def writes(place: Path) -> ToolCall:
-    return ToolCall("write", {"filePath": str(place), "content": "hello\n"})
-
-
-def shell(command: str) -> ToolCall:
-    return ToolCall("bash", {"command": command, "description": "as asked"})
+def bench(api: ChatApi, rig: Rig, tmp_path: Path) -> Bench:
+    return bench_for(OPENCODE, api, rig, tmp_path, ModelChoice(model="fake/m1"))
 
 
 def test_it_edits_a_file_and_says_what_it_used(bench: Bench, api: ChatApi, tmp_path: Path) -> None:
     further = tmp_path / "further"
     further.mkdir()
-    api.script(writes(bench.repository / "hello.txt"), writes(further / "note.txt"), Text("I wrote it."))
+    api.script(
+        OPENCODE.writes(bench.repository / "hello.txt"), OPENCODE.writes(further / "note.txt"), Text("I wrote it.")
+    )
     outcome = bench.run(task(permissions={"mode": "acceptEdits"}, add_dirs=[str(further)]))
 
     assert outcome.status is OutcomeStatus.SUCCEEDED, outcome
@@ -65,7 +41,7 @@ def test_it_edits_a_file_and_says_what_it_used(bench: Bench, api: ChatApi, tmp_p
     assert (further / "note.txt").read_text() == "hello\n"
     assert outcome.text == "I wrote it."
     assert (outcome.tokens.input, outcome.tokens.output) == (3 * INPUT_TOKENS, 3 * OUTPUT_TOKENS)
-    assert outcome.cost_usd == pytest.approx(3 * COST_USD)
+    assert outcome.cost_usd == pytest.approx(3 * OPENCODE_STEP_USD)
     assert "Write a greeting." in str(api.requests[0].body["messages"])
     assert "bash" not in {tool["function"]["name"] for tool in api.requests[0].body["tools"]}
 
@@ -82,7 +58,7 @@ def test_a_resumed_session_counts_its_own_share_only(bench: Bench, api: ChatApi)
 
 
 def test_a_tool_that_was_not_allowed_ends_the_run(bench: Bench, api: ChatApi, tmp_path: Path) -> None:
-    api.script(writes(tmp_path / "elsewhere.txt"), Text("I could not."))
+    api.script(OPENCODE.writes(tmp_path / "elsewhere.txt"), Text("I could not."))
     outcome = bench.run(task())
 
     assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.PERMISSION_DENIED), outcome
@@ -131,29 +107,3 @@ def test_a_model_that_is_not_there(bench: Bench) -> None:
 def test_a_session_that_is_not_there(bench: Bench) -> None:
     outcome = bench.run(task(), resume="ses_nope")
     assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.BAD_INVOCATION), outcome
-
-
-def test_cancelled_in_the_middle_of_a_tool_nothing_is_left(bench: Bench, api: ChatApi) -> None:
-    api.script(shell("touch started; sleep 4242"), Text())
-    running = bench.start(task(permissions={"mode": "bypassPermissions"}))
-    running.until_made(bench.repository / "started")
-    running.cancel()
-
-    assert running.outcome().status is OutcomeStatus.CANCELLED
-    assert left_in(bench.repository) == []
-
-
-def test_its_timeout(bench: Bench, api: ChatApi) -> None:
-    api.script(Hang())
-    running = bench.start(task(), limits=replace(LIMITS, timeout_ms=15_000))
-    running.shim.wait()
-
-    assert (running.outcome().status, running.outcome().reason) == (OutcomeStatus.FAILED, Reason.TIMEOUT)
-    assert left_in(bench.repository) == []
-
-
-def test_its_version_is_found() -> None:
-    agent = AgentSpec(name="opencode", kind="opencode", command=(str(program("opencode")),))
-    health = Opencode().health(agent, "/usr/bin:/bin")
-    assert health.problem is None
-    assert (health.version or "")[0].isdigit()

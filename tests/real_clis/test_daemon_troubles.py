@@ -1,0 +1,82 @@
+"""Real agent CLIs find their service in trouble, or are refused by it: the right reason, and what follows from it."""
+
+from tests.e2e.harness import wait_until
+from tests.e2e.scenarios_support import ended, in_state, why
+from tests.fakes.http_api import Text
+from tests.real_clis.clis import NOBODY, OPENCODE, Cli, each
+from tests.real_clis.place import END_S, NEXT, Place, outcome_of
+
+
+def patience(cli: Cli) -> dict[str, object]:
+    """opencode asks a service in trouble for ever, without a word: the task's timeout ends that."""
+    return {"timeout": "30s"} if cli is OPENCODE else {}
+
+
+@each()
+def test_an_overloaded_service_is_asked_again_after_a_pause(place: Place, cli: Cli) -> None:
+    place.api.script(cli.overloaded())
+    daemon = place.start()
+
+    place.drop("greet", retry={"max_attempts": 2, "backoff": "1s"}, **patience(cli))
+
+    outcome = outcome_of(daemon, "greet")
+    assert (outcome.status, outcome.reason) == ("failed", "overloaded"), outcome
+    held = place.agent(daemon)
+    assert (held.limited, held.provenance) == (True, "estimated"), "it is left alone for a moment"
+    place.api.script(place.writes(), Text("I wrote it."))
+    daemon.client.release(cli.kind)
+
+    task = ended(daemon, "greet", END_S)
+    assert (task.state, task.attempts) == ("COMPLETED", 2), task
+    assert [run.attempt for run in daemon.client.runs("greet")] == [1, 2]
+    assert f"Attempt 1 on {cli.kind} failed (overloaded)" in why(daemon, "greet")
+
+
+@each()
+def test_a_service_that_cannot_be_reached_uses_up_the_attempts(place: Place, cli: Cli) -> None:
+    place.configure(origin=NOBODY)
+    daemon = place.start()
+
+    place.drop("greet", retry={"max_attempts": 2, "backoff": "10ms"}, **patience(cli))
+
+    task = ended(daemon, "greet", 2 * END_S)
+    assert (task.state, task.reason, task.attempts) == ("FAILED", "network", 2), task
+    assert not place.agent(daemon).limited
+    assert place.api.heard == 0
+
+
+@each()
+def test_a_key_that_is_not_accepted_holds_it_until_it_is_released(place: Place, cli: Cli) -> None:
+    place.api.script(cli.unauthorized())
+    daemon = place.start()
+    place.drop("greet")
+
+    wait_until(lambda: place.agent(daemon).limited, "the hold", END_S)
+    held = place.agent(daemon)
+    assert "auth" in str(held.hold_reason)
+    assert held.limited_until is None
+    task = in_state(daemon, "greet", "QUEUED")
+    assert task.attempts == 0
+    assert f"claudomator release {cli.kind}" in str(task.reason_text)
+    heard = place.api.heard
+
+    place.api.script(place.writes(), Text("I wrote it."))
+    place.drop("next")
+    assert in_state(daemon, "next", "QUEUED").reason == "limited"
+    assert place.api.heard == heard, "it was asked although it is held"
+    daemon.client.release(cli.kind)
+    task = ended(daemon, "greet", END_S)
+    assert (task.state, task.attempts) == ("COMPLETED", 1)
+
+
+@each()
+def test_without_a_key_the_task_flows_to_the_next_agent(place: Place, cli: Cli) -> None:
+    place.configure(key={}, next_agent=True)
+    daemon = place.start({})
+
+    place.drop("greet", retry={"max_attempts": 1})
+
+    task = ended(daemon, "greet", END_S)
+    assert (task.state, task.agent, task.attempts) == ("COMPLETED", NEXT, 1), task
+    assert "auth" in str(place.agent(daemon).hold_reason)
+    assert place.agent(daemon).limited_until is None
