@@ -22,6 +22,8 @@ from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import to_document
 from claudomator_py.core.views import (
     AgentView,
+    DrainRequest,
+    DrainView,
     FileProblemView,
     LogChunk,
     Page,
@@ -146,6 +148,18 @@ class Client:
     def release(self, agent: str) -> AgentView:
         """End all holds of an agent."""
         return self._view(AgentView, "POST", f"/v1/agents/{_part(agent)}/release")
+
+    def drain(self, reason: str | None = None) -> DrainView:
+        """Start nothing new; what runs goes on."""
+        return self._view(DrainView, "POST", "/v1/drain", json=DrainRequest(reason=reason).model_dump())
+
+    def undrain(self) -> DrainView:
+        """Start tasks again."""
+        return self._view(DrainView, "POST", "/v1/undrain")
+
+    def drain_state(self) -> DrainView:
+        """Whether tasks are started, and how many run."""
+        return self._view(DrainView, "GET", "/v1/drain")
 
     def status(self) -> StatusView:
         """Everything at a glance."""

@@ -256,12 +256,16 @@ class ReasonView(View):
 
 
 class CheckView(View):
-    """One thing that was looked at. remedy: what to do when it is not ok."""
+    """One thing that was looked at. remedy: what to do when it is not ok.
+
+    blocking: whether tasks are not accepted or not started while it is not ok; else it is to be mended all the same.
+    """
 
     name: str
     ok: bool
     detail: str
     remedy: str | None = None
+    blocking: bool = True
 
 
 class ReadinessView(View):
@@ -271,12 +275,29 @@ class ReadinessView(View):
     checks: tuple[CheckView, ...] = ()
 
 
+class DrainView(View):
+    """Whether the daemon is drained, and starts nothing new. running: live runs, which go on to their end."""
+
+    drained: bool
+    since: Instant | None = None
+    reason: str | None = None
+    running: int
+
+
+class DrainRequest(View):
+    """Why nothing is to be started."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    reason: str | None = Field(default=None, max_length=2_000)
+
+
 class StatusView(View):
     """Everything at a glance, what needs a person first.
 
     needs_you: tasks in NEEDS_INPUT. problems: failed tasks of the last 24 hours, newest first. inbox: refused files.
     queued: waiting and queued tasks in the order in which they would start. recent: completed and cancelled ones,
-    newest first. Each list is cut at 50; counts are whole, by state.
+    newest first. Each list is cut at 50; counts are whole, by state. trouble: what is not in order with the daemon.
     """
 
     needs_you: tuple[TaskView, ...] = ()
@@ -287,6 +308,7 @@ class StatusView(View):
     recent: tuple[TaskView, ...] = ()
     agents: tuple[AgentView, ...] = ()
     counts: dict[StateName, int] = Field(default_factory=dict)
+    trouble: tuple[CheckView, ...] = ()
 
 
 class TaskFilter(View):

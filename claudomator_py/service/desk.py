@@ -9,6 +9,7 @@ from claudomator_py.core.run import Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.views import (
     AgentView,
+    DrainView,
     FileProblemView,
     LogChunk,
     Page,
@@ -76,6 +77,15 @@ class Desk(Protocol):
 
     def release(self, agent: str, *, key: RequestKey | None = None) -> AgentView:
         """End all holds of the agent, as an operator."""
+
+    def drain(self, reason: str | None) -> DrainView:
+        """Start nothing new from here on, over restarts of the daemon, too. Harmless when repeated."""
+
+    def undrain(self) -> DrainView:
+        """Start tasks again. Harmless when repeated."""
+
+    def drain_state(self) -> DrainView:
+        """Whether tasks are started, and how many run."""
 
     def status(self) -> StatusView:
         """Everything at a glance."""

@@ -15,6 +15,7 @@ from claudomator_py.core.task import AgentHint, TaskSpec
 from claudomator_py.core.validation import validate
 from claudomator_py.core.views import (
     AgentView,
+    DrainView,
     FileProblemView,
     LogChunk,
     Page,
@@ -28,6 +29,7 @@ from claudomator_py.core.views import (
 )
 from claudomator_py.service.admission_checks import circle_problem, placement_problems
 from claudomator_py.service.desk import Versions, require_version
+from claudomator_py.service.draining import drain, drain_view, undrain
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.queries import Queries, find_task
 from claudomator_py.service.registry import AgentRegistry
@@ -136,6 +138,28 @@ class FrontDesk:
 
         with self._repeats.claim(key) as earlier:
             return AgentView.model_validate(earlier) if earlier is not None else self._write(transaction)
+
+    def drain(self, reason: str | None) -> DrainView:
+        """See ``Desk``."""
+
+        def transaction(connection: Connection) -> DrainView:
+            drain(connection, reason, self._clock())
+            return drain_view(connection)
+
+        return self._write(transaction)
+
+    def undrain(self) -> DrainView:
+        """See ``Desk``."""
+
+        def transaction(connection: Connection) -> DrainView:
+            undrain(connection, self._clock())
+            return drain_view(connection)
+
+        return self._write(transaction)
+
+    def drain_state(self) -> DrainView:
+        """See ``Desk``."""
+        return self._queries.drain_state()
 
     def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
         """See ``Desk``."""

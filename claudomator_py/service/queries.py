@@ -14,6 +14,7 @@ from claudomator_py.core.units import DAY_MS
 from claudomator_py.core.views import (
     AgentView,
     CheckView,
+    DrainView,
     FileProblemView,
     LogChunk,
     Page,
@@ -30,6 +31,7 @@ from claudomator_py.planning.plan import load_of
 from claudomator_py.planning.snapshot import Head, Snapshot
 from claudomator_py.routing.decision import DecisionRecord
 from claudomator_py.service import cursors
+from claudomator_py.service.draining import drain_check, drain_view
 from claudomator_py.service.explain import blocked_text, decision_sentences, failure_text, run_sentence, waiting_text
 from claudomator_py.service.observe import Observer
 from claudomator_py.service.ports import Clock, RunHost
@@ -144,7 +146,12 @@ class Queries:
                 counts={cast(StateName, state): number for state, number in queue.counts(connection).items()},
             )
 
-        return self.read(read)
+        found = self.read(read)
+        return found.model_copy(update={"trouble": tuple(check for check in self._checks() if not check.ok)})
+
+    def drain_state(self) -> DrainView:
+        """See ``Desk``."""
+        return self.read(drain_view)
 
     def inbox_problems(self) -> list[FileProblemView]:
         """See ``Desk``."""
@@ -152,8 +159,8 @@ class Queries:
 
     def readiness(self) -> ReadinessView:
         """See ``Desk``."""
-        checks = [self._store_check(), *self._health()]
-        return ReadinessView(ready=all(check.ok for check in checks), checks=tuple(checks))
+        checks = self._checks()
+        return ReadinessView(ready=all(check.ok or not check.blocking for check in checks), checks=tuple(checks))
 
     def views(self, connection: Connection, tasks: Sequence[Task], *, with_spec: bool = False) -> list[TaskView]:
         """The shapes of these tasks, with the reason and the time of every wait."""
@@ -227,14 +234,17 @@ class Queries:
         except StoreUnavailable as error:
             raise Unavailable(error.reason, remedy=error.remedy) from error
 
-    def _store_check(self) -> CheckView:
+    def _checks(self) -> list[CheckView]:
+        return [*self._store_checks(), *self._health()]
+
+    def _store_checks(self) -> list[CheckView]:
         try:
-            self._database.read(queue.counts)
+            drained = drain_check(self._database.read(drain_view))
         except StoreUnavailable as error:
-            return CheckView(name="store", ok=False, detail=error.reason, remedy=error.remedy)
+            return [CheckView(name="store", ok=False, detail=error.reason, remedy=error.remedy)]
         if (trouble := self._database.trouble) is not None:
-            return CheckView(name="store", ok=False, detail=trouble.reason, remedy=trouble.remedy)
-        return CheckView(name="store", ok=True, detail=f"{self._database.dialect} answers")
+            return [CheckView(name="store", ok=False, detail=trouble.reason, remedy=trouble.remedy), drained]
+        return [CheckView(name="store", ok=True, detail=f"{self._database.dialect} answers"), drained]
 
 
 def find_task(connection: Connection, ref: str) -> Task:

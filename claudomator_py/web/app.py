@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from claudomator_py import __version__
 from claudomator_py.service.desk import Desk
 from claudomator_py.service.metering import Meter
-from claudomator_py.web import agents, health, metrics, problem, reasons, runs, status, tasks
+from claudomator_py.web import agents, drain, health, metrics, problem, reasons, runs, status, tasks
 from claudomator_py.web.openapi import build
 from claudomator_py.web.security import Security
 from claudomator_py.web.settings import WebSettings
@@ -34,7 +34,7 @@ def create_app(desk: Desk, settings: WebSettings, meter: Meter | None = None) ->
         redoc_url=None,
         redirect_slashes=False,
     )
-    for resource in (tasks, runs, agents, status, health):
+    for resource in (tasks, runs, agents, status, drain, health):
         app.include_router(resource.router(desk))
     app.include_router(reasons.router())
     app.include_router(metrics.router(meter))

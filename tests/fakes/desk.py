@@ -45,6 +45,7 @@ from claudomator_py.core.views import (
     ClassificationView,
     DecisionView,
     DependencyView,
+    DrainView,
     EventView,
     FileProblemView,
     LogChunk,
@@ -114,6 +115,7 @@ class FakeDesk:
     file_problems: list[FileProblemView] = field(default_factory=list)
     logs: dict[tuple[str, Stream], bytes] = field(default_factory=dict)
     ready: bool = True
+    drained: DrainView | None = None
     now_ms: int = START_MS
     after_submit: Callable[[str], None] = _nothing
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -130,6 +132,7 @@ class FakeDesk:
             self.file_problems.clear()
             self.logs.clear()
             self._answers.clear()
+            self.drained = None
             self.ready, self.now_ms, self.after_submit = True, START_MS, _nothing
 
     def add(self, name: str, state: State | None = None, **content: object) -> str:
@@ -342,6 +345,23 @@ class FakeDesk:
             free = {"limited": False, "limited_until": None, "hold_reason": None, "provenance": None}
             self.agent_views[agent] = self.agent_views[agent].model_copy(update=free)
             return self.agent_views[agent]
+
+    def drain(self, reason: str | None) -> DrainView:
+        with self._lock:
+            self.drained = self.drained or DrainView(
+                drained=True, since=format_instant(self.now_ms), reason=reason, running=0
+            )
+            return self.drain_state()
+
+    def undrain(self) -> DrainView:
+        with self._lock:
+            self.drained = None
+            return self.drain_state()
+
+    def drain_state(self) -> DrainView:
+        with self._lock:
+            running = sum(isinstance(job.state, Running) for job in self.jobs.values())
+            return (self.drained or DrainView(drained=False, running=0)).model_copy(update={"running": running})
 
     def status(self) -> StatusView:
         with self._lock:

@@ -1,0 +1,54 @@
+"""/v1/drain and /v1/undrain: start nothing new, and start again."""
+
+from fastapi import APIRouter
+
+from claudomator_py.core.errors import Invalid
+from claudomator_py.core.validation import validate
+from claudomator_py.core.views import DrainRequest, DrainView
+from claudomator_py.service.desk import Desk
+from claudomator_py.web.json_body import OptionalJsonObject
+from claudomator_py.web.openapi import problems
+
+_BODY = {
+    "requestBody": {
+        "required": False,
+        "content": {"application/json": {"schema": DrainRequest.model_json_schema() | {"title": "DrainRequest"}}},
+    }
+}
+
+
+def router(desk: Desk) -> APIRouter:
+    """The routes, on this desk."""
+    routes = APIRouter(prefix="/v1", tags=["drain"])
+
+    @routes.get(
+        "/drain",
+        operation_id="getDrain",
+        summary="Whether tasks are started, and how many run",
+        responses=problems(503),
+    )
+    def state() -> DrainView:
+        """What readiness says of it, too, with the number of live runs to wait for."""
+        return desk.drain_state()
+
+    @routes.post(
+        "/drain",
+        operation_id="drain",
+        summary="Start nothing new; what runs goes on",
+        responses=problems(400, 413, 415, 422, 503),
+        openapi_extra=_BODY,
+    )
+    def drain(document: OptionalJsonObject) -> DrainView:
+        """Harmless when repeated. It holds over restarts of the daemon, until it is taken back."""
+        request = validate(DrainRequest, document or {}, {})
+        if not isinstance(request, DrainRequest):
+            detail = "; ".join(problem.render() for problem in request)
+            raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=request)
+        return desk.drain(request.reason)
+
+    @routes.post("/undrain", operation_id="undrain", summary="Start tasks again", responses=problems(503))
+    def undrain() -> DrainView:
+        """Harmless when repeated."""
+        return desk.undrain()
+
+    return routes
