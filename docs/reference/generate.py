@@ -9,6 +9,7 @@ from pathlib import Path
 from docs.reference.api import api
 from docs.reference.command_line import command_line
 from docs.reference.configuration import configuration
+from docs.reference.metrics import metrics
 from docs.reference.reasons import reason_codes
 from docs.reference.states import states
 from docs.reference.task_file import task_file
@@ -21,6 +22,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "api.md": api,
     "states.md": states,
     "reason-codes.md": reason_codes,
+    "metrics.md": metrics,
 }
 
 if __name__ == "__main__":
