@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from claudomator_py import __version__
-from claudomator_py.cli import agents, change, doctor, exits, init, logs, output, show, status, submit, why
+from claudomator_py.cli import agents, change, doctor, drain, exits, init, logs, output, show, status, submit, why
 from claudomator_py.client.errors import ClientError, DaemonNotRunning, NotAuthorised
 
 
@@ -50,6 +50,8 @@ def build() -> typer.Typer:
         change.restart,
         agents.agents,
         agents.release,
+        drain.drain,
+        drain.undrain,
         init.init,
         doctor.doctor,
     )

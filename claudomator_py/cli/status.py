@@ -13,7 +13,7 @@ from claudomator_py.cli.output import Format, FormatOption, note, out, out_json,
 from claudomator_py.cli.plain import one_line
 from claudomator_py.cli.table import Column, heading, render, short_ids
 from claudomator_py.cli.times import ago, now_ms, until
-from claudomator_py.core.views import FileProblemView, StateName, StatusView, TaskFilter, TaskView
+from claudomator_py.core.views import CheckView, FileProblemView, StateName, StatusView, TaskFilter, TaskView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -86,6 +86,8 @@ def overview(found: StatusView, *, wide: bool = False) -> str:
     if found.inbox:
         attention = bool(found.needs_you) + bool(found.problems)
         parts.insert(attention, f"{heading('INBOX', 'FAILED')}\n{_inbox(found.inbox)}")
+    if found.trouble:
+        parts.insert(0, f"{heading('DAEMON', 'FAILED')}\n{_trouble(found.trouble)}")
     if not any(found.counts.values()):
         parts.append("No tasks yet. Submit one with `claudomator submit FILE`, or put a file into the inbox.")
     if found.agents:
@@ -131,6 +133,11 @@ def _why(task: TaskView) -> str:
 
 def _inbox(files: Sequence[FileProblemView]) -> str:
     lines = [one_line(problem.render(file.path)) for file in files for problem in file.problems]
+    return "\n".join(" " * _INDENT + line for line in lines)
+
+
+def _trouble(checks: Sequence[CheckView]) -> str:
+    lines = [one_line(". ".join(part for part in (f"{check.name}: {check.detail}", check.remedy) if part)) for check in checks]
     return "\n".join(" " * _INDENT + line for line in lines)
 
 
