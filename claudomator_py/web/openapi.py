@@ -94,8 +94,7 @@ def told(description: str, *headers: dict[str, Any], links: dict[str, Any] | Non
 def problems(*statuses: int, also: Mapping[int, dict[str, Any]] | None = None) -> dict[int | str, dict[str, Any]]:
     """The ``responses`` of a route that may refuse with these statuses. also: what is said of its other answers."""
     documented: dict[int | str, dict[str, Any]] = {status: _response(status) for status in statuses}
-    documented.update(also or {})
-    return documented
+    return documented | {status: said for status, said in (also or {}).items()}
 
 
 def build(app: FastAPI) -> dict[str, Any]:

@@ -1,19 +1,19 @@
 """What the service answers: every field of a task, lists, explanations, logs, status."""
 
-import base64
-import json
 import re
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from claudomator_py.core.errors import Invalid, NotFound
+from claudomator_py.core.errors import BadCursor, NotFound
 from claudomator_py.core.outcome import Tokens
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.taskfile import from_document
 from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
 from claudomator_py.core.views import FileProblemView, TaskFilter
+from claudomator_py.service import cursors
 from claudomator_py.store.database import Database
+from claudomator_py.store.reads import Position
 from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World, spec
 
 UUID = "6b7eace9-02d4-468d-9160-2b1d22b72df6"
@@ -109,7 +109,8 @@ def test_pages_are_complete_and_stable_over_equal_times(world: World) -> None:
 
 
 def as_cursor(position: object) -> str:
-    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
+    """A cursor with a checksum that is right, whatever it names."""
+    return cursors.write(cast(Position, position), TaskFilter())
 
 
 FORGED = [[1], {"a": 1}, ["x", 1], [1, "a\0b"], [1e999, "a"], [10**30, UUID], [-1, UUID], [True, 1], None]
@@ -117,8 +118,30 @@ FORGED = [[1], {"a": 1}, ["x", 1], [1, "a\0b"], [1e999, "a"], [10**30, UUID], [-
 
 @pytest.mark.parametrize("cursor", ["", "nonsense", "!!", "\u00e9", *(as_cursor(position) for position in FORGED)])
 def test_a_cursor_that_was_not_given_out_is_refused(world: World, cursor: str) -> None:
-    with pytest.raises(Invalid, match="not given out"):
+    with pytest.raises(BadCursor, match="begin again"):
         world.desk.tasks(TaskFilter(), cursor, 5)
+
+
+def test_a_cursor_that_was_changed_or_taken_to_another_list_is_refused(world: World) -> None:
+    for number in range(3):
+        world.submit(f"t{number}", tags=["shop"])
+    cursor = world.desk.tasks(TaskFilter(tag="shop"), None, 1).next_cursor
+    assert cursor is not None
+    assert len(world.desk.tasks(TaskFilter(tag="shop"), cursor, 5).items) == 2
+    changed = [
+        cursor[:place] + ("A" if cursor[place] != "A" else "B") + cursor[place + 1 :] for place in range(len(cursor))
+    ]
+    for wrong in (*changed, cursor[:-4], cursor + "AAAA", cursor + "=", cursor + "\n", cursor.lower()):
+        with pytest.raises(BadCursor):
+            world.desk.tasks(TaskFilter(tag="shop"), wrong, 5)
+    for other in (
+        TaskFilter(),
+        TaskFilter(tag="shops"),
+        TaskFilter(name="shop"),
+        TaskFilter(tag="shop", state="QUEUED"),
+    ):
+        with pytest.raises(BadCursor):
+            world.desk.tasks(other, cursor, 5)
 
 
 def test_filters_hold_all_together_and_tags_are_exact(world: World) -> None:

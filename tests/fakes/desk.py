@@ -407,7 +407,7 @@ class FakeDesk:
             return
         with self._lock:
             if key.key in self._in_work:
-                raise KeyInUse("That request is still in work.", remedy="Wait, then send it again.")
+                raise KeyInUse("That request is still in work.", remedy="Wait, then send it again with the same key.")
             fingerprint, answers = self._answers.get(key.key, (key.fingerprint, []))
             if fingerprint != key.fingerprint:
                 raise KeyReused("That key named another request.", remedy="Take a new key.")

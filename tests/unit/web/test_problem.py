@@ -37,7 +37,7 @@ def problem(answer: Answer) -> dict[str, Any]:
         ("GET", "/v1/tasks?limit=many", 422, "invalid"),
         ("GET", "/v1/tasks?stat=FAILED", 422, "invalid"),
         ("GET", "/v1/tasks?state=BROKEN", 422, "invalid"),
-        ("GET", "/v1/tasks?cursor=forged", 422, "invalid"),
+        ("GET", "/v1/tasks?cursor=forged", 400, "bad_cursor"),
         ("GET", "/v1/runs/any/log?offset=-1", 422, "invalid"),
         ("GET", "/v1/runs/any/log?stream=both", 422, "invalid"),
     ],

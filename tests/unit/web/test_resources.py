@@ -95,22 +95,6 @@ def test_a_restart_needs_no_body(daemon: Daemon, desk: FakeDesk) -> None:
     assert daemon.ask("POST", "/v1/tasks/it/restart").status == 202
 
 
-@pytest.mark.parametrize("action", ["cancel", "restart"])
-def test_a_change_is_made_only_to_the_version_that_was_seen(daemon: Daemon, desk: FakeDesk, action: str) -> None:
-    desk.add("it", NeedsInput(InputKind.QUESTION))
-    for stale in ('"7"', 'W/"1"', "1", '"abc"', '"1", "2"'):
-        answer = daemon.ask("POST", f"/v1/tasks/it/{action}", headers={"If-Match": stale})
-        assert (answer.status, answer.json()["code"]) == (412, "stale_version")
-    assert daemon.ask("GET", "/v1/tasks/it").json()["state"] == "NEEDS_INPUT"
-    seen = daemon.ask("GET", "/v1/tasks/it").headers["etag"]
-    assert daemon.ask("POST", f"/v1/tasks/it/{action}", headers={"If-Match": seen}).status == 202
-
-
-def test_any_version_will_do_when_so_asked(daemon: Daemon, desk: FakeDesk) -> None:
-    desk.add("it")
-    assert daemon.ask("POST", "/v1/tasks/it/cancel", headers={"If-Match": "*"}).status == 202
-
-
 def test_a_log_is_read_by_offset_until_it_has_ended(daemon: Daemon, desk: FakeDesk) -> None:
     run_id = desk.add_run(desk.add("it", Running()), stdout=b"0123456789\xff\x00")
     first = daemon.ask("GET", f"/v1/runs/{run_id}/log?limit=4")
