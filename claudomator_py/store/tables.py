@@ -314,6 +314,38 @@ class Switch(SQLModel, table=True):
     reason: str | None = None
 
 
+class Outbox(SQLModel, table=True):
+    """A notice on its way to one target: ``pending``, ``delivered``, or ``dead``, which an operator may send again."""
+
+    __tablename__ = "outbox"
+    __table_args__ = (
+        UniqueConstraint("target", "event_id", name="uq_outbox_event"),
+        _partial("ix_outbox_pending", "target", "next_ms", where="state = 'pending'"),
+        Index("ix_outbox_state", "state", "id"),
+        {"sqlite_autoincrement": True},
+    )
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=RowNumber)
+    target: str
+    event_id: int = Field(sa_type=BigInteger)
+    notice: dict[str, Any] = Field(sa_column=_json())
+    state: str = "pending"
+    attempts: int = 0
+    next_ms: int = Field(sa_type=BigInteger)
+    error: str | None = None
+    created_ms: int = Field(sa_type=BigInteger)
+    ended_ms: int | None = Field(default=None, sa_type=BigInteger)
+
+
+class OutboxCursor(SQLModel, table=True):
+    """The last event that was looked at for a target."""
+
+    __tablename__ = "outbox_cursor"
+
+    target: str = Field(primary_key=True)
+    event_id: int = Field(sa_type=BigInteger)
+
+
 TASK = SQLModel.metadata.tables["task"]
 TASK_REVISION = SQLModel.metadata.tables["task_revision"]
 TASK_DEPENDENCY = SQLModel.metadata.tables["task_dependency"]
@@ -328,3 +360,5 @@ CLASSIFICATION = SQLModel.metadata.tables["classification"]
 TIER_ANSWER = SQLModel.metadata.tables["tier_answer"]
 ANSWERED_REQUEST = SQLModel.metadata.tables["answered_request"]
 SWITCH = SQLModel.metadata.tables["switch"]
+OUTBOX = SQLModel.metadata.tables["outbox"]
+OUTBOX_CURSOR = SQLModel.metadata.tables["outbox_cursor"]

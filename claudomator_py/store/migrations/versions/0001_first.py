@@ -64,6 +64,37 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("path", name=op.f("pk_inbox_file")),
     )
     op.create_table(
+        "outbox",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("target", sa.String(), nullable=False),
+        sa.Column("event_id", sa.BigInteger(), nullable=False),
+        sa.Column("notice", sa.JSON(none_as_null=True), nullable=False),
+        sa.Column("state", sa.String(), nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("next_ms", sa.BigInteger(), nullable=False),
+        sa.Column("error", sa.String(), nullable=True),
+        sa.Column("created_ms", sa.BigInteger(), nullable=False),
+        sa.Column("ended_ms", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_outbox")),
+        sa.UniqueConstraint("target", "event_id", name="uq_outbox_event"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ix_outbox_pending",
+        "outbox",
+        ["target", "next_ms"],
+        unique=False,
+        sqlite_where=sa.text("state = 'pending'"),
+        postgresql_where=sa.text("state = 'pending'"),
+    )
+    op.create_index("ix_outbox_state", "outbox", ["state", "id"], unique=False)
+    op.create_table(
+        "outbox_cursor",
+        sa.Column("target", sa.String(), nullable=False),
+        sa.Column("event_id", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("target", name=op.f("pk_outbox_cursor")),
+    )
+    op.create_table(
         "snapshot",
         sa.Column("hash", sa.String(), nullable=False),
         sa.Column("data", sa.JSON(none_as_null=True), nullable=False),
