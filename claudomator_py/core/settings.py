@@ -209,6 +209,29 @@ class Limits(Strict):
     )
 
 
+class LogFormat(StrEnum):
+    """How the daemon's log is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    """From where on it is written."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Log(Strict):
+    """The daemon's log, on its standard error."""
+
+    format: LogFormat = Field(LogFormat.TEXT, description="Lines for people, or one JSON object a line.")
+    level: LogLevel = Field(LogLevel.INFO, description="The least important lines that are written.")
+
+
 class _Keys(Strict):
     """The keys that a file may have, besides ``agents`` and the later ones."""
 
@@ -226,6 +249,7 @@ class _Keys(Strict):
     balancing: Balancing = Balancing()
     classifier: Classifier = Classifier()
     limits: Limits = Limits()
+    log: Log = Log()
 
 
 class Settings(_Keys):
