@@ -20,6 +20,10 @@ class DaemonNotRunning(ClientError):
     """Nobody listens at that URL, or nobody answers."""
 
 
+class ConnectionLost(DaemonNotRunning):
+    """The request was sent, or begun, and no answer came: whether it was done is not known."""
+
+
 class NotAuthorised(ClientError):
     """There is no token, or the daemon does not know it."""
 
@@ -29,11 +33,15 @@ class UnexpectedAnswer(ClientError):
 
 
 class ServiceProblem(ClientError):
-    """The daemon refused the request; ``details`` is what it said."""
+    """The daemon refused the request; ``details`` is what it said.
 
-    def __init__(self, details: ProblemDetails) -> None:
+    retry_after_s: how many seconds it asked to wait before the next try; None if it did not say.
+    """
+
+    def __init__(self, details: ProblemDetails, *, retry_after_s: int | None = None) -> None:
         super().__init__(details.detail, remedy=details.remedy)
         self.details = details
+        self.retry_after_s = retry_after_s
 
     @property
     def code(self) -> str:

@@ -12,11 +12,13 @@ from pydantic import BaseModel, ValidationError
 
 from claudomator_py import __version__
 from claudomator_py.client.errors import (
+    ConnectionLost,
     DaemonNotRunning,
     NotAuthorised,
     ServiceProblem,
     UnexpectedAnswer,
 )
+from claudomator_py.core.idempotency import LONGEST_KEY
 from claudomator_py.core.run import Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import to_document
@@ -25,10 +27,12 @@ from claudomator_py.core.views import (
     DrainRequest,
     DrainView,
     FileProblemView,
+    LoginCodeView,
     LogChunk,
     Page,
     ProblemDetails,
     ReadinessView,
+    ReasonView,
     RestartRequest,
     RunView,
     StatusView,
@@ -43,6 +47,7 @@ _START_IT = "Start it with `claudomator serve`, or set CLAUDOMATOR_URL to where 
 _VERSIONS = "See that the URL is the daemon's, and that the daemon and this command are of one version."
 _PAGE = 200
 _LOG_BYTES = 256 * 1024
+_KEY = re.compile(rf"[\x20-\x7e]{{1,{LONGEST_KEY}}}")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 
 V = TypeVar("V", bound=BaseModel)
@@ -52,6 +57,8 @@ class Client:
     """A connection to the daemon; use it in a ``with`` block.
 
     Every call may raise ``client.errors.ClientError``. ref: a task's id, a unique prefix of it, or its name.
+    if_version: the version that was seen; a task that was changed since is refused (``stale_version``).
+    idempotency_key: a name for this one request; sent again with it, after a lost connection, it is not done again.
     """
 
     def __init__(self, base_url: str, token: str | None, *, timeout_s: float = TIMEOUT_SECONDS) -> None:
@@ -86,9 +93,10 @@ class Client:
         """Let go of the connection."""
         self._http.close()
 
-    def submit(self, spec: TaskSpec) -> TaskView:
+    def submit(self, spec: TaskSpec, *, idempotency_key: str | None = None) -> TaskView:
         """Hand in a task; it is durable when this returns."""
-        return self._view(TaskView, "POST", "/v1/tasks", json=to_document(spec, defaults=False))
+        document = to_document(spec, defaults=False)
+        return self._view(TaskView, "POST", "/v1/tasks", json=document, headers=_headers(idempotency_key))
 
     def tasks(self, wanted: TaskFilter | None = None, *, cursor: str | None = None, limit: int = 50) -> Page[TaskView]:
         """One part of the list, newest first."""
@@ -108,15 +116,32 @@ class Client:
         """One task with its content."""
         return self._view(TaskView, "GET", f"/v1/tasks/{_part(ref)}")
 
-    def cancel(self, ref: str, *, if_version: int | None = None) -> TaskView:
-        """Ask for its end."""
-        return self._view(TaskView, "POST", f"/v1/tasks/{_part(ref)}/cancel", headers=_if_match(if_version))
+    def task_unless(self, ref: str, version: int) -> TaskView | None:
+        """One task with its content; None if it is at that version still, which costs little to ask."""
+        response = self._send("GET", f"/v1/tasks/{_part(ref)}", headers={"If-None-Match": f'"{version}"'})
+        if response.status_code == httpx.codes.NOT_MODIFIED:
+            return None
+        if not response.is_success:
+            raise self._refusal(response)
+        return self._parsed(TaskView, response)
 
-    def restart(self, ref: str, request: RestartRequest | None = None, *, if_version: int | None = None) -> TaskView:
+    def cancel(self, ref: str, *, if_version: int | None = None, idempotency_key: str | None = None) -> TaskView:
+        """Ask for its end."""
+        headers = _headers(idempotency_key, if_version)
+        return self._view(TaskView, "POST", f"/v1/tasks/{_part(ref)}/cancel", headers=headers)
+
+    def restart(
+        self,
+        ref: str,
+        request: RestartRequest | None = None,
+        *,
+        if_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> TaskView:
         """Begin a new generation: the whole decision is made again."""
         body = (request or RestartRequest()).model_dump(mode="json", exclude_defaults=True)
-        path = f"/v1/tasks/{_part(ref)}/restart"
-        return self._view(TaskView, "POST", path, json=body, headers=_if_match(if_version))
+        headers = _headers(idempotency_key, if_version)
+        return self._view(TaskView, "POST", f"/v1/tasks/{_part(ref)}/restart", json=body, headers=headers)
 
     def runs(self, ref: str) -> list[RunView]:
         """All runs of a task, oldest first."""
@@ -145,9 +170,13 @@ class Client:
         """The configured agents."""
         return list(self._view(Page[AgentView], "GET", "/v1/agents").items)
 
-    def release(self, agent: str) -> AgentView:
+    def release(self, agent: str, *, idempotency_key: str | None = None) -> AgentView:
         """End all holds of an agent."""
-        return self._view(AgentView, "POST", f"/v1/agents/{_part(agent)}/release")
+        return self._view(AgentView, "POST", f"/v1/agents/{_part(agent)}/release", headers=_headers(idempotency_key))
+
+    def reasons(self) -> list[ReasonView]:
+        """Every reason code, and what follows from it."""
+        return list(self._view(Page[ReasonView], "GET", "/v1/reasons").items)
 
     def drain(self, reason: str | None = None) -> DrainView:
         """Start nothing new; what runs goes on."""
@@ -168,6 +197,17 @@ class Client:
     def inbox_problems(self) -> list[FileProblemView]:
         """Files of the inbox that were refused."""
         return list(self._view(Page[FileProblemView], "GET", "/v1/inbox").items)
+
+    def login_code(self) -> LoginCodeView:
+        """A code that lets one browser in, once, within a minute."""
+        return self._view(LoginCodeView, "POST", "/v1/login-codes")
+
+    def alive(self) -> bool:
+        """Whether a daemon answers at all; it needs no token."""
+        try:
+            return self._send("GET", "/livez").is_success
+        except DaemonNotRunning:
+            return False
 
     def readiness(self) -> ReadinessView:
         """Whether tasks are accepted; with the reasons if the token is right."""
@@ -195,14 +235,10 @@ class Client:
             raise DaemonNotRunning(f"No daemon answers at {self.base_url}.", remedy=_START_IT) from error
         except httpx.TimeoutException as error:
             detail = f"The daemon at {self.base_url} does not answer."
-            raise DaemonNotRunning(
-                detail, remedy="See its log for what keeps it; the request may be repeated."
-            ) from error
+            raise ConnectionLost(detail, remedy="See its log for what keeps it.") from error
         except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
             detail = f"The daemon at {self.base_url} closed the connection."
-            raise DaemonNotRunning(
-                detail, remedy="See whether it is still running, then repeat the request."
-            ) from error
+            raise ConnectionLost(detail, remedy="See whether it still runs, and what came of the request.") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise UnexpectedAnswer(f"{self.base_url} cannot be asked: {error}.", remedy=_VERSIONS) from error
 
@@ -213,7 +249,8 @@ class Client:
         details = self._parsed(ProblemDetails, response)
         if response.status_code == httpx.codes.UNAUTHORIZED:
             return NotAuthorised(details.detail, remedy=details.remedy)
-        return ServiceProblem(details)
+        after = response.headers.get("retry-after", "")
+        return ServiceProblem(details, retry_after_s=int(after) if after.isascii() and after.isdigit() else None)
 
     def _parsed(self, view: type[V], response: httpx.Response) -> V:
         try:
@@ -233,5 +270,12 @@ def _part(text: str) -> str:
     return quote(text, safe="").replace(".", "%2E") if set(text) <= {"."} else quote(text, safe="")
 
 
-def _if_match(version: int | None) -> Mapping[str, str]:
-    return {} if version is None else {"If-Match": f'"{version}"'}
+def _headers(idempotency_key: str | None, if_version: int | None = None) -> Mapping[str, str]:
+    """What makes a change safe to ask for. Raises ValueError for what is no key."""
+    headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}
+    if idempotency_key is not None:
+        if not _KEY.fullmatch(idempotency_key):
+            raise ValueError(f"an idempotency key has 1 to {LONGEST_KEY} printable ASCII characters")
+        escaped = idempotency_key.replace("\\", "\\\\").replace('"', '\\"')
+        headers["Idempotency-Key"] = f'"{escaped}"'
+    return headers
