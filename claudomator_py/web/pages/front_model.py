@@ -1,0 +1,207 @@
+"""What the front page shows, in its order: what needs a person, what failed, what runs, what waits, what is done."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from claudomator_py.core.views import AgentView, CheckView, Page, StatusView, TaskFilter, TaskView
+from claudomator_py.web.pages.rows import Row, row_of, words_of
+from claudomator_py.web.pages.words import meaning_of
+
+STATES = ("NEEDS_INPUT", "FAILED", "RUNNING", "QUEUED", "WAITING", "COMPLETED", "CANCELLED")
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something other than a task that needs a person. release: the agent whose holds a button would end."""
+
+    id: str
+    kind: str
+    title: str
+    lines: tuple[str, ...]
+    remedy: str | None = None
+    release: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A list with its heading. more_url: where the rest is, when there is more than is shown."""
+
+    id: str
+    title: str
+    empty: str
+    rows: tuple[Row, ...]
+    count: int
+    notices: tuple[Notice, ...] = ()
+    note: str | None = None
+    more_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCard:
+    """An agent at the side."""
+
+    name: str
+    kind: str | None
+    version: str | None
+    active: int
+    slots: int
+    tone: str
+    health: str
+    hold: str | None
+    until: str | None
+    provenance: str | None
+    release: bool
+    chosen_by_name: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The whole page. summary: one sentence for who listens instead of looking."""
+
+    sections: tuple[Section, ...]
+    agents: tuple[AgentCard, ...]
+    summary: str
+    title: str
+    no_tasks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several values of a filter."""
+
+    value: str
+    label: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The filters as they stand in the URL."""
+
+    text: str
+    tag: str
+    states: tuple[Choice, ...]
+    any: bool
+
+
+def filters_of(wanted: TaskFilter) -> Filters:
+    """The filters that lead to this list."""
+    return Filters(
+        text=wanted.text or "",
+        tag=wanted.tag or "",
+        states=tuple(Choice(state, words_of(state), state == wanted.state) for state in STATES),
+        any=wanted != TaskFilter(),
+    )
+
+
+def front_of(status: StatusView, checks: Sequence[CheckView]) -> Front:
+    """The page without filters."""
+    counts = status.counts
+    notices = _notices(status, checks)
+    needs = counts.get("NEEDS_INPUT", 0) + len(notices)
+    waiting = counts.get("QUEUED", 0) + counts.get("WAITING", 0)
+    running = counts.get("RUNNING", 0)
+    ended = counts.get("COMPLETED", 0) + counts.get("CANCELLED", 0)
+    failed = len(status.problems)
+    sections = (
+        _section("needs-you", "Needs you", "Nothing needs you.", status.needs_you, needs, "NEEDS_INPUT", notices),
+        _section(
+            "problems", "Problems", "Nothing failed in the last 24 hours.", status.problems, failed, "FAILED",
+            note=_by_reason(status.problems),
+        ),
+        _section("running", "Running", "Nothing runs.", status.running, running, "RUNNING"),
+        _section("queue", "Queued and waiting", "Nothing waits.", status.queued, waiting, "QUEUED"),
+        _section("recent", "Recent", "Nothing has ended yet.", status.recent, ended, "COMPLETED"),
+    )  # fmt: skip
+    parts = [f"{needs} need you" if needs else "nothing needs you"]
+    parts += [f"{count} {name}" for count, name in ((failed, "failed"), (running, "running"), (waiting, "waiting"))]
+    return Front(
+        sections=sections,
+        agents=tuple(_card(agent) for agent in status.agents),
+        summary=", ".join(parts),
+        title=f"({needs}) Claudomator" if needs else "Claudomator",
+        no_tasks=not sum(counts.values()),
+    )
+
+
+def found_of(wanted: TaskFilter, page: Page[TaskView], agents: Sequence[AgentView]) -> Front:
+    """The page with filters: one list, newest first."""
+    rows = tuple(row_of(task) for task in page.items)
+    more_url = None
+    if page.next_cursor is not None:
+        given = {"state": wanted.state, "q": wanted.text, "tag": wanted.tag, "cursor": page.next_cursor}
+        more_url = "/?" + urlencode({key: value for key, value in given.items() if value})
+    number = f"{len(rows)}{'+' if more_url else ''}"
+    section = Section("found", "Found", "No task matches.", rows, len(rows), more_url=more_url)
+    summary = f"{number} found"
+    cards = tuple(_card(agent) for agent in agents)
+    return Front((section,), cards, summary, f"{summary} · Claudomator", no_tasks=False)
+
+
+def _section(
+    section_id: str,
+    title: str,
+    empty: str,
+    tasks: Sequence[TaskView],
+    count: int,
+    state: str,
+    notices: tuple[Notice, ...] = (),
+    note: str | None = None,
+) -> Section:
+    rows = tuple(row_of(task) for task in tasks)
+    more = count > len(rows) + len(notices)
+    return Section(section_id, title, empty, rows, count, notices, note, f"/?state={state}" if more else None)
+
+
+def _notices(status: StatusView, checks: Sequence[CheckView]) -> tuple[Notice, ...]:
+    found = []
+    for agent in status.agents:
+        if agent.limited and agent.limited_until is None:
+            reason, _, _ = (agent.hold_reason or "").partition(":")
+            lines = tuple(line for line in (meaning_of(reason), agent.hold_reason) if line)
+            remedy = "Mend it, then release the agent: nothing is started on it before."
+            found.append(Notice(f"held-{agent.name}", "agent held", agent.name, lines, remedy, agent.name))
+        if agent.problem is not None:
+            found.append(Notice(f"problem-{agent.name}", "agent cannot run", agent.name, (agent.problem,)))
+    for file in status.inbox:
+        lines = tuple(problem.render() for problem in file.problems)
+        remedy = "Mend the file: it is read again when it changes."
+        found.append(Notice(f"file-{file.path}", "file refused", file.path, lines, remedy))
+    for number, check in enumerate(checks):
+        if not check.ok:
+            found.append(Notice(f"check-{number}", "not in order", check.name, (check.detail,), check.remedy))
+    return tuple(found)
+
+
+def _by_reason(tasks: Sequence[TaskView]) -> str | None:
+    """How often each reason; None where that says nothing."""
+    counts = Counter(task.reason or "unknown" for task in tasks)
+    if len(tasks) < 3 or len(counts) == len(tasks):
+        return None
+    return ", ".join(f"{count} {reason}" for reason, count in counts.most_common())
+
+
+def _card(agent: AgentView) -> AgentCard:
+    tone, health = "good", "ready"
+    if agent.active >= agent.max_concurrent:
+        tone, health = "busy", "full"
+    if agent.limited:
+        tone, health = "ask", "limited" if agent.limited_until is not None else "held"
+    if agent.problem is not None or not agent.installed:
+        tone, health = "bad", "cannot run"
+    return AgentCard(
+        name=agent.name,
+        kind=agent.kind if agent.kind != agent.name else None,
+        version=agent.version,
+        active=agent.active,
+        slots=agent.max_concurrent,
+        tone=tone,
+        health=health,
+        hold=agent.problem or agent.hold_reason,
+        until=agent.limited_until,
+        provenance=agent.provenance,
+        release=agent.limited,
+        chosen_by_name=not agent.auto_select,
+    )

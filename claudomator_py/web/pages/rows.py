@@ -1,0 +1,69 @@
+"""A task as a row of the front page."""
+
+from dataclasses import dataclass
+
+from claudomator_py.core.views import TaskView
+from claudomator_py.web.pages.words import Wait, cost_text, model_text, short_line, wait_of
+
+# How a state looks. The word is always there, too: colour alone says nothing to some.
+TONES = {
+    "WAITING": "idle",
+    "QUEUED": "idle",
+    "RUNNING": "busy",
+    "NEEDS_INPUT": "ask",
+    "COMPLETED": "good",
+    "FAILED": "bad",
+    "CANCELLED": "off",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one line of a list says. stamp: when it got where it is; since: whether it has been there from then on."""
+
+    id: str
+    name: str
+    url: str
+    state: str
+    tone: str
+    agent: str | None
+    model: str | None
+    wait: Wait | None
+    code: str | None
+    line: str | None
+    phase: str | None
+    stamp: str
+    since: bool
+    attempts: int
+    cost: str | None
+    priority: str | None
+    tags: tuple[str, ...]
+
+
+def row_of(task: TaskView) -> Row:
+    """The row of a task."""
+    running = task.state == "RUNNING"
+    return Row(
+        id=task.id,
+        name=task.name,
+        url=f"/tasks/{task.id}",
+        state=words_of(task.state),
+        tone=TONES[task.state],
+        agent=task.agent,
+        model=model_text(task.tier, task.model),
+        wait=wait_of(task.reason_text, task.waiting_until),
+        code=task.reason if task.state in ("FAILED", "NEEDS_INPUT") else None,
+        line=short_line(task.result_text) if task.state == "COMPLETED" else None,
+        phase=task.phase,
+        stamp=(task.started_at or task.updated_at) if running else task.updated_at,
+        since=running or task.state in ("WAITING", "QUEUED", "NEEDS_INPUT"),
+        attempts=task.attempts,
+        cost=cost_text(task.cost_usd),
+        priority=task.priority if task.priority != "normal" else None,
+        tags=task.tags,
+    )
+
+
+def words_of(state: str) -> str:
+    """A state as people say it: NEEDS_INPUT is ``needs input``."""
+    return state.replace("_", " ").lower()

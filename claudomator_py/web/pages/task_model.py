@@ -1,0 +1,218 @@
+"""What the page of one task shows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from claudomator_py.core.views import CandidateView, DecisionView, OutcomeView, RunView, TaskView, WhyView
+from claudomator_py.web.pages.rows import Row, row_of, words_of
+from claudomator_py.web.pages.timeline import Moment, timeline_of
+from claudomator_py.web.pages.words import Wait, cost_text, meaning_of, model_text, tokens_text, took, wait_of
+
+_TONES = {
+    "succeeded": "good",
+    "failed": "bad",
+    "lost": "bad",
+    "limited": "ask",
+    "needs_input": "ask",
+    "cancelled": "off",
+}
+_ELSEWHERE = frozenset({"name", "instructions"})
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that the API offers for this task."""
+
+    label: str
+    url: str
+    grave: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A run. log_url: the page with its log."""
+
+    id: str
+    title: str
+    agent: str
+    model: str | None
+    tone: str
+    outcome: str
+    code: str | None
+    meaning: str | None
+    detail: str | None
+    exit_code: int | None
+    started: str
+    ended: str | None
+    took: str | None
+    tokens: str | None
+    cost: str | None
+    reset: Wait | None
+    log_url: str
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An agent as the last decision saw it."""
+
+    agent: str
+    load: str
+    verdict: str
+    picked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The log that is shown. live: the run still writes."""
+
+    run_id: str
+    title: str
+    live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """The whole page."""
+
+    task: TaskView
+    row: Row
+    title: str
+    meaning: str | None
+    wait: Wait | None
+    actions: tuple[Action, ...]
+    facts: tuple[tuple[str, str], ...]
+    sentences: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+    decided_at: str | None
+    attempts: tuple[Attempt, ...]
+    moments: tuple[Moment, ...]
+    log: Log | None
+    result: str | None
+    instructions: str | None
+    content: tuple[tuple[str, str], ...]
+
+
+def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None) -> TaskPage:
+    """The page. run_id: the run whose log is asked for; None: the last one."""
+    task = why.task
+    row = row_of(task)
+    shown = next((run for run in runs if run.id == run_id), runs[-1] if runs else None)
+    spec = task.spec or {}
+    instructions = spec.get("instructions")
+    decision = why.decisions[0] if why.decisions else None
+    return TaskPage(
+        task=task,
+        row=row,
+        title=f"{task.name}: {row.state}",
+        meaning=meaning_of(task.reason) if task.state == "FAILED" else None,
+        wait=wait_of(task.reason_text, task.waiting_until),
+        actions=actions_of(task),
+        facts=_facts(task),
+        sentences=why.sentences,
+        candidates=tuple(_candidate(candidate, decision) for candidate in decision.candidates) if decision else (),
+        decided_at=decision.at if decision else None,
+        attempts=tuple(_attempt(run, shown) for run in reversed(runs)),
+        moments=timeline_of(why.events),
+        log=_log(shown) if shown is not None else None,
+        result=task.result_text or None,
+        instructions=instructions if isinstance(instructions, str) else None,
+        content=tuple(
+            (key, _worded(value)) for key, value in spec.items() if key not in _ELSEWHERE and not _empty(value)
+        ),
+    )
+
+
+def actions_of(task: TaskView) -> tuple[Action, ...]:
+    """Exactly what the API offers; what this page does not know yet is left out."""
+    base = f"/tasks/{task.id}"
+    known = {
+        "cancel": Action("Cancel…", f"{base}/cancel", grave=True),
+        "restart": Action("Restart…", f"{base}/restart", grave=False),
+        "restart_force": Action("Cancel and restart…", f"{base}/restart", grave=True),
+    }
+    return tuple(known[action] for action in task.available_actions if action in known)
+
+
+def _facts(task: TaskView) -> tuple[tuple[str, str], ...]:
+    depends = ", ".join(
+        f"{one.name} ({words_of(one.state) if one.state else 'not seen yet'})" for one in task.depends_on
+    )
+    found = [
+        ("Agent", task.agent),
+        ("Tier and model", model_text(task.tier, task.model)),
+        ("Specialist", task.specialist),
+        ("Directory", task.working_dir),
+        ("Branch", task.branch),
+        ("Depends on", depends),
+        ("Priority", task.priority if task.priority != "normal" else None),
+        ("From", task.file_path or task.source),
+        ("Tokens", tokens_text(task.tokens)),
+        ("Cost", cost_text(task.cost_usd)),
+        ("Generation", f"{task.generation}, {task.runs} runs in all" if task.generation > 1 else None),
+    ]
+    return tuple((name, value) for name, value in found if value)
+
+
+def _attempt(run: RunView, shown: RunView | None) -> Attempt:
+    outcome = run.outcome
+    status = outcome.status if outcome is not None else run.state
+    generation = f" of generation {run.generation}" if run.generation > 1 else ""
+    return Attempt(
+        id=run.id,
+        title=f"Attempt {run.attempt}{generation}",
+        agent=run.agent,
+        model=model_text(run.tier, run.model),
+        tone=_TONES.get(status, "busy" if outcome is None and run.state not in ("ended", "revoked") else "off"),
+        outcome="given up before it started" if run.state == "revoked" else words_of(status),
+        code=outcome.reason if outcome is not None else None,
+        meaning=meaning_of(outcome.reason) if outcome is not None else None,
+        detail=outcome.detail if outcome is not None else None,
+        exit_code=run.exit_code,
+        started=run.started_at,
+        ended=run.ended_at,
+        took=took(run.started_at, run.ended_at),
+        tokens=tokens_text(outcome.tokens) if outcome is not None else None,
+        cost=cost_text(outcome.cost_usd) if outcome is not None else None,
+        reset=_reset(outcome),
+        log_url=f"/tasks/{run.task_id}?run={run.id}#log",
+        shown=shown is not None and shown.id == run.id,
+    )
+
+
+def _reset(outcome: OutcomeView | None) -> Wait | None:
+    if outcome is None or outcome.reset_at is None:
+        return None
+    named = ", ".join(part for part in (outcome.limit, outcome.provenance) if part)
+    return Wait("Resets ", outcome.reset_at, f" ({named})" if named else "")
+
+
+def _candidate(candidate: CandidateView, decision: DecisionView) -> Candidate:
+    picked = candidate.agent == decision.agent
+    verdict = candidate.rejected_because or ("eligible" if candidate.eligible else "not eligible")
+    return Candidate(
+        agent=candidate.agent,
+        load=f"{candidate.active}/{candidate.max_concurrent}",
+        verdict=f"picked: {decision.reason}" if picked else verdict,
+        picked=picked,
+    )
+
+
+def _log(run: RunView) -> Log:
+    live = run.state not in ("ended", "revoked")
+    return Log(run.id, f"Attempt {run.attempt} on {run.agent}", live)
+
+
+def _empty(value: object) -> bool:
+    return value is None or value in ("", [], {}, ())
+
+
+def _worded(value: object) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case Mapping():
+            return ", ".join(f"{key}: {_worded(item)}" for key, item in value.items() if not _empty(item))
+        case list() | tuple():
+            return ", ".join(_worded(item) for item in value)
+    return str(value)

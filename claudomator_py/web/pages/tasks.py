@@ -1,0 +1,111 @@
+"""/tasks/{id}: one task, and the forms by which its operator acts on it.
+
+Each form shows the task as it is and sends the version that it showed; if the task has changed by then, nothing is done
+and the form is shown again, with what is true now.
+"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Path, Query
+from fastapi.responses import RedirectResponse, Response
+
+from claudomator_py.core.agent import TIERS
+from claudomator_py.core.errors import Conflict, Invalid, ServiceError, StaleVersion
+from claudomator_py.core.validation import validate
+from claudomator_py.core.views import RestartRequest, TaskView
+from claudomator_py.service.desk import Desk
+from claudomator_py.web.pages.rendering import render
+from claudomator_py.web.pages.rows import row_of
+from claudomator_py.web.pages.task_model import actions_of, task_page_of
+
+Ref = Annotated[str, Path(max_length=128)]
+RunId = Annotated[str | None, Query(max_length=128)]
+Version = Annotated[int, Form(ge=0)]
+Field = Annotated[str, Form(max_length=2_000)]
+_STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Invalid: 422}
+
+
+def router(desk: Desk) -> APIRouter:
+    """The routes, on this desk."""
+    routes = APIRouter(prefix="/tasks", include_in_schema=False)
+
+    @routes.get("/{ref}")
+    def show(ref: Ref, run: RunId = None) -> Response:
+        why = desk.why(ref)
+        return render("task.html", {"page": task_page_of(why, desk.runs(why.task.id), run)})
+
+    @routes.get("/{ref}/cancel")
+    def ask_to_cancel(ref: Ref) -> Response:
+        return _cancel_form(desk.task(ref), None)
+
+    @routes.post("/{ref}/cancel")
+    def cancel(ref: Ref, version: Version) -> Response:
+        try:
+            return _back(desk.cancel(ref, if_version=version))
+        except (StaleVersion, Conflict) as refusal:
+            return _cancel_form(desk.task(ref), refusal)
+
+    @routes.get("/{ref}/restart")
+    def ask_to_restart(ref: Ref) -> Response:
+        return _restart_form(desk.task(ref), _agents(desk), {}, None)
+
+    @routes.post("/{ref}/restart")
+    def restart(
+        ref: Ref,
+        version: Version,
+        agent: Field = "",
+        tier: Field = "",
+        model: Field = "",
+        reason: Field = "",
+        force: Field = "",
+    ) -> Response:
+        given = {"agent": agent, "tier": tier, "model": model.strip(), "reason": reason.strip()}
+        try:
+            return _back(desk.restart(ref, _request(given, force=bool(force)), if_version=version))
+        except (StaleVersion, Conflict, Invalid) as refusal:
+            return _restart_form(desk.task(ref), _agents(desk), given, refusal)
+
+    return routes
+
+
+def _request(given: dict[str, str], *, force: bool) -> RestartRequest:
+    mapping: dict[str, object] = {key: value for key, value in given.items() if value}
+    found = validate(RestartRequest, {**mapping, "force": force}, {})
+    if not isinstance(found, RestartRequest):
+        detail = "; ".join(problem.render() for problem in found)
+        raise Invalid(detail, remedy="Correct it.", problems=found)
+    return found
+
+
+def _agents(desk: Desk) -> list[str]:
+    return [agent.name for agent in desk.agents()]
+
+
+def _back(task: TaskView) -> Response:
+    return RedirectResponse(f"/tasks/{task.id}", 303)
+
+
+def _cancel_form(task: TaskView, refusal: ServiceError | None) -> Response:
+    offered = "cancel" in task.available_actions
+    values = {"task": task, "row": row_of(task), "refusal": refusal, "offered": offered, "others": actions_of(task)}
+    return render("cancel.html", values, _status(refusal))
+
+
+def _restart_form(task: TaskView, agents: list[str], given: dict[str, str], refusal: ServiceError | None) -> Response:
+    force = "restart_force" in task.available_actions
+    values = {
+        "task": task,
+        "row": row_of(task),
+        "refusal": refusal,
+        "offered": force or "restart" in task.available_actions,
+        "force": force,
+        "agents": agents,
+        "tiers": TIERS,
+        "given": {"agent": "", "tier": "", "model": "", "reason": "", **given},
+        "others": actions_of(task),
+    }
+    return render("restart.html", values, _status(refusal))
+
+
+def _status(refusal: ServiceError | None) -> int:
+    return 200 if refusal is None else _STATUS[type(refusal)]

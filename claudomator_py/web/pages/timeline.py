@@ -1,0 +1,65 @@
+"""What happened to a task, event by event, in words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from claudomator_py.core.units import format_instant
+from claudomator_py.core.views import EventView
+from claudomator_py.web.pages.rows import TONES, words_of
+from claudomator_py.web.pages.words import short_line
+
+_TITLES = {
+    "state": "State changed",
+    "accepted": "Accepted",
+    "cancel_requested": "Cancel asked for",
+    "restart_requested": "Restart asked for",
+    "content_changed": "Content changed",
+    "classified": "Tier classified",
+    "dependency_bound": "Dependency found",
+    "hold": "Agent held",
+    "released": "Agent released",
+    "drained": "Starting stopped",
+    "undrained": "Starting resumed",
+}
+KINDS = tuple(_TITLES)
+"""All kinds of events: a browser has to ask for each by its name."""
+# What says nothing to a person, or is said by the title.
+_SILENT = frozenset({"event", "state"})
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One event. ``at`` is an instant; so is ``until``, where the event names one."""
+
+    at: str
+    title: str
+    tone: str
+    detail: str | None
+    until: str | None
+
+
+def timeline_of(events: Sequence[EventView]) -> tuple[Moment, ...]:
+    """The moments, newest first."""
+    return tuple(_moment(event) for event in reversed(events))
+
+
+def _moment(event: EventView) -> Moment:
+    data = dict(event.data)
+    until = data.pop("until", None)
+    tone = "off"
+    if event.kind == "state" and isinstance(state := data.get("state"), str):
+        title, tone = words_of(state).capitalize(), TONES.get(state, "off")
+    else:
+        title = _TITLES.get(event.kind, event.kind.replace("_", " ").capitalize())
+    detail = short_line(_detail(data))
+    return Moment(event.at, title, tone, detail, format_instant(until) if isinstance(until, int) else None)
+
+
+def _detail(data: Mapping[str, object]) -> str:
+    parts = []
+    for key, value in data.items():
+        if key in _SILENT or value is None or value == "" or value == {} or value == []:
+            continue
+        words = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, Mapping) else str(value)
+        parts.append(words if key in ("reason", "phase") else f"{key.replace('_', ' ')} {words}")
+    return ", ".join(parts)

@@ -1,0 +1,269 @@
+// What the page does with scripts: live updates, the live log, times in the viewer's zone, keys.
+// Whatever an agent wrote enters the page by textContent only.
+"use strict";
+
+(() => {
+  const DEBOUNCE_MS = 250;
+  const TICK_MS = 30_000;
+  const QUIET_MS = 10_000; // between two announcements
+  const RETRY_MS = [1_000, 2_000, 5_000, 15_000, 30_000];
+  const MOST_ENTRIES = 3_000;
+
+  const byId = (id) => document.getElementById(id);
+  const live = () => document.querySelector("[data-refresh]");
+
+  // --- times ---------------------------------------------------------------------------------------------------------
+
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+  const clockSeconds = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+  const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
+
+  function length(ms) {
+    const minutes = Math.floor(ms / 60_000);
+    if (minutes < 1) return `${Math.max(0, Math.floor(ms / 1000))}s`;
+    if (minutes < 60) return `${minutes}m`;
+    const hours = Math.floor(minutes / 60);
+    return hours < 24 ? `${hours}h ${minutes % 60}m` : `${Math.floor(hours / 24)}d`;
+  }
+
+  function worded(instant, show) {
+    const now = new Date();
+    const passed = now - instant;
+    const date = instant.toDateString() === now.toDateString() ? "" : `${day.format(instant)} `;
+    if (show === "clock") return date + clock.format(instant);
+    if (show === "second") return date + clockSeconds.format(instant);
+    if (show === "for") return length(passed);
+    return passed < 5_000 ? "just now" : `${length(passed)} ago`;
+  }
+
+  function showTimes() {
+    for (const time of document.querySelectorAll("time[data-show]")) {
+      const instant = new Date(time.dateTime);
+      const text = worded(instant, time.dataset.show);
+      if (time.textContent !== text) time.textContent = text;
+      if (!time.title) time.title = whole.format(instant);
+    }
+  }
+
+  // --- refreshing ----------------------------------------------------------------------------------------------------
+
+  const open = new Map(); // which <details> the viewer opened or closed, by id
+  let due = 0;
+  let announced = 0;
+  let spoken = live()?.dataset.summary;
+
+  function refreshSoon() {
+    if (!due) due = setTimeout(refresh, DEBOUNCE_MS);
+  }
+
+  function refresh() {
+    due = 0;
+    const target = live();
+    if (!target || document.hidden || paused) return;
+    const also = target.dataset.also;
+    const context = { source: target, target, swap: "outerHTML", select: `#${target.id}` };
+    if (also) target.setAttribute("hx-select-oob", also);
+    htmx.ajax("GET", location.pathname + location.search, context);
+  }
+
+  function afterSwap() {
+    for (const [id, wanted] of open) {
+      const details = byId(id);
+      if (details) details.open = wanted;
+    }
+    showTimes();
+    const target = live();
+    if (!target) return;
+    document.title = target.dataset.title;
+    followLog(target.dataset.run);
+    announce(target.dataset.summary);
+  }
+
+  function announce(summary) {
+    if (summary === spoken || Date.now() - announced < QUIET_MS) return;
+    spoken = summary;
+    announced = Date.now();
+    byId("announce").textContent = summary;
+  }
+
+  // --- events --------------------------------------------------------------------------------------------------------
+
+  let source = null;
+  let failures = 0;
+  let again = 0;
+  let paused = sessionStorage.getItem("paused") === "yes";
+
+  function say(state, label) {
+    const shown = byId("live");
+    shown.className = `live ${state}`;
+    shown.querySelector(".label").textContent = label;
+    shown.title = label;
+    shown.hidden = false;
+  }
+
+  function listen() {
+    clearTimeout(again);
+    if (source || paused || document.hidden || !live()) return;
+    source = new EventSource("/v1/events");
+    source.onopen = () => {
+      failures = 0;
+      say("on", "Live");
+      refreshSoon(); // whatever happened while nobody listened
+    };
+    source.onerror = () => {
+      say("lost", "Reconnecting");
+      if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+      stopListening();
+      again = setTimeout(listen, RETRY_MS[Math.min(failures++, RETRY_MS.length - 1)]);
+      if (failures === 1) refreshSoon(); // says whether the session has ended
+    };
+    for (const kind of byId("live").dataset.kinds.split(" ")) source.addEventListener(kind, happened);
+    source.addEventListener("reset", refreshSoon);
+  }
+
+  function happened(message) {
+    const task = live()?.dataset.task;
+    const about = JSON.parse(message.data).task_id;
+    if (!task || !about || about === task) refreshSoon();
+  }
+
+  function stopListening() {
+    source?.close();
+    source = null;
+  }
+
+  function setPaused(wanted) {
+    paused = wanted;
+    sessionStorage.setItem("paused", wanted ? "yes" : "no");
+    const button = byId("pause");
+    button.setAttribute("aria-pressed", String(wanted));
+    button.textContent = wanted ? "Resume" : "Pause";
+    if (wanted) say("", "Paused");
+    follow();
+  }
+
+  function follow() {
+    if (paused || document.hidden) {
+      stopListening();
+      stopLog();
+    } else {
+      listen();
+      followLog(live()?.dataset.run);
+    }
+  }
+
+  // --- the live log --------------------------------------------------------------------------------------------------
+
+  let logSource = null;
+  let logRun = null;
+  let logEnded = false;
+  let logNext = -1; // entries before this offset are shown already
+  let lastLabel = null;
+
+  function followLog(run) {
+    const box = byId("log");
+    if (!box || !run) return;
+    if (run !== logRun) {
+      stopLog();
+      logRun = run;
+      logEnded = false;
+      logNext = -1;
+      lastLabel = null;
+      box.dataset.run = run;
+      box.replaceChildren();
+      byId("log-raw").href = `/v1/runs/${encodeURIComponent(run)}/log?limit=1048576`;
+    }
+    if (logSource || logEnded || paused || document.hidden) return;
+    logSource = new EventSource(`/v1/runs/${encodeURIComponent(run)}/log?view=structured`);
+    logSource.onopen = () => { byId("log-state").textContent = ""; };
+    logSource.onmessage = (message) => append(box, JSON.parse(message.data));
+    logSource.addEventListener("entry", (message) => append(box, JSON.parse(message.data)));
+    logSource.addEventListener("end", () => {
+      logEnded = true;
+      byId("log-state").textContent = box.childElementCount ? "it has ended" : "it wrote nothing";
+      stopLog();
+    });
+    logSource.onerror = () => {
+      if (logSource?.readyState === EventSource.CLOSED) {
+        byId("log-state").textContent = "is not to be had at the moment";
+        stopLog();
+      }
+    };
+  }
+
+  function stopLog() {
+    logSource?.close();
+    logSource = null;
+  }
+
+  function append(box, entry) {
+    if (entry.offset < logNext) return;
+    logNext = entry.offset;
+    const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
+    const line = document.createElement("div");
+    const kind = document.createElement("span");
+    const said = document.createElement("span");
+    line.className = "entry";
+    if (/^[a-z_]+$/.test(entry.kind)) line.classList.add(entry.kind);
+    kind.className = "kind";
+    const label = entry.tool || entry.kind.replace("_", " ");
+    kind.textContent = label === lastLabel ? "" : label;
+    lastLabel = label;
+    said.className = "said";
+    said.textContent = entry.text;
+    line.append(kind, said);
+    box.append(line);
+    while (box.childElementCount > MOST_ENTRIES) box.firstElementChild.remove();
+    if (atEnd) box.scrollTop = box.scrollHeight;
+  }
+
+  // --- keys ----------------------------------------------------------------------------------------------------------
+
+  function step(by) {
+    const links = [...document.querySelectorAll(".rows a.name")];
+    if (!links.length) return;
+    const at = links.indexOf(document.activeElement);
+    const next = at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(Math.max(at + by, 0), links.length - 1);
+    links[next].focus();
+  }
+
+  const KEYS = {
+    "/": () => byId("filter") ? byId("filter").focus() : location.assign("/"),
+    j: () => step(1),
+    k: () => step(-1),
+    p: () => setPaused(!paused),
+    g: () => location.assign("/"),
+    "?": () => byId("help").showModal(),
+  };
+
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target.closest("input, select, textarea, dialog");
+    if (typing || event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(KEYS, event.key)) return;
+    event.preventDefault();
+    KEYS[event.key]();
+  });
+
+  // --- start ---------------------------------------------------------------------------------------------------------
+
+  document.addEventListener("toggle", (event) => {
+    if (event.target.id && event.target.tagName === "DETAILS") open.set(event.target.id, event.target.open);
+  }, true);
+  document.body.addEventListener("htmx:afterSettle", afterSwap);
+  document.body.addEventListener("htmx:responseError", (event) => {
+    if ([401, 404].includes(event.detail.xhr.status)) location.reload();
+  });
+  document.addEventListener("visibilitychange", follow);
+  addEventListener("pagehide", () => { stopListening(); stopLog(); });
+  addEventListener("pageshow", (event) => { if (event.persisted) follow(); });
+  byId("pause").addEventListener("click", () => setPaused(!paused));
+  byId("help-open").addEventListener("click", () => byId("help").showModal());
+  byId("help-open").hidden = false;
+  showTimes();
+  setInterval(showTimes, TICK_MS / 3);
+  if (live()) {
+    byId("pause").hidden = false;
+    setInterval(refreshSoon, TICK_MS); // waits come to an end without an event
+    setPaused(paused);
+  }
+})();
