@@ -7,6 +7,7 @@ import typer
 
 from claudomator_py import __version__
 from claudomator_py.cli import agents, change, doctor, drain, exits, init, logs, output, show, status, submit, why
+from claudomator_py.cli.open import open_page
 from claudomator_py.client.errors import ClientError, DaemonNotRunning, NotAuthorised
 
 
@@ -57,6 +58,7 @@ def build() -> typer.Typer:
     )
     for command in commands:
         app.command()(command)
+    app.command("open")(open_page)
     return app
 
 

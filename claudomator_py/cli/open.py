@@ -1,0 +1,39 @@
+"""``open``: let a browser in, by a link that works once and for a minute."""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from claudomator_py.cli.connect import connected
+from claudomator_py.cli.output import Format, FormatOption, json_text, note, out
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
+
+
+@connected
+def open_page(
+    client: "Client",
+    browser: Annotated[
+        bool | None,
+        typer.Option("--browser/--no-browser", help="Start a browser (default: on a terminal with a display)."),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Print the link that logs a browser in; it works once, within a minute."""
+    code = client.login_code()
+    url = f"{client.base_url}{code.path}"
+    if output is Format.JSON:
+        out(json_text({"url": url, "expires_at": code.expires_at}))
+        return
+    out(url)
+    wanted = browser if browser is not None else sys.stdout.isatty() and any(map(os.environ.get, _DISPLAYS))
+    if wanted:
+        import webbrowser
+
+        if not webbrowser.open(url):
+            note("No browser could be started; open the link yourself.")
