@@ -9,6 +9,7 @@ import typer
 from claudomator_py.cli import diagnose, validate
 from claudomator_py.cli.app import build, run
 from claudomator_py.cli.connect import ConfigOption
+from claudomator_py.core.log import LogFormat
 
 if TYPE_CHECKING:
     from claudomator_py.core.task import TaskSpec
@@ -18,11 +19,12 @@ def serve(
     config: ConfigOption = None,
     state_dir: Annotated[Path | None, typer.Option("--state-dir", metavar="DIR", help="The state folder.")] = None,
     listen: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Where the API listens.")] = None,
+    log_format: Annotated[LogFormat | None, typer.Option(help="How to write the log.", show_default=False)] = None,
 ) -> None:
     """Run the daemon in the foreground."""
     from claudomator_py import bootstrap  # the daemon and all that it needs; no other command pays for it
 
-    raise typer.Exit(bootstrap.serve(config, state_dir, listen))
+    raise typer.Exit(bootstrap.serve(config, state_dir, listen, log_format))
 
 
 def readers() -> dict[str, Callable[[], diagnose.Reader]]:

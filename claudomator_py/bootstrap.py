@@ -1,7 +1,6 @@
 """The composition root: the only place that knows the concrete classes and puts them together into a daemon."""
 
 import asyncio
-import logging
 import os
 import shutil
 import signal
@@ -16,7 +15,16 @@ from claudomator_py import __version__
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.core import crashpoint as crash_points
 from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.settings import MODEL_KINDS, Classifier, ClassifierKind, Settings, default_agent, settings_hash
+from claudomator_py.core.log import LogFormat
+from claudomator_py.core.settings import (
+    MODEL_KINDS,
+    Classifier,
+    ClassifierKind,
+    Log,
+    Settings,
+    default_agent,
+    settings_hash,
+)
 from claudomator_py.core.views import CheckView, FileProblemView
 from claudomator_py.documents import taskfiles
 from claudomator_py.documents.configfile import ConfigError, find_config, load_config, resolve_state_dir
@@ -27,6 +35,8 @@ from claudomator_py.runs.watcher import RunWatcher
 from claudomator_py.service.classifying import TierAsker
 from claudomator_py.service.collecting import Collector
 from claudomator_py.service.daemon import Daemon, StateLost
+from claudomator_py.service.daemon_log import get_logger
+from claudomator_py.service.daemon_log import set_up as set_up_log
 from claudomator_py.service.environment import agent_environment
 from claudomator_py.service.front_desk import FrontDesk
 from claudomator_py.service.health import disk_check, inbox_checks
@@ -58,7 +68,7 @@ from claudomator_py.web.operator_token import TokenFileError, ensure_token
 from claudomator_py.web.server import WebServer
 from claudomator_py.web.settings import WebSettings
 
-log = logging.getLogger("claudomator")
+log = get_logger("claudomator")
 
 HEALTH_S = 300.0
 CRASH_VARIABLE = "CLAUDOMATOR_CRASH_AT"
@@ -69,12 +79,16 @@ class CannotStart(Exception):
     """The daemon cannot start; the message says why and what to do."""
 
 
-def serve(config: Path | None, state_dir: Path | None, listen: str | None) -> int:
-    """Run the daemon until SIGTERM or SIGINT; the exit code of the process."""
-    _log_to_stderr()
+def serve(
+    config: Path | None, state_dir: Path | None, listen: str | None, log_format: LogFormat | None = None
+) -> int:
+    """Run the daemon until SIGTERM or SIGINT; the exit code of the process. log_format: instead of the configured."""
+    set_up_log(Log(format=log_format or LogFormat.TEXT))
     _install_crash_hook()
     try:
         loaded = load_config(find_config(config, os.environ, Path.cwd()))
+        told = loaded.settings.log
+        set_up_log(told if log_format is None else told.model_copy(update={"format": log_format}))
         state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
         with ExitStack() as stack:
             return asyncio.run(_serve(loaded.settings, state, listen, stack))
@@ -145,8 +159,7 @@ async def _serve(settings: Settings, state: Path, listen: str | None, stack: Exi
     _stop_on_signals(loop, daemon)
     inbox.start()
     stack.callback(inbox.stop)
-    log.info("claudomator %s listens on %s", __version__, url)
-    log.info("inbox %s, state %s", ", ".join(settings.inbox.paths), state)
+    log.info("listening", url=url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))
     _tell_agents(parts.registry)
     serving = asyncio.create_task(server.serve())
     looking = asyncio.create_task(_keep_looking(parts.registry, daemon))
@@ -159,7 +172,7 @@ async def _serve(settings: Settings, state: Path, listen: str | None, stack: Exi
         looking.cancel()
         server.stop()
         await serving
-    log.info("stopped; runs go on without the daemon, and the next one finds them")
+    log.info("stopped", note="runs go on without the daemon, and the next one finds them")
     return 0
 
 
@@ -264,7 +277,7 @@ def _web_server(
     address = listen or settings.http.listen
     host, _ = parse_listen(address)
     if not is_loopback(host):
-        log.warning("listening on %s, which other machines may reach; the token is all that protects it", address)
+        log.warning("listening_to_others", address=address, note="the token is all that protects it")
     token = ensure_token(state)
     try:
         sock = bind(address)
@@ -289,7 +302,7 @@ def _stop_on_signals(loop: asyncio.AbstractEventLoop, daemon: Daemon) -> None:
         if asked:
             os._exit(EXIT_FAILURE)
         asked = True
-        log.info("stopping; a second signal ends it at once")
+        log.info("stopping", note="a second signal ends it at once")
         daemon.stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -300,15 +313,9 @@ def _tell_agents(registry: AgentRegistry) -> None:
     for agent in registry.agents:
         health = registry.health(agent.name)
         if health.problem is not None:
-            log.warning("agent %s cannot run: %s", agent.name, health.problem)
+            log.warning("agent_unable", agent=agent.name, kind=agent.kind, problem=health.problem)
         else:
-            log.info("agent %s (%s) is ready: %s", agent.name, agent.kind, health.version or "version not known")
-
-
-def _log_to_stderr() -> None:
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    for chatty in ("alembic", "uvicorn"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+            log.info("agent_ready", agent=agent.name, kind=agent.kind, version=health.version or "not known")
 
 
 def _say(text: str) -> None:

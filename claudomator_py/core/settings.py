@@ -26,6 +26,7 @@ from claudomator_py.core.fields import (
     Words,
     refusal,
 )
+from claudomator_py.core.log import LogFormat, LogLevel
 from claudomator_py.core.problem import Lines, Problem, shown, suggestion
 from claudomator_py.core.units import DAY_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.core.validation import described, odd_values, problem_at, validate
@@ -207,22 +208,6 @@ class Limits(Strict):
     min_free: Size = Field(
         512 * 2**20, le=2**50, description="Free disk space for the state folder below which nothing is started."
     )
-
-
-class LogFormat(StrEnum):
-    """How the daemon's log is written."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class LogLevel(StrEnum):
-    """From where on it is written."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
 
 
 class Log(Strict):

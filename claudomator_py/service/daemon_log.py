@@ -16,8 +16,9 @@ import structlog
 from structlog.stdlib import BoundLogger
 from structlog.typing import EventDict, WrappedLogger
 
+from claudomator_py.core.log import LogFormat
 from claudomator_py.core.plain import plain
-from claudomator_py.core.settings import Log, LogFormat
+from claudomator_py.core.settings import Log
 from claudomator_py.core.units import format_instant
 
 JOURNAL_VARIABLE = "JOURNAL_STREAM"
