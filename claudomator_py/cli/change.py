@@ -29,14 +29,18 @@ def restart(
     tier: Annotated[Tier | None, typer.Option(help="How strong a model.")] = None,
     model: Annotated[str | None, typer.Option(help="This model of the agent.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Cancel the run that it has, if any.")] = False,
-    reason: Annotated[str | None, typer.Option(help="Why; kept with the task.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on in its last conversation, on the agent that has it.")
+    ] = False,
+    reason: Annotated[str | None, typer.Option(help="Why; kept with the task, and told with --resume.")] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Run a task again.
 
-    Who, where and how strong are decided anew, except for what the task or an option pins.
+    Who, where and how strong are decided anew, except for what the task or an option pins. The conversation is a fresh
+    one, unless --resume is given.
     """
-    request = RestartRequest(agent=agent, tier=tier, model=model, force=force, reason=reason)
+    request = RestartRequest(agent=agent, tier=tier, model=model, force=force, resume=resume, reason=reason)
     _write(client.restart(task, request), output)
 
 

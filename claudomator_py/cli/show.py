@@ -31,6 +31,9 @@ _RUN_COLUMNS = (
     Column("TOKENS", wide=True, right=True),
     Column("USD", wide=True, right=True),
 )
+_RESUMED_COLUMNS = (Column("ID"), Column("RESUMES"))
+_RUN = 8
+"""Characters of a run's id that are enough for people."""
 
 
 @connected
@@ -103,6 +106,8 @@ def _summary(task: TaskView) -> str:
 def _runs_table(runs: Sequence[RunView], *, wide: bool) -> str:
     now = now_ms()
     rows = []
+    # A run's id is shown where another one goes on in its conversation.
+    resumed = any(run.resumes is not None for run in runs)
     for run in runs:
         outcome = run.outcome
         ended = now if run.ended_at is None else parse_instant(run.ended_at)
@@ -122,6 +127,7 @@ def _runs_table(runs: Sequence[RunView], *, wide: bool) -> str:
                 short_duration(max(0, ended - parse_instant(run.started_at))),
                 "" if tokens is None else str(tokens),
                 "" if cost is None else f"{cost:.4f}",
+                *([run.id[:_RUN], (run.resumes or "")[:_RUN]] if resumed else []),
             )
         )
-    return render(_RUN_COLUMNS, rows, wide=wide)
+    return render((*_RUN_COLUMNS, *(_RESUMED_COLUMNS if resumed else ())), rows, wide=wide)

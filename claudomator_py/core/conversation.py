@@ -22,7 +22,8 @@ class Resumption(BaseModel):
     """The conversation that the next run of a task goes on in: that of the run ``run_id``.
 
     agent, kind: who has it; nobody else can go on in it. tier: how strong it was. revision: the content that the
-    conversation was last told for certain. words: what the operator adds to it.
+    conversation was last told for certain. words: what the operator adds to it. given_up: it cannot go on after all, or
+    is not to; a fresh one begins, and is told the words.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -33,6 +34,12 @@ class Resumption(BaseModel):
     tier: str | None
     revision: int
     words: str | None = None
+    given_up: bool = False
+
+    @property
+    def holder(self) -> str | None:
+        """The only agent that the next run can start on; None: any."""
+        return None if self.given_up else self.agent
 
 
 class Usage(BaseModel):

@@ -7,9 +7,12 @@ from claudomator_py.core.schedule import DependencyState
 from claudomator_py.core.units import DAY_MS, format_duration, format_instant
 from claudomator_py.routing.decision import Candidate, Classification, DecisionRecord
 from claudomator_py.routing.tier import Cause
-from claudomator_py.store.tables import Run, Task
+from claudomator_py.service.resuming import GIVEN_UP, resumption_of
+from claudomator_py.store.tables import Event, Run, Task
 
 _DETAIL = 300
+_RUN = 8
+"""Characters of a run's id that are enough for people."""
 
 _HOW = {
     OutcomeStatus.SUCCEEDED: "succeeded",
@@ -92,6 +95,8 @@ def decision_sentences(record: DecisionRecord, run: Run | None, at_ms: int) -> l
 def run_sentence(run: Run, now_ms: int) -> str:
     """How one run went."""
     where = f"Attempt {run.attempt} on {run.agent}"
+    if run.resumes is not None:
+        where += f", in the conversation of run {run.resumes[:_RUN]},"
     if run.state == "revoked":
         return f"{where} was given up before it started; it cost nothing."
     if run.live or run.ended_ms is None:
@@ -108,6 +113,22 @@ def run_sentence(run: Run, now_ms: int) -> str:
         reset = f" It resets at {clock_text(outcome.reset_at, run.ended_ms)}{f' ({named})' if named else ''}."
     detail = f" {_short(outcome.detail)}" if outcome.detail and outcome.status is not OutcomeStatus.SUCCEEDED else ""
     return f"{where} {_HOW[outcome.status]}{reason} after {took}.{reset}{detail}"
+
+
+def conversation_sentences(task: Task, events: Sequence[Event]) -> list[str]:
+    """What becomes of the conversation that the last restart was to go on in. events: the task's, in order."""
+    sentences: list[str] = []
+    for event in events:
+        if event.kind == "restart_requested":
+            sentences.clear()
+        elif event.kind == GIVEN_UP:
+            run, why = str(event.data["resumes"])[:_RUN], event.data["why"]
+            sentences.append(f"The conversation of run {run} was given up: {why}. A fresh one takes its place.")
+    resumption = resumption_of(task)
+    if task.state == "WAITING" and resumption is not None and not resumption.given_up:
+        run = resumption.run_id[:_RUN]
+        sentences.append(f"Its next run resumes the conversation of run {run} on {resumption.agent}.")
+    return sentences
 
 
 def clock_text(instant_ms: int, near_ms: int) -> str:

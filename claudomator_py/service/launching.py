@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from claudomator_py.core.agent import AgentSpec, ModelChoice
+from claudomator_py.core.conversation import Usage
 from claudomator_py.core.run import Launch, LaunchRequest, RunLimits, RunOrder
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.service.environment import environment
-from claudomator_py.service.prompt import compose
 from claudomator_py.store.tables import Run
 
 
@@ -30,15 +30,21 @@ class Prepared:
     environment: dict[str, str]
 
 
-def launch_request(run: Run, spec: TaskSpec, agent: AgentSpec, effort: str | None = None) -> LaunchRequest:
-    """What the agent's kind needs to know of the run."""
+def launch_request(
+    run: Run, spec: TaskSpec, agent: AgentSpec, *, prompt: str = "", effort: str | None = None
+) -> LaunchRequest:
+    """What the agent's kind needs to know of the run. prompt, effort: to start it; to read it, neither is needed."""
+    prior = Usage() if run.prior is None else Usage.model_validate(run.prior)
     return LaunchRequest(
         run_id=run.id,
         agent=agent,
         task=spec,
-        prompt=compose(spec),
+        prompt=prompt,
         model=ModelChoice(model=run.model, effort=effort) if run.model is not None else None,
-        conversation_id=run.conversation_id,
+        conversation_id=run.conversation_id or "",
+        resume=run.resumes is not None,
+        prior_tokens=prior.tokens,
+        prior_cost_usd=prior.cost_usd,
     )
 
 
@@ -71,6 +77,7 @@ def _prepared(
         env_names=tuple(sorted(variables)),
         stdin=stdin,
         limits=RunLimits(spec.timeout, spec.stall_timeout, rules.grace_ms, rules.output_bytes),
+        scratch_of=run.scratch_of,
     )
     return Prepared(order, variables)
 

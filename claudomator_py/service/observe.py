@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import Connection
 
 from claudomator_py.core.agent import Tier
+from claudomator_py.core.conversation import Resumption
 from claudomator_py.core.limits import Hold
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.planning.admission import CLASSIFYING, Blocked
 from claudomator_py.planning.plan import Planner
-from claudomator_py.planning.snapshot import AgentSeen, AskedTier, Head, HoldSeen, Rules, Snapshot
+from claudomator_py.planning.snapshot import AgentSeen, AskedTier, Head, HeldBy, HoldSeen, Rules, Snapshot
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.resuming import resumption_of
 from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, switch_rows
 from claudomator_py.store.tables import Classification, Run, Task
 
@@ -91,6 +93,7 @@ class Observer:
             cannot=self._registry.lacking(spec),
             model=spec.agent.model,
             strict=spec.agent.strict,
+            conversation=_held_by(resumption_of(task)),
         )
 
     def present(self, connection: Connection) -> Snapshot:
@@ -124,6 +127,12 @@ def _agents(registry: AgentRegistry, live: Sequence[Run], holds: dict[str, Hold]
         )
         for agent in sorted(registry.agents, key=lambda agent: agent.name)
     )
+
+
+def _held_by(resumption: Resumption | None) -> HeldBy | None:
+    if resumption is None or resumption.given_up:
+        return None
+    return HeldBy(run=resumption.run_id, agent=resumption.agent, kind=resumption.kind)
 
 
 def _asked(row: Classification) -> AskedTier:

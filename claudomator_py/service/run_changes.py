@@ -7,15 +7,18 @@ from sqlalchemy import Connection
 
 from claudomator_py.core import lifecycle
 from claudomator_py.core.agent import Tier
+from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.lifecycle import Phase, PhaseReached, Requeued, Started
 from claudomator_py.core.limits import hold_after
-from claudomator_py.core.outcome import Outcome
+from claudomator_py.core.outcome import Outcome, Reason
 from claudomator_py.core.run import ExitRecord
 from claudomator_py.core.schedule import backoff_ms
 from claudomator_py.core.units import SECOND_MS
 from claudomator_py.planning.ending import EndedRun, after_run
 from claudomator_py.planning.plan import StartRun
 from claudomator_py.planning.snapshot import Snapshot
+from claudomator_py.service.ports import AgentKind
+from claudomator_py.service.resuming import give_up_conversation, goes_on, meant_by_force, scratch_of, used_by
 from claudomator_py.service.task_changes import ENDED, ready_dependents, renew
 from claudomator_py.store import hold_rows, run_rows, task_rows
 from claudomator_py.store.events import record
@@ -43,10 +46,14 @@ class Observed:
         return cls(run_rows.snapshot_hash(data), data)
 
 
-def planned_run(task: Task, start: StartRun, kind: str, now_ms: int) -> Run:
-    """The run that this start means: its identity follows from the task's row alone."""
+def planned_run(task: Task, start: StartRun, kind: AgentKind, now_ms: int, earlier: Run | None = None) -> Run:
+    """The run that this start means: its identity follows from the task's row alone.
+
+    earlier: the run whose conversation it goes on in; None: it begins one.
+    """
     attempt, seq = task.attempt + 1, task.seq + 1
     run_id, conversation_id = run_rows.identity(task.id, task.generation, attempt, seq)
+    given = conversation_id if kind.conversations is Conversations.GIVEN else None
     return Run(
         id=run_id,
         task_id=task.id,
@@ -55,19 +62,27 @@ def planned_run(task: Task, start: StartRun, kind: str, now_ms: int) -> Run:
         seq=seq,
         revision=task.revision,
         agent=start.decision.agent,
-        kind=kind,
+        kind=kind.kind,
         model=start.decision.model,
         tier=start.decision.tier.value,
         dir_key=task.dir_key,
-        conversation_id=conversation_id,
+        conversation_id=given if earlier is None else earlier.conversation_id,
+        resumes=None if earlier is None else earlier.id,
+        prior=None if earlier is None else used_by(earlier).model_dump(mode="json"),
+        scratch_of=None if earlier is None else scratch_of(earlier),
         state="starting",
         live=True,
         started_ms=now_ms,
     )
 
 
-def commit_start(connection: Connection, start: StartRun, run: Run, observed: Observed) -> None:
-    """Record the intent to start the run. Raises VersionConflict if the task has changed since it was planned."""
+def commit_start(
+    connection: Connection, start: StartRun, run: Run, observed: Observed, obstacle: str | None = None
+) -> None:
+    """Record the intent to start the run. Raises VersionConflict if the task has changed since it was planned.
+
+    obstacle: why it does not go on in the conversation that it was to go on in.
+    """
     task = task_rows.get(connection, run.task_id)
     if task.version != start.head.version or task.state != "QUEUED":
         raise VersionConflict(task.id, start.head.version)
@@ -78,7 +93,9 @@ def commit_start(connection: Connection, start: StartRun, run: Run, observed: Ob
         connection,
         Decision(run_id=run.id, task_id=task.id, at_ms=run.started_ms, snapshot_hash=observed.digest, data=decision),
     )
-    changes = {"seq": run.seq, "last_run_id": run.id, "tier": run.tier}
+    changes: dict[str, Any] = {"seq": run.seq, "last_run_id": run.id, "tier": run.tier}
+    if obstacle is not None:
+        changes |= give_up_conversation(connection, task, run.id, obstacle, run.started_ms)
     told = {"agent": run.agent, "attempt": run.attempt}
     task_rows.advance(connection, task, Started(), run.started_ms, run_id=run.id, data=told, **changes)
 
@@ -117,6 +134,7 @@ def finish_run(connection: Connection, run: Run, outcome: Outcome, exit_record: 
     if run.state == "checking":
         # The record is the check's; the run's own exit code is known already.
         exit_code = run.exit_code
+    conversation_id = _left_behind(run, outcome)
     written = run_rows.change(
         connection,
         run,
@@ -125,6 +143,7 @@ def finish_run(connection: Connection, run: Run, outcome: Outcome, exit_record: 
         ended_ms=max(ended_ms, run.started_ms),
         exit_code=exit_code,
         outcome=outcome.model_dump(mode="json"),
+        conversation_id=conversation_id,
         ended_as=outcome.status.value,
         reason=outcome.reason.value if outcome.reason is not None else None,
         input_tokens=_plausible(outcome.tokens.input),
@@ -146,6 +165,7 @@ def finish_run(connection: Connection, run: Run, outcome: Outcome, exit_record: 
         held_until=hold.until_ms if hold is not None else None,
         cancelled=task.cancel_requested_ms is not None,
         tries=run.seq if _was_a_try(connection, run) else 0,
+        resumed=run.resumes is not None,
     )
     ending = after_run(outcome, task_rows.spec_of(connection, task.id, run.revision), ended, now_ms)
     attempt = run.attempt if ending.counts_attempt else run.attempt - 1
@@ -153,10 +173,14 @@ def finish_run(connection: Connection, run: Run, outcome: Outcome, exit_record: 
     event = _unless_superseded(task, ending.event)
     tier = ending.tier.value if ending.tier is not None else task.tier
     restart = task.restart_requested
-    task = task_rows.advance(
-        connection, task, event, now_ms, run_id=run.id, data=told, attempt=attempt, tier=tier, cancel_requested_ms=None
-    )
-    _follow(connection, task, restart, now_ms)
+    changes: dict[str, Any] = {"attempt": attempt, "tier": tier, "cancel_requested_ms": None}
+    if run.resumes is not None and isinstance(event, lifecycle.Retrying | lifecycle.Requeued):
+        if ending.goes_on and conversation_id is not None:
+            changes |= goes_on(task, run)
+        else:
+            changes |= give_up_conversation(connection, task, run.id, _why_afresh(run, outcome), now_ms)
+    task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=told, **changes)
+    _follow(connection, task, run, restart, now_ms)
     return True
 
 
@@ -177,8 +201,22 @@ def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
     event = _unless_superseded(task, event)
     told = {"why": "the run was given up before it started"}
     task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=told, cancel_requested_ms=None)
-    _follow(connection, task, restart, now_ms)
+    _follow(connection, task, run, restart, now_ms)
     return True
+
+
+def _left_behind(run: Run, outcome: Outcome) -> str | None:
+    """The conversation that a later run can go on in: as the agent calls it, else as it was given to the agent."""
+    if outcome.conversation_lost:
+        return None
+    if outcome.conversation_id is not None:
+        return outcome.conversation_id
+    begun = run.resumes is not None or outcome.reason is not Reason.SETUP_FAILED
+    return run.conversation_id if begun else None
+
+
+def _why_afresh(run: Run, outcome: Outcome) -> str:
+    return f"{run.agent} does not know it any more" if outcome.conversation_lost else f"it ended in {outcome.reason}"
 
 
 def _plausible(used: Used | None) -> Used | None:
@@ -201,11 +239,12 @@ def _unless_superseded(task: Task, event: lifecycle.Event) -> lifecycle.Event:
     return event
 
 
-def _follow(connection: Connection, task: Task, restart: dict[str, Any] | None, now_ms: int) -> None:
+def _follow(connection: Connection, task: Task, run: Run, restart: dict[str, Any] | None, now_ms: int) -> None:
     if restart is not None:
         # Content that arrived after the request is the newer wish.
         revision = max(int(restart["revision"]), task.next_revision or 0)
-        renew(connection, task, now_ms, revision=revision, data={"restart": restart})
+        meant = meant_by_force(connection, task, run, restart, revision, now_ms) if restart.get("resume") else None
+        renew(connection, task, now_ms, revision=revision, data={"restart": restart}, resumption=meant)
     elif task.next_revision is not None and task.state != "CANCELLED":
         told = {"why": "its content had changed while it ran"}
         renew(connection, task, now_ms, revision=task.next_revision, data=told)

@@ -3,24 +3,57 @@
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy import Connection
 
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.core.task import TaskSpec
 from claudomator_py.planning.plan import StartRun
 from claudomator_py.planning.snapshot import Snapshot
 from claudomator_py.service.launching import LaunchRules, Prepared, agent_run, launch_request
 from claudomator_py.service.ports import RunHost
+from claudomator_py.service.prompt import compose, compose_further
 from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.resuming import Resuming, resumption_of
 from claudomator_py.service.run_changes import Observed, commit_start, finish_run, planned_run
-from claudomator_py.store import task_rows
+from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.tables import Run
+from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import VersionConflict
 
 log = logging.getLogger("claudomator.start")
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """A task to start. earlier: the run whose conversation it goes on in; told: the content that this knows.
+
+    obstacle: why it cannot go on after all.
+    """
+
+    task: Task
+    spec: TaskSpec
+    earlier: Run | None
+    told: TaskSpec
+    obstacle: str | None
+
+    @property
+    def prompt(self) -> str:
+        resumption = resumption_of(self.task)
+        words = None if resumption is None else resumption.words
+        return compose(self.spec, words) if self.earlier is None else compose_further(self.spec, self.told, words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A run whose directory is there. commit: what makes it a fact; see ``commit_start``."""
+
+    run: Run
+    prepared: Prepared
+    commit: Callable[[Connection], None]
 
 
 class Starter:
@@ -33,6 +66,7 @@ class Starter:
         self._registry = registry
         self._host = host
         self._rules = rules
+        self._resuming = Resuming(registry, host)
 
     def start(self, snapshot: Snapshot, starts: Sequence[StartRun]) -> int:
         """How many were started. One whose task has changed meanwhile is left for the next plan.
@@ -45,30 +79,45 @@ class Starter:
             for start in starts:
                 ready = self._prepare(start, snapshot.now, observed)
                 if ready is not None:
-                    run, prepared = ready
                     crashpoint("start-prepared")
-                    future = self._database.submit(partial(commit_start, start=start, run=run, observed=observed))
-                    committing.append((start.head.name, run, prepared, future))
+                    future = self._database.submit(ready.commit)
+                    committing.append((start.head.name, ready.run, ready.prepared, future))
         finally:
             started = sum(self._spawn(*commit) for commit in committing)
         return started
 
-    def _prepare(self, start: StartRun, now_ms: int, observed: Observed) -> tuple[Run, Prepared] | None:
-        task = self._database.read(lambda connection: task_rows.find(connection, start.head.task_id))
+    def _prepare(self, start: StartRun, now_ms: int, observed: Observed) -> _Ready | None:
+        subject = self._database.read(lambda connection: self._subject(connection, start))
         agent = self._registry.find(start.decision.agent)
-        if task is None or agent is None or task.version != start.head.version:
+        if subject is None or agent is None:
             return None
-        spec = self._database.read(lambda connection: task_rows.spec_of(connection, task.id, task.revision))
-        run = planned_run(task, start, agent.kind, now_ms)
-        request = launch_request(run, spec, agent, start.decision.effort)
+        kind, spec = self._registry.kind_of(agent), subject.spec
+        run = planned_run(subject.task, start, kind, now_ms, subject.earlier)
+        commit = partial(commit_start, start=start, run=run, observed=observed, obstacle=subject.obstacle)
+        request = launch_request(run, spec, agent, prompt=subject.prompt, effort=start.decision.effort)
         try:
-            launch = self._registry.kind_of(agent).launch(request)
+            launch = kind.launch(request)
         except ValueError as error:
-            self._refuse(start, run, observed, str(error), now_ms)
+            self._refuse(commit, run, str(error), now_ms)
             return None
         prepared = agent_run(run, spec, agent, launch, self._rules())
         self._host.prepare(prepared.order)
-        return run, prepared
+        return _Ready(run, prepared, commit)
+
+    def _subject(self, connection: Connection, start: StartRun) -> _Subject | None:
+        """None: the task has changed since it was planned."""
+        task = task_rows.find(connection, start.head.task_id)
+        if task is None or task.version != start.head.version:
+            return None
+        spec = task_rows.spec_of(connection, task.id, task.revision)
+        resumption = resumption_of(task)
+        if resumption is None or resumption.given_up:
+            return _Subject(task, spec, None, spec, None)
+        earlier = run_rows.find(connection, resumption.run_id)
+        obstacle = self._resuming.obstacle(earlier, spec)
+        if obstacle is not None:
+            return _Subject(task, spec, None, spec, obstacle)
+        return _Subject(task, spec, earlier, task_rows.spec_of(connection, task.id, resumption.revision), None)
 
     def _spawn(self, name: str, run: Run, prepared: Prepared, committing: "Future[None]") -> int:
         try:
@@ -88,12 +137,12 @@ class Starter:
         log.info("%s: attempt %d starts on %s", name, run.attempt, run.agent)
         return 1
 
-    def _refuse(self, start: StartRun, run: Run, observed: Observed, why: str, now_ms: int) -> None:
+    def _refuse(self, commit: Callable[[Connection], None], run: Run, why: str, now_ms: int) -> None:
         """The agent cannot be started as configured: the run is recorded, and ends at once."""
         outcome = Outcome(status=OutcomeStatus.FAILED, reason=Reason.SETUP_FAILED, detail=why)
 
         def transaction(connection: Connection) -> None:
-            commit_start(connection, start, run, observed)
+            commit(connection)
             finish_run(connection, run, outcome, None, now_ms)
 
         try:

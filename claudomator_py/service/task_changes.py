@@ -9,12 +9,14 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.core import lifecycle
+from claudomator_py.core.conversation import Resumption
 from claudomator_py.core.lifecycle import BecameReady, Deferred, Failed, Failing, Queued, Renewed, Waiting, WaitReason
 from claudomator_py.core.outcome import Reason
 from claudomator_py.core.schedule import rank, readiness
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import content_hash
 from claudomator_py.planning.lanes import lane
+from claudomator_py.service.resuming import columns_of
 from claudomator_py.store import dependency_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Task, TaskRevision
@@ -154,14 +156,17 @@ def renew(
     again: bool = True,
     data: Mapping[str, Any] | None = None,
     place: int = 0,
+    resumption: Resumption | None = None,
 ) -> Task:
     """Begin again with this content. again: a new generation; else the present one, of which nothing has run.
-    place: see ``Order``.
+    place: see ``Order``. resumption: the conversation to go on in; None: a fresh one.
 
     What failed by this task is revived, and so are its own dependents; what was ready because this task had completed
     waits for it once more.
     """
-    task = _renew(connection, task, now_ms, revision=revision, again=again, data=data, place=place)
+    task = _renew(
+        connection, task, now_ms, revision=revision, again=again, data=data, place=place, resumption=resumption
+    )
     begun = deque([task])
     while begun:
         dependency = begun.popleft()
@@ -192,6 +197,7 @@ def _renew(
     again: bool,
     data: Mapping[str, Any] | None,
     place: int = 0,
+    resumption: Resumption | None = None,
 ) -> Task:
     content = task_rows.revision_of(connection, task.id, revision)
     spec = TaskSpec.model_validate(content.spec)
@@ -203,11 +209,11 @@ def _renew(
         "generation": task.generation + 1 if again else task.generation,
         "attempt": 0,
         "seq": 0,
-        "tier": None,
+        "tier": None if resumption is None else resumption.tier,
         "priority": int(spec.priority),
         "rank_ms": rank(spec.priority, now_ms + place),
-        "lane": lane(spec, content.dir_key),
         "dir_key": content.dir_key,
+        **columns_of(resumption, spec, content.dir_key),
         "tags": list(spec.tags),
         "cancel_requested_ms": None,
         "restart_requested": None,

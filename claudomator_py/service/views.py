@@ -99,6 +99,7 @@ def run_view(run: Run) -> RunView:
             "ended_at": _instant(run.ended_ms),
             "exit_code": run.exit_code,
             "outcome": OutcomeView.of(Outcome.model_validate(run.outcome)) if run.outcome is not None else None,
+            "resumes": run.resumes,
         }
     )
 
