@@ -85,6 +85,13 @@ class WhenAllLimited(StrEnum):
     TRY = "try"
 
 
+class OnStop(StrEnum):
+    """What becomes of live runs when the daemon is asked to end."""
+
+    LEAVE = "leave"
+    DRAIN = "drain"
+
+
 def _database(value: str) -> str:
     if value == "sqlite" or value.startswith(("postgresql://", "postgresql+psycopg://")):
         return value
@@ -235,6 +242,10 @@ class _Keys(Strict):
     classifier: Classifier = Classifier()
     limits: Limits = Limits()
     log: Log = Log()
+    on_stop: OnStop = Field(
+        OnStop.LEAVE,
+        description="At SIGTERM, `leave` the runs to their supervisors and end, or `drain`: wait for them first.",
+    )
 
 
 class Settings(_Keys):

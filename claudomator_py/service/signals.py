@@ -1,0 +1,28 @@
+"""Signals: the first TERM or INT stops in order, a second one at once; HUP reloads the configuration."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable
+
+log = logging.getLogger("claudomator")
+
+EXIT_AT_ONCE = 1
+
+
+def handle_signals(loop: asyncio.AbstractEventLoop, *, stop: Callable[[], None], reload: Callable[[], None]) -> None:
+    """Have the loop call these. The second signal to stop ends the process where it is, which loses nothing either."""
+    asked = False
+
+    def on_stop() -> None:
+        nonlocal asked
+        if asked:
+            os._exit(EXIT_AT_ONCE)
+        asked = True
+        log.info("stopping; a second signal ends it at once")
+        stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_stop)
+    loop.add_signal_handler(signal.SIGHUP, reload)
