@@ -1,0 +1,70 @@
+"""Do what a page says, as its reader would, and see whether what it shows comes true."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.docs.compare import matches
+from tests.docs.page import Command, Step, steps_of
+from tests.docs.terminal import Terminal, open_terminal
+
+PATIENCE_S = 30.0
+_PAUSE_S = 0.2
+# A reader who does not see it yet looks again.
+_LOOKS = (
+    *(f"claudomator {word}" for word in ("status", "show", "why", "logs", "agents", "result", "doctor")),
+    *("cat ", "ls"),
+)
+
+Differs = Callable[[Command, str], None]
+"""Told of a command that did not print what the page shows."""
+
+
+def follow(page: Path, root: Path, differs: Differs | None = None, patience_s: float = PATIENCE_S) -> int:
+    """Do all steps in that folder; how many commands there were. Fails at the first that differs, or calls differs."""
+    count = 0
+    with open_terminal(root) as terminal:
+        for step in steps_of(page):
+            for command in step.commands:
+                count += 1
+                printed = _do(terminal, step, command, patience_s)
+                if matches(command.expected, printed):
+                    continue
+                if differs is None:
+                    raise AssertionError(_difference(page, command, printed, terminal))
+                differs(command, printed)
+            _do_silently(terminal, step)
+    return count
+
+
+def _do(terminal: Terminal, step: Step, command: Command, patience_s: float) -> str:
+    """What the command prints; what is not there yet is waited for."""
+    daemon = step.kind == "daemon"
+    if daemon:
+        terminal.start(command.text)
+    end = time.monotonic() + (patience_s if daemon or command.text.startswith(_LOOKS) else 0)
+    while True:
+        printed = terminal.log() if daemon else terminal.run(command.text)
+        if (command.expected and matches(command.expected, printed)) or time.monotonic() >= end:
+            return printed
+        time.sleep(_PAUSE_S)
+
+
+def _do_silently(terminal: Terminal, step: Step) -> None:
+    match step.kind:
+        case "file" | "append":
+            terminal.write(step.argument, "\n".join([*step.body, ""]), append=step.kind == "append")
+        case "run":
+            terminal.run(step.argument)
+        case "start daemon":
+            terminal.start(step.argument)
+        case "stop daemon":
+            terminal.stop()
+
+
+def _difference(page: Path, command: Command, printed: str, terminal: Terminal) -> str:
+    shown = "\n".join(command.expected)
+    return (
+        f"{page.name}:{command.line}: `{command.text}` did not print what the page shows\n"
+        f"--- the page\n{shown}\n--- printed\n{printed}\n--- the daemon\n{terminal.log()[-3000:]}"
+    )

@@ -1,0 +1,183 @@
+"""A user's terminal in a folder of its own: a shell, and daemons in the background. No process is left behind."""
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from claudomator_py.runs.shim import procfs
+
+REPOSITORY = Path(__file__).parents[2]
+HOME = "/home/ann"
+"""What the pages call the folder in which they are run."""
+_TOOLS = (
+    *("bash", "cat", "chmod", "cp", "curl", "cut", "date", "dirname", "echo", "env", "false", "find", "git", "grep"),
+    *(
+        "head",
+        "kill",
+        "ls",
+        "make",
+        "mkdir",
+        "mv",
+        "printf",
+        "rm",
+        "sed",
+        "sh",
+        "sleep",
+        "sort",
+        "tail",
+        "test",
+        "touch",
+    ),
+    *("tr", "true", "wc"),
+)
+_END_S = 15.0
+
+
+class Terminal:
+    """A bash whose working directory and variables last from command to command."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._environ = _environ(root)
+        self._shell = subprocess.Popen(
+            [_found("bash"), "--noprofile", "--norc"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=root,
+            env=self._environ,
+            start_new_session=True,
+        )
+        self._daemon: subprocess.Popen[bytes] | None = None
+        self._log = root / ".daemon.log"
+
+    def run(self, command: str) -> str:
+        """What the command prints on both of its outputs."""
+        mark = f"end-{secrets.token_hex(8)}"
+        stdin, stdout = self._shell.stdin, self._shell.stdout
+        assert stdin is not None
+        assert stdout is not None
+        script = f"{{ {command}\n}} </dev/null\ncode=$?; printf '%s\\n' {mark}; (exit $code)\n"
+        stdin.write(script.encode())
+        stdin.flush()
+        printed: list[str] = []
+        while line := stdout.readline().decode(errors="replace"):
+            if line.endswith(f"{mark}\n"):
+                return self._shown("".join(printed) + line.removesuffix(f"{mark}\n"))
+            printed.append(line)
+        raise AssertionError(f"the shell ended at {command!r} after printing {''.join(printed)!r}")
+
+    def write(self, path: str, text: str, *, append: bool) -> None:
+        """Write a file, relative to the shell's folder."""
+        target = Path(self._folder(), path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # As an editor does it: complete at once.
+        partial = target.with_name(f".{target.name}.partial")
+        partial.write_text((target.read_text() if append else "") + text)
+        partial.rename(target)
+
+    def start(self, command: str) -> None:
+        """Start a daemon in the background. Fails if one runs."""
+        assert self._daemon is None, "a daemon runs already"
+        self._log.write_bytes(b"")
+        with self._log.open("ab") as log:
+            self._daemon = subprocess.Popen(
+                [_found("bash"), "--noprofile", "--norc", "-c", f"exec {command}"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self._folder(),
+                env=self._environ,
+                start_new_session=True,
+            )
+
+    def log(self) -> str:
+        """What the daemon has printed."""
+        return self._shown(self._log.read_text(errors="replace")) if self._log.exists() else ""
+
+    def stop(self) -> None:
+        """End the daemon as Ctrl-C does."""
+        assert self._daemon is not None, "no daemon runs"
+        self._daemon.send_signal(signal.SIGINT)
+        self._daemon.wait(_END_S)
+        self._daemon = None
+
+    def close(self) -> None:
+        """End everything that was started here."""
+        if self._daemon is not None:
+            self._daemon.kill()
+            self._daemon.wait()
+        self._shell.kill()
+        self._shell.communicate()
+        end = time.monotonic() + _END_S
+        while (left := _processes_in(self.root)) and time.monotonic() < end:
+            for process in left:
+                procfs.send(process.pid, process.start, signal.SIGKILL)
+            time.sleep(0.01)
+
+    def _folder(self) -> str:
+        return self.run("pwd").strip().replace(HOME, str(self.root))
+
+    def _shown(self, text: str) -> str:
+        return text.replace(str(self.root), HOME)
+
+
+@contextmanager
+def open_terminal(root: Path) -> Iterator[Terminal]:
+    """A terminal in that folder, which is its user's home."""
+    root.mkdir(parents=True, exist_ok=True)
+    terminal = Terminal(root.resolve())
+    try:
+        yield terminal
+    finally:
+        terminal.close()
+
+
+def _environ(root: Path) -> Mapping[str, str]:
+    """A PATH with the command and common tools on it, so that what else is installed here makes no difference."""
+    programs = root / ".bin"
+    programs.mkdir()
+    for tool in _TOOLS:
+        if (found := shutil.which(tool)) is not None:
+            (programs / tool).symlink_to(found)
+    # The command of this checkout; a daemon takes a free port, where the reader's takes the usual one.
+    command = Path(sys.executable).with_name("claudomator")
+    script = [
+        f"#!{_found('bash')}",
+        f"export PYTHONPATH={REPOSITORY}",
+        f'[ "$1" != serve ] || exec {command} serve --listen 127.0.0.1:0 "${{@:2}}"',
+        f'exec {command} "$@"',
+    ]
+    (programs / "claudomator").write_text("\n".join([*script, ""]))
+    (programs / "claudomator").chmod(0o755)
+    return {"HOME": str(root), "PATH": str(programs), "LANG": "C.UTF-8", "TERM": "dumb", "CHECKOUT": str(REPOSITORY)}
+
+
+def _found(program: str) -> str:
+    found = shutil.which(program)
+    assert found is not None, f"the documentation uses {program}, which is not installed"
+    return found
+
+
+def _processes_in(root: Path) -> list[procfs.Process]:
+    """Processes that work below the folder or carry the id of a run in it."""
+    runs = [path.name.encode() for path in root.glob("**/runs/*") if path.is_dir()]
+    found = []
+    for process in procfs.snapshot().values():
+        if process.pid == os.getpid() or not process.alive:
+            continue
+        try:
+            here = Path(f"/proc/{process.pid}/cwd").readlink().is_relative_to(root)
+            environ = Path(f"/proc/{process.pid}/environ").read_bytes()
+        except OSError:
+            continue
+        if here or any(procfs.RUN_VARIABLE.encode() + b"=" + run in environ for run in runs):
+            found.append(process)
+    return found

@@ -1,0 +1,58 @@
+"""What the pages show is what happens: every block with commands is run, or says why it cannot be."""
+
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.core.settings import parse_settings
+from claudomator_py.documents.taskfiles import parse_task_file
+from claudomator_py.documents.yamltext import BadText, read_documents
+from tests.docs.follow import follow
+from tests.docs.page import steps_of
+
+REPOSITORY = Path(__file__).parents[2]
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("**/*.md"))]
+WITH_COMMANDS = [page for page in PAGES if any(step.commands for step in steps_of(page))]
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(REPOSITORY))
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=_name)
+def test_the_page_shows_what_happens(page: Path, tmp_path: Path) -> None:
+    assert follow(page, tmp_path / "home") > 0
+
+
+def test_the_tutorial_and_the_readme_are_among_them() -> None:
+    assert {"README.md", "docs/tutorial.md"} <= {_name(page) for page in WITH_COMMANDS}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_yaml_block_is_a_task_file_or_a_configuration(page: Path) -> None:
+    blocks = [step for step in steps_of(page) if step.language == "yaml"]
+    # A page may show a mistake in a file, if it goes on to mend it.
+    mended = {step.argument for step in blocks if step.kind == "file" and not _problem(step.body)}
+    wrong = [
+        f"{page.name}:{step.line}: {problem}"
+        for step in blocks
+        if (problem := _problem(step.body)) and step.argument not in mended
+    ]
+    assert not wrong
+
+
+def _problem(body: list[str]) -> str | None:
+    """Why the block is neither of the two; a part of one may stand alone."""
+    text = "\n".join([*body, ""])
+    try:
+        documents = read_documents(text)
+    except BadText as bad:
+        return str(bad.problem)
+    if len(documents) == 1 and isinstance(documents[0].value, dict):
+        settings = parse_settings(documents[0].value)
+        if not isinstance(settings, list):
+            return None
+    tasks = parse_task_file(text.encode(), "block.yaml")
+    missing = [problem for problem in tasks.problems if not (problem.field == "instructions" and problem.line == 1)]
+    return "; ".join(map(str, missing)) or None
