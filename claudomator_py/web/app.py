@@ -1,5 +1,7 @@
 """The web application: routers on a desk, behind the security checks."""
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI
@@ -7,9 +9,13 @@ from fastapi import FastAPI
 from claudomator_py import __version__
 from claudomator_py.service.desk import Desk
 from claudomator_py.service.metering import Meter
-from claudomator_py.web import agents, drain, health, metrics, problem, reasons, runs, status, tasks
+from claudomator_py.web import agents, drain, health, logins, metrics, problem, reasons, runs, status, tasks
+from claudomator_py.web.login_codes import LoginCodes
 from claudomator_py.web.openapi import build
+from claudomator_py.web.pages import application as pages
+from claudomator_py.web.pages import errors
 from claudomator_py.web.security import Security
+from claudomator_py.web.sessions import Sessions
 from claudomator_py.web.settings import WebSettings
 
 _DESCRIPTION = """What anyone can ask the daemon for. Every path but /livez and /readyz needs the operator's token.
@@ -23,8 +29,15 @@ class _Application(FastAPI):
         return self.openapi_schema
 
 
-def create_app(desk: Desk, settings: WebSettings, meter: Meter | None = None) -> FastAPI:
-    """The application. It holds no state of its own and starts nothing. meter: None where nothing is measured."""
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def create_app(
+    desk: Desk, settings: WebSettings, meter: Meter | None = None, clock: Callable[[], int] = _now_ms
+) -> FastAPI:
+    """The application. It starts nothing. meter: None where nothing is measured. clock: epoch milliseconds."""
+    sessions, codes = Sessions(settings.token, clock), LoginCodes(clock)
     app = _Application(
         title="Claudomator",
         version=__version__,
@@ -38,6 +51,8 @@ def create_app(desk: Desk, settings: WebSettings, meter: Meter | None = None) ->
         app.include_router(resource.router(desk))
     app.include_router(reasons.router())
     app.include_router(metrics.router(meter))
+    app.include_router(logins.router(codes))
     problem.install(app)
-    app.add_middleware(Security, settings=settings)
+    pages.install(app, desk, sessions, codes, settings.cookie)
+    app.add_middleware(Security, settings=settings, sessions=sessions, dress=errors.dress)
     return app

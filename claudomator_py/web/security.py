@@ -3,23 +3,36 @@
 A local daemon is attacked through its user's browser. So the Host must be one of ours, exactly (DNS rebinding); a page
 of another site gets nothing, whatever the method (a Host check alone lets a cross-site POST through); and a token is
 needed even on loopback. No CORS header is ever sent.
+
+A browser has a session in a cookie instead of the token. It counts for the pages and for the streams that they show, on
+requests of our own pages and on addresses that the user entered. A cookie is sent along by every page on any port of
+this host, so what changes something must, besides, be said by the browser to come from our own page. A link on another
+page may lead to ours, but arrives as if without a session.
 """
 
 import hmac
 import logging
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from enum import Enum
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from claudomator_py.core.problem import shown
 from claudomator_py.web.problem import Refused, unexpected
+from claudomator_py.web.sessions import Sessions
 from claudomator_py.web.settings import WebSettings
 
 MAX_BODY_BYTES = 1024 * 1024
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
+PUBLIC_PAGES = re.compile(r"/login|/static/[^/]+")
+_PAGES = re.compile(r"/|/(?:tasks|agents)/.+|/logout")
+_STREAMS = re.compile(r"/v1/events|/v1/runs/[^/]+/log")
 
 log = logging.getLogger(__name__)
 
+_READING = frozenset({"GET", "HEAD"})
 _ALLOWED_SITES = frozenset({b"same-origin", b"none"})
 _HEADERS: Mapping[bytes, bytes] = {
     b"cache-control": b"no-store",
@@ -32,13 +45,34 @@ _HEADERS: Mapping[bytes, bytes] = {
 }
 
 
-class Security:
-    """ASGI middleware; the outermost, so that its headers are on every response, errors of the inside included."""
+class _From(Enum):
+    """Who a request comes from, by what the browser says of it."""
 
-    def __init__(self, app: ASGIApp, *, settings: WebSettings) -> None:
+    NOBODY = "a client that is no browser, or an address that the user entered"
+    OWN_PAGE = "our own page"
+    LINK = "a link on a page of another origin"
+
+
+class Security:
+    """ASGI middleware; the outermost, so that its headers are on every response, errors of the inside included.
+
+    dress: turns a refusal into what the client can show, such as a page.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        settings: WebSettings,
+        sessions: Sessions,
+        dress: Callable[[Scope, Response], Response],
+    ) -> None:
         self._app = app
         self._authorities = settings.authorities()
         self._token = settings.token.encode("ascii")
+        self._cookie = settings.cookie.encode("ascii")
+        self._sessions = sessions
+        self._dress = dress
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -50,17 +84,17 @@ class Security:
         try:
             headers = _Headers(scope)
             host = self._check_host(headers)
-            _check_site(headers, host)
-            authorised = self._check_token(headers, open_path=scope["path"] in OPEN_PATHS)
+            sender = _sender(headers, host, scope)
+            authorised = self._check_credentials(headers, sender, scope["method"], scope["path"])
             scope.setdefault("state", {})["authorised"] = authorised
             await self._app(scope, await _bounded(headers, receive), answer)
         except Refused as refused:
-            await refused.response(scope["path"])(scope, receive, answer)
+            await self._dress(scope, refused.response(scope["path"]))(scope, receive, answer)
         except Exception:
             log.exception("%s %s failed", scope["method"], shown(scope["path"]))
             if answer.started:
                 raise  # the server cuts the connection, so the client sees that the response is not whole
-            await unexpected(scope["path"])(scope, receive, answer)
+            await self._dress(scope, unexpected(scope["path"]))(scope, receive, answer)
 
     def _check_host(self, headers: "_Headers") -> str:
         hosts = headers.all(b"host")
@@ -75,14 +109,21 @@ class Security:
             )
         return host
 
-    def _check_token(self, headers: "_Headers", *, open_path: bool) -> bool:
-        """Whether the token was there and right. Raises Refused where one is needed."""
+    def _check_credentials(self, headers: "_Headers", sender: _From, method: str, path: str) -> bool:
+        """Whether the token, or a session where one counts, was there and right. Raises Refused where one is needed."""
         given = headers.all(b"authorization")
         if len(given) == 1:
             scheme, _, token = given[0].partition(b" ")
             if scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token):
                 return True
-        if open_path:
+        public, reading = PUBLIC_PAGES.fullmatch(path) is not None, method in _READING
+        page = public or _PAGES.fullmatch(path) is not None
+        if page and not reading and sender is not _From.OWN_PAGE:
+            raise _cross_site()
+        counts = page or (reading and _STREAMS.fullmatch(path) is not None)
+        if counts and sender is not _From.LINK and any(map(self._sessions.holds, headers.cookies(self._cookie))):
+            return True
+        if public or path in OPEN_PATHS:
             return False
         detail = "The token is not the daemon's." if given else "A token is needed."
         raise Refused(
@@ -103,6 +144,11 @@ class _Headers:
     def all(self, name: bytes) -> list[bytes]:
         return [value for key, value in self._headers if key == name]
 
+    def cookies(self, name: bytes) -> list[str]:
+        """All cookies of that name: another program on this host may have set one that hides ours."""
+        pairs = [pair.strip().partition(b"=") for header in self.all(b"cookie") for pair in header.split(b";")]
+        return [value.decode("latin-1") for key, _, value in pairs if key == name]
+
 
 class _Answer:
     """Sends the response with our headers added, and remembers that it began."""
@@ -120,18 +166,36 @@ class _Answer:
         await self._send(message)
 
 
-def _check_site(headers: _Headers, host: str) -> None:
-    """Refuse what a page of another site or origin sent, by what the browser itself says about it."""
+def _sender(headers: _Headers, host: str, scope: Scope) -> _From:
+    """Who sent it, by what the browser itself says. Raises Refused for a page of another site or origin.
+
+    That a whole page is opened by a link is allowed, since the other page sees nothing of it.
+    """
     own = {f"http://{host}".encode("latin-1"), f"https://{host}".encode("latin-1")}
     sites = headers.all(b"sec-fetch-site")
     origins = headers.all(b"origin")
-    if any(site not in _ALLOWED_SITES for site in sites) or any(origin.lower() not in own for origin in origins):
-        raise Refused(
-            403,
-            "cross_site",
-            "The request comes from a page of another site.",
-            "Open the daemon's own URL, or use the command line.",
-        )
+    if any(origin.lower() not in own for origin in origins):
+        raise _cross_site()
+    if any(site not in _ALLOWED_SITES for site in sites):
+        opened = headers.all(b"sec-fetch-mode") == [b"navigate"] and headers.all(b"sec-fetch-dest") == [b"document"]
+        if len(sites) == 1 and opened and not origins and scope["method"] == "GET" and is_page(scope["path"]):
+            return _From.LINK
+        raise _cross_site()
+    return _From.OWN_PAGE if b"same-origin" in sites or (origins and not sites) else _From.NOBODY
+
+
+def is_page(path: str) -> bool:
+    """Whether the path is that of a page for people, and not of the API or a file."""
+    return path == "/login" or _PAGES.fullmatch(path) is not None
+
+
+def _cross_site() -> Refused:
+    return Refused(
+        403,
+        "cross_site",
+        "The request comes from a page of another site.",
+        "Open the daemon's own URL, or use the command line.",
+    )
 
 
 async def _bounded(headers: _Headers, receive: Receive) -> Receive:

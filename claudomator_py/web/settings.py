@@ -30,6 +30,11 @@ class WebSettings:
             if is_wildcard(_without_port(name)):
                 raise ValueError(f"{name} stands for every address and can never be a Host; name the host itself")
 
+    @property
+    def cookie(self) -> str:
+        """The name of the session's cookie: cookies are shared by all ports of a host."""
+        return f"claudomator_{parse_listen(self.listen)[1]}"
+
     def authorities(self) -> frozenset[str]:
         """What a Host header may say, exactly, in lower case."""
         host, port = parse_listen(self.listen)
