@@ -9,6 +9,7 @@ import typer
 
 from claudomator_py.cli import exits
 from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect
+from claudomator_py.cli.handing_in import Submitter
 from claudomator_py.cli.output import Format, FormatOption, error, fail, note, out, out_json
 from claudomator_py.cli.read_files import ReadFile, read
 from claudomator_py.cli.table import Column, render
@@ -64,12 +65,12 @@ def submit(
             for problem in file.problems:
                 note(problem.render(file.shown))
         fail("Nothing was submitted.", "Mend what is named above, and submit again.")
-    with connect(config, state_dir) as client:
-        accepted = _hand_in(client, parsed, output)
+    with Submitter(lambda: connect(config, state_dir)) as submitter:
+        accepted = _hand_in(submitter, parsed, output)
         if not wait:
             _write(accepted, output)
             return
-        ended = _wait(client, accepted, deadline)
+        ended = _wait(submitter.client, accepted, deadline)
     _write(ended, output)
     if any(task.state not in _ENDED for task in ended):
         error(f"Not all had ended after {format_duration(timeout or 0)}.", "They go on; see `claudomator status`.")
@@ -78,12 +79,12 @@ def submit(
         raise typer.Exit(exits.RUN_FAILED)
 
 
-def _hand_in(client: "Client", files: Sequence[ReadFile], output: Format) -> list[TaskView]:
+def _hand_in(submitter: Submitter, files: Sequence[ReadFile], output: Format) -> list[TaskView]:
     """Submit every task; when one is refused, write those that were not."""
     accepted: list[TaskView] = []
     try:
         for spec in (spec for file in files for spec in file.specs):
-            accepted.append(client.submit(spec))  # noqa: PERF401 - what came before a refusal is needed
+            accepted.append(submitter.submit(spec))  # noqa: PERF401 - what came before a refusal is needed
     except BaseException:
         if accepted:
             _write(accepted, output)
