@@ -24,11 +24,11 @@ class LocalRunHost:
     """
 
     def __init__(self, root: Path, launcher: Launcher, *, grace_ms: int) -> None:
-        """grace_ms: between TERM and KILL for what a lost shim left. Raises OSError."""
+        """grace_ms: between TERM and KILL for what a lost shim left; it may be set anew. Raises OSError."""
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._root = root.absolute()
         self._launcher = launcher
-        self._grace_ms = grace_ms
+        self.grace_ms = grace_ms
         self._launched: dict[Path, ShimIdentity] = {}
         self._lock = threading.Lock()
 
@@ -82,7 +82,7 @@ class LocalRunHost:
     def end_survivors(self, run_id: str) -> bool:
         """End what a lost shim left behind; blocks for about the time of grace if there is any, and 5 seconds more
         for what does not even end by KILL. True: no process of the run is left."""
-        return not kill_survivors(run_id, grace_ms=self._grace_ms, give_up_ms=_GIVE_UP_MS).left
+        return not kill_survivors(run_id, grace_ms=self.grace_ms, give_up_ms=_GIVE_UP_MS).left
 
     def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> bytes:
         """At most limit bytes of a stream from the offset; empty when there are none (yet), or no such file.
@@ -104,7 +104,7 @@ class LocalRunHost:
 
     def sweep(self, known: frozenset[str]) -> list[str]:
         """Remove directories that no row knows, ending what runs in them; the ids. Raises OSError."""
-        return [swept.run_id for swept in sweep(self._root, known, grace_ms=self._grace_ms)]
+        return [swept.run_id for swept in sweep(self._root, known, grace_ms=self.grace_ms)]
 
     def _awaited(self, path: Path) -> ShimIdentity | None:
         with self._lock:

@@ -66,9 +66,12 @@ class TierAsker:
             if asked is not None:
                 self._pool.submit(self._work, asked)
 
-    def close(self) -> None:
-        """Ask nothing more; what is under way is left without an answer, and its deadline holds."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+    def close(self, *, wait: bool = False) -> None:
+        """Ask nothing more; what is under way is left without an answer, and its deadline holds.
+
+        With ``wait`` it is answered first, which may take as long as the timeout.
+        """
+        self._pool.shutdown(wait=wait, cancel_futures=not wait)
         self._model.close()
 
     def _committing(self, ask: AskTier, now_ms: int) -> Callable[[Connection], _Asked | None]:

@@ -30,6 +30,18 @@ def ensure_token(state_dir: Path) -> str:
     return read_token(path)
 
 
+def credential_token(path: Path) -> str:
+    """The token in a file that the service manager has made for this service, whoever it belongs to.
+
+    Raises TokenFileError, OSError.
+    """
+    with path.open("rb") as file:
+        text = file.read(_LONGEST + 1).decode("ascii", "replace").strip()
+    if not _is_token(text):
+        raise TokenFileError(f"{path} does not hold a token. Give it {_SHORTEST} to {_LONGEST} ASCII characters.")
+    return text
+
+
 def read_token(path: Path) -> str:
     """The token in the file. Raises FileNotFoundError, and TokenFileError unless it is its owner's alone and whole."""
     try:
@@ -51,9 +63,13 @@ def read_token(path: Path) -> str:
         text = os.read(descriptor, _LONGEST + 1).decode("ascii", "replace").strip()
     finally:
         os.close(descriptor)
-    if not _SHORTEST <= len(text) <= _LONGEST or not text.isascii() or any(c.isspace() for c in text):
+    if not _is_token(text):
         raise TokenFileError(f"{path} does not hold a token. Remove it, and a new one is made.")
     return text
+
+
+def _is_token(text: str) -> bool:
+    return _SHORTEST <= len(text) <= _LONGEST and text.isascii() and not any(c.isspace() for c in text)
 
 
 def _create(path: Path, token: str) -> None:

@@ -14,7 +14,15 @@ _CONNECTIONS = 256
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to the daemon."""
+    """Leaves the signals to the daemon, and says when it answers."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.up.set()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -56,6 +64,10 @@ class WebServer:
             raise
         finally:
             self._socket.close()
+
+    async def until_up(self) -> None:
+        """Return once requests are answered; ``serve`` is to run beside it."""
+        await self._server.up.wait()
 
     def stop(self) -> None:
         """Ask for the end. May be called from a signal handler of the loop, and more than once."""

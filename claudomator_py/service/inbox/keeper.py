@@ -1,0 +1,62 @@
+"""The inbox of the present configuration: one is watched at a time, and another configuration may bring another."""
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import Protocol
+
+from claudomator_py.core.problem import Problem
+from claudomator_py.core.settings import Inbox as InboxSettings
+from claudomator_py.service.inbox.inbox import Inbox
+from claudomator_py.service.inbox.values import FolderStatus, Intake, TaskFormat
+from claudomator_py.store.database import StoreUnavailable
+
+log = logging.getLogger("claudomator.inbox")
+
+
+class _Intake(Intake, Protocol):
+    def keep_to(self, folders: Collection[str]) -> None: ...
+
+
+class InboxKeeper:
+    """Watches the folders that it was last told to. ``follow`` and ``stop`` from one thread, the rest from any."""
+
+    def __init__(self, intake: _Intake, taskfiles: TaskFormat, on_change: Callable[[], None]) -> None:
+        self._intake = intake
+        self._taskfiles = taskfiles
+        self._on_change = on_change
+        self._followed: InboxSettings | None = None
+        self._inbox: Inbox | None = None
+
+    def follow(self, wanted: InboxSettings) -> None:
+        """Watch these folders from now on, and no others. Every file is looked at again in any case, since what is
+        allowed may have changed. Blocks while a former inbox finishes the files in hand."""
+        if self._inbox is not None and wanted == self._followed:
+            self._inbox.rescan()
+            return
+        self.stop()
+        try:
+            self._intake.keep_to(wanted.paths)
+        except StoreUnavailable as error:
+            log.warning("what was accepted from other folders counts as present until the next start: %s", error)
+        self._followed = wanted
+        self._inbox = Inbox(
+            wanted.paths,
+            self._intake,
+            self._taskfiles,
+            after_accept=wanted.after_accept.value,
+            on_change=self._on_change,
+        )
+        self._inbox.start()
+
+    def stop(self) -> None:
+        """Watch nothing any more."""
+        if self._inbox is not None:
+            self._inbox.stop()
+
+    def problems(self) -> Mapping[str, tuple[Problem, ...]]:
+        """The refused files, by path, with every reason."""
+        return self._inbox.problems() if self._inbox is not None else {}
+
+    def status(self) -> Mapping[str, FolderStatus]:
+        """Each inbox, by path, as it was at its last scan."""
+        return self._inbox.status() if self._inbox is not None else {}
