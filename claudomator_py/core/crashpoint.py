@@ -47,6 +47,8 @@ CRASH_POINTS = (
     "submit-committed",
     "cancel-committed",
     "restart-committed",
+    "notice-stored",
+    "notice-sent",
 )
 
 _hook: Callable[[str], None] | None = None

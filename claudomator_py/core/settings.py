@@ -27,6 +27,7 @@ from claudomator_py.core.fields import (
     refusal,
 )
 from claudomator_py.core.log import LogFormat, LogLevel
+from claudomator_py.core.notice import NotifyTarget
 from claudomator_py.core.problem import Lines, Problem, shown, suggestion
 from claudomator_py.core.units import DAY_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.core.validation import described, odd_values, problem_at, validate
@@ -59,7 +60,6 @@ _LATER: dict[str, tuple[object, ...]] = {
     "routing": (None, {}),
     "policy": (None, []),
     "learning": (None, {}),
-    "notify": (None, {}, []),
 }
 _LATER_OF_AGENTS: dict[str, tuple[object, ...]] = {"fallback_model": (None,)}
 
@@ -246,6 +246,7 @@ class _Keys(Strict):
         OnStop.LEAVE,
         description="At SIGTERM, `leave` the runs to their supervisors and end, or `drain`: wait for them first.",
     )
+    notify: dict[Name, NotifyTarget] = Field({}, max_length=100, description="Who is told of what, by name.")
 
 
 class Settings(_Keys):

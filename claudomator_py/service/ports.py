@@ -1,13 +1,15 @@
 """What the service needs from the outside: agents to start and read, and a host that keeps runs alive without it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from claudomator_py.core.agent import AgentHealth, AgentSpec
 from claudomator_py.core.conversation import Conversations
+from claudomator_py.core.notice import Notice
 from claudomator_py.core.outcome import Outcome
 from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, RunOrder, RunStatus, Stream
 from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.transcript import Entry
 from claudomator_py.routing.tier import TierQuestion
 
 Clock = Callable[[], int]
@@ -32,6 +34,20 @@ class OutputReader(Protocol):
         """What the run came to. exit_record None: its supervisor was lost, so only a complete terminal event counts."""
 
 
+class Transcript(Protocol):
+    """Reads a stream as what the agent said and did, as it comes: any bytes, in any pieces."""
+
+    @property
+    def offset(self) -> int:
+        """Where the line begins that has not ended yet."""
+
+    def feed(self, offset: int, data: bytes, *, final: bool = False) -> Sequence[Entry]:
+        """What the bytes at that offset complete. It is past the end of those before if bytes there were not kept.
+
+        final: nothing follows.
+        """
+
+
 class AgentKind(Protocol):
     """One kind of agent: how to start it, how to read it."""
 
@@ -48,6 +64,9 @@ class AgentKind(Protocol):
 
     def reader(self, request: LaunchRequest) -> OutputReader:
         """A reader for one run of it."""
+
+    def transcript(self, stream: Stream, offset: int = 0) -> Transcript:
+        """What one run of it said and did, for people, from that byte of the stream on."""
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether its program is there, looked for on this PATH. Runs it once for its version."""
@@ -86,6 +105,9 @@ class RunHost(Protocol):
     def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> bytes:
         """At most limit bytes of a stream from the offset; empty when there are none (yet), or no such file."""
 
+    def read_on(self, run_id: str, stream: Stream, offset: int, limit: int) -> tuple[int, bytes]:
+        """At most limit bytes from the offset, and where they stand: later, if bytes there were not kept."""
+
     def output(self, run_id: str, stream: Stream, step: int = 0) -> Iterator[bytes]:
         """All that the stream holds, in pieces, without what an output cap has punched out."""
 
@@ -102,6 +124,16 @@ class TierModel(Protocol):
 
     def ask(self, question: TierQuestion, timeout_s: float) -> str:
         """What it says, within timeout_s seconds. Raises ClassifierFault."""
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+
+
+class Messenger(Protocol):
+    """A way to one who is told of things. Safe to use from several threads."""
+
+    def send(self, notice: Notice) -> None:
+        """Deliver it. Raises DeliveryFault."""
 
     def close(self) -> None:
         """Let go of what it holds."""

@@ -8,7 +8,8 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from claudomator_py.core.units import DAY_MS
 from claudomator_py.store.tables import EVENT, OUTBOX, OUTBOX_CURSOR, RUN, TASK, Outbox
 
-KEPT_MS = 7 * DAY_MS
+DELIVERED_KEPT_MS = 7 * DAY_MS
+DEAD_KEPT_MS = 30 * DAY_MS
 
 
 def cursor(connection: Connection, target: str) -> int | None:
@@ -20,9 +21,7 @@ def cursor(connection: Connection, target: str) -> int | None:
 
 def move_cursor(connection: Connection, target: str, event_id: int) -> None:
     """The events up to this one have been looked at."""
-    moved = connection.execute(
-        update(OUTBOX_CURSOR).where(OUTBOX_CURSOR.c.target == target).values(event_id=event_id)
-    )
+    moved = connection.execute(update(OUTBOX_CURSOR).where(OUTBOX_CURSOR.c.target == target).values(event_id=event_id))
     if moved.rowcount == 0:
         connection.execute(insert(OUTBOX_CURSOR).values(target=target, event_id=event_id))
 
@@ -36,11 +35,7 @@ def events_after(connection: Connection, event_id: int, kinds: Collection[str], 
             RUN.c.agent.label("agent"),
             RUN.c.outcome.label("outcome"),
         )
-        .select_from(
-            EVENT.outerjoin(TASK, TASK.c.id == EVENT.c.task_id).outerjoin(
-                RUN, RUN.c.id == func.coalesce(EVENT.c.run_id, TASK.c.last_run_id)
-            )
-        )
+        .select_from(EVENT.outerjoin(TASK, TASK.c.id == EVENT.c.task_id).outerjoin(RUN, RUN.c.id == EVENT.c.run_id))
         .where(EVENT.c.id > event_id, EVENT.c.kind.in_(sorted(kinds)))
         .order_by(EVENT.c.id)
         .limit(limit)
@@ -118,5 +113,6 @@ def revive(connection: Connection, row_id: int, now_ms: int) -> bool:
 
 
 def forget_old(connection: Connection, now_ms: int) -> None:
-    """Delivered ones are kept for a week; dead ones until somebody sends them again."""
-    connection.execute(delete(OUTBOX).where(OUTBOX.c.state == "delivered", OUTBOX.c.ended_ms < now_ms - KEPT_MS))
+    """Delivered ones are kept for a week, dead ones for thirty days."""
+    for state, kept_ms in (("delivered", DELIVERED_KEPT_MS), ("dead", DEAD_KEPT_MS)):
+        connection.execute(delete(OUTBOX).where(OUTBOX.c.state == state, OUTBOX.c.ended_ms < now_ms - kept_ms))

@@ -1,0 +1,65 @@
+"""A notice as a program that is started: the notice is JSON on its standard input, and in a few variables."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from claudomator_py.core.notice import DeliveryFault, Notice
+
+_SAID = 200
+
+
+class Command:
+    """Starts the program once a notice. environment: what it gets besides our own variables."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> None:
+        self._command = tuple(command)
+        self._environment = dict(environment)
+        self._timeout_s = timeout_s
+
+    def send(self, notice: Notice) -> None:
+        """Start it and wait for its end. Raises DeliveryFault unless it exits with 0 in time."""
+        own = {
+            "CLAUDOMATOR_NOTICE": notice.kind.value,
+            "CLAUDOMATOR_NOTICE_ID": notice.id,
+            "CLAUDOMATOR_NOTICE_TITLE": notice.title,
+        }
+        try:
+            process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env={**self._environment, **own},
+                cwd=Path("/"),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise DeliveryFault(f"{self._command[0]} cannot be started ({error.strerror})", lasting=True) from None
+        try:
+            _, said = process.communicate(notice.model_dump_json().encode(), self._timeout_s)
+        except subprocess.TimeoutExpired:
+            raise DeliveryFault(f"{self._command[0]} took longer than its timeout and was ended") from None
+        finally:
+            _end(process)
+        if process.returncode != 0:
+            last = said.decode(errors="replace").strip()[-_SAID:]
+            raise DeliveryFault(f"{self._command[0]} exited with {process.returncode}" + (f": {last}" if last else ""))
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """The whole group: its session is its own. Only before it is reaped is the number surely its own, too."""
+    if process.returncode is None:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        for pipe in (process.stdin, process.stderr):
+            if pipe is not None:
+                pipe.close()
+        process.wait()

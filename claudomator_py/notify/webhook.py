@@ -1,0 +1,79 @@
+"""A notice as an HTTP POST, signed if there is a secret.
+
+Signature: Standard Webhooks (github.com/standard-webhooks/standard-webhooks, spec 1.0): the headers ``webhook-id``,
+``webhook-timestamp`` (epoch seconds) and ``webhook-signature``, which is ``v1,`` and the base64 of HMAC-SHA256 over
+``id.timestamp.body``. A secret that begins with ``whsec_`` is base64 behind that, any other is its own bytes.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Callable
+
+import httpx
+
+from claudomator_py.core.notice import DeliveryFault, Notice, PayloadFormat
+from claudomator_py.notify.payloads import payload
+
+_PREFIX = "whsec_"
+# What may be otherwise a moment later; every other 4xx says that the request itself is wrong.
+_PASSING = frozenset({408, 425, 429})
+_LONGEST_WAIT_S = 3_600.0
+
+
+class Webhook:
+    """Posts notices to one URL. timeout_s: for connecting, and for each read and write. clock: epoch seconds."""
+
+    def __init__(
+        self, url: str, form: PayloadFormat, secret: str | None, timeout_s: float, clock: Callable[[], float]
+    ) -> None:
+        self._url = url
+        self._form = form
+        self._secret = secret
+        self._clock = clock
+        # Not led elsewhere: a redirect would take the notice to where nobody configured it to go.
+        self._http = httpx.Client(timeout=timeout_s, follow_redirects=False, trust_env=True)
+
+    def send(self, notice: Notice) -> None:
+        """Post it. Raises DeliveryFault unless the answer is 2xx."""
+        url, body = payload(notice, self._form, self._url)
+        try:
+            with self._http.stream("POST", url, content=body, headers=self._headers(notice.id, body)) as response:
+                status, retry_after = response.status_code, response.headers.get("retry-after", "")
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+            raise DeliveryFault("its URL cannot be used", lasting=True) from None
+        except httpx.TimeoutException:
+            raise DeliveryFault("no answer in time") from None
+        except httpx.HTTPError as error:
+            raise DeliveryFault(f"it could not be reached ({type(error).__name__})") from None
+        if not httpx.codes.is_success(status):
+            lasting = status < httpx.codes.INTERNAL_SERVER_ERROR and status not in _PASSING
+            raise DeliveryFault(f"HTTP {status}", lasting=lasting, after_s=_seconds(retry_after))
+
+    def close(self) -> None:
+        """Let go of its connections."""
+        self._http.close()
+
+    def _headers(self, notice_id: str, body: bytes) -> dict[str, str]:
+        headers = {"content-type": "application/json", "user-agent": "claudomator", "webhook-id": notice_id}
+        if self._secret is not None:
+            timestamp = str(int(self._clock()))
+            headers["webhook-timestamp"] = timestamp
+            headers["webhook-signature"] = signature(self._secret, notice_id, timestamp, body)
+        return headers
+
+
+def signature(secret: str, notice_id: str, timestamp: str, body: bytes) -> str:
+    """The value of ``webhook-signature``. Raises DeliveryFault for a ``whsec_`` secret that is no base64."""
+    try:
+        key = base64.b64decode(secret.removeprefix(_PREFIX)) if secret.startswith(_PREFIX) else secret.encode()
+    except binascii.Error:
+        raise DeliveryFault("its secret begins with whsec_ and is no base64 behind that", lasting=True) from None
+    digest = hmac.digest(key, f"{notice_id}.{timestamp}.".encode() + body, hashlib.sha256)
+    return f"v1,{base64.b64encode(digest).decode()}"
+
+
+def _seconds(retry_after: str) -> float:
+    """Seconds that the header asks for; 0 if it says nothing that is a number."""
+    return min(float(retry_after), _LONGEST_WAIT_S) if retry_after.isascii() and retry_after.isdigit() else 0.0

@@ -1,0 +1,98 @@
+"""Notices as a desk: what was sent to whom, what was given up, and sending it again."""
+
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.errors import Conflict, NotFound
+from claudomator_py.core.notice import DeliveryFault, DeliveryState, DeliveryView, Notice, NoticeKind
+from claudomator_py.core.problem import suggestion
+from claudomator_py.core.units import format_instant
+from claudomator_py.core.views import Page
+from claudomator_py.service.notifying import Notifier
+from claudomator_py.service.ports import Clock
+from claudomator_py.store import outbox_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import Outbox
+
+
+class Notices(Protocol):
+    """What can be asked about notices. Every method may raise ``core.errors.ServiceError``."""
+
+    def deliveries(self, state: DeliveryState | None, before: int | None, limit: int) -> Page[DeliveryView]:
+        """Newest first, at most ``limit``. before: the cursor, the id of the last one seen."""
+
+    def again(self, delivery: int) -> DeliveryView:
+        """Send one that was given up once more. Raises NotFound, Conflict."""
+
+    def test(self, target: str) -> DeliveryView:
+        """Send a test notice now and say how it went; it is not kept. Raises NotFound."""
+
+
+class StoredNotices:
+    """Implements ``Notices`` on the store."""
+
+    def __init__(self, database: Database, notifier: Notifier, clock: Clock) -> None:
+        self._database = database
+        self._notifier = notifier
+        self._clock = clock
+
+    def deliveries(self, state: DeliveryState | None, before: int | None, limit: int) -> Page[DeliveryView]:
+        """See ``Notices``."""
+
+        def read(connection: Connection) -> Page[DeliveryView]:
+            found = outbox_rows.page(connection, state.value if state is not None else None, before, limit + 1)
+            items = tuple(_view(row) for row in found[:limit])
+            return Page(items=items, next_cursor=str(items[-1].id) if len(found) > limit else None)
+
+        return self._database.read(read)
+
+    def again(self, delivery: int) -> DeliveryView:
+        """See ``Notices``."""
+
+        def transaction(connection: Connection) -> Outbox:
+            row = outbox_rows.find(connection, delivery)
+            if row is None:
+                remedy = "See `claudomator notifications` for those that there are."
+                raise NotFound(f"There is no delivery {delivery}.", remedy=remedy)
+            if not outbox_rows.revive(connection, delivery, self._clock()):
+                remedy = "Only one that was given up (dead) is sent again."
+                raise Conflict(f"Delivery {delivery} is {row.state}.", remedy=remedy)
+            return outbox_rows.find(connection, delivery) or row
+
+        return _view(self._database.write(transaction))
+
+    def test(self, target: str) -> DeliveryView:
+        """See ``Notices``."""
+        messengers = self._notifier.messengers
+        if target not in messengers:
+            remedy = suggestion(target, list(messengers)) if messengers else "configure one under `notify`"
+            raise NotFound(
+                f"There is no target {target!r}.", remedy=f"{remedy[0].upper()}{remedy[1:]}.".rstrip(".") + "."
+            )
+        now = format_instant(self._clock())
+        title = "A test of Claudomator's notifications"
+        notice = Notice(id=f"test-{now}", kind=NoticeKind.TEST, at=now, title=title, text="It works.")
+        state, error = DeliveryState.DELIVERED, ""
+        try:
+            messengers[target].send(notice)
+        except DeliveryFault as fault:
+            state, error = DeliveryState.DEAD, fault.detail
+        return DeliveryView(
+            id=0, target=target, state=state, attempts=1, error=error or None, created_at=now, ended_at=now, notice=notice
+        )
+
+
+def _view(row: Outbox) -> DeliveryView:
+    pending = row.state == DeliveryState.PENDING
+    return DeliveryView(
+        id=row.id or 0,
+        target=row.target,
+        state=DeliveryState(row.state),
+        attempts=row.attempts,
+        error=row.error,
+        created_at=format_instant(row.created_ms),
+        next_at=format_instant(row.next_ms) if pending else None,
+        ended_at=format_instant(row.ended_ms) if row.ended_ms is not None else None,
+        notice=Notice.model_validate(row.notice),
+    )

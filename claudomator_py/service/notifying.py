@@ -1,0 +1,207 @@
+"""Telling people: events become notices in an outbox, in order, and each gets to its target at least once.
+
+A thread for each target, so that one that does not answer delays no other, and none delays a task. How far the events
+were looked at is kept with the notices that were made of them, in one transaction: none is forgotten by a crash, and
+none is made twice. One that was sent right before a crash is sent again, under the same id.
+"""
+
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.crashpoint import crashpoint
+from claudomator_py.core.notice import DeliveryFault, DeliveryState, Happened, Notice, NotifyTarget, notice_of
+from claudomator_py.core.outcome import Outcome
+from claudomator_py.core.schedule import backoff_ms
+from claudomator_py.core.units import SECOND_MS, format_instant
+from claudomator_py.service.ports import Clock, Messenger
+from claudomator_py.store import events, outbox_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.tables import Outbox
+
+log = logging.getLogger("claudomator.notify")
+
+ATTEMPTS = 12
+FIRST_PAUSE_MS = 5 * SECOND_MS
+PAGE = 200
+SETTLE_S = 0.1
+STORE_RETRY_S = 5.0
+IDLE_S = 60.0
+_KINDS = ("hold", "state")
+_STOP_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Addressee:
+    """A target as configured, and the way to it."""
+
+    target: NotifyTarget
+    messenger: Messenger
+
+
+class Notifier:
+    """Sends notices to these targets, in the background."""
+
+    def __init__(self, database: Database, addressees: Mapping[str, Addressee], clock: Clock) -> None:
+        self._couriers = [_Courier(database, name, addressee, clock) for name, addressee in sorted(addressees.items())]
+        self._addressees = dict(addressees)
+
+    @property
+    def messengers(self) -> Mapping[str, Messenger]:
+        """The ways to the targets, by name."""
+        return {name: addressee.messenger for name, addressee in self._addressees.items()}
+
+    def start(self) -> None:
+        """Begin. A target that is new is told of what happens from now on, not of the past."""
+        for courier in self._couriers:
+            courier.start()
+
+    def wake(self) -> None:
+        """Something was committed. Quick, and from any thread."""
+        for courier in self._couriers:
+            courier.wake()
+
+    def close(self) -> None:
+        """Stop; what is on its way is sent after the next start."""
+        for courier in self._couriers:
+            courier.stop()
+        for courier in self._couriers:
+            courier.join()
+        for addressee in self._addressees.values():
+            addressee.messenger.close()
+
+
+class _Courier(threading.Thread):
+    """Gathers and sends the notices for one target."""
+
+    def __init__(self, database: Database, name: str, addressee: Addressee, clock: Clock) -> None:
+        super().__init__(name=f"notify-{name}", daemon=True)
+        self._database = database
+        self._to = name
+        self._addressee = addressee
+        self._clock = clock
+        self._woken = threading.Event()
+        self._stopped = threading.Event()
+
+    def wake(self) -> None:
+        """There may be something new."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Send nothing more after the one at hand."""
+        self._stopped.set()
+        self._woken.set()
+
+    def join(self, timeout: float | None = _STOP_S) -> None:
+        """Wait for the end; one that is stuck in a delivery ends with the process."""
+        if self.ident is not None:
+            super().join(timeout)
+
+    def run(self) -> None:
+        """Gather and send until stopped."""
+        while not self._stopped.is_set():
+            self._woken.clear()
+            try:
+                self._gather()
+                pause = self._send()
+            except StoreUnavailable as error:
+                log.warning("notices to %s wait for the store: %s", self._to, error)
+                pause = STORE_RETRY_S
+            except Exception:
+                log.exception("telling %s failed", self._to)
+                pause = STORE_RETRY_S
+            self._woken.wait(pause)
+            # Commits come in bursts, and a look after each would be a load on its own.
+            self._stopped.wait(SETTLE_S)
+
+    def _gather(self) -> None:
+        while not self._stopped.is_set():
+            cursor, newest = self._database.read(
+                lambda connection: (outbox_rows.cursor(connection, self._to), events.last_id(connection))
+            )
+            if cursor is None:
+                self._keep([], newest)
+                return
+            if not self._gather_page(cursor, newest):
+                return
+
+    def _gather_page(self, cursor: int, newest: int) -> bool:
+        """Look at the events after the cursor; whether there may be more of them. newest: at least up to here."""
+        rows = self._database.read(lambda connection: outbox_rows.events_after(connection, cursor, _KINDS, PAGE))
+        more = len(rows) == PAGE
+        reached = max([cursor if more else max(newest, cursor), *(row["id"] for row in rows)])
+        notices = [(row["id"], notice) for row in rows if (notice := self._notice(row)) is not None]
+        if notices or reached - cursor >= PAGE:
+            self._keep(notices, reached)
+            crashpoint("notice-stored")
+        return more
+
+    def _keep(self, notices: list[tuple[int, Notice]], reached: int) -> None:
+        self._database.write(lambda connection: self._store(connection, notices, reached))
+
+    def _notice(self, row: dict[str, object]) -> Notice | None:
+        outcome = row["outcome"]
+        notice = notice_of(
+            Happened(
+                id=int(str(row["id"])),
+                at=format_instant(int(str(row["at_ms"]))),
+                kind=str(row["kind"]),
+                data=row["data"] if isinstance(row["data"], dict) else {},
+                task_id=_text(row["task_id"]),
+                task_name=_text(row["task_name"]),
+                run_id=_text(row["run_id"]),
+                agent=_text(row["agent"]),
+                outcome=Outcome.model_validate(outcome) if outcome is not None else None,
+            )
+        )
+        return notice if notice is not None and notice.kind in self._addressee.target.on else None
+
+    def _store(self, connection: Connection, notices: list[tuple[int, Notice]], reached: int) -> None:
+        now_ms = self._clock()
+        for event_id, notice in notices:
+            outbox_rows.add(connection, self._to, event_id, notice.model_dump(mode="json"), now_ms)
+        outbox_rows.move_cursor(connection, self._to, reached)
+        outbox_rows.forget_old(connection, now_ms)
+
+    def _send(self) -> float:
+        """Send all that is due; the seconds until there is more to do."""
+        while not self._stopped.is_set():
+            row = self._next()
+            if row is None:
+                break
+            self._deliver(row)
+        next_ms = self._database.read(lambda connection: outbox_rows.next_due(connection, self._to))
+        if next_ms is None:
+            return IDLE_S
+        return min(IDLE_S, max(0.0, (next_ms - self._clock()) / 1000))
+
+    def _next(self) -> Outbox | None:
+        now_ms = self._clock()
+        return self._database.read(lambda connection: outbox_rows.due(connection, self._to, now_ms))
+
+    def _deliver(self, row: Outbox) -> None:
+        attempts = row.attempts + 1
+        changes: dict[str, object] = {"attempts": attempts}
+        try:
+            self._addressee.messenger.send(Notice.model_validate(row.notice))
+            crashpoint("notice-sent")
+        except DeliveryFault as fault:
+            now_ms = self._clock()
+            changes["error"] = fault.detail
+            if fault.lasting or attempts >= ATTEMPTS:
+                log.error("a notice to %s is given up after attempt %d: %s", self._to, attempts, fault.detail)
+                changes |= {"state": DeliveryState.DEAD.value, "ended_ms": now_ms}
+            else:
+                log.warning("a notice to %s was not delivered, attempt %d: %s", self._to, attempts, fault.detail)
+                pause_ms = backoff_ms(FIRST_PAUSE_MS, attempts, f"{self._to}/{row.id}")
+                changes["next_ms"] = now_ms + max(pause_ms, int(fault.after_s * SECOND_MS))
+        else:
+            changes |= {"state": DeliveryState.DELIVERED.value, "ended_ms": self._clock(), "error": None}
+        self._database.write(lambda connection: outbox_rows.change(connection, row.id or 0, **changes))
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
