@@ -144,7 +144,7 @@ async def _serve(settings: Settings, state: Path, listen: str | None, stack: Exi
         return [*daemon.health(), disk_check(state, settings.limits.min_free), *inbox_checks(inbox.status())]
 
     queries = Queries(database, parts.registry, parts.host, parts.observer, now_ms, lambda: _problems(inbox), health)
-    desk = FrontDesk(database, queries, parts.registry, lambda: parts.workdirs, now_ms)
+    desk = FrontDesk(database, queries, parts.registry, parts.host, lambda: parts.workdirs, now_ms)
     around = Surroundings(
         ticks=lambda: daemon.ticks,
         checks=lambda: desk.readiness().checks,

@@ -109,7 +109,7 @@ class TaskView(View):
 
 
 class RunView(View):
-    """One attempt at a task."""
+    """One attempt at a task. resumes: the run whose conversation it went on in; None: it began one."""
 
     id: str
     task_id: str
@@ -123,6 +123,7 @@ class RunView(View):
     ended_at: Instant | None = None
     exit_code: int | None = None
     outcome: OutcomeView | None = None
+    resumes: str | None = None
 
 
 class CandidateView(View):
@@ -325,7 +326,8 @@ class TaskFilter(View):
 class RestartRequest(View):
     """What a restart changes. What the task's content pins stays pinned where a field is None.
 
-    force: a running task is cancelled first. resume: go on in the last conversation instead of a fresh one.
+    force: a running task is cancelled first. resume: go on in the last conversation instead of a fresh one, on the
+    agent that has it. reason: kept with the task; a conversation that goes on is told it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -30,16 +30,19 @@ from claudomator_py.core.views import (
 from claudomator_py.service.admission_checks import circle_problem, placement_problems
 from claudomator_py.service.desk import Versions, require_version
 from claudomator_py.service.draining import drain, drain_view, undrain
-from claudomator_py.service.ports import Clock
-from claudomator_py.service.queries import Queries, find_task
+from claudomator_py.service.live import Live
+from claudomator_py.service.ports import Clock, RunHost
+from claudomator_py.service.queries import Queries
+from claudomator_py.service.reading import find_task
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.repeats import Repeats
+from claudomator_py.service.resuming import Resuming, conversation_of
 from claudomator_py.service.task_changes import ENDED, Order, accept, add_content, cancel_now, renew
 from claudomator_py.service.workdirs import Workdirs, directory_key
 from claudomator_py.store import dependency_rows, hold_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
-from claudomator_py.store.tables import Task
+from claudomator_py.store.tables import Run, Task
 
 T = TypeVar("T")
 Told = tuple[str, TaskView | None]
@@ -54,6 +57,7 @@ class FrontDesk:
         database: Database,
         queries: Queries,
         registry: AgentRegistry,
+        host: RunHost,
         workdirs: Callable[[], Workdirs],
         clock: Clock,
     ) -> None:
@@ -63,6 +67,12 @@ class FrontDesk:
         self._workdirs = workdirs
         self._clock = clock
         self._repeats = Repeats(queries.read, clock)
+        self._resuming = Resuming(registry, host)
+
+    @property
+    def live(self) -> Live:
+        """See ``Desk``."""
+        return self._queries.live
 
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
         """See ``Desk``."""
@@ -219,17 +229,28 @@ class FrontDesk:
             then = f"{task.name} is revived with it" if revived else f"then {task.name}"
             remedy = f"Restart {failed[0]} first; {then}."
             raise Conflict(f"{task.name} depends on {', '.join(failed)}, which did not complete.", remedy=remedy)
-        revision = self._restart_revision(connection, task, request, now_ms)
+        earlier = self._resuming.last_run(connection, task, request) if request.resume else None
+        revision = self._restart_revision(connection, task, request, earlier, now_ms)
+        if earlier is not None:
+            self._resuming.check(connection, task, earlier, revision)
         told = {"revision": revision, **request.model_dump(mode="json", exclude_none=True)}
         record(connection, now_ms, "restart_requested", task_id=task.id, data=told)
         if task.state == "RUNNING":
             task_rows.change(connection, task, now_ms, restart_requested=told, cancel_requested_ms=None)
         else:
-            renew(connection, task, now_ms, revision=revision, data={"restart": told})
+            resumption = None if earlier is None else conversation_of(earlier, request.reason)
+            renew(connection, task, now_ms, revision=revision, data={"restart": told}, resumption=resumption)
         return task.id
 
-    def _restart_revision(self, connection: Connection, task: Task, request: RestartRequest, now_ms: int) -> int:
-        """The content to begin again with: the file's own, or a revision made of it with what the request pins."""
+    def _restart_revision(
+        self, connection: Connection, task: Task, request: RestartRequest, earlier: Run | None, now_ms: int
+    ) -> int:
+        """The content to begin again with: the file's own, or a revision made of it with what the request pins.
+
+        earlier: the run whose conversation goes on; a model that is asked for is one of its agent.
+        """
+        if earlier is not None and request.agent is None and request.model is not None:
+            request = request.model_copy(update={"agent": earlier.agent})
         number = task.next_revision or task.revision
         newest = task_rows.revision_of(connection, task.id, number)
         if newest.derived_from is not None:
@@ -289,8 +310,6 @@ def _unsupported(request: RestartRequest) -> list[Problem]:
     problems = []
     if request.specialist is not None:
         problems.append(Problem(field="specialist", message="is not supported yet", remedy="leave it out"))
-    if request.resume:
-        problems.append(Problem(field="resume", message="is not supported yet", remedy="leave it out, or write false"))
     return problems
 
 

@@ -41,6 +41,7 @@ from claudomator_py.store import dependency_rows, events, hold_rows, queue, read
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Run, Task
 
+from claudomator_py.service.reading import find_run, find_task
 T = TypeVar("T")
 
 SHOWN = 50
@@ -111,7 +112,8 @@ class Queries:
             decisions = run_rows.decisions_of(connection, task.id)
             runs = {run.id: run for run in run_rows.of_task(connection, task.id)}
             now_ms = self._clock()
-            sentences = [_headline(view)]
+            told = events.of_task(connection, task.id)
+            sentences = [_headline(view), *conversation_sentences(task, told)]
             for decision in decisions:
                 run = runs.get(decision.run_id)
                 sentences += decision_sentences(DecisionRecord.model_validate(decision.data), run, decision.at_ms)
@@ -121,7 +123,7 @@ class Queries:
                 task=view,
                 sentences=tuple(sentences),
                 decisions=tuple(decision_view(decision) for decision in decisions),
-                events=tuple(event_view(event) for event in events.of_task(connection, task.id)),
+                events=tuple(event_view(event) for event in told),
             )
 
         return self.read(read)

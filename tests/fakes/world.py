@@ -103,7 +103,9 @@ class World:
         self.queries = Queries(
             database, self.registry, self.host, self.observer, self.clock, lambda: self.file_problems, list
         )
-        self.desk = FrontDesk(database, self.queries, self.registry, lambda: self.workdirs, self.clock)
+        self.desk = FrontDesk(
+            database, self.queries, self.registry, self.host, lambda: self.workdirs, self.clock
+        )
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.collector = Collector(database, self.registry, self.host, lambda: self.launch_rules)
         self.starter = Starter(database, self.registry, self.host, lambda: self.launch_rules)
