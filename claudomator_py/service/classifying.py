@@ -1,6 +1,5 @@
 """Asking for tiers beside everything else: the question is committed first, the answer whenever it comes."""
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,13 +12,14 @@ from claudomator_py.core.breaker import Breaker
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.planning.tiers import AskTier
 from claudomator_py.routing.tier import Cause, ClassifierFault, TierQuestion, Unusable, cache_key, parse_answer
+from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import Clock, TierModel
 from claudomator_py.store import classification_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Classification
 
-log = logging.getLogger("claudomator.classify")
+log = get_logger("claudomator.classify")
 
 AT_ONCE = 4
 
@@ -112,9 +112,9 @@ class TierAsker:
             answer = self._answer(asked)
             self._database.write(lambda connection: self._record(connection, asked, answer, self._clock()))
         except StoreUnavailable as error:
-            log.warning("an answer for task %s could not be recorded: %s", asked.task_id, error)
+            log.warning("answer_not_recorded", task_id=asked.task_id, problem=str(error))
         except Exception:
-            log.exception("classifying task %s failed", asked.task_id)
+            log.exception("classifying_failed", task_id=asked.task_id)
 
     def _answer(self, asked: _Asked) -> _Answer:
         if not self._may_try():
@@ -154,7 +154,8 @@ class TierAsker:
         data = {key: value for key, value in told.items() if value is not None}
         record(connection, now_ms, "classified", task_id=asked.task_id, data=data)
         if answer.cause is not None:
-            log.warning("task %s gets a default tier: %s (%s)", asked.task_id, answer.cause, answer.detail)
+            told = log.bind(task=asked.question.name, task_id=asked.task_id)
+            told.warning("classifier_fallback", cause=answer.cause.value, detail=answer.detail)
 
     def _may_try(self) -> bool:
         with self._lock:

@@ -1,8 +1,9 @@
 """Reading what happened: from a live run's directory to its outcome, its check, and its end."""
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from structlog.stdlib import BoundLogger
 
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.crashpoint import crashpoint
@@ -11,16 +12,18 @@ from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.core.pricing import priced
 from claudomator_py.core.run import ExitRecord, RunFate, RunStatus, Stream
 from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.units import format_instant
+from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.launching import LaunchRules, check_run, launch_request
 from claudomator_py.service.ports import OutputReader, RunHost
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.run_changes import begin_check, finish_run, give_up, reach_phase
 from claudomator_py.service.stuck import StuckRuns
-from claudomator_py.store import task_rows
+from claudomator_py.store import hold_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
 
-log = logging.getLogger("claudomator.collect")
+log = get_logger("claudomator.collect")
 
 TAIL_BYTES = 4_000
 MOST_CHECKS = 5
@@ -92,14 +95,14 @@ class Collector:
             self._database.write(lambda connection: reach_phase(connection, run, Phase.RUNNING, now_ms))
         elif step == 0 and self._stuck.is_stuck(run.id, lambda: self._reader(subject), now_ms):
             # Its reader makes a limit of it, however it is ended.
-            log.info("%s: attempt %d on %s sleeps in a limit and is ended", subject.spec.name, run.attempt, run.agent)
+            _log_of(subject).info("run_sleeps_in_limit", note="it is ended, and its agent held")
             self._host.cancel(run.id)
             crashpoint("cancel-asked")
 
     def _without_record(self, subject: _Subject, step: int, now_ms: int) -> bool:
         """The shim is gone, or the directory is. No retry before nothing of the run is left."""
         if not self._host.end_survivors(subject.run.id):
-            log.warning("run %s: processes of it are still ending", subject.run.id)
+            _log_of(subject).warning("run_survived", note="processes of it are still ending")
             return True
         if step > 0:
             return self._check_lost(subject, now_ms)
@@ -152,7 +155,7 @@ class Collector:
             raise
         except Exception as error:
             # Whatever an agent wrote, it must not keep the other runs from being read.
-            log.exception("run %s: its output could not be understood", subject.run.id)
+            _log_of(subject).exception("output_not_understood")
             detail = f"its output could not be understood: {error}"
             return Outcome(status=OutcomeStatus.FAILED, reason=Reason.AGENT_ERROR, detail=detail)
 
@@ -188,9 +191,19 @@ class Collector:
         crashpoint("finish-begin")
         self._database.write(lambda connection: finish_run(connection, run, outcome, exit_record, now_ms))
         crashpoint("finish-committed")
-        why = f" ({outcome.reason})" if outcome.reason is not None else ""
-        log.info("%s: attempt %d on %s %s%s", subject.task.name, run.attempt, run.agent, outcome.status, why)
+        told = {} if outcome.reason is None else {"reason": outcome.reason.value}
+        _log_of(subject).info("run_ended", status=outcome.status.value, **told)
+        hold = self._database.read(lambda connection: hold_rows.in_force(connection, now_ms)).get(run.agent)
+        if hold is not None and hold.created_ms == now_ms:
+            until = format_instant(hold.until_ms) if hold.until_ms is not None else "released"
+            held = log.bind(agent=run.agent, reason=hold.reason.value, run_id=run.id)
+            held.warning("agent_held", until=until, provenance=hold.provenance.value)
         return False
+
+
+def _log_of(subject: _Subject) -> BoundLogger:
+    run = subject.run
+    return log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent, attempt=run.attempt)
 
 
 def _cancelled(outcome: Outcome) -> Outcome:

@@ -1,7 +1,6 @@
 """The loop: a tick whenever something happened, a slow one in case an event was missed, and an orderly stop."""
 
 import asyncio
-import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -10,11 +9,12 @@ from typing import Protocol
 
 from claudomator_py.core.histogram import Histogram
 from claudomator_py.core.views import CheckView
+from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.reconciler import LiveStep, Reconciler, TickReport
 from claudomator_py.store.database import StoreUnavailable
 
-log = logging.getLogger("claudomator.daemon")
+log = get_logger("claudomator.daemon")
 
 SAFETY_S = 5.0
 RETRY_S = 1.0
@@ -135,12 +135,12 @@ class Daemon:
             report = await asyncio.to_thread(self._reconciler.tick, starting=starting)
         except (StoreUnavailable, OSError) as error:
             if self._trouble != str(error):
-                log.error("a tick could not be completed: %s", error)
+                log.error("tick_not_completed", problem=str(error))
             self._trouble = str(error)
             self.ticks = failed
             return None
         except Exception:
-            log.exception("a tick failed")
+            log.exception("tick_failed")
             self._trouble = "a tick failed unexpectedly"
             self.ticks = failed
             return None

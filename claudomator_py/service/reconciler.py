@@ -1,6 +1,5 @@
 """The tick: read what happened, ready what is due, plan, and start. Whatever a crash left behind is repaired by it."""
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +12,7 @@ from claudomator_py.core.run import RunConflict
 from claudomator_py.planning.plan import StartRun, plan
 from claudomator_py.planning.tiers import AskTier
 from claudomator_py.service.collecting import Collector
+from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.observe import Observer
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.starting import Starter
@@ -22,7 +22,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import VersionConflict
 
-log = logging.getLogger("claudomator.tick")
+log = get_logger("claudomator.tick")
 
 DUE_AT_ONCE = 500
 SOON_MS = 200
@@ -80,7 +80,7 @@ class Reconciler:
         known = frozenset(self._database.read(run_rows.ids))
         swept = self._host.sweep(known)
         if swept:
-            log.info("swept %d run directories without a row", len(swept))
+            log.info("runs_swept", number=len(swept), note="directories without a row")
         return swept
 
     def tick(self, *, starting: bool = True) -> TickReport:
@@ -107,10 +107,10 @@ class Reconciler:
             try:
                 self._collector.collect(run, now_ms)
             except VersionConflict:
-                log.debug("run %s: its task changed meanwhile; looked at again by the next tick", run.id)
+                log.debug("task_changed_meanwhile", task_id=run.task_id, run_id=run.id)
             except OSError as error:
                 # One unreadable directory must not keep the others from being read.
-                log.error("run %s cannot be looked at: %s", run.id, error)
+                log.error("run_unreadable", task_id=run.task_id, run_id=run.id, problem=str(error))
 
     def _act_on_intents(self, now_ms: int) -> None:
         """A task whose run ended just before its cancellation was asked for has nothing left to stop."""
@@ -128,7 +128,7 @@ class Reconciler:
         try:
             self._database.write(change)
         except VersionConflict:
-            log.debug("task %s changed meanwhile; looked at again by the next tick", task.id)
+            log.debug("task_changed_meanwhile", task_id=task.id)
 
     def _start(self) -> int:
         snapshot = self._database.read(self._observer.snapshot)
@@ -142,7 +142,7 @@ class Reconciler:
             return self._starter.start(snapshot, starts) if starts else 0
         except RunConflict as conflict:
             # As after an older copy of the database was put back: what it does not know is ended and removed.
-            log.warning("%s", conflict)
+            log.warning("run_conflict", problem=str(conflict))
             self.sweep()
             return 0
 

@@ -1,18 +1,19 @@
 """Acting on a plan: directory, committed intent, shim, in this order, so that a crash anywhere starts nothing twice."""
 
-import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy import Connection
+from structlog.stdlib import BoundLogger
 
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.planning.plan import StartRun
 from claudomator_py.planning.snapshot import Snapshot
+from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.launching import LaunchRules, Prepared, agent_run, launch_request
 from claudomator_py.service.ports import RunHost
 from claudomator_py.service.prompt import compose, compose_further
@@ -24,7 +25,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import VersionConflict
 
-log = logging.getLogger("claudomator.start")
+log = get_logger("claudomator.start")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +132,10 @@ class Starter:
         except OSError as error:
             # The next look at the run finds that nobody holds it, revokes it and queues the task again, with a pause
             # from the second time on.
-            log.error("run %s was committed but its shim could not be started: %s", run.id, error)
+            _log_of(name, run).error("run_not_started", problem=str(error))
             return 0
         crashpoint("start-spawned")
-        log.info("%s: attempt %d starts on %s", name, run.attempt, run.agent)
+        _log_of(name, run).info("run_started", model=run.model, tier=run.tier)
         return 1
 
     def _refuse(self, commit: Callable[[Connection], None], run: Run, why: str, now_ms: int) -> None:
@@ -148,4 +149,8 @@ class Starter:
         try:
             self._database.write(transaction)
         except VersionConflict:
-            log.debug("task %s changed meanwhile; looked at again by the next tick", run.task_id)
+            log.debug("task_changed_meanwhile", task_id=run.task_id)
+
+
+def _log_of(name: str, run: Run) -> BoundLogger:
+    return log.bind(task=name, task_id=run.task_id, run_id=run.id, agent=run.agent, attempt=run.attempt)
