@@ -154,8 +154,8 @@ class TierAsker:
         data = {key: value for key, value in told.items() if value is not None}
         record(connection, now_ms, "classified", task_id=asked.task_id, data=data)
         if answer.cause is not None:
-            told = log.bind(task=asked.question.name, task_id=asked.task_id)
-            told.warning("classifier_fallback", cause=answer.cause.value, detail=answer.detail)
+            about = log.bind(task=asked.question.name, task_id=asked.task_id)
+            about.warning("classifier_fallback", cause=answer.cause.value, detail=answer.detail)
 
     def _may_try(self) -> bool:
         with self._lock:
