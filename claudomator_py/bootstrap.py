@@ -49,6 +49,7 @@ from claudomator_py.service.ports import TierModel
 from claudomator_py.service.queries import Queries
 from claudomator_py.service.reconciler import Reconciler
 from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.secrets import Secrets
 from claudomator_py.service.starting import Starter
 from claudomator_py.service.state_lock import StateInUse, hold_state
 from claudomator_py.service.workdirs import Workdirs, real_paths
@@ -67,6 +68,7 @@ from claudomator_py.web.endpoint import (
 from claudomator_py.web.operator_token import TokenFileError, ensure_token
 from claudomator_py.web.server import WebServer
 from claudomator_py.web.settings import WebSettings
+from claudomator_py.web.streams import Streams
 
 log = get_logger("claudomator")
 
@@ -143,7 +145,10 @@ async def _serve(settings: Settings, state: Path, listen: str | None, stack: Exi
     def health() -> list[CheckView]:
         return [*daemon.health(), disk_check(state, settings.limits.min_free), *inbox_checks(inbox.status())]
 
-    queries = Queries(database, parts.registry, parts.host, parts.observer, now_ms, lambda: _problems(inbox), health)
+    secrets = Secrets(parts.registry, os.environ, own=(ensure_token(state),))
+    queries = Queries(
+        database, parts.registry, parts.host, parts.observer, now_ms, lambda: _problems(inbox), health, secrets
+    )
     desk = FrontDesk(database, queries, parts.registry, parts.host, lambda: parts.workdirs, now_ms)
     around = Surroundings(
         ticks=lambda: daemon.ticks,
@@ -285,8 +290,9 @@ def _web_server(
         raise CannotStart(
             f"cannot listen on {address} ({error.strerror}); choose another http.listen, or port 0 for a free one"
         ) from error
-    app = create_app(desk, WebSettings(token=token, listen=bound_address(sock)), meter)
-    return WebServer(app, sock), url_of(sock)
+    streams = Streams()
+    app = create_app(desk, WebSettings(token=token, listen=bound_address(sock)), meter, streams)
+    return WebServer(app, sock, streams.close), url_of(sock)
 
 
 def _problems(inbox: Inbox) -> list[FileProblemView]:

@@ -4,10 +4,12 @@ import os
 from pathlib import Path
 
 from claudomator_py.agents.claude_reader import ClaudeReader
+from claudomator_py.agents.claude_transcript import ClaudeTranscript
 from claudomator_py.agents.installed import probe
+from claudomator_py.agents.transcript import LineTranscript, of_stream
 from claudomator_py.core.agent import AgentHealth, AgentSpec
 from claudomator_py.core.conversation import Conversations
-from claudomator_py.core.run import Launch, LaunchRequest
+from claudomator_py.core.run import Launch, LaunchRequest, Stream
 from claudomator_py.core.task import PermissionMode, TaskSpec
 
 PROGRAM = ("claude",)
@@ -59,6 +61,10 @@ class Claude:
             return ClaudeReader()
         zone = request.task.env.get("TZ", request.agent.env.get("TZ"))
         return ClaudeReader(resumed=request.resume, prior_cost_usd=request.prior_cost_usd, zone=zone)
+
+    def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
+        """What a run said and did, from that byte of the stream on."""
+        return of_stream(ClaudeTranscript, stream, offset)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether it is installed, and which version."""

@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 
 from claudomator_py.agents.codex_reader import NOTHING, CodexReader
+from claudomator_py.agents.codex_transcript import CodexTranscript
 from claudomator_py.agents.installed import probe
+from claudomator_py.agents.transcript import LineTranscript, of_stream
 from claudomator_py.core.agent import AgentHealth, AgentSpec
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.outcome import Tokens
-from claudomator_py.core.run import Launch, LaunchRequest
+from claudomator_py.core.run import Launch, LaunchRequest, Stream
 from claudomator_py.core.task import PermissionMode, TaskSpec
 
 PROGRAM = ("codex",)
@@ -57,6 +59,10 @@ class Codex:
         prior = _known(request.prior_tokens) if request.resume else NOTHING
         zone = request.task.env.get("TZ", request.agent.env.get("TZ"))
         return CodexReader(resumed=request.resume, prior=prior, zone=zone)
+
+    def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
+        """What a run said and did, from that byte of the stream on."""
+        return of_stream(CodexTranscript, stream, offset)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether it is installed, and which version."""

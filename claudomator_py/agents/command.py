@@ -5,6 +5,7 @@ import re
 from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settle
 from claudomator_py.agents.installed import find_program
 from claudomator_py.agents.plaintext import MAX_DETAIL, Tail
+from claudomator_py.agents.transcript import LineTranscript, TextTranscript
 from claudomator_py.core.agent import AgentHealth, AgentSpec
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
@@ -43,6 +44,10 @@ class Command:
     def reader(self, request: LaunchRequest | None = None) -> "CommandReader":
         """A reader for one run."""
         return CommandReader()
+
+    def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
+        """What a run said and did, from that byte of the stream on."""
+        return TextTranscript(offset)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether its program is there. It is not run: what it does with ``--version`` is not known."""

@@ -3,10 +3,12 @@
 from pathlib import Path
 
 from claudomator_py.agents.gemini_reader import GeminiReader
+from claudomator_py.agents.gemini_transcript import GeminiTranscript
 from claudomator_py.agents.installed import probe
+from claudomator_py.agents.transcript import LineTranscript, of_stream
 from claudomator_py.core.agent import AgentHealth, AgentSpec
 from claudomator_py.core.conversation import Conversations
-from claudomator_py.core.run import Launch, LaunchRequest
+from claudomator_py.core.run import Launch, LaunchRequest, Stream
 from claudomator_py.core.task import PermissionMode, TaskSpec
 
 PROGRAM = ("gemini",)
@@ -53,6 +55,10 @@ class Gemini:
     def reader(self, request: LaunchRequest | None = None) -> GeminiReader:
         """A reader for one run."""
         return GeminiReader(resumed=request is not None and request.resume)
+
+    def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
+        """What a run said and did, from that byte of the stream on."""
+        return of_stream(GeminiTranscript, stream, offset)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether it is installed, and which version."""

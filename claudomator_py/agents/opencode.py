@@ -6,9 +6,11 @@ from pathlib import Path
 
 from claudomator_py.agents.installed import probe
 from claudomator_py.agents.opencode_reader import OpencodeReader
+from claudomator_py.agents.opencode_transcript import OpencodeTranscript
+from claudomator_py.agents.transcript import LineTranscript, of_stream
 from claudomator_py.core.agent import AgentHealth, AgentSpec
 from claudomator_py.core.conversation import Conversations
-from claudomator_py.core.run import Launch, LaunchRequest
+from claudomator_py.core.run import Launch, LaunchRequest, Stream
 from claudomator_py.core.task import PermissionMode, Permissions, TaskSpec
 
 PROGRAM = ("opencode",)
@@ -58,6 +60,10 @@ class Opencode:
     def reader(self, request: LaunchRequest | None = None) -> OpencodeReader:
         """A reader for one run."""
         return OpencodeReader(resumed=request is not None and request.resume)
+
+    def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
+        """What a run said and did, from that byte of the stream on."""
+        return of_stream(OpencodeTranscript, stream, offset)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether it is installed, and which version."""

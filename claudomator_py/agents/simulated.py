@@ -7,6 +7,8 @@ from pathlib import Path
 from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settle
 from claudomator_py.agents.jsonlines import Event, LineSplitter, amount_of, count_of, event_of, parse_events, text_of
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, shortened, storable
+from claudomator_py.agents.simulated_transcript import SimulatedTranscript
+from claudomator_py.agents.transcript import LineTranscript, of_stream
 from claudomator_py.core.agent import AgentHealth, AgentSpec
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
@@ -42,6 +44,10 @@ class Simulated:
     def reader(self, request: LaunchRequest | None = None) -> "SimulatedReader":
         """A reader for one run."""
         return SimulatedReader()
+
+    def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
+        """What a run said and did, from that byte of the stream on."""
+        return of_stream(SimulatedTranscript, stream, offset)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """It is always there."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from claudomator_py.core.run import RunOrder, RunStatus, Stream
 from claudomator_py.runs.directory import CHECK, SCRATCH, RunDirectory
 from claudomator_py.runs.launcher import Launcher
-from claudomator_py.runs.output import output_path, pieces
+from claudomator_py.runs.output import output_path, pieces, read_output
 from claudomator_py.runs.settle import ShimIdentity, settle
 from claudomator_py.runs.shim import procfs
 from claudomator_py.runs.survivors import kill_survivors
@@ -97,6 +97,12 @@ class LocalRunHost:
             return os.pread(fd, limit, offset)
         finally:
             os.close(fd)
+
+    def read_on(self, run_id: str, stream: Stream, offset: int, limit: int) -> tuple[int, bytes]:
+        """At most limit bytes of the agent's stream from the offset, and where they stand: later, if an output cap has
+        punched out what was there. Raises OSError."""
+        chunk = read_output(self.path(run_id), stream, offset, limit)
+        return chunk.start, chunk.data
 
     def output(self, run_id: str, stream: Stream, step: int = 0) -> Iterator[bytes]:
         """All that the stream holds, in pieces, without what an output cap has punched out. Raises OSError."""

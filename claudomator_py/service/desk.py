@@ -21,6 +21,7 @@ from claudomator_py.core.views import (
     TaskView,
     WhyView,
 )
+from claudomator_py.service.live import Live
 
 Versions = int | Collection[int] | None
 """The version of a task that a caller has seen, or several; None: any."""
@@ -42,6 +43,10 @@ class Desk(Protocol):
     name. It raises NotFound or Ambiguous. if_version: what the caller has seen of it; StaleVersion if it is another by
     now. key: a repetition of the same request gets the answer that the first one got. Raises KeyInUse and KeyReused.
     """
+
+    @property
+    def live(self) -> Live:
+        """What can be followed while it happens."""
 
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
         """Accept a task; it is durable when this returns. Raises Invalid, such as for a directory outside the roots."""

@@ -236,6 +236,7 @@ class FrontDesk:
         told = {"revision": revision, **request.model_dump(mode="json", exclude_none=True)}
         record(connection, now_ms, "restart_requested", task_id=task.id, data=told)
         if task.state == "RUNNING":
+            # Which conversation is meant is known for certain when the run has ended.
             task_rows.change(connection, task, now_ms, restart_requested=told, cancel_requested_ms=None)
         else:
             resumption = None if earlier is None else conversation_of(earlier, request.reason)

@@ -6,9 +6,7 @@ from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 
-from claudomator_py.core.errors import Ambiguous, NotFound, Unavailable
 from claudomator_py.core.outcome import Outcome
-from claudomator_py.core.problem import suggestion
 from claudomator_py.core.run import Stream
 from claudomator_py.core.units import DAY_MS
 from claudomator_py.core.views import (
@@ -30,18 +28,28 @@ from claudomator_py.planning.admission import Blocked, admit
 from claudomator_py.planning.plan import load_of
 from claudomator_py.planning.snapshot import Head, Snapshot
 from claudomator_py.routing.decision import DecisionRecord
-from claudomator_py.service import cursors
+from claudomator_py.service import cursors, reading
 from claudomator_py.service.draining import drain_check, drain_view
-from claudomator_py.service.explain import blocked_text, decision_sentences, failure_text, run_sentence, waiting_text
+from claudomator_py.service.explain import (
+    blocked_text,
+    conversation_sentences,
+    decision_sentences,
+    failure_text,
+    run_sentence,
+    waiting_text,
+)
+from claudomator_py.service.live import Live
 from claudomator_py.service.observe import Observer
 from claudomator_py.service.ports import Clock, RunHost
+from claudomator_py.service.reading import find_run, find_task
 from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.secrets import Secrets
+from claudomator_py.service.stored_live import StoredLive
 from claudomator_py.service.views import agent_view, decision_view, event_view, run_view, task_view
 from claudomator_py.store import dependency_rows, events, hold_rows, queue, reads, run_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Run, Task
 
-from claudomator_py.service.reading import find_run, find_task
 T = TypeVar("T")
 
 SHOWN = 50
@@ -60,7 +68,10 @@ class Queries:
         clock: Clock,
         inbox_problems: Callable[[], list[FileProblemView]],
         health: Callable[[], list[CheckView]],
+        secrets: Secrets | None = None,
     ) -> None:
+        """secrets: what agents may know and their output is not to show; None: nothing but what is known by its
+        shape."""
         self._database = database
         self._registry = registry
         self._host = host
@@ -68,6 +79,7 @@ class Queries:
         self._clock = clock
         self._inbox_problems = inbox_problems
         self._health = health
+        self.live: Live = StoredLive(database, registry, host, secrets or Secrets(registry, {}))
 
     def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
         """See ``Desk``."""
@@ -94,11 +106,11 @@ class Queries:
 
     def run(self, run_id: str) -> RunView:
         """See ``Desk``."""
-        return run_view(self._run(run_id))
+        return run_view(self.read(lambda connection: find_run(connection, run_id)))
 
     def log(self, run_id: str, stream: Stream, offset: int, limit: int) -> LogChunk:
         """See ``Desk``."""
-        run = self._run(run_id)
+        run = self.read(lambda connection: find_run(connection, run_id))
         data = self._host.read(run.id, stream, offset, min(limit, MOST_LOG_BYTES))
         end = offset + len(data)
         return LogChunk(data, offset, end, ended=not run.live and not data)
@@ -223,18 +235,9 @@ class Queries:
             for agent in self._registry.agents
         ]
 
-    def _run(self, run_id: str) -> Run:
-        run = self.read(lambda connection: run_rows.find(connection, run_id))
-        if run is None:
-            raise NotFound(f"There is no run {run_id!r}.", remedy="List a task's runs with `claudomator show TASK`.")
-        return run
-
     def read(self, fn: Callable[[Connection], T]) -> T:
-        """Run fn on one snapshot. Raises what fn raises, and Unavailable."""
-        try:
-            return self._database.read(fn)
-        except StoreUnavailable as error:
-            raise Unavailable(error.reason, remedy=error.remedy) from error
+        """What fn reads. Raises what fn raises, and Unavailable."""
+        return reading.read(self._database, fn)
 
     def _checks(self) -> list[CheckView]:
         return [*self._store_checks(), *self._health()]
@@ -247,19 +250,6 @@ class Queries:
         if (trouble := self._database.trouble) is not None:
             return [CheckView(name="store", ok=False, detail=trouble.reason, remedy=trouble.remedy), drained]
         return [CheckView(name="store", ok=True, detail=f"{self._database.dialect} answers"), drained]
-
-
-def find_task(connection: Connection, ref: str) -> Task:
-    """The task that somebody means. Raises NotFound or Ambiguous."""
-    found = reads.matching(connection, ref)
-    if not found:
-        names = reads.names_like(connection)
-        hint = suggestion(ref, names) if names else "there are no tasks yet"
-        raise NotFound(f"There is no task {ref!r}.", remedy=f"{hint[0].upper()}{hint[1:]}")
-    if len(found) > 1:
-        ids = ", ".join(f"{task.id[:8]} ({task.name})" for task in found)
-        raise Ambiguous(f"{ref!r} could mean {ids}.", remedy="Give more of the id.")
-    return found[0]
 
 
 def _headline(view: TaskView) -> str:

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from claudomator_py import __version__
 from claudomator_py.service.desk import Desk
 from claudomator_py.service.metering import Meter
-from claudomator_py.web import agents, drain, health, logins, metrics, problem, reasons, runs, status, tasks
+from claudomator_py.web import agents, drain, events, health, logins, metrics, problem, reasons, runs, status, tasks
 from claudomator_py.web.login_codes import LoginCodes
 from claudomator_py.web.openapi import build
 from claudomator_py.web.pages import application as pages
@@ -17,6 +17,7 @@ from claudomator_py.web.pages import errors
 from claudomator_py.web.security import Security
 from claudomator_py.web.sessions import Sessions
 from claudomator_py.web.settings import WebSettings
+from claudomator_py.web.streams import Streams
 
 _DESCRIPTION = """What anyone can ask the daemon for. Every path but /livez and /readyz needs the operator's token.
 Lists are paged by cursor, times are RFC 3339 in UTC, refusals are problem+json and say what to do next."""
@@ -34,10 +35,18 @@ def _now_ms() -> int:
 
 
 def create_app(
-    desk: Desk, settings: WebSettings, meter: Meter | None = None, clock: Callable[[], int] = _now_ms
+    desk: Desk,
+    settings: WebSettings,
+    meter: Meter | None = None,
+    streams: Streams | None = None,
+    clock: Callable[[], int] = _now_ms,
 ) -> FastAPI:
-    """The application. It starts nothing. meter: None where nothing is measured. clock: epoch milliseconds."""
+    """The application. It starts nothing. meter: None where nothing is measured. streams: what ends its event streams
+    when the server stops; None where they may break off. clock: epoch milliseconds, by which logins expire.
+    """
     sessions, codes = Sessions(settings.token, clock), LoginCodes(clock)
+    streams = streams or Streams()
+    desk.live.on_change(streams.wake)
     app = _Application(
         title="Claudomator",
         version=__version__,
@@ -47,8 +56,10 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    for resource in (tasks, runs, agents, status, drain, health):
+    app.include_router(runs.router(desk, streams))
+    for resource in (tasks, agents, status, drain, health):
         app.include_router(resource.router(desk))
+    app.include_router(events.router(desk.live, streams))
     app.include_router(reasons.router())
     app.include_router(metrics.router(meter))
     app.include_router(logins.router(codes))

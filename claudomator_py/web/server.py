@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import uvicorn
 from starlette.types import ASGIApp
+
+from claudomator_py.web.connection import Connection
 
 _GRACE_SECONDS = 5
 _KEEP_ALIVE_SECONDS = 30
@@ -30,14 +32,15 @@ class _Server(uvicorn.Server):
 
 
 class WebServer:
-    """One server on one socket. Closes the socket at its end."""
+    """One server on one socket. Closes the socket at its end. on_stop: ends what would go on by itself."""
 
-    def __init__(self, app: ASGIApp, sock: socket.socket) -> None:
+    def __init__(self, app: ASGIApp, sock: socket.socket, on_stop: Callable[[], None] = lambda: None) -> None:
         self._socket = sock
+        self._on_stop = on_stop
         self._server = _Server(
             uvicorn.Config(
                 app,
-                http="h11",
+                http=Connection,
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -71,4 +74,5 @@ class WebServer:
 
     def stop(self) -> None:
         """Ask for the end. May be called from a signal handler of the loop, and more than once."""
+        self._on_stop()
         self._server.should_exit = True

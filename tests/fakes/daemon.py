@@ -12,11 +12,13 @@ from typing import Any
 
 from claudomator_py.client.http import Client
 from claudomator_py.service.desk import Desk
+from claudomator_py.service.metering import Meter
 from claudomator_py.web.app import create_app
 from claudomator_py.web.endpoint import bind, bound_address, publish_endpoint, url_of
 from claudomator_py.web.operator_token import ensure_token
 from claudomator_py.web.server import WebServer
 from claudomator_py.web.settings import WebSettings
+from claudomator_py.web.streams import Streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +91,20 @@ def _send_body(connection: http.client.HTTPConnection, body: bytes | Iterator[by
 
 
 @contextmanager
-def running(desk: Desk, state_dir: Path, *, allowed_hosts: tuple[str, ...] = ()) -> Iterator[Daemon]:
-    """The daemon of that desk, until the block ends."""
+def running(
+    desk: Desk, state_dir: Path, *, allowed_hosts: tuple[str, ...] = (), meter: Meter | None = None
+) -> Iterator[Daemon]:
+    """The daemon of that desk, until the block ends. meter: what is measured, if anything is."""
     state_dir.mkdir(mode=0o700, exist_ok=True)
     token = ensure_token(state_dir)
     sock = bind("127.0.0.1:0")
     address, url = bound_address(sock), url_of(sock)
     publish_endpoint(state_dir, url)
-    app = create_app(desk, WebSettings(token=token, listen=address, allowed_hosts=allowed_hosts))
-    server = WebServer(app, sock)
+    streams = Streams()
+    app = create_app(
+        desk, WebSettings(token=token, listen=address, allowed_hosts=allowed_hosts), meter, streams=streams
+    )
+    server = WebServer(app, sock, streams.close)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), name="daemon")
     thread.start()
     try:

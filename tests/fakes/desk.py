@@ -62,6 +62,7 @@ from claudomator_py.core.views import (
     WhyView,
 )
 from claudomator_py.service.desk import Versions, require_version
+from tests.fakes.live import FakeLive
 
 START_MS = 1_790_000_000_000  # 2026-09-21T14:13:20Z
 _ID_PREFIX = 4
@@ -118,9 +119,13 @@ class FakeDesk:
     drained: DrainView | None = None
     now_ms: int = START_MS
     after_submit: Callable[[str], None] = _nothing
+    live: FakeLive = field(init=False)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _answers: dict[str, tuple[str, list[Any]]] = field(default_factory=dict)
     _in_work: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.live = FakeLive(lambda ref: self._find(ref).id, self.run, self.logs)
 
     # --- what a test arranges ---------------------------------------------------------------------------------------
 
@@ -131,6 +136,7 @@ class FakeDesk:
             self.agent_views.clear()
             self.file_problems.clear()
             self.logs.clear()
+            self.live.clear()
             self._answers.clear()
             self.drained = None
             self.ready, self.now_ms, self.after_submit = True, START_MS, _nothing
@@ -145,7 +151,8 @@ class FakeDesk:
             number = len(self.jobs) + 1
             job = Job(f"c0ffee{number:010x}", spec, state or Queued(), self.now_ms, source=source)
             self.jobs[job.id] = replace(job, agent=str(agent) if agent else None)
-            return job.id
+        self._tell(job.id)
+        return job.id
 
     def move(self, task_id: str, state: State, result_text: str | None = None) -> None:
         """The task is now in that state."""
@@ -153,6 +160,7 @@ class FakeDesk:
             job = self.jobs[task_id]
             text = result_text if result_text is not None else job.result_text
             self.jobs[task_id] = replace(job, state=state, version=job.version + 1, result_text=text)
+        self._tell(task_id)
 
     def add_run(
         self, task_id: str, agent: str = "claude", *, outcome: OutcomeView | None = None, stdout: bytes = b""
@@ -189,6 +197,7 @@ class FakeDesk:
                 for run in job.runs
             )
             self.jobs[job.id] = replace(job, runs=runs)
+        self._tell(job.id)
 
     def write(self, run_id: str, data: bytes, stream: Stream = "stdout") -> None:
         """The run writes."""
@@ -396,6 +405,10 @@ class FakeDesk:
             remedy=None if self.ready else "Stop the other process.",
         )
         return ReadinessView(ready=self.ready, checks=(check,))
+
+    def _tell(self, task_id: str) -> None:
+        state = STATE_NAMES[type(self.jobs[task_id].state)]
+        self.live.happen("state", self.now_ms, task_id, state=state)
 
     # --- inside -----------------------------------------------------------------------------------------------------
 

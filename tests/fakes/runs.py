@@ -103,6 +103,9 @@ class MemoryRunHost:
         directory = self.directories.get((run_id, step))
         return b"" if directory is None else directory.output[stream][offset : offset + limit]
 
+    def read_on(self, run_id: str, stream: Stream, offset: int, limit: int) -> tuple[int, bytes]:
+        return offset, self.read(run_id, stream, offset, limit)
+
     def output(self, run_id: str, stream: Stream, step: int = 0) -> Iterator[bytes]:
         whole = self.read(run_id, stream, 0, 2**31, step)
         # In odd pieces, as a reader has to take them.

@@ -1,0 +1,58 @@
+"""Text of agents made safe to show: a terminal's control codes could hide, forge or run something there."""
+
+import re
+
+_MAX_UNFINISHED = 4_096
+
+# Control sequences: CSI; strings (OSC, DCS, SOS, PM, APC) up to their terminator; other escapes. Then line ends and
+# what is left of control characters, those included that turn the direction of text.
+_SEQUENCE = (
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
+)
+_LINE_END = r"(?P<line_end>\r+\n|\r)"
+_CONTROL = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+_UNWANTED = re.compile(f"{_SEQUENCE}|{_LINE_END}|{_CONTROL}")
+# What a later part of the text may complete.
+_UNFINISHED = re.compile(
+    r"(?:(?:\x1b\[|\x9b)[0-?]*[ -/]*|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*\x1b?|\x1b[ -/]*|\r+)\Z"
+)
+
+
+def plain(text: str) -> str:
+    """The text without control sequences and control characters; carriage returns become line ends."""
+    return _UNWANTED.sub(_replacement, text)
+
+
+def one_line(text: str) -> str:
+    """The clean text with all white space as single blanks: for a cell of a table."""
+    return " ".join(plain(text).split())
+
+
+def finished(text: str) -> int:
+    """How much of the text no later part can change: all but a control sequence that is not yet whole."""
+    unfinished = _UNFINISHED.search(text)
+    if unfinished is None or len(text) - unfinished.start() > _MAX_UNFINISHED:
+        return len(text)
+    return unfinished.start()
+
+
+def place_in(text: str, place: int) -> int:
+    """Where in the text that stands which stands at ``place`` in the plain one, after what is left out before it."""
+    shown = 0
+    position = 0
+    for unwanted in _UNWANTED.finditer(text):
+        between = unwanted.start() - position
+        if shown + between > place:
+            break
+        instead = len(_replacement(unwanted))
+        if shown + between + instead > place:
+            return unwanted.start()
+        shown += between + instead
+        position = unwanted.end()
+    return position + place - shown
+
+
+def _replacement(unwanted: re.Match[str]) -> str:
+    return "\n" if unwanted["line_end"] is not None else ""

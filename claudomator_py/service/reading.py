@@ -1,0 +1,43 @@
+"""Reading rows for people: finding what somebody means, and a store that cannot be read as a refusal."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.errors import Ambiguous, NotFound, Unavailable
+from claudomator_py.core.problem import suggestion
+from claudomator_py.store import reads, run_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.tables import Run, Task
+
+T = TypeVar("T")
+
+
+def read(database: Database, fn: Callable[[Connection], T]) -> T:
+    """What fn reads. Raises what fn raises, and Unavailable."""
+    try:
+        return database.read(fn)
+    except StoreUnavailable as error:
+        raise Unavailable(error.reason, remedy=error.remedy) from error
+
+
+def find_task(connection: Connection, ref: str) -> Task:
+    """The task that somebody means. Raises NotFound or Ambiguous."""
+    found = reads.matching(connection, ref)
+    if not found:
+        names = reads.names_like(connection)
+        hint = suggestion(ref, names) if names else "there are no tasks yet"
+        raise NotFound(f"There is no task {ref!r}.", remedy=f"{hint[0].upper()}{hint[1:]}")
+    if len(found) > 1:
+        ids = ", ".join(f"{task.id[:8]} ({task.name})" for task in found)
+        raise Ambiguous(f"{ref!r} could mean {ids}.", remedy="Give more of the id.")
+    return found[0]
+
+
+def find_run(connection: Connection, run_id: str) -> Run:
+    """The run of that id. Raises NotFound."""
+    run = run_rows.find(connection, run_id)
+    if run is None:
+        raise NotFound(f"There is no run {run_id!r}.", remedy="List a task's runs with `claudomator show TASK`.")
+    return run

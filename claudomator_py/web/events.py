@@ -1,0 +1,117 @@
+"""/v1/events: what happens, as a stream of events or in pages."""
+
+import logging
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from claudomator_py.core.errors import BadCursor, ServiceError
+from claudomator_py.core.views import EventView, Page, StreamResetView
+from claudomator_py.service.live import EventFilter, Live
+from claudomator_py.web.openapi import problems
+from claudomator_py.web.streams import (
+    HEARTBEAT,
+    HEARTBEAT_S,
+    EventStream,
+    Streams,
+    message,
+    opening,
+    stream_response,
+    wants_stream,
+)
+
+log = logging.getLogger(__name__)
+
+PAGE = 100
+_LAST_ID = 2**53
+_LONGEST_ID = 16
+_STREAM = stream_response(
+    "Server-sent events: `id` is the event's id, `event` its kind, `data` the event as JSON. When nothing happens, a "
+    "comment every 15 seconds. An `event: reset` says that the place to go on from is not known, and that the stream "
+    "begins with what happens from now on.",
+    'id: 12\nevent: state\ndata: {"id":12,"at":"2026-12-01T08:00:00.000Z","task_id":"…","run_id":null,"kind":"state",'
+    '"data":{}}\n\n',
+)
+
+TaskRef = Annotated[str | None, Query(max_length=128, description="Only events of this task.")]
+Kinds = Annotated[list[str] | None, Query(max_length=20, description="Only events of these kinds.")]
+After = Annotated[int | None, Query(ge=0, le=_LAST_ID, description="Begin after this id; 0: from the beginning.")]
+LastEventId = Annotated[str | None, Header(max_length=200, description="The id last seen; goes before `after`.")]
+Cursor = Annotated[str | None, Query(max_length=500, description="The next_cursor of the part before.")]
+Limit = Annotated[int, Query(ge=1, le=500)]
+
+
+def router(live: Live, streams: Streams) -> APIRouter:
+    """The routes, on what can be followed."""
+    routes = APIRouter(prefix="/v1/events", tags=["events"])
+
+    @routes.get(
+        "",
+        operation_id="listEvents",
+        summary="What happened, oldest first; with Accept: text/event-stream, what happens from now on",
+        response_model=Page[EventView],
+        responses={200: {"content": _STREAM}, **problems(404, 409, 422, 503)},
+    )
+    def events(
+        request: Request,
+        response: Response,
+        task: TaskRef = None,
+        kind: Kinds = None,
+        after: After = None,
+        last_event_id: LastEventId = None,
+        cursor: Cursor = None,
+        limit: Limit = PAGE,
+    ) -> Page[EventView] | Response:
+        wanted = live.event_filter(task, kind or ())
+        if wants_stream(request):
+            return _stream(live, streams, wanted, last_event_id, after)
+        response.headers["Vary"] = "Accept"
+        page = live.events(wanted, _read_cursor(cursor) if cursor is not None else after or 0, limit)
+        return Page[EventView](items=page.items, next_cursor=str(page.upto) if page.more else None)
+
+    return routes
+
+
+def _stream(
+    live: Live, streams: Streams, wanted: EventFilter, last_event_id: str | None, after: int | None
+) -> EventStream:
+    newest = live.newest_event()
+    start = newest if after is None else after
+    if last_event_id is not None:
+        start = _read_id(last_event_id)
+    # An id that was never given out is from another database: to wait for it would be to miss what happens now.
+    known = start <= newest
+    return EventStream(streams, _follow(live, streams, wanted, start if known else newest, reset=not known))
+
+
+async def _follow(
+    live: Live, streams: Streams, wanted: EventFilter, after: int, *, reset: bool
+) -> AsyncIterator[bytes]:
+    yield opening(after)
+    if reset:
+        yield message("reset", StreamResetView(after=after), after)
+    try:
+        while not streams.closing:
+            bell = streams.bell()
+            page = await streams.run(lambda: live.events(wanted, after, PAGE))  # noqa: B023 - awaited at once
+            after = page.upto
+            if page.items:
+                yield b"".join(message(event.kind, event, event.id) for event in page.items)
+            if page.more:
+                continue
+            while not await streams.wait(bell, HEARTBEAT_S):
+                yield HEARTBEAT
+    except ServiceError as error:
+        log.warning("an event stream ends early: %s", error)  # its client comes again, and goes on where it was
+
+
+def _read_id(text: str) -> int:
+    """The id; for what is none, one that was never given out."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _LONGEST_ID else _LAST_ID
+
+
+def _read_cursor(text: str) -> int:
+    if (position := _read_id(text)) < _LAST_ID:
+        return position
+    raise BadCursor("The cursor was not given out by this service.", remedy="Begin again without a cursor.")

@@ -1,0 +1,77 @@
+"""What can be followed, in memory: events that a test makes, and what the runs of a fake desk write."""
+
+import threading
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.core.redact import Redactor
+from claudomator_py.core.run import Stream
+from claudomator_py.core.units import format_instant
+from claudomator_py.core.views import EventView, RunView
+from claudomator_py.service.live import EventFilter, EventPage, LogFeed, LogPosition, LogView
+from claudomator_py.service.log_feeds import EntryFeed, Source, TextFeed
+
+
+@dataclass
+class FakeLive:
+    """Implements ``service.live.Live``. secrets: what no text shows."""
+
+    find_task: Callable[[str], str]
+    find_run: Callable[[str], RunView]
+    logs: Mapping[tuple[str, Stream], bytes]
+    secrets: tuple[str, ...] = ()
+    happened: list[EventView] = field(default_factory=list)
+    _listeners: list[Callable[[], None]] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def happen(self, kind: str, at_ms: int, task_id: str | None = None, **data: object) -> EventView:
+        """An event, and everybody who listens is told."""
+        with self._lock:
+            number = len(self.happened) + 1
+            event = EventView(id=number, at=format_instant(at_ms), task_id=task_id, kind=kind, data=data)
+            self.happened.append(event)
+        for listener in tuple(self._listeners):
+            listener()
+        return event
+
+    def clear(self) -> None:
+        """As at the beginning; who listens, listens on."""
+        with self._lock:
+            self.happened.clear()
+            self.secrets = ()
+
+    def newest_event(self) -> int:
+        with self._lock:
+            return self.happened[-1].id if self.happened else 0
+
+    def event_filter(self, task: str | None, kinds: Collection[str]) -> EventFilter:
+        return EventFilter(None if task is None else self.find_task(task), tuple(kinds))
+
+    def events(self, wanted: EventFilter, after: int, limit: int) -> EventPage:
+        with self._lock:
+            following = [event for event in self.happened if event.id > after]
+        found = [
+            event
+            for event in following
+            if wanted.task_id in (None, event.task_id) and (not wanted.kinds or event.kind in wanted.kinds)
+        ]
+        if len(found) > limit:
+            return EventPage(tuple(found[:limit]), found[limit - 1].id, True)
+        return EventPage(tuple(found), following[-1].id if following else after, False)
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        self._listeners.append(callback)
+
+    def open_log(self, run_id: str, stream: Stream, view: LogView, position: LogPosition) -> LogFeed:
+        run = self.find_run(run_id)
+
+        def read(offset: int, limit: int) -> tuple[int, bytes]:
+            return offset, self.logs.get((run_id, stream), b"")[offset : offset + limit]
+
+        source = Source(read, lambda: self.find_run(run_id).state == "ended")
+        redactor = Redactor(self.secrets)
+        if view == "text" or run.agent not in AGENT_KINDS:
+            return TextFeed(source, redactor, position)
+        kind = AGENT_KINDS[run.agent]
+        return EntryFeed(source, redactor, position, lambda offset: kind.transcript(stream, offset))
