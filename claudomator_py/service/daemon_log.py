@@ -28,6 +28,7 @@ CHATTY = ("alembic", "uvicorn", "httpx", "httpcore", "watchfiles")
 Clean = Callable[[str], str]
 
 _PRIORITIES = {"critical": 2, "error": 3, "warning": 4, "info": 6, "debug": 7}
+_LEFTOVERS = frozenset({"message", "asctime", "color_message"})
 _BARE = re.compile(r"[^\s\"=\\]+")
 
 
@@ -81,7 +82,7 @@ def _formatter(form: LogFormat, *, journal: bool, clean: Clean) -> logging.Forma
         return "\n".join(f"<{_PRIORITIES.get(level, 6)}>{line}" for line in text.split("\n"))
 
     return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[_describe, structlog.stdlib.ExtraAdder()],
+        foreign_pre_chain=[_describe, structlog.stdlib.ExtraAdder(), _without_leftovers],
         processors=[
             structlog.processors.format_exc_info,
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
@@ -94,6 +95,11 @@ def _describe(_: WrappedLogger, level: str, event: EventDict) -> EventDict:
     record: logging.LogRecord = event["_record"]
     described: EventDict = {"ts": format_instant(int(record.created * 1000)), "level": level, "logger": record.name}
     return {**described, **event}
+
+
+def _without_leftovers(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """What other handlers and libraries leave on a record is no field of the event."""
+    return {key: value for key, value in event.items() if key not in _LEFTOVERS}
 
 
 def _as_json(event: EventDict, *, journal: bool) -> str:
