@@ -1,30 +1,26 @@
 """The composition root: the only place that knows the concrete classes and puts them together into a daemon."""
 
 import asyncio
+import faulthandler
 import os
 import shutil
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from claudomator_py import __version__
 from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.agents.detected import detected_agents
 from claudomator_py.core import crashpoint as crash_points
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.log import LogFormat
-from claudomator_py.core.settings import (
-    MODEL_KINDS,
-    Classifier,
-    ClassifierKind,
-    Log,
-    Settings,
-    default_agent,
-    settings_hash,
-)
+from claudomator_py.core.settings import Classifier, ClassifierKind, Log, OnStop, Settings, settings_hash
 from claudomator_py.core.views import CheckView, FileProblemView
 from claudomator_py.documents import taskfiles
 from claudomator_py.documents.configfile import ConfigError, find_config, load_config, resolve_state_dir
@@ -34,13 +30,15 @@ from claudomator_py.runs.launcher import Launcher
 from claudomator_py.runs.watcher import RunWatcher
 from claudomator_py.service.classifying import TierAsker
 from claudomator_py.service.collecting import Collector
+from claudomator_py.service.credentials import token_file, with_credentials
+from claudomator_py.service.current import Current
 from claudomator_py.service.daemon import Daemon, StateLost
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.daemon_log import set_up as set_up_log
 from claudomator_py.service.environment import agent_environment
 from claudomator_py.service.front_desk import FrontDesk
 from claudomator_py.service.health import disk_check, inbox_checks
-from claudomator_py.service.inbox.inbox import Inbox
+from claudomator_py.service.inbox.keeper import InboxKeeper
 from claudomator_py.service.intake import StoreIntake
 from claudomator_py.service.launching import LaunchRules
 from claudomator_py.service.metering import StoreMeter, Surroundings
@@ -49,9 +47,13 @@ from claudomator_py.service.ports import TierModel
 from claudomator_py.service.queries import Queries
 from claudomator_py.service.reconciler import Reconciler
 from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.reloading import ConfigurationRefused, Reloader
+from claudomator_py.service.signals import handle_signals
 from claudomator_py.service.secrets import Secrets
 from claudomator_py.service.starting import Starter
 from claudomator_py.service.state_lock import StateInUse, hold_state
+from claudomator_py.service.supervision import Supervision
+from claudomator_py.service.systemd import VARIABLES, Notifier
 from claudomator_py.service.workdirs import Workdirs, real_paths
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.schema import is_current
@@ -65,7 +67,7 @@ from claudomator_py.web.endpoint import (
     url_of,
     withdraw_endpoint,
 )
-from claudomator_py.web.operator_token import TokenFileError, ensure_token
+from claudomator_py.web.operator_token import TokenFileError, credential_token, ensure_token
 from claudomator_py.web.server import WebServer
 from claudomator_py.web.settings import WebSettings
 from claudomator_py.web.streams import Streams
@@ -74,6 +76,8 @@ log = get_logger("claudomator")
 
 HEALTH_S = 300.0
 CRASH_VARIABLE = "CLAUDOMATOR_CRASH_AT"
+ON_STOP_VARIABLE = "CLAUDOMATOR_ON_STOP"
+MIGRATION_S = 600
 EXIT_FAILURE = 1
 
 
@@ -92,8 +96,9 @@ def serve(
         told = loaded.settings.log
         set_up_log(told if log_format is None else told.model_copy(update={"format": log_format}))
         state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
+        read = partial(_read_again, loaded.path or config)
         with ExitStack() as stack:
-            return asyncio.run(_serve(loaded.settings, state, listen, stack))
+            return asyncio.run(_serve(loaded.settings, read, state, listen, stack))
     except ConfigError as error:
         _say(str(error))
     except StoreUnavailable as error:
@@ -104,46 +109,79 @@ def serve(
 
 
 @dataclass(frozen=True, slots=True)
+class _Configured:
+    """What follows from the configuration: replaced as a whole, between two ticks."""
+
+    settings: Settings
+    environ: Mapping[str, str]
+    rules: Rules
+    launch: LaunchRules
+    workdirs: Workdirs
+    asker: TierAsker | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Parts:
     host: LocalRunHost
     registry: AgentRegistry
     reconciler: Reconciler
     observer: Observer
-    workdirs: Workdirs
+    current: Current[_Configured]
+
+    @property
+    def workdirs(self) -> Workdirs:
+        return self.current().workdirs
+
+    def close(self) -> None:
+        asker = self.current().asker
+        if asker is not None:
+            asker.close()
 
 
-async def _serve(settings: Settings, state: Path, listen: str | None, stack: ExitStack) -> int:
+async def _serve(
+    settings: Settings, read: Callable[[], Settings], state: Path, listen: str | None, stack: ExitStack
+) -> int:
+    notifier = _notifier()
     _make_private(state)
     in_place = stack.enter_context(hold_state(state))
     _remove_leftovers(state)
     database = stack.enter_context(Database.open(settings.database, state_dir=state))
-    _migrate(database)
+    _migrate(database, notifier)
     launcher = Launcher()
     stack.callback(launcher.close)
-    model = tier_model(settings.classifier, os.environ)
-    asker = TierAsker(database, model, settings.classifier.timeout, now_ms) if model is not None else None
-    if asker is not None:
-        stack.callback(asker.close)
-    parts = _assemble(settings, state, database, launcher, asker)
+    parts = _assemble(settings, state, database, launcher)
+    stack.callback(parts.close)
     await asyncio.to_thread(parts.registry.refresh)
     loop = asyncio.get_running_loop()
     watch = _Watch(loop, parts.host)
     stack.callback(watch.close)
-    daemon = Daemon(parts.reconciler, watch, now_ms, in_place)
+    daemon = Daemon(
+        parts.reconciler,
+        watch,
+        now_ms,
+        in_place,
+        ticked=Supervision(notifier, database, now_ms).ticked,
+        longest_s=notifier.watchdog_s or HEALTH_S,
+    )
     watch.wake = daemon.wake
     database.on_commit(daemon.wake)
     intake = StoreIntake(database, parts.registry, lambda: parts.workdirs, now_ms)
-    intake.keep_to(settings.inbox.paths)
-    inbox = Inbox(
-        settings.inbox.paths,
-        intake,
-        taskfiles,
-        after_accept=settings.inbox.after_accept.value,
-        on_change=daemon.wake,
+    inbox = InboxKeeper(intake, taskfiles, daemon.wake)
+    stack.callback(inbox.stop)
+    reloader = Reloader(
+        settings, read, partial(_take, parts, inbox, state, database), notifier, database, now_ms
     )
 
+    def least_free() -> int:
+        return parts.current().settings.limits.min_free
+
     def health() -> list[CheckView]:
-        return [*daemon.health(), disk_check(state, settings.limits.min_free), *inbox_checks(inbox.status())]
+        return [
+            *daemon.health(),
+            reloader.check(),
+            disk_check(state, least_free()),
+            *inbox_checks(inbox.status()),
+        ]
 
     secrets = Secrets(parts.registry, os.environ, own=(ensure_token(state),))
     queries = Queries(
@@ -155,20 +193,27 @@ async def _serve(settings: Settings, state: Path, listen: str | None, stack: Exi
         checks=lambda: desk.readiness().checks,
         refused_files=lambda: len(inbox.problems()),
         free_bytes=lambda: shutil.disk_usage(state).free,
-        least_free_bytes=settings.limits.min_free,
+        least_free_bytes=least_free,
     )
     meter = StoreMeter(database, parts.observer, now_ms, around)
     server, url = _web_server(desk, meter, settings, state, listen)
     publish_endpoint(state, url)
     stack.callback(lambda: withdraw_endpoint(state) if in_place() else None)
-    _stop_on_signals(loop, daemon)
-    inbox.start()
-    stack.callback(inbox.stop)
+
+
+    def stop() -> None:
+        notifier.stopping()
+        daemon.stop(drain=_drains(parts.current().settings))
+
+    handle_signals(loop, stop=stop, reload=lambda: daemon.between_ticks(reloader.reload))
+    inbox.follow(settings.inbox)
     log.info("listening", url=url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))
     _tell_agents(parts.registry)
     serving = asyncio.create_task(server.serve())
     looking = asyncio.create_task(_keep_looking(parts.registry, daemon))
     try:
+        await server.until_up()
+        notifier.ready()
         await daemon.run()
     except StateLost as lost:
         remedy = "put it back, or start the daemon again to begin with an empty one"
@@ -189,8 +234,49 @@ async def _keep_looking(registry: AgentRegistry, daemon: Daemon) -> None:
         daemon.wake()
 
 
-def _migrate(database: Database) -> None:
+async def _take(parts: _Parts, inbox: InboxKeeper, state: Path, database: Database, settings: Settings) -> None:
+    """Put other settings in force. Everything is made before anything is replaced."""
+    agents = _agents(settings)
+    found = await asyncio.to_thread(parts.registry.look, agents)
+    former = parts.current()
+    configured = _configured(settings, state, database, former)
+    parts.registry.replace(agents, found)
+    parts.current.replace(configured)
+    parts.host.grace_ms = settings.limits.grace
+    if former.asker is not None and former.asker is not configured.asker:
+        # Beside everything else: what it was asked is still answered.
+        threading.Thread(target=former.asker.close, kwargs={"wait": True}, daemon=True).start()
+    await asyncio.to_thread(inbox.follow, settings.inbox)
+    _tell_agents(parts.registry)
+
+
+def _read_again(path: Path | None) -> Settings:
+    """The settings in the file of the start, or, if there was none, in one that has come since."""
+    try:
+        return load_config(path or find_config(None, os.environ, Path.cwd())).settings
+    except ConfigError as error:
+        raise ConfigurationRefused(str(error)) from error
+
+
+def _drains(settings: Settings) -> bool:
+    """The environment goes first: a unit whose stop ends everything that is left has to be sure that runs are awaited."""
+    return OnStop(os.environ.get(ON_STOP_VARIABLE) or settings.on_stop) is OnStop.DRAIN
+
+
+def _notifier() -> Notifier:
+    """The way to the service manager, which nothing that the daemon starts gets to know."""
+    notifier = Notifier.from_environ(os.environ)
+    for name in VARIABLES:
+        os.environ.pop(name, None)
+    if notifier.watchdog_s is not None:
+        faulthandler.enable()  # the watchdog ends a daemon that hangs by SIGABRT: the log will say where it hung
+    return notifier
+
+
+def _migrate(database: Database, notifier: Notifier) -> None:
     if not is_current(database):
+        notifier.status("bringing the database to this version")
+        notifier.extend_timeout(MIGRATION_S)
         from claudomator_py.store.migrate import migrate  # with alembic, which no other start needs
 
         migrate(database)
@@ -217,13 +303,22 @@ def tier_model(classifier: Classifier, environ: Mapping[str, str]) -> TierModel 
             return GeminiCli(classifier.model_name, classifier.command, agent_environment(environ, nobody))
 
 
-def _assemble(
-    settings: Settings, state: Path, database: Database, launcher: Launcher, asker: TierAsker | None
-) -> _Parts:
-    grace_ms = settings.limits.grace
-    host = LocalRunHost(state / "runs", launcher, grace_ms=grace_ms)
-    agents = list(settings.agents.values()) if settings.agents_configured else detected_agents()
-    registry = AgentRegistry(agents, AGENT_KINDS, os.environ.get("PATH", os.defpath))
+def _agents(settings: Settings) -> list[AgentSpec]:
+    return list(settings.agents.values()) if settings.agents_configured else detected_agents()
+
+
+def _asker(
+    classifier: Classifier, environ: Mapping[str, str], database: Database, former: _Configured | None
+) -> TierAsker | None:
+    """The former one as long as nothing that it depends on is different, so that it keeps what it has learnt."""
+    if former is not None and (former.settings.classifier, former.environ) == (classifier, environ):
+        return former.asker
+    model = tier_model(classifier, environ)
+    return None if model is None else TierAsker(database, model, classifier.timeout, now_ms)
+
+
+def _configured(settings: Settings, state: Path, database: Database, former: _Configured | None) -> _Configured:
+    environ = with_credentials(os.environ)
     roots = tuple(Path(root) for root in settings.workdir_roots)
     workdirs = Workdirs(roots, (state, *(Path(path) for path in settings.inbox.paths)))
     rules = Rules(
@@ -234,18 +329,30 @@ def _assemble(
         classifier=settings.classifier.kind is not ClassifierKind.NONE,
         settings_hash=settings_hash(settings),
     )
-    launch_rules = LaunchRules(real_paths(roots), grace_ms, settings.limits.output_cap, dict(os.environ))
-    observer = Observer(registry, lambda: rules, now_ms, lambda: shutil.disk_usage(state).free < settings.limits.min_free)
+    launch = LaunchRules(real_paths(roots), settings.limits.grace, settings.limits.output_cap, environ)
+    asker = _asker(settings.classifier, environ, database, former)
+    return _Configured(settings, environ, rules, launch, workdirs, asker)
+
+
+def _assemble(settings: Settings, state: Path, database: Database, launcher: Launcher) -> _Parts:
+    host = LocalRunHost(state / "runs", launcher, grace_ms=settings.limits.grace)
+    registry = AgentRegistry(_agents(settings), AGENT_KINDS, os.environ.get("PATH", os.defpath))
+    current = Current(_configured(settings, state, database, None))
+
+    def disk_low() -> bool:
+        return shutil.disk_usage(state).free < current().settings.limits.min_free
+
+    observer = Observer(registry, lambda: current().rules, now_ms, disk_low)
     reconciler = Reconciler(
         database,
         host,
         observer=observer,
-        starter=Starter(database, registry, host, lambda: launch_rules),
-        collector=Collector(database, registry, host, lambda: launch_rules),
+        starter=Starter(database, registry, host, lambda: current().launch),
+        collector=Collector(database, registry, host, lambda: current().launch),
         clock=now_ms,
-        asker=lambda: asker,
+        asker=lambda: current().asker,
     )
-    return _Parts(host, registry, reconciler, observer, workdirs)
+    return _Parts(host, registry, reconciler, observer, current)
 
 
 class _Watch:
@@ -269,13 +376,6 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def detected_agents() -> list[AgentSpec]:
-    """Without configuration: the agent programs found on PATH; without any, a simulated one, named as such."""
-    found = [default_agent(kind) for kind in MODEL_KINDS if shutil.which(kind) is not None]
-    simulated = default_agent("simulated")
-    return [*found, simulated.model_copy(update={"auto_select": not found})]
-
-
 def _web_server(
     desk: FrontDesk, meter: StoreMeter, settings: Settings, state: Path, listen: str | None
 ) -> tuple[WebServer, str]:
@@ -283,7 +383,8 @@ def _web_server(
     host, _ = parse_listen(address)
     if not is_loopback(host):
         log.warning("listening_to_others", address=address, note="the token is all that protects it")
-    token = ensure_token(state)
+    credential = token_file(os.environ)
+    token = ensure_token(state) if credential is None else credential_token(credential)
     try:
         sock = bind(address)
     except OSError as error:
@@ -295,24 +396,8 @@ def _web_server(
     return WebServer(app, sock, streams.close), url_of(sock)
 
 
-def _problems(inbox: Inbox) -> list[FileProblemView]:
+def _problems(inbox: InboxKeeper) -> list[FileProblemView]:
     return [FileProblemView(path=path, problems=problems) for path, problems in sorted(inbox.problems().items())]
-
-
-def _stop_on_signals(loop: asyncio.AbstractEventLoop, daemon: Daemon) -> None:
-    """The first signal stops in order; a second one exits at once, which loses nothing either."""
-    asked = False
-
-    def stop() -> None:
-        nonlocal asked
-        if asked:
-            os._exit(EXIT_FAILURE)
-        asked = True
-        log.info("stopping", note="a second signal ends it at once")
-        daemon.stop()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
 
 
 def _tell_agents(registry: AgentRegistry) -> None:

@@ -76,7 +76,7 @@ class Surroundings:
     checks: Callable[[], Sequence[CheckView]]
     refused_files: Callable[[], int]
     free_bytes: Callable[[], int]
-    least_free_bytes: int
+    least_free_bytes: Callable[[], int]
 
 
 class Meter(Protocol):
@@ -131,7 +131,7 @@ class StoreMeter:
             writes_pending=self._database.pending,
             refused_files=around.refused_files(),
             free_bytes=around.free_bytes(),
-            least_free_bytes=around.least_free_bytes,
+            least_free_bytes=around.least_free_bytes(),
             checks=passed,
         )
 
