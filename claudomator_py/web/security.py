@@ -10,6 +10,8 @@ this host, so what changes something must, besides, be said by the browser to co
 page may lead to ours, but arrives as if without a session.
 """
 
+import asyncio
+import hashlib
 import hmac
 import logging
 import re
@@ -20,6 +22,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from claudomator_py.core.problem import shown
+from claudomator_py.web.limits import Throttle
 from claudomator_py.web.problem import Refused, unexpected
 from claudomator_py.web.sessions import Sessions
 from claudomator_py.web.settings import WebSettings
@@ -73,6 +76,8 @@ class Security:
         self._cookie = settings.cookie.encode("ascii")
         self._sessions = sessions
         self._dress = dress
+        self._body_s = settings.limits.body_s
+        self._throttle = Throttle(settings.limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -83,11 +88,12 @@ class Security:
         answer = _Answer(send)
         try:
             headers = _Headers(scope)
+            self._throttle.check_target(scope["raw_path"], scope["query_string"])
             host = self._check_host(headers)
             sender = _sender(headers, host, scope)
-            authorised = self._check_credentials(headers, sender, scope["method"], scope["path"])
+            authorised = self._admit(headers, sender, scope)
             scope.setdefault("state", {})["authorised"] = authorised
-            await self._app(scope, await _bounded(headers, receive), answer)
+            await self._app(scope, await _bounded(headers, receive, self._body_s), answer)
         except Refused as refused:
             await self._dress(scope, refused.response(scope["path"]))(scope, receive, answer)
         except Exception:
@@ -108,6 +114,28 @@ class Security:
                 "Use the URL that the daemon printed at its start.",
             )
         return host
+
+    def _admit(self, headers: "_Headers", sender: _From, scope: Scope) -> bool:
+        """Whether the credentials are right. Raises Refused where some are needed, and for whoever asks too much."""
+        address = scope["client"][0] if scope.get("client") else ""
+        try:
+            authorised = self._check_credentials(headers, sender, scope["method"], scope["path"])
+        except Refused as refused:
+            if refused.status == 401:
+                self._throttle.attempt(address)
+            raise
+        if scope["method"] not in _READING:
+            if authorised:
+                self._throttle.change(self._client(headers))
+            else:
+                self._throttle.attempt(address)  # what may be sent without credentials is a login
+        return authorised
+
+    def _client(self, headers: "_Headers") -> str:
+        """A name for who is authorised: the operator's token is one client, and each browser session is one."""
+        if headers.all(b"authorization"):
+            return "token"
+        return hashlib.sha256("\n".join(headers.cookies(self._cookie)).encode()).hexdigest()
 
     def _check_credentials(self, headers: "_Headers", sender: _From, method: str, path: str) -> bool:
         """Whether the token, or a session where one counts, was there and right. Raises Refused where one is needed."""
@@ -198,21 +226,25 @@ def _cross_site() -> Refused:
     )
 
 
-async def _bounded(headers: _Headers, receive: Receive) -> Receive:
-    """A ``receive`` that replays the body, read whole and found to be within the limit. Raises Refused."""
+async def _bounded(headers: _Headers, receive: Receive, patience_s: float) -> Receive:
+    """A ``receive`` that replays the body, read whole, in time and within the limit. Raises Refused."""
     declared = headers.all(b"content-length")
     if any(not value.isdigit() or int(value) > MAX_BODY_BYTES for value in declared):
         raise _too_large()
     messages: list[Message] = []
     size = 0
     more = bool(declared or headers.all(b"transfer-encoding"))
-    while more:
-        message = await receive()
-        messages.append(message)
-        size += len(message.get("body", b""))
-        if size > MAX_BODY_BYTES:
-            raise _too_large()
-        more = message.get("more_body", False)
+    try:
+        async with asyncio.timeout(patience_s):
+            while more:
+                message = await receive()
+                messages.append(message)
+                size += len(message.get("body", b""))
+                if size > MAX_BODY_BYTES:
+                    raise _too_large()
+                more = message.get("more_body", False)
+    except TimeoutError:
+        raise _too_slow(patience_s) from None
     pending = iter(messages)
 
     async def replay() -> Message:
@@ -221,6 +253,16 @@ async def _bounded(headers: _Headers, receive: Receive) -> Receive:
         return await receive()
 
     return replay
+
+
+def _too_slow(patience_s: float) -> Refused:
+    return Refused(
+        408,
+        "body_timeout",
+        f"The body was not there within {patience_s:g} seconds.",
+        "Send it again, whole and at once.",
+        headers={"Connection": "close"},
+    )
 
 
 def _too_large() -> Refused:

@@ -1,8 +1,9 @@
 """What the web needs to know, and the authorities that may stand in a Host header."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from claudomator_py.web.endpoint import is_loopback, is_wildcard, parse_listen
+from claudomator_py.web.limits import Limits
 
 MIN_TOKEN_LENGTH = 16
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
@@ -13,12 +14,14 @@ class WebSettings:
     """token: the operator's. listen: host and port as bound, such as ``127.0.0.1:8484``.
 
     allowed_hosts: further names by which clients may address the daemon, such as that of a proxy; with a port, that
-    port only. Raises ValueError for a short token, and for a wildcard address among the names.
+    port only. limits: how much one client may ask. Raises ValueError for a short token, and for a wildcard address
+    among the names.
     """
 
     token: str
     listen: str
     allowed_hosts: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         if len(self.token) < MIN_TOKEN_LENGTH or not self.token.isascii():

@@ -1,0 +1,107 @@
+"""How much one client may ask: token buckets for changes and for failed logins, and the size and pace of a request.
+
+The defaults hinder nobody who works: a loop that submits a hundred tasks a second goes on for ever. They bound what a
+program gone wild, or one that guesses tokens, takes of the daemon. Requests that only read are not counted.
+"""
+
+import ipaddress
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from claudomator_py.web.problem import Refused
+
+_IPV6_NETWORK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """per_second: how many in the long run; burst: how many at once after a pause."""
+
+    per_second: float
+    burst: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """changes: requests of one client that change something. failures: failed logins from one address.
+
+    clients: how many are told apart. target_bytes: of path and query. body_s: seconds until a body must be there.
+    """
+
+    changes: Rate = Rate(200, 2_000)
+    failures: Rate = Rate(5, 200)
+    clients: int = 4_096
+    target_bytes: int = 8_192
+    body_s: float = 30.0
+
+
+class Buckets:
+    """One token bucket for each client, full at first. Of very many, those not asked for longest are forgotten."""
+
+    def __init__(self, rate: Rate, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """clock: seconds."""
+        self._rate = rate
+        self._most = most
+        self._clock = clock
+        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, client: str) -> float:
+        """Take a token; 0, or the seconds until there is one, and then none was taken."""
+        now = self._clock()
+        level, since = self._levels.pop(client, (float(self._rate.burst), now))
+        level = min(self._rate.burst, level + (now - since) * self._rate.per_second)
+        missing = max(0.0, 1.0 - level)
+        self._levels[client] = (level if missing else level - 1.0, now)
+        if len(self._levels) > self._most:
+            self._levels.popitem(last=False)
+        return missing / self._rate.per_second
+
+
+class Throttle:
+    """Refuses clients that ask for too much. For one event loop."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._changes = Buckets(limits.changes, limits.clients)
+        self._failures = Buckets(limits.failures, limits.clients)
+
+    def change(self, client: str) -> None:
+        """A known client changes something. Raises Refused."""
+        if wait := self._changes.take(client):
+            raise _too_many("This client changes more than the daemon keeps up with.", wait)
+
+    def attempt(self, address: str) -> None:
+        """Somebody at that address failed to log in, or is about to try. Raises Refused."""
+        if wait := self._failures.take(_network(address)):
+            raise _too_many("There were too many failed logins from this address.", wait)
+
+    def check_target(self, raw_path: bytes, query: bytes) -> None:
+        """Raises Refused for a path and query that are too long."""
+        if len(raw_path) + len(query) > self._limits.target_bytes:
+            raise Refused(
+                414,
+                "uri_too_long",
+                f"Path and query are longer than {self._limits.target_bytes} bytes.",
+                "Name a task by its id; none of our filters needs to be that long.",
+                headers={"Connection": "close"},
+            )
+
+
+def _too_many(detail: str, wait_s: float) -> Refused:
+    seconds = max(1, math.ceil(wait_s))
+    pause = "a second" if seconds == 1 else f"{seconds} seconds"
+    return Refused(
+        429, "too_many_requests", detail, f"Send it again after {pause}.", headers={"Retry-After": str(seconds)}
+    )
+
+
+def _network(address: str) -> str:
+    """What one client has at its command: an IPv4 address, a network of IPv6 addresses."""
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    return str(ipaddress.ip_network((known, _IPV6_NETWORK), strict=False)) if known.version == 6 else address
