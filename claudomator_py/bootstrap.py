@@ -48,8 +48,8 @@ from claudomator_py.service.queries import Queries
 from claudomator_py.service.reconciler import Reconciler
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.reloading import ConfigurationRefused, Reloader
-from claudomator_py.service.signals import handle_signals
 from claudomator_py.service.secrets import Secrets
+from claudomator_py.service.signals import handle_signals
 from claudomator_py.service.starting import Starter
 from claudomator_py.service.state_lock import StateInUse, hold_state
 from claudomator_py.service.supervision import Supervision
@@ -85,9 +85,7 @@ class CannotStart(Exception):
     """The daemon cannot start; the message says why and what to do."""
 
 
-def serve(
-    config: Path | None, state_dir: Path | None, listen: str | None, log_format: LogFormat | None = None
-) -> int:
+def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_format: LogFormat | None = None) -> int:
     """Run the daemon until SIGTERM or SIGINT; the exit code of the process. log_format: instead of the configured."""
     set_up_log(Log(format=log_format or LogFormat.TEXT))
     _install_crash_hook()
@@ -113,7 +111,6 @@ class _Configured:
     """What follows from the configuration: replaced as a whole, between two ticks."""
 
     settings: Settings
-    environ: Mapping[str, str]
     rules: Rules
     launch: LaunchRules
     workdirs: Workdirs
@@ -149,7 +146,8 @@ async def _serve(
     _migrate(database, notifier)
     launcher = Launcher()
     stack.callback(launcher.close)
-    parts = _assemble(settings, state, database, launcher)
+    environ = with_credentials(os.environ)
+    parts = _assemble(settings, environ, state, database, launcher)
     stack.callback(parts.close)
     await asyncio.to_thread(parts.registry.refresh)
     loop = asyncio.get_running_loop()
@@ -169,7 +167,7 @@ async def _serve(
     inbox = InboxKeeper(intake, taskfiles, daemon.wake)
     stack.callback(inbox.stop)
     reloader = Reloader(
-        settings, read, partial(_take, parts, inbox, state, database), notifier, database, now_ms
+        settings, read, partial(_take, parts, inbox, environ, state, database), notifier, database, now_ms
     )
 
     def least_free() -> int:
@@ -183,7 +181,8 @@ async def _serve(
             *inbox_checks(inbox.status()),
         ]
 
-    secrets = Secrets(parts.registry, os.environ, own=(ensure_token(state),))
+    token = _token(state)
+    secrets = Secrets(parts.registry, environ, own=(token,))
     queries = Queries(
         database, parts.registry, parts.host, parts.observer, now_ms, lambda: _problems(inbox), health, secrets
     )
@@ -196,10 +195,9 @@ async def _serve(
         least_free_bytes=least_free,
     )
     meter = StoreMeter(database, parts.observer, now_ms, around)
-    server, url = _web_server(desk, meter, settings, state, listen)
+    server, url = _web_server(desk, meter, token, listen or settings.http.listen)
     publish_endpoint(state, url)
     stack.callback(lambda: withdraw_endpoint(state) if in_place() else None)
-
 
     def stop() -> None:
         notifier.stopping()
@@ -234,12 +232,19 @@ async def _keep_looking(registry: AgentRegistry, daemon: Daemon) -> None:
         daemon.wake()
 
 
-async def _take(parts: _Parts, inbox: InboxKeeper, state: Path, database: Database, settings: Settings) -> None:
+async def _take(
+    parts: _Parts,
+    inbox: InboxKeeper,
+    environ: Mapping[str, str],
+    state: Path,
+    database: Database,
+    settings: Settings,
+) -> None:
     """Put other settings in force. Everything is made before anything is replaced."""
     agents = _agents(settings)
     found = await asyncio.to_thread(parts.registry.look, agents)
     former = parts.current()
-    configured = _configured(settings, state, database, former)
+    configured = _configured(settings, environ, state, database, former)
     parts.registry.replace(agents, found)
     parts.current.replace(configured)
     parts.host.grace_ms = settings.limits.grace
@@ -259,7 +264,7 @@ def _read_again(path: Path | None) -> Settings:
 
 
 def _drains(settings: Settings) -> bool:
-    """The environment goes first: a unit whose stop ends everything that is left has to be sure that runs are awaited."""
+    """Whether live runs are awaited. The environment goes first: a unit that ends what is left has to be sure of it."""
     return OnStop(os.environ.get(ON_STOP_VARIABLE) or settings.on_stop) is OnStop.DRAIN
 
 
@@ -311,14 +316,15 @@ def _asker(
     classifier: Classifier, environ: Mapping[str, str], database: Database, former: _Configured | None
 ) -> TierAsker | None:
     """The former one as long as nothing that it depends on is different, so that it keeps what it has learnt."""
-    if former is not None and (former.settings.classifier, former.environ) == (classifier, environ):
+    if former is not None and former.settings.classifier == classifier:
         return former.asker
     model = tier_model(classifier, environ)
     return None if model is None else TierAsker(database, model, classifier.timeout, now_ms)
 
 
-def _configured(settings: Settings, state: Path, database: Database, former: _Configured | None) -> _Configured:
-    environ = with_credentials(os.environ)
+def _configured(
+    settings: Settings, environ: Mapping[str, str], state: Path, database: Database, former: _Configured | None
+) -> _Configured:
     roots = tuple(Path(root) for root in settings.workdir_roots)
     workdirs = Workdirs(roots, (state, *(Path(path) for path in settings.inbox.paths)))
     rules = Rules(
@@ -331,13 +337,15 @@ def _configured(settings: Settings, state: Path, database: Database, former: _Co
     )
     launch = LaunchRules(real_paths(roots), settings.limits.grace, settings.limits.output_cap, environ)
     asker = _asker(settings.classifier, environ, database, former)
-    return _Configured(settings, environ, rules, launch, workdirs, asker)
+    return _Configured(settings, rules, launch, workdirs, asker)
 
 
-def _assemble(settings: Settings, state: Path, database: Database, launcher: Launcher) -> _Parts:
+def _assemble(
+    settings: Settings, environ: Mapping[str, str], state: Path, database: Database, launcher: Launcher
+) -> _Parts:
     host = LocalRunHost(state / "runs", launcher, grace_ms=settings.limits.grace)
     registry = AgentRegistry(_agents(settings), AGENT_KINDS, os.environ.get("PATH", os.defpath))
-    current = Current(_configured(settings, state, database, None))
+    current = Current(_configured(settings, environ, state, database, None))
 
     def disk_low() -> bool:
         return shutil.disk_usage(state).free < current().settings.limits.min_free
@@ -376,15 +384,10 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _web_server(
-    desk: FrontDesk, meter: StoreMeter, settings: Settings, state: Path, listen: str | None
-) -> tuple[WebServer, str]:
-    address = listen or settings.http.listen
+def _web_server(desk: FrontDesk, meter: StoreMeter, token: str, address: str) -> tuple[WebServer, str]:
     host, _ = parse_listen(address)
     if not is_loopback(host):
         log.warning("listening_to_others", address=address, note="the token is all that protects it")
-    credential = token_file(os.environ)
-    token = ensure_token(state) if credential is None else credential_token(credential)
     try:
         sock = bind(address)
     except OSError as error:
@@ -394,6 +397,12 @@ def _web_server(
     streams = Streams()
     app = create_app(desk, WebSettings(token=token, listen=bound_address(sock)), meter, streams)
     return WebServer(app, sock, streams.close), url_of(sock)
+
+
+def _token(state: Path) -> str:
+    """The operator's token: the service manager's credential, else the one in the state folder."""
+    credential = token_file(os.environ)
+    return ensure_token(state) if credential is None else credential_token(credential)
 
 
 def _problems(inbox: InboxKeeper) -> list[FileProblemView]:

@@ -31,7 +31,7 @@ def meter_of(world: World) -> StoreMeter:
         checks=lambda: CHECKS,
         refused_files=lambda: 3,
         free_bytes=lambda: 2**30,
-        least_free_bytes=2**20,
+        least_free_bytes=lambda: 2**20,
     )
     return StoreMeter(world.database, world.observer, world.clock, around)
 
