@@ -18,6 +18,7 @@ from structlog.typing import EventDict, WrappedLogger
 
 from claudomator_py.core.log import LogFormat
 from claudomator_py.core.plain import plain
+from claudomator_py.core.redact import Redactor
 from claudomator_py.core.settings import Log
 from claudomator_py.core.units import format_instant
 
@@ -40,17 +41,22 @@ def get_logger(name: str) -> BoundLogger:
 
 
 class _DaemonHandler(logging.StreamHandler[TextIO]):
-    """The one that ``set_up`` installed, so that it can be replaced."""
+    """The one that ``set_up`` installed. clean: what each text goes through before it is written."""
+
+    clean: Clean = staticmethod(Redactor().redact)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self.clean(super().format(record))
 
 
-def set_up(
-    log: Log, *, stream: TextIO | None = None, environ: Mapping[str, str] = os.environ, clean: Clean | None = None
-) -> None:
-    """Log to the stream (stderr unless given) from now on; may be called again. clean: takes secrets out of a text."""
+def set_up(log: Log, *, stream: TextIO | None = None, environ: Mapping[str, str] = os.environ) -> None:
+    """Log to the stream (stderr unless given) from now on; may be called again.
+
+    What looks like a secret is not written; see ``clean_with`` for those that are known.
+    """
     target = stream or sys.stderr
-    journal = is_journal(target, environ)
     handler = _DaemonHandler(target)
-    handler.setFormatter(_formatter(log.format, journal=journal, clean=clean or (lambda text: text)))
+    handler.setFormatter(_formatter(log.format, journal=is_journal(target, environ)))
     root = logging.getLogger()
     for old in [known for known in root.handlers if isinstance(known, _DaemonHandler)]:
         root.removeHandler(old)
@@ -59,6 +65,13 @@ def set_up(
     root.setLevel(level)
     for chatty in CHATTY:
         logging.getLogger(chatty).setLevel(max(level, logging.WARNING))
+
+
+def clean_with(clean: Clean) -> None:
+    """Take secrets out of whatever is logged from now on. clean: may be called on any thread, and must not log."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, _DaemonHandler):
+            handler.clean = clean
 
 
 def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
@@ -71,11 +84,11 @@ def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
     return (device, inode) == (str(found.st_dev), str(found.st_ino))
 
 
-def _formatter(form: LogFormat, *, journal: bool, clean: Clean) -> logging.Formatter:
+def _formatter(form: LogFormat, *, journal: bool) -> logging.Formatter:
     render = _as_json if form is LogFormat.JSON else _as_text
 
     def finish(_: WrappedLogger, level: str, event: EventDict) -> str:
-        text = clean(render(event, journal=journal))
+        text = render(event, journal=journal)
         if not journal:
             return text
         # Each line is an entry of its own there.

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.core.log import LogFormat, LogLevel
+from claudomator_py.core.redact import Redactor
 from claudomator_py.core.settings import Log
-from claudomator_py.service.daemon_log import get_logger, is_journal, set_up
+from claudomator_py.service.daemon_log import clean_with, get_logger, is_journal, set_up
 
 TEXT = Log(format=LogFormat.TEXT)
 JSON = Log(format=LogFormat.JSON, level=LogLevel.DEBUG)
@@ -94,10 +95,14 @@ def test_the_level_is_the_configured_one(stream: io.StringIO) -> None:
 
 
 def test_what_must_not_be_said_is_taken_out_of_everything(stream: io.StringIO) -> None:
-    set_up(JSON, stream=stream, environ={}, clean=lambda text: text.replace("hunter2", "..."))
-    get_logger("claudomator").info("failed", detail="key hunter2", other={"nested": "hunter2"})
-    logging.getLogger("some.library").info("it said hunter2")
+    set_up(JSON, stream=stream, environ={})
+    key = "sk-" + "a1B2" * 8
+    get_logger("claudomator").info("failed", detail=f"key {key}")
+    clean_with(Redactor(["hunter2hunter2"]).redact)
+    get_logger("claudomator").info("failed", detail=key, other={"nested": "hunter2hunter2"})
+    logging.getLogger("some.library").info("it said %s", "hunter2hunter2")
     assert "hunter2" not in stream.getvalue()
+    assert key not in stream.getvalue()
 
 
 def journal_variable(path: Path) -> dict[str, str]:
