@@ -33,6 +33,7 @@ from claudomator_py.service.collecting import Collector
 from claudomator_py.service.credentials import token_file, with_credentials
 from claudomator_py.service.current import Current
 from claudomator_py.service.daemon import Daemon, StateLost
+from claudomator_py.service.daemon_log import clean_with as clean_log_with
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.daemon_log import set_up as set_up_log
 from claudomator_py.service.environment import agent_environment
@@ -183,6 +184,7 @@ async def _serve(
 
     token = _token(state)
     secrets = Secrets(parts.registry, environ, own=(token,))
+    clean_log_with(lambda text: secrets.redactor({}).redact(text))
     queries = Queries(
         database, parts.registry, parts.host, parts.observer, now_ms, lambda: _problems(inbox), health, secrets
     )

@@ -1,17 +1,17 @@
 """Reloading the configuration: a good one is taken into use, a bad one is refused and the present one kept."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 
 from claudomator_py.core.settings import Settings, settings_hash
 from claudomator_py.core.views import CheckView
+from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.systemd import Notifier
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
 
-log = logging.getLogger("claudomator.reload")
+log = get_logger("claudomator.reload")
 
 RELOADABLE = frozenset(
     {"agents", "agents_configured", "balancing", "classifier", "concurrency", "inbox", "limits", "on_stop"}
@@ -65,11 +65,11 @@ class Reloader:
         except ConfigurationRefused as refused:
             self._refuse(str(refused))
         except Exception as error:
-            log.exception("the configuration could not be taken into use")
+            log.exception("configuration_not_taken")
             self._refuse(f"it could not be taken into use: {error}")
         else:
             self._refusal, self._waiting = None, waiting
-            log.info("configuration reloaded%s", f"; needs a restart: {', '.join(waiting)}" if waiting else "")
+            log.info("configuration_reloaded", **({"needs_restart": ", ".join(waiting)} if waiting else {}))
             await asyncio.to_thread(self._record, settings, waiting)
         finally:
             self._notifier.ready()
@@ -87,7 +87,7 @@ class Reloader:
 
     def _refuse(self, why: str) -> None:
         self._refusal = why
-        log.error("the configuration is refused, and the former one stays in force:\n%s", why)
+        log.error("configuration_refused", problem=why, note="the former one stays in force")
 
     def _record(self, settings: Settings, waiting: tuple[str, ...]) -> None:
         data = {"hash": settings_hash(settings), "needs_restart": list(waiting)}
