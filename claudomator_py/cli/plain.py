@@ -3,7 +3,7 @@
 import codecs
 import re
 
-from claudomator_py.core.plain import one_line, plain
+from claudomator_py.core.plaintext import one_line, plain
 
 __all__ = ["PlainText", "one_line", "plain"]
 

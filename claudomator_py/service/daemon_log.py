@@ -17,7 +17,7 @@ from structlog.stdlib import BoundLogger
 from structlog.typing import EventDict, WrappedLogger
 
 from claudomator_py.core.log import LogFormat
-from claudomator_py.core.plain import plain
+from claudomator_py.core.plaintext import plain
 from claudomator_py.core.redact import Redactor
 from claudomator_py.core.settings import Log
 from claudomator_py.core.units import format_instant
