@@ -2,14 +2,14 @@
 
 import asyncio
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from claudomator_py.web.protocol import GuardedProtocol
 
 PATIENCE_S = 60.0
 LAST_PATIENCE_S = 0.5
 """How long a server that was asked to stop waits for a client that takes nothing."""
 
 
-class Connection(H11Protocol):
+class Connection(GuardedProtocol):
     """Drops the connection when its client takes not one byte for a minute, while there is something to take.
 
     An application only ever waits for its own client; here it is told when that is in vain.

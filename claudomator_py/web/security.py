@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 _READING = frozenset({"GET", "HEAD"})
 _ALLOWED_SITES = frozenset({b"same-origin", b"none"})
-_HEADERS: Mapping[bytes, bytes] = {
+HEADERS: Mapping[bytes, bytes] = {
     b"cache-control": b"no-store",
     b"content-security-policy": b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     b"cross-origin-opener-policy": b"same-origin",
@@ -189,7 +189,7 @@ class _Answer:
         if message["type"] == "http.response.start":
             self.started = True
             present = {key.lower() for key, _ in message.get("headers", ())}
-            added = [(key, value) for key, value in _HEADERS.items() if key not in present]
+            added = [(key, value) for key, value in HEADERS.items() if key not in present]
             message = {**message, "headers": [*message.get("headers", ()), *added]}
         await self._send(message)
 

@@ -9,10 +9,10 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from claudomator_py.web.connection import Connection
+from claudomator_py.web.protocol import HEAD_BYTES
 
 _GRACE_SECONDS = 5
 _KEEP_ALIVE_SECONDS = 30
-_CONNECTIONS = 256
 
 
 class _Server(uvicorn.Server):
@@ -34,13 +34,20 @@ class _Server(uvicorn.Server):
 class WebServer:
     """One server on one socket. Closes the socket at its end. on_stop: ends what would go on by itself."""
 
-    def __init__(self, app: ASGIApp, sock: socket.socket, on_stop: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        sock: socket.socket,
+        on_stop: Callable[[], None] = lambda: None,
+        *,
+        protocol: type[Connection] = Connection,
+    ) -> None:
         self._socket = sock
         self._on_stop = on_stop
         self._server = _Server(
             uvicorn.Config(
                 app,
-                http=Connection,
+                http=protocol,
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -49,7 +56,7 @@ class WebServer:
                 proxy_headers=False,
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=_GRACE_SECONDS,
-                limit_concurrency=_CONNECTIONS,
+                h11_max_incomplete_event_size=HEAD_BYTES,
             )
         )
 
