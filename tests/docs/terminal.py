@@ -37,6 +37,8 @@ _TOOLS = (
     ),
     *("tr", "true", "wc"),
 )
+_READY = "http://127.0.0.1:"
+_START_S = 60.0
 _END_S = 15.0
 
 
@@ -84,7 +86,7 @@ class Terminal:
         partial.rename(target)
 
     def start(self, command: str) -> None:
-        """Start a daemon in the background. Fails if one runs."""
+        """Start a daemon in the background, and wait until it listens. Fails if one runs."""
         assert self._daemon is None, "a daemon runs already"
         self._log.write_bytes(b"")
         with self._log.open("ab") as log:
@@ -97,6 +99,11 @@ class Terminal:
                 env=self._environ,
                 start_new_session=True,
             )
+        end = time.monotonic() + _START_S
+        while _READY not in self.log():
+            assert self._daemon.poll() is None, f"{command} ended: {self.log()}"
+            assert time.monotonic() < end, f"{command} is not ready: {self.log()}"
+            time.sleep(0.05)
 
     def log(self) -> str:
         """What the daemon has printed."""
