@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from tests.e2e.warm import WarmStarter
 T = TypeVar("T")
 
 REPOSITORY = Path(__file__).parents[2]
+COMMAND = (sys.executable, "-m", "claudomator_py")
 START_S = 30.0
 DRAIN_S = 40.0
 END_S = 15.0
@@ -132,8 +133,11 @@ class Daemon:
 class Site:
     """A folder for one installation. Use ``open_site``, which leaves no process behind."""
 
-    def __init__(self, root: Path, config: Mapping[str, Any], warm: WarmStarter | None) -> None:
+    def __init__(
+        self, root: Path, config: Mapping[str, Any], warm: WarmStarter | None, command: Sequence[str] = COMMAND
+    ) -> None:
         self.root = root
+        self.command = tuple(command)
         self.inbox = root / "tasks"
         self.state = root / "state"
         self.work = root / "work"
@@ -202,7 +206,7 @@ class Site:
         return Daemon(self, pid, self._warm.reap)
 
     def _start_cold(self, environ: Mapping[str, str]) -> Daemon:
-        command = [sys.executable, "-m", "claudomator_py", "serve", "--config", str(self.config_file)]
+        command = [*self.command, "serve", "--config", str(self.config_file)]
         with self.log_file.open("ab") as log:
             process = subprocess.Popen(
                 command, env=dict(environ), cwd=self.root, stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -321,10 +325,12 @@ class Site:
 
 
 @contextmanager
-def open_site(root: Path, *, warm: WarmStarter | None = None, **config: Any) -> Iterator[Site]:
+def open_site(
+    root: Path, *, warm: WarmStarter | None = None, command: Sequence[str] = COMMAND, **config: Any
+) -> Iterator[Site]:
     """A site under that folder. warm: starts its daemons fast; None: by the command, as users do. config: top-level
     keys of the configuration that differ from the default. No process is left at the end."""
-    site = Site(root, config, warm)
+    site = Site(root, config, warm, command)
     try:
         yield site
     finally:
