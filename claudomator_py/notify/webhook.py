@@ -67,7 +67,7 @@ class Webhook:
 def signature(secret: str, notice_id: str, timestamp: str, body: bytes) -> str:
     """The value of ``webhook-signature``. Raises DeliveryFault for a ``whsec_`` secret that is no base64."""
     try:
-        key = base64.b64decode(secret.removeprefix(_PREFIX)) if secret.startswith(_PREFIX) else secret.encode()
+        key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True) if secret.startswith(_PREFIX) else secret.encode()
     except binascii.Error:
         raise DeliveryFault("its secret begins with whsec_ and is no base64 behind that", lasting=True) from None
     digest = hmac.digest(key, f"{notice_id}.{timestamp}.".encode() + body, hashlib.sha256)

@@ -1,0 +1,255 @@
+"""Who is told of what: in order, once after any crash of the daemon, and again until it arrives."""
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from claudomator_py.core.errors import Conflict, NotFound
+from claudomator_py.core.notice import DeliveryFault, DeliveryState, Notice, NoticeKind, NotifyTarget
+from claudomator_py.core.outcome import Reason
+from claudomator_py.core.units import DAY_MS, HOUR_MS
+from claudomator_py.service.notices import StoredNotices
+from claudomator_py.service.notifying import ATTEMPTS, Addressee, Notifier
+from claudomator_py.store import outbox_rows
+from claudomator_py.store.database import Database
+from tests.fakes.world import World
+
+DEADLINE_S = 20.0
+ALL = tuple(kind for kind in NoticeKind if kind is not NoticeKind.TEST)
+
+
+class Mailbox:
+    """Keeps what is delivered. faults: raised by the next deliveries, one each. gate: closed while it must wait."""
+
+    def __init__(self) -> None:
+        self.notices: queue.Queue[Notice] = queue.Queue()
+        self.tried = 0
+        self.faults: list[DeliveryFault] = []
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def send(self, notice: Notice) -> None:
+        self.tried += 1
+        self.gate.wait(DEADLINE_S)
+        if self.faults:
+            raise self.faults.pop(0)
+        self.notices.put(notice)
+
+    def close(self) -> None:
+        self.gate.set()
+
+    def next(self) -> Notice:
+        return self.notices.get(timeout=DEADLINE_S)
+
+
+class Post:
+    """A world with targets that are told, and a daemon that can be started again."""
+
+    def __init__(self, world: World, **targets: Any) -> None:
+        self.world = world
+        self.targets = {name: NotifyTarget(url="https://example.invalid/", on=on) for name, on in targets.items()}
+        self.mail = {name: Mailbox() for name in targets}
+        self.notifier: Notifier | None = None
+        world.database.on_commit(self._wake)
+
+    def start(self) -> None:
+        addressees = {name: Addressee(target, self.mail[name]) for name, target in self.targets.items()}
+        self.notifier = Notifier(self.world.database, addressees, self.world.clock)
+        self.notifier.start()
+        for name in self.targets:
+            self.until(partial(self._has_begun, name))
+
+    def _has_begun(self, name: str) -> bool:
+        return self.cursor(name) is not None
+
+    def stop(self) -> None:
+        if self.notifier is not None:
+            self.notifier.close()
+        self.notifier = None
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        tick = threading.Event()
+        for _ in range(int(DEADLINE_S / 0.01)):
+            if condition():
+                return
+            tick.wait(0.01)
+        raise AssertionError("it did not come to that in time")
+
+    def cursor(self, name: str) -> int | None:
+        return self.world.database.read(lambda connection: outbox_rows.cursor(connection, name))
+
+    @property
+    def desk(self) -> StoredNotices:
+        assert self.notifier is not None
+        return StoredNotices(self.world.database, self.notifier, self.world.clock)
+
+    def states(self) -> list[DeliveryState]:
+        return [view.state for view in self.desk.deliveries(None, None, 100).items]
+
+    def tried(self, attempts: int) -> bool:
+        return [view.attempts for view in self.desk.deliveries(None, None, 1).items] == [attempts]
+
+    def _wake(self) -> None:
+        if self.notifier is not None:
+            self.notifier.wake()
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    return World(database)
+
+
+@pytest.fixture
+def post(world: World) -> Iterator[Post]:
+    made = Post(world, phone=ALL)
+    made.start()
+    yield made
+    for mailbox in made.mail.values():
+        mailbox.gate.set()
+    made.stop()
+
+
+def test_the_end_of_a_task_is_told_in_words(world: World, post: Post) -> None:
+    world.submit("good")
+    world.tick()
+    world.succeed("good")
+    told = post.mail["phone"].next()
+    assert (told.kind, told.title, told.task_name) == (NoticeKind.COMPLETED, "good: completed", "good")
+    assert told.task_id == world.task("good").id
+
+
+def test_a_failure_is_told_with_its_meaning_and_without_secrets(world: World, post: Post) -> None:
+    world.submit("bad")
+    world.tick()
+    world.fail("bad", detail="no, and the key is sk-0123456789abcdefghij")
+    told = post.mail["phone"].next()
+    assert (told.kind, told.reason, told.agent) == (NoticeKind.FAILED, Reason.REFUSED, "claude")
+    assert told.title == "bad: failed (refused)"
+    assert told.text == "The model declined to do the task.\nno, and the key is [redacted]"
+
+
+def test_an_agent_that_waits_for_an_operator_is_told_of_with_the_remedy(world: World, post: Post) -> None:
+    world.submit("login")
+    world.tick()
+    world.fail("login", "auth", detail="401")
+    told = post.mail["phone"].next()
+    assert told.kind is NoticeKind.AGENT_HELD
+    assert told.title == "agent claude is held (auth)"
+    assert "claudomator release claude" in told.text
+
+
+def test_a_target_is_told_only_of_what_it_asks_for(world: World) -> None:
+    post = Post(world, phone=(NoticeKind.FAILED,))
+    post.start()
+    world.submit("good")
+    world.submit("bad")
+    world.tick()
+    world.succeed("good")
+    world.fail("bad")
+    assert post.mail["phone"].next().task_name == "bad"
+    assert post.mail["phone"].notices.empty()
+    post.stop()
+
+
+def test_a_new_target_is_not_told_of_the_past(world: World) -> None:
+    world.submit("old")
+    world.tick()
+    world.succeed("old")
+    post = Post(world, phone=ALL)
+    post.start()
+    world.submit("new")
+    world.tick()
+    world.succeed("new")
+    assert post.mail["phone"].next().task_name == "new"
+    post.stop()
+
+
+def test_what_happened_while_nobody_told_is_told_later_in_order(world: World, post: Post) -> None:
+    post.stop()
+    names = [f"task-{number}" for number in range(5)]
+    for name in names:
+        world.submit(name)
+        world.tick()
+        world.succeed(name)
+    post.start()
+    assert [post.mail["phone"].next().task_name for _ in names] == names
+
+
+def test_what_could_not_be_delivered_is_tried_again_with_growing_pauses(world: World, post: Post) -> None:
+    post.mail["phone"].faults = [DeliveryFault("HTTP 500"), DeliveryFault("HTTP 429", after_s=3_600)]
+    world.submit("good")
+    world.tick()
+    world.succeed("good")
+    post.until(partial(post.tried, 1))
+    waiting = post.desk.deliveries(DeliveryState.PENDING, None, 1).items[0]
+    assert (waiting.error, waiting.next_at is not None) == ("HTTP 500", True)
+    world.now_ms += 10_000
+    post._wake()
+    post.until(partial(post.tried, 2))
+    world.now_ms += HOUR_MS - 1
+    post._wake()
+    world.submit("other", not_before="2099-01-01T00:00:00Z")
+    assert post.mail["phone"].tried == 2, "what the server asks for is respected"
+    world.now_ms += HOUR_MS
+    post._wake()
+    assert post.mail["phone"].next().task_name == "good"
+    post.until(lambda: post.states() == [DeliveryState.DELIVERED])
+
+
+def test_what_lastingly_fails_is_kept_as_dead_and_can_be_sent_again(world: World, post: Post) -> None:
+    post.mail["phone"].faults = [DeliveryFault("HTTP 404", lasting=True)]
+    world.submit("good")
+    world.tick()
+    world.succeed("good")
+    post.until(lambda: post.states() == [DeliveryState.DEAD])
+    dead = post.desk.deliveries(DeliveryState.DEAD, None, 10).items[0]
+    assert (dead.error, dead.target, dead.notice.task_name) == ("HTTP 404", "phone", "good")
+    assert post.desk.again(dead.id).state is DeliveryState.PENDING
+    assert post.mail["phone"].next().task_name == "good"
+    post.until(lambda: post.states() == [DeliveryState.DELIVERED])
+    with pytest.raises(Conflict, match="is delivered"):
+        post.desk.again(dead.id)
+    with pytest.raises(NotFound):
+        post.desk.again(dead.id + 1_000)
+
+
+def test_after_many_attempts_it_is_given_up(world: World, post: Post) -> None:
+    post.mail["phone"].faults = [DeliveryFault("HTTP 500")] * ATTEMPTS
+    world.submit("good")
+    world.tick()
+    world.succeed("good")
+    for attempt in range(1, ATTEMPTS + 1):
+        post.until(partial(post.tried, attempt))
+        world.now_ms += DAY_MS
+        post._wake()
+    post.until(lambda: post.states() == [DeliveryState.DEAD])
+
+
+def test_one_that_does_not_answer_delays_no_other(world: World) -> None:
+    post = Post(world, stuck=ALL, quick=ALL)
+    post.start()
+    post.mail["stuck"].gate.clear()
+    world.submit("good")
+    world.tick()
+    world.succeed("good")
+    assert post.mail["quick"].next().task_name == "good"
+    assert post.mail["stuck"].notices.empty()
+    post.mail["stuck"].gate.set()
+    assert post.mail["stuck"].next().task_name == "good"
+    post.stop()
+
+
+def test_a_test_notice_says_how_it_went(post: Post) -> None:
+    assert post.desk.test("phone").state is DeliveryState.DELIVERED
+    assert post.mail["phone"].next().kind is NoticeKind.TEST
+    post.mail["phone"].faults = [DeliveryFault("HTTP 403", lasting=True)]
+    refused = post.desk.test("phone")
+    assert (refused.state, refused.error) == (DeliveryState.DEAD, "HTTP 403")
+    with pytest.raises(NotFound, match="phnoe") as caught:
+        post.desk.test("phnoe")
+    assert "phone" in caught.value.remedy
+    assert post.desk.deliveries(None, None, 10).items == ()
