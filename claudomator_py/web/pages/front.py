@@ -28,7 +28,7 @@ def router(desk: Desk) -> APIRouter:
         if filters.any:
             model = found_of(wanted, desk.tasks(wanted, cursor, _PART), desk.agents())
         else:
-            model = front_of(desk.status(), desk.readiness().checks)
+            model = front_of(desk.status())
         return render("front.html", {"front": model, "filters": filters})
 
     @routes.post("/agents/{name}/release")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from claudomator_py.core.views import AgentView, CheckView, Page, StatusView, TaskFilter, TaskView
+from claudomator_py.core.views import AgentView, Page, StatusView, TaskFilter, TaskView
 from claudomator_py.web.pages.rows import Row, row_of, words_of
 from claudomator_py.web.pages.words import meaning_of
 
@@ -14,12 +14,16 @@ STATES = ("NEEDS_INPUT", "FAILED", "RUNNING", "QUEUED", "WAITING", "COMPLETED", 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something other than a task that needs a person. release: the agent whose holds a button would end."""
+    """Something other than a task that needs a person. place: where it is, if that is long.
+
+    release: the agent whose holds a button would end.
+    """
 
     id: str
     kind: str
     title: str
     lines: tuple[str, ...]
+    place: str | None = None
     remedy: str | None = None
     release: str | None = None
 
@@ -96,10 +100,10 @@ def filters_of(wanted: TaskFilter) -> Filters:
     )
 
 
-def front_of(status: StatusView, checks: Sequence[CheckView]) -> Front:
+def front_of(status: StatusView) -> Front:
     """The page without filters."""
     counts = status.counts
-    notices = _notices(status, checks)
+    notices = _notices(status)
     needs = counts.get("NEEDS_INPUT", 0) + len(notices)
     waiting = counts.get("QUEUED", 0) + counts.get("WAITING", 0)
     running = counts.get("RUNNING", 0)
@@ -155,23 +159,26 @@ def _section(
     return Section(section_id, title, empty, rows, count, notices, note, f"/?state={state}" if more else None)
 
 
-def _notices(status: StatusView, checks: Sequence[CheckView]) -> tuple[Notice, ...]:
-    found = []
+def _notices(status: StatusView) -> tuple[Notice, ...]:
+    found = [
+        Notice(f"check-{check.name}", "daemon", check.name, (check.detail,), remedy=check.remedy)
+        for check in status.trouble
+    ]
     for agent in status.agents:
         if agent.limited and agent.limited_until is None:
             reason, _, _ = (agent.hold_reason or "").partition(":")
             lines = tuple(line for line in (meaning_of(reason), agent.hold_reason) if line)
             remedy = "Mend it, then release the agent: nothing is started on it before."
-            found.append(Notice(f"held-{agent.name}", "agent held", agent.name, lines, remedy, agent.name))
+            found.append(
+                Notice(f"held-{agent.name}", "agent held", agent.name, lines, remedy=remedy, release=agent.name)
+            )
         if agent.problem is not None:
             found.append(Notice(f"problem-{agent.name}", "agent cannot run", agent.name, (agent.problem,)))
     for file in status.inbox:
         lines = tuple(problem.render() for problem in file.problems)
         remedy = "Mend the file: it is read again when it changes."
-        found.append(Notice(f"file-{file.path}", "file refused", file.path, lines, remedy))
-    for number, check in enumerate(checks):
-        if not check.ok:
-            found.append(Notice(f"check-{number}", "not in order", check.name, (check.detail,), check.remedy))
+        folder, _, name = file.path.rpartition("/")
+        found.append(Notice(f"file-{file.path}", "file refused", name, lines, folder or None, remedy))
     return tuple(found)
 
 
@@ -194,7 +201,7 @@ def _card(agent: AgentView) -> AgentCard:
     return AgentCard(
         name=agent.name,
         kind=agent.kind if agent.kind != agent.name else None,
-        version=agent.version,
+        version=agent.version if agent.version != agent.kind else None,
         active=agent.active,
         slots=agent.max_concurrent,
         tone=tone,

@@ -7,7 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from claudomator_py import __version__
-from claudomator_py.core.plain import plain
+from claudomator_py.core.plaintext import plain
 from claudomator_py.web.pages import static
 from claudomator_py.web.pages.timeline import KINDS
 from claudomator_py.web.pages.words import instant_text

@@ -19,19 +19,22 @@ TONES = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one line of a list says. stamp: when it got where it is; since: whether it has been there from then on."""
+    """What one line of a list says. label: its state, or nearer than that.
+
+    stamp: when it got where it is; since: whether it has been there from then on.
+    """
 
     id: str
     name: str
     url: str
     state: str
+    label: str
     tone: str
     agent: str | None
     model: str | None
     wait: Wait | None
     code: str | None
     line: str | None
-    phase: str | None
     stamp: str
     since: bool
     attempts: int
@@ -42,19 +45,23 @@ class Row:
 
 def row_of(task: TaskView) -> Row:
     """The row of a task."""
-    running = task.state == "RUNNING"
+    running, asks = task.state == "RUNNING", task.state == "NEEDS_INPUT"
+    line = short_line(task.result_text) if task.state == "COMPLETED" or asks else None
+    # A question says more than that there is one.
+    text = None if asks and line is not None and task.reason_text == f"needs {task.reason}" else task.reason_text
+    label = (task.phase if running else task.reason if asks else None) or words_of(task.state)
     return Row(
         id=task.id,
         name=task.name,
         url=f"/tasks/{task.id}",
         state=words_of(task.state),
+        label=label,
         tone=TONES[task.state],
         agent=task.agent,
         model=model_text(task.tier, task.model),
-        wait=wait_of(task.reason_text, task.waiting_until),
-        code=task.reason if task.state in ("FAILED", "NEEDS_INPUT") else None,
-        line=short_line(task.result_text) if task.state == "COMPLETED" else None,
-        phase=task.phase,
+        wait=wait_of(text, task.waiting_until),
+        code=task.reason if task.state == "FAILED" else None,
+        line=line,
         stamp=(task.started_at or task.updated_at) if running else task.updated_at,
         since=running or task.state in ("WAITING", "QUEUED", "NEEDS_INPUT"),
         attempts=task.attempts,

@@ -4,6 +4,7 @@ Each form shows the task as it is and sends the version that it showed; if the t
 and the form is shown again, with what is true now.
 """
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Path, Query
@@ -16,7 +17,7 @@ from claudomator_py.core.views import RestartRequest, TaskView
 from claudomator_py.service.desk import Desk
 from claudomator_py.web.pages.rendering import render
 from claudomator_py.web.pages.rows import row_of
-from claudomator_py.web.pages.task_model import actions_of, task_page_of
+from claudomator_py.web.pages.task_model import task_page_of
 
 Ref = Annotated[str, Path(max_length=128)]
 RunId = Annotated[str | None, Query(max_length=128)]
@@ -47,7 +48,7 @@ def router(desk: Desk) -> APIRouter:
 
     @routes.get("/{ref}/restart")
     def ask_to_restart(ref: Ref) -> Response:
-        return _restart_form(desk.task(ref), _agents(desk), {}, None)
+        return _restart_form(desk, ref, {}, None)
 
     @routes.post("/{ref}/restart")
     def restart(
@@ -58,27 +59,30 @@ def router(desk: Desk) -> APIRouter:
         model: Field = "",
         reason: Field = "",
         force: Field = "",
+        resume: Field = "",
     ) -> Response:
-        given = {"agent": agent, "tier": tier, "model": model.strip(), "reason": reason.strip()}
+        given = {
+            "agent": agent,
+            "tier": tier,
+            "model": model.strip(),
+            "reason": reason.strip(),
+            "force": bool(force),
+            "resume": bool(resume),
+        }
         try:
-            return _back(desk.restart(ref, _request(given, force=bool(force)), if_version=version))
+            return _back(desk.restart(ref, _request(given), if_version=version))
         except (StaleVersion, Conflict, Invalid) as refusal:
-            return _restart_form(desk.task(ref), _agents(desk), given, refusal)
+            return _restart_form(desk, ref, given, refusal)
 
     return routes
 
 
-def _request(given: dict[str, str], *, force: bool) -> RestartRequest:
-    mapping: dict[str, object] = {key: value for key, value in given.items() if value}
-    found = validate(RestartRequest, {**mapping, "force": force}, {})
+def _request(given: Mapping[str, object]) -> RestartRequest:
+    found = validate(RestartRequest, {key: value for key, value in given.items() if value}, {})
     if not isinstance(found, RestartRequest):
         detail = "; ".join(problem.render() for problem in found)
         raise Invalid(detail, remedy="Correct it.", problems=found)
     return found
-
-
-def _agents(desk: Desk) -> list[str]:
-    return [agent.name for agent in desk.agents()]
 
 
 def _back(task: TaskView) -> Response:
@@ -87,22 +91,25 @@ def _back(task: TaskView) -> Response:
 
 def _cancel_form(task: TaskView, refusal: ServiceError | None) -> Response:
     offered = "cancel" in task.available_actions
-    values = {"task": task, "row": row_of(task), "refusal": refusal, "offered": offered, "others": actions_of(task)}
+    values = {"task": task, "row": row_of(task), "refusal": refusal, "offered": offered}
     return render("cancel.html", values, _status(refusal))
 
 
-def _restart_form(task: TaskView, agents: list[str], given: dict[str, str], refusal: ServiceError | None) -> Response:
+def _restart_form(desk: Desk, ref: str, given: Mapping[str, object], refusal: ServiceError | None) -> Response:
+    task = desk.task(ref)
     force = "restart_force" in task.available_actions
+    conversations = [run.outcome.conversation_id for run in desk.runs(task.id) if run.outcome is not None]
+    nothing: dict[str, object] = {"agent": "", "tier": "", "model": "", "reason": "", "resume": False}
     values = {
         "task": task,
         "row": row_of(task),
         "refusal": refusal,
         "offered": force or "restart" in task.available_actions,
         "force": force,
-        "agents": agents,
+        "resumable": any(conversations),
+        "agents": [agent.name for agent in desk.agents()],
         "tiers": TIERS,
-        "given": {"agent": "", "tier": "", "model": "", "reason": "", **given},
-        "others": actions_of(task),
+        "given": nothing | dict(given),
     }
     return render("restart.html", values, _status(refusal))
 

@@ -24,7 +24,9 @@ _TITLES = {
 KINDS = tuple(_TITLES)
 """All kinds of events: a browser has to ask for each by its name."""
 # What says nothing to a person, or is said by the title.
-_SILENT = frozenset({"event", "state"})
+_SILENT = frozenset({"event", "state", "phase", "status", "source", "name"})
+_COUNTED = frozenset({"generation", "revision", "attempt"})
+_PLAIN = frozenset({"reason", "detail", "why"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ def _moment(event: EventView) -> Moment:
     until = data.pop("until", None)
     tone = "off"
     if event.kind == "state" and isinstance(state := data.get("state"), str):
-        title, tone = words_of(state).capitalize(), TONES.get(state, "off")
+        title, tone = words_of(str(data.get("phase") or state)).capitalize(), TONES.get(state, "off")
     else:
         title = _TITLES.get(event.kind, event.kind.replace("_", " ").capitalize())
     detail = short_line(_detail(data))
@@ -58,8 +60,8 @@ def _moment(event: EventView) -> Moment:
 def _detail(data: Mapping[str, object]) -> str:
     parts = []
     for key, value in data.items():
-        if key in _SILENT or value is None or value == "" or value == {} or value == []:
+        if key in _SILENT or value in (None, "", {}, [], False) or (key in _COUNTED and value == 1):
             continue
         words = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, Mapping) else str(value)
-        parts.append(words if key in ("reason", "phase") else f"{key.replace('_', ' ')} {words}")
+        parts.append(words if key in _PLAIN else f"{key.replace('_', ' ')} {words}")
     return ", ".join(parts)

@@ -1,13 +1,16 @@
 """Values as the page words them: instants without scripts, durations, amounts, and a wait with its time taken out."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 
 from claudomator_py.core.outcome import REASON_POLICIES, Reason, Tokens
-from claudomator_py.core.plain import one_line
+from claudomator_py.core.plaintext import one_line
 from claudomator_py.core.units import format_duration
 
 _LINE = 240
+# Stale as soon as it is said; the page shows it next to the time.
+_HOW_LONG = re.compile(r"^ \(in [0-9a-z]+\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ def wait_of(text: str | None, until: str | None) -> Wait | None:
     for clock in (instant_text(until), f"{until[11:16]} UTC"):
         before, found, after = text.partition(clock)
         if found:
-            return Wait(before, until, after)
+            return Wait(before, until, _HOW_LONG.sub("", after))
     return Wait(f"{text}, until ", until)
 
 

@@ -32,6 +32,8 @@
     const passed = now - instant;
     const date = instant.toDateString() === now.toDateString() ? "" : `${day.format(instant)} `;
     if (show === "clock") return date + clock.format(instant);
+    if (show === "until" && passed < 0) return `${date}${clock.format(instant)} (in ${length(-passed)})`;
+    if (show === "until") return date + clock.format(instant);
     if (show === "second") return date + clockSeconds.format(instant);
     if (show === "for") return length(passed);
     return passed < 5_000 ? "just now" : `${length(passed)} ago`;
@@ -158,8 +160,9 @@
   let logSource = null;
   let logRun = null;
   let logEnded = false;
-  let logNext = -1; // entries before this offset are shown already
+  let logCursor = ""; // where to go on
   let lastLabel = null;
+  let unfinished = null; // what the next entry goes on with
 
   function followLog(run) {
     const box = byId("log");
@@ -168,25 +171,28 @@
       stopLog();
       logRun = run;
       logEnded = false;
-      logNext = -1;
-      lastLabel = null;
+      logCursor = "";
+      lastLabel = unfinished = null;
       box.dataset.run = run;
       box.replaceChildren();
       byId("log-raw").href = `/v1/runs/${encodeURIComponent(run)}/log?limit=1048576`;
     }
     if (logSource || logEnded || paused || document.hidden) return;
-    logSource = new EventSource(`/v1/runs/${encodeURIComponent(run)}/log?view=structured`);
-    logSource.onopen = () => { byId("log-state").textContent = ""; };
-    logSource.onmessage = (message) => append(box, JSON.parse(message.data));
-    logSource.addEventListener("entry", (message) => append(box, JSON.parse(message.data)));
+    const from = logCursor && `&cursor=${encodeURIComponent(logCursor)}`;
+    logSource = new EventSource(`/v1/runs/${encodeURIComponent(run)}/log?view=structured${from}`);
+    logSource.onopen = () => { byId("log-state").textContent = ", live"; };
+    logSource.addEventListener("entry", (message) => {
+      logCursor = message.lastEventId;
+      append(box, JSON.parse(message.data));
+    });
     logSource.addEventListener("end", () => {
       logEnded = true;
-      byId("log-state").textContent = box.childElementCount ? "it has ended" : "it wrote nothing";
+      byId("log-state").textContent = box.childElementCount ? ", ended" : ", ended without a word";
       stopLog();
     });
     logSource.onerror = () => {
       if (logSource?.readyState === EventSource.CLOSED) {
-        byId("log-state").textContent = "is not to be had at the moment";
+        byId("log-state").textContent = ", not available at the moment";
         stopLog();
       }
     };
@@ -198,9 +204,14 @@
   }
 
   function append(box, entry) {
-    if (entry.offset < logNext) return;
-    logNext = entry.offset;
     const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
+    if (unfinished?.kind === entry.kind) unfinished.said.textContent += entry.text;
+    else appendLine(box, entry);
+    if (!entry.partial) unfinished = null;
+    if (atEnd) box.scrollTop = box.scrollHeight;
+  }
+
+  function appendLine(box, entry) {
     const line = document.createElement("div");
     const kind = document.createElement("span");
     const said = document.createElement("span");
@@ -211,11 +222,11 @@
     kind.textContent = label === lastLabel ? "" : label;
     lastLabel = label;
     said.className = "said";
-    said.textContent = entry.text;
+    said.textContent = entry.omitted ? `${entry.text}\n(${entry.omitted} characters left out)` : entry.text;
     line.append(kind, said);
     box.append(line);
+    unfinished = { kind: entry.kind, said };
     while (box.childElementCount > MOST_ENTRIES) box.firstElementChild.remove();
-    if (atEnd) box.scrollTop = box.scrollHeight;
   }
 
   // --- keys ----------------------------------------------------------------------------------------------------------
