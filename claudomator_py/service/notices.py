@@ -9,7 +9,7 @@ from claudomator_py.core.notice import DeliveryFault, DeliveryState, DeliveryVie
 from claudomator_py.core.problem import suggestion
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.views import Page
-from claudomator_py.service.notifying import Notifier
+from claudomator_py.service.notifying import Herald
 from claudomator_py.service.ports import Clock
 from claudomator_py.store import outbox_rows
 from claudomator_py.store.database import Database
@@ -32,9 +32,9 @@ class Notices(Protocol):
 class StoredNotices:
     """Implements ``Notices`` on the store."""
 
-    def __init__(self, database: Database, notifier: Notifier, clock: Clock) -> None:
+    def __init__(self, database: Database, herald: Herald, clock: Clock) -> None:
         self._database = database
-        self._notifier = notifier
+        self._herald = herald
         self._clock = clock
 
     def deliveries(self, state: DeliveryState | None, before: int | None, limit: int) -> Page[DeliveryView]:
@@ -64,7 +64,7 @@ class StoredNotices:
 
     def test(self, target: str) -> DeliveryView:
         """See ``Notices``."""
-        messengers = self._notifier.messengers
+        messengers = self._herald.messengers
         if target not in messengers:
             remedy = suggestion(target, list(messengers)) if messengers else "configure one under `notify`"
             raise NotFound(
@@ -79,7 +79,14 @@ class StoredNotices:
         except DeliveryFault as fault:
             state, error = DeliveryState.DEAD, fault.detail
         return DeliveryView(
-            id=0, target=target, state=state, attempts=1, error=error or None, created_at=now, ended_at=now, notice=notice
+            id=0,
+            target=target,
+            state=state,
+            attempts=1,
+            error=error or None,
+            created_at=now,
+            ended_at=now,
+            notice=notice,
         )
 
 

@@ -7,8 +7,7 @@ none is made twice. One that was sent right before a crash is sent again, under 
 
 import logging
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlalchemy import Connection
 
@@ -34,54 +33,56 @@ _KINDS = ("hold", "state")
 _STOP_S = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Addressee:
-    """A target as configured, and the way to it."""
+class Herald:
+    """Tells those who are configured, in the background. messenger: makes the way to a target."""
 
-    target: NotifyTarget
-    messenger: Messenger
+    def __init__(self, database: Database, messenger: Callable[[NotifyTarget], Messenger], clock: Clock) -> None:
+        self._database = database
+        self._messenger = messenger
+        self._clock = clock
+        self._couriers: dict[str, _Courier] = {}
 
+    def follow(self, targets: Mapping[str, NotifyTarget]) -> None:
+        """Tell these, and no others. One that is new is told of what happens from now on, not of the past.
 
-class Notifier:
-    """Sends notices to these targets, in the background."""
-
-    def __init__(self, database: Database, addressees: Mapping[str, Addressee], clock: Clock) -> None:
-        self._couriers = [_Courier(database, name, addressee, clock) for name, addressee in sorted(addressees.items())]
-        self._addressees = dict(addressees)
+        What is on its way to one that is gone, or has changed, is sent once it is there again.
+        """
+        former = self._couriers
+        kept = {name: courier for name, courier in former.items() if targets.get(name) == courier.target}
+        added = {
+            name: _Courier(self._database, name, target, self._messenger(target), self._clock)
+            for name, target in targets.items()
+            if name not in kept
+        }
+        _end([courier for name, courier in former.items() if name not in kept])
+        self._couriers = kept | added
+        for courier in added.values():
+            courier.start()
 
     @property
     def messengers(self) -> Mapping[str, Messenger]:
         """The ways to the targets, by name."""
-        return {name: addressee.messenger for name, addressee in self._addressees.items()}
-
-    def start(self) -> None:
-        """Begin. A target that is new is told of what happens from now on, not of the past."""
-        for courier in self._couriers:
-            courier.start()
+        return {name: courier.messenger for name, courier in self._couriers.items()}
 
     def wake(self) -> None:
         """Something was committed. Quick, and from any thread."""
-        for courier in self._couriers:
+        for courier in self._couriers.values():
             courier.wake()
 
     def close(self) -> None:
         """Stop; what is on its way is sent after the next start."""
-        for courier in self._couriers:
-            courier.stop()
-        for courier in self._couriers:
-            courier.join()
-        for addressee in self._addressees.values():
-            addressee.messenger.close()
+        _end(list(self._couriers.values()))
 
 
 class _Courier(threading.Thread):
     """Gathers and sends the notices for one target."""
 
-    def __init__(self, database: Database, name: str, addressee: Addressee, clock: Clock) -> None:
+    def __init__(self, database: Database, name: str, target: NotifyTarget, messenger: Messenger, clock: Clock) -> None:
         super().__init__(name=f"notify-{name}", daemon=True)
+        self.target = target
+        self.messenger = messenger
         self._database = database
         self._to = name
-        self._addressee = addressee
         self._clock = clock
         self._woken = threading.Event()
         self._stopped = threading.Event()
@@ -157,7 +158,7 @@ class _Courier(threading.Thread):
                 outcome=Outcome.model_validate(outcome) if outcome is not None else None,
             )
         )
-        return notice if notice is not None and notice.kind in self._addressee.target.on else None
+        return notice if notice is not None and notice.kind in self.target.on else None
 
     def _store(self, connection: Connection, notices: list[tuple[int, Notice]], reached: int) -> None:
         now_ms = self._clock()
@@ -186,7 +187,7 @@ class _Courier(threading.Thread):
         attempts = row.attempts + 1
         changes: dict[str, object] = {"attempts": attempts}
         try:
-            self._addressee.messenger.send(Notice.model_validate(row.notice))
+            self.messenger.send(Notice.model_validate(row.notice))
             crashpoint("notice-sent")
         except DeliveryFault as fault:
             now_ms = self._clock()
@@ -201,6 +202,14 @@ class _Courier(threading.Thread):
         else:
             changes |= {"state": DeliveryState.DELIVERED.value, "ended_ms": self._clock(), "error": None}
         self._database.write(lambda connection: outbox_rows.change(connection, row.id or 0, **changes))
+
+
+def _end(couriers: Sequence[_Courier]) -> None:
+    for courier in couriers:
+        courier.stop()
+    for courier in couriers:
+        courier.join()
+        courier.messenger.close()
 
 
 def _text(value: object) -> str | None:

@@ -13,7 +13,7 @@ from claudomator_py.core.notice import DeliveryFault, DeliveryState, Notice, Not
 from claudomator_py.core.outcome import Reason
 from claudomator_py.core.units import DAY_MS, HOUR_MS
 from claudomator_py.service.notices import StoredNotices
-from claudomator_py.service.notifying import ATTEMPTS, Addressee, Notifier
+from claudomator_py.service.notifying import ATTEMPTS, Herald
 from claudomator_py.store import outbox_rows
 from claudomator_py.store.database import Database
 from tests.fakes.world import World
@@ -51,25 +51,25 @@ class Post:
 
     def __init__(self, world: World, **targets: Any) -> None:
         self.world = world
-        self.targets = {name: NotifyTarget(url="https://example.invalid/", on=on) for name, on in targets.items()}
+        self.targets = {name: NotifyTarget(url=f"https://{name}/", on=on) for name, on in targets.items()}
         self.mail = {name: Mailbox() for name in targets}
-        self.notifier: Notifier | None = None
-        world.database.on_commit(self._wake)
+        self.herald = Herald(world.database, self._messenger, world.clock)
+        world.database.on_commit(lambda: self.herald.wake())
 
     def start(self) -> None:
-        addressees = {name: Addressee(target, self.mail[name]) for name, target in self.targets.items()}
-        self.notifier = Notifier(self.world.database, addressees, self.world.clock)
-        self.notifier.start()
+        self.herald.follow(self.targets)
         for name in self.targets:
             self.until(partial(self._has_begun, name))
 
+    def stop(self) -> None:
+        self.herald.close()
+        self.herald = Herald(self.world.database, self._messenger, self.world.clock)
+
+    def _messenger(self, target: NotifyTarget) -> Mailbox:
+        return next(self.mail[name] for name, known in self.targets.items() if known == target)
+
     def _has_begun(self, name: str) -> bool:
         return self.cursor(name) is not None
-
-    def stop(self) -> None:
-        if self.notifier is not None:
-            self.notifier.close()
-        self.notifier = None
 
     def until(self, condition: Callable[[], bool]) -> None:
         tick = threading.Event()
@@ -84,18 +84,13 @@ class Post:
 
     @property
     def desk(self) -> StoredNotices:
-        assert self.notifier is not None
-        return StoredNotices(self.world.database, self.notifier, self.world.clock)
+        return StoredNotices(self.world.database, self.herald, self.world.clock)
 
     def states(self) -> list[DeliveryState]:
         return [view.state for view in self.desk.deliveries(None, None, 100).items]
 
     def tried(self, attempts: int) -> bool:
         return [view.attempts for view in self.desk.deliveries(None, None, 1).items] == [attempts]
-
-    def _wake(self) -> None:
-        if self.notifier is not None:
-            self.notifier.wake()
 
 
 @pytest.fixture
@@ -188,14 +183,14 @@ def test_what_could_not_be_delivered_is_tried_again_with_growing_pauses(world: W
     waiting = post.desk.deliveries(DeliveryState.PENDING, None, 1).items[0]
     assert (waiting.error, waiting.next_at is not None) == ("HTTP 500", True)
     world.now_ms += 10_000
-    post._wake()
+    post.herald.wake()
     post.until(partial(post.tried, 2))
     world.now_ms += HOUR_MS - 1
-    post._wake()
+    post.herald.wake()
     world.submit("other", not_before="2099-01-01T00:00:00Z")
     assert post.mail["phone"].tried == 2, "what the server asks for is respected"
     world.now_ms += HOUR_MS
-    post._wake()
+    post.herald.wake()
     assert post.mail["phone"].next().task_name == "good"
     post.until(lambda: post.states() == [DeliveryState.DELIVERED])
 
@@ -225,7 +220,7 @@ def test_after_many_attempts_it_is_given_up(world: World, post: Post) -> None:
     for attempt in range(1, ATTEMPTS + 1):
         post.until(partial(post.tried, attempt))
         world.now_ms += DAY_MS
-        post._wake()
+        post.herald.wake()
     post.until(lambda: post.states() == [DeliveryState.DEAD])
 
 
@@ -253,3 +248,21 @@ def test_a_test_notice_says_how_it_went(post: Post) -> None:
         post.desk.test("phnoe")
     assert "phone" in caught.value.remedy
     assert post.desk.deliveries(None, None, 10).items == ()
+
+
+def test_who_is_told_can_change_while_the_daemon_runs(world: World, post: Post) -> None:
+    post.targets["desk"] = NotifyTarget(url="https://desk/", on=(NoticeKind.COMPLETED,))
+    post.mail["desk"] = Mailbox()
+    before = post.herald.messengers["phone"]
+    post.start()
+    assert post.herald.messengers["phone"] is before
+    world.submit("good")
+    world.tick()
+    world.succeed("good")
+    assert post.mail["phone"].next().task_name == post.mail["desk"].next().task_name == "good"
+    post.herald.follow({"desk": post.targets["desk"]})
+    world.submit("other")
+    world.tick()
+    world.succeed("other")
+    assert post.mail["desk"].next().task_name == "other"
+    assert post.mail["phone"].notices.empty()
