@@ -1,36 +1,148 @@
-"""``init``: a configuration and a first task to begin with. Never overwrites anything."""
+"""``init``: a configuration to begin with, and a first task or the unit of a service. Overwrites nothing unasked."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from claudomator_py.cli.output import fail, note, out
-from claudomator_py.cli.templates import CONFIG, FIRST_TASK
+from claudomator_py.cli.templates import CONFIG, FIRST_TASK, SERVICE_CONFIG
+from claudomator_py.cli.units import (
+    SYSTEM_HOME,
+    DropIn,
+    Manager,
+    Written,
+    drop_in,
+    next_commands,
+    unit,
+    unreachable_program,
+)
 
 _TASKS = "tasks"
+_CONFIG = "claudomator.yaml"
 
 
 def init(
-    directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where; made if missing.")] = Path(),
+    directory: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DIR]", help="Where; made if missing. [default: here; for a service, where it looks]"),
+    ] = None,
+    systemd: Annotated[
+        Manager | None, typer.Option(help="Write the unit of a service, too: of this user, or of the machine.")
+    ] = None,
+    drop_ins: Annotated[
+        list[DropIn] | None,
+        typer.Option("--drop-in", help="With --systemd: add this change to the unit; may be repeated."),
+    ] = None,
+    root: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="With --systemd: write below this folder, as into an image.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="With --systemd: replace a unit that is different.")] = False,
 ) -> None:
-    """Write a configuration and a first task.
+    """Write a configuration and a first task, or a service.
 
-    These are claudomator.yaml and tasks/hello.yaml; what is there already stays as it is.
+    The first are claudomator.yaml and tasks/hello.yaml; what is there already stays as it is. With --systemd these are
+    the configuration of a service, its unit, and its drop-ins.
     """
+    if systemd is not None:
+        _service(systemd, directory, drop_ins or [], root, force=force)
+        return
+    if drop_ins or root is not None or force:
+        raise typer.BadParameter("--drop-in, --root and --force go with --systemd")
+    if _sample(directory or Path(), Path()):
+        place = "" if directory in (None, Path()) else f"cd {directory} && "
+        note(f"Look through them, then start with: {place}claudomator serve")
+
+
+def _sample(directory: Path, prefix: Path) -> bool:
+    """Whether anything was written."""
     written = [
         path
         for path, content in (
-            (directory / "claudomator.yaml", CONFIG),
-            (directory / _TASKS / "hello.yaml", FIRST_TASK),
+            (prefix / directory / _CONFIG, CONFIG),
+            (prefix / directory / _TASKS / "hello.yaml", FIRST_TASK),
         )
         if _write_new(path, content)
     ]
     for path in written:
         out(str(path))
-    if written:
-        place = "" if directory == Path() else f"cd {directory} && "
-        note(f"Look through them, then start with: {place}claudomator serve")
+    return bool(written)
+
+
+def _service(
+    manager: Manager, directory: Path | None, drop_ins: list[DropIn], root: Path | None, *, force: bool
+) -> None:
+    if DropIn.STRICT in drop_ins and manager is Manager.USER:
+        fail("A user's service manager cannot do what `strict` asks for.", "Use the system unit for it.")
+    units = _units_folder(manager, below_root=root is not None)
+    config = (directory.absolute() if directory is not None else _config_folder(manager)) / _CONFIG
+    try:
+        files = [unit(manager, units, config), *(drop_in(name, units) for name in drop_ins)]
+    except ValueError as error:
+        fail(f"{error}.", "Rename the folder.")
+    placed = [Written(_below(root, file.path), file.content) for file in files]
+    _refuse_changed(placed, force=force)
+    if directory is not None:
+        _sample(_below(root, directory.absolute()), Path())
+    elif _write_new(_below(root, config), _service_config(manager)):
+        out(str(_below(root, config)))
+    for file in placed:
+        _write(file)
+        out(str(file.path))
+    if manager is Manager.SYSTEM and (program := unreachable_program()) is not None:
+        note(f"{program} is in a folder that the unit hides from the service: install it elsewhere, such as in /opt.")
+    note("Next:")
+    for command in next_commands(manager, root):
+        note(f"  {command}")
+
+
+def _units_folder(manager: Manager, *, below_root: bool) -> Path:
+    """For a user the user's own folder, which only the user's own manager reads; in an image, that of all users."""
+    if manager is Manager.SYSTEM:
+        return Path("/etc/systemd/system")
+    return Path("/etc/systemd/user") if below_root else _user_config() / "systemd" / "user"
+
+
+def _config_folder(manager: Manager) -> Path:
+    return Path("/etc/claudomator") if manager is Manager.SYSTEM else _user_config() / "claudomator"
+
+
+def _user_config() -> Path:
+    given = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    return given if given.is_absolute() else Path.home() / ".config"
+
+
+def _service_config(manager: Manager) -> str:
+    inbox, state = "~/claudomator-tasks", "~/.local/state/claudomator"
+    if manager is Manager.SYSTEM:
+        inbox, state = str(SYSTEM_HOME / "tasks"), str(SYSTEM_HOME / "state")
+    return SERVICE_CONFIG.replace("@INBOX@", inbox).replace("@STATE@", state)
+
+
+def _below(root: Path | None, path: Path) -> Path:
+    return path if root is None else root / path.relative_to("/")
+
+
+def _refuse_changed(files: list[Written], *, force: bool) -> None:
+    for file in files:
+        try:
+            there = file.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError) as error:
+            fail(f"{file.path} cannot be read: {error}.", "Look at it, or remove it.")
+        if there != file.content and not force:
+            remedy = "Change it with `systemctl edit claudomator` instead, or replace it with --force."
+            fail(f"{file.path} is there already, and different; nothing was written.", remedy)
+
+
+def _write(file: Written) -> None:
+    try:
+        file.path.parent.mkdir(parents=True, exist_ok=True)
+        file.path.write_text(file.content, encoding="utf-8")
+    except OSError as error:
+        fail(f"{file.path} cannot be written: {error.strerror}.", "Run it as a user who may, or choose a --root.")
 
 
 def _write_new(path: Path, content: str) -> bool:

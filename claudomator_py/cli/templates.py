@@ -32,6 +32,28 @@ state_dir: .claudomator
 # limits: {output_cap: 256MiB, grace: 10s, min_free: 512MiB}
 """
 
+SERVICE_CONFIG = """\
+# Claudomator's configuration. Every key is optional; what is commented out shows the default.
+# `claudomator doctor` checks it; SIGHUP (systemctl reload) takes changes into use, but for state_dir, database and http.
+
+# Folders that are watched for task files.
+inbox:
+  paths: [@INBOX@]
+
+# Where the daemon keeps its database, its runs and the operator's token.
+state_dir: @STATE@
+
+# Tasks may only work below these folders; without any, anywhere but in the inbox and in the state folder.
+# workdir_roots: [~/src]
+
+# Without this, the agents found on PATH are used.
+# agents:
+#   claude: {max_concurrent: 2, pass_env: [ANTHROPIC_API_KEY]}
+
+# What becomes of live runs when the daemon is stopped: they go on, or they are awaited.
+# on_stop: leave                   # or drain
+"""
+
 FIRST_TASK = """\
 # A first task. It runs once; change it, and it runs again. `claudomator validate --schema` lists all keys.
 name: hello
