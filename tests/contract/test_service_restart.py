@@ -156,7 +156,6 @@ def test_what_cannot_be_is_refused_and_changes_nothing(world: World) -> None:
         ({"agent": ""}, "agent.type"),
         ({"model": "opus"}, "give `agent`, too"),
         ({"specialist": "x"}, "not supported yet"),
-        ({"resume": True}, "not supported yet"),
     ):
         with pytest.raises(Invalid, match=words):
             world.restart("t", **request)

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import select
 
 from claudomator_py.core.agent import AgentSpec, ModelChoice, Tier
+from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.outcome import Outcome
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import TaskSpec
@@ -90,6 +91,8 @@ class World:
         self.host = MemoryRunHost()
         self.agents = tuple(agents)
         self.kinds = {kind: ScriptedKind(kind) for kind in ("claude", "codex", "gemini", "command")}
+        self.kinds["codex"].conversations = Conversations.NAMED
+        self.kinds["command"].conversations = Conversations.NONE
         self.launch_rules = LaunchRules((), 10_000, 2**20, {"PATH": "/bin", "SECRET": "s"})
         self.workdirs = workdirs or Workdirs((), ())
         self.restarted_daemon()
@@ -103,9 +106,7 @@ class World:
         self.queries = Queries(
             database, self.registry, self.host, self.observer, self.clock, lambda: self.file_problems, list
         )
-        self.desk = FrontDesk(
-            database, self.queries, self.registry, self.host, lambda: self.workdirs, self.clock
-        )
+        self.desk = FrontDesk(database, self.queries, self.registry, self.host, lambda: self.workdirs, self.clock)
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.collector = Collector(database, self.registry, self.host, lambda: self.launch_rules)
         self.starter = Starter(database, self.registry, self.host, lambda: self.launch_rules)

@@ -63,6 +63,20 @@ def test_a_run_from_order_to_output(host: LocalRunHost) -> None:
     assert host.path(RUN_ID).parent.stat().st_mode & 0o777 == 0o700
 
 
+def test_a_run_works_in_the_scratch_folder_of_the_one_it_goes_on_from(host: LocalRunHost) -> None:
+    earlier = replace(order("true"), run_id="earlier-run")
+    host.prepare(earlier)
+    (host.path("earlier-run") / "work" / "note").write_text("remember\n")
+    for step in (0, 1):
+        host.prepare(order("cat note", scratch_of="earlier-run"), step)
+        host.spawn(RUN_ID, ENV, step)
+        end(host, step)
+        assert all_of(host, "stdout", step) == b"remember\n"
+    assert host.has_scratch("earlier-run")
+    assert not host.has_scratch(RUN_ID)
+    assert not host.has_scratch("never-seen")
+
+
 def test_a_run_just_spawned_is_never_revoked_by_a_look(host: LocalRunHost) -> None:
     host.prepare(order("echo once"))
     host.spawn(RUN_ID, ENV)

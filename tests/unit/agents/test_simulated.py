@@ -1,5 +1,6 @@
 """The simulated agent, as the real process that it is."""
 
+import json
 import os
 import signal
 import subprocess
@@ -14,12 +15,14 @@ from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance
 from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest
 from claudomator_py.core.task import TaskSpec
 
+TALK = "conversation-1"
 
-def launch(prompt: str, script: str | None = None, resume: bool = False) -> Launch:
+
+def launch(prompt: str, script: str | None = None, resume: bool = False, conversation: str = TALK) -> Launch:
     agent = AgentSpec(name="simulated", kind="simulated", script=script)
     task = TaskSpec(name="t", instructions=prompt)
     model = ModelChoice(model="sim-1")
-    return Simulated().launch(LaunchRequest("run", agent, task, prompt, model, "conversation-1", resume))
+    return Simulated().launch(LaunchRequest("run", agent, task, prompt, model, conversation, resume))
 
 
 def start(built: Launch, folder: Path, attempt: int = 1) -> subprocess.Popen[bytes]:
@@ -31,8 +34,8 @@ def start(built: Launch, folder: Path, attempt: int = 1) -> subprocess.Popen[byt
         )
 
 
-def run(prompt: str, folder: Path, script: str | None = None, attempt: int = 1) -> Outcome:
-    process = start(launch(prompt, script), folder, attempt)
+def run(prompt: str, folder: Path, script: str | None = None, attempt: int = 1, resume: str | None = None) -> Outcome:
+    process = start(launch(prompt, script, resume is not None, resume or TALK), folder, attempt)
     stdout, stderr = process.communicate(timeout=30)
     reader = Simulated().reader()
     reader.feed("stdout", stdout)
@@ -68,6 +71,31 @@ def test_each_outcome(behaviour: str, status: str, reason: str | None, tmp_path:
     outcome = run(f"simulate: outcome={behaviour} text=why", tmp_path)
     assert (outcome.status, outcome.reason) == (status, reason), outcome
     assert outcome.text == ("[simulated] why" if status in ("succeeded", "needs_input") else None)
+
+
+def test_a_conversation_is_remembered_where_it_was_held_and_goes_on_in_its_script(tmp_path: Path) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir()
+    elsewhere.mkdir()
+    run("simulate: text=one\nsimulate: text=two\nsimulate: text=three", here)
+    texts = [run(prompt, here, resume=TALK).text for prompt in ("Go on.", "Go on.", "simulate: text=new", "Go on.")]
+    assert texts == [f"[simulated] {text}" for text in ("two", "three", "new", "new")]
+    process = start(launch("Go on.", resume=True), here)
+    assert json.loads(process.communicate(timeout=30)[0].splitlines()[0])["remembered"][1:4:2] == [
+        "Go on.",
+        "simulate: text=new",
+    ]
+    for folder, conversation in ((elsewhere, TALK), (here, "conversation-2")):
+        lost = run("Go on.", folder, resume=conversation)
+        assert (lost.status, lost.reason, lost.conversation_lost) == ("failed", "bad_invocation", True)
+
+
+def test_what_it_keeps_does_not_show_in_a_git_repository(tmp_path: Path) -> None:
+    git = ["git", "-C", str(tmp_path)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    run("simulate: text=hello", tmp_path)
+    (tmp_path / "prompt.md").unlink()
+    assert subprocess.run([*git, "status", "--porcelain"], check=True, capture_output=True).stdout == b""
 
 
 def test_a_limit_with_its_reset_time_and_one_without(tmp_path: Path) -> None:

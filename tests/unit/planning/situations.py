@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from claudomator_py.core.agent import ModelChoice, Tier
 from claudomator_py.core.outcome import Provenance, Reason
 from claudomator_py.planning.plan import StartRun, plan
-from claudomator_py.planning.snapshot import AgentSeen, Head, HoldSeen, Snapshot
+from claudomator_py.planning.snapshot import AgentSeen, Head, HeldBy, HoldSeen, Snapshot
 from tests.fakes.world import CLAUDE_MODELS, CODEX_MODELS, rules
 
 NOW = 1_790_000_000_000
@@ -75,6 +75,7 @@ def _agents(draw: st.DrawFn) -> tuple[AgentSeen, ...]:
     return tuple(found)
 
 
+TALKS = (HeldBy(run="run", agent="a", kind="claude"), HeldBy(run="run", agent="gone", kind="claude"))
 _HEADS = st.lists(
     st.fixed_dictionaries(
         {
@@ -84,6 +85,7 @@ _HEADS = st.lists(
             "kept_tier": st.none() | st.sampled_from(Tier),
             "model": st.sampled_from([None, None, "opus", "unheard-of"]),
             "strict": st.booleans(),
+            "conversation": st.sampled_from([None, None, *TALKS]),
         }
     ),
     max_size=10,

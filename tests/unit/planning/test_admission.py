@@ -6,7 +6,7 @@ from claudomator_py.core.agent import Tier
 from claudomator_py.core.outcome import Provenance, Reason
 from claudomator_py.planning.admission import Blocked, Load, admit
 from claudomator_py.planning.plan import load_of
-from claudomator_py.planning.snapshot import AgentSeen, Head, HoldSeen
+from claudomator_py.planning.snapshot import AgentSeen, Head, HeldBy, HoldSeen
 from claudomator_py.routing.decision import DecisionRecord
 from tests.fakes.world import rules
 from tests.unit.planning.situations import HOLD, NOW, agent, head, snapshot
@@ -101,6 +101,45 @@ def test_ignored_hints_change_nothing() -> None:
     record = decide(task, agent("claude"), agent("codex"), type_hint="ignore")
     assert (record.agent, record.overridden_hint) == ("claude", None)
     assert decide(task, agent("claude", active=1), agent("codex"), type_hint="ignore").agent == "codex"
+
+
+# --- conversations ----------------------------------------------------------------------------------------------------
+
+REMEDY = "configure it again, or cancel the task and restart it without resume"
+TALK = HeldBy(run="41c98f14-0000-5000-8000-000000000000", agent="claude", kind="claude")
+
+
+def test_a_conversation_goes_on_where_it_is_whatever_the_hint_says() -> None:
+    for task in (head(1, conversation=TALK), head(1, conversation=TALK, agent_type="codex", strict=True)):
+        record = decide(task, agent("claude", active=1), agent("codex"))
+        assert (record.agent, record.reason) == ("claude", "resumes the conversation of run 41c98f14 on claude")
+        codex = next(candidate for candidate in record.candidates if candidate.agent == "codex")
+        assert codex.rejected_because == "without the conversation"
+
+
+def test_it_waits_for_the_agent_that_has_it_and_says_why() -> None:
+    task, codex = head(1, conversation=TALK), agent("codex")
+    why = "resumes the conversation of run 41c98f14 on claude"
+    full = blocked(task, agent("claude", active=2), codex)
+    assert full == Blocked("slots", f"{why}, and claude is full (2 of 2 slots)")
+    limited = blocked(task, agent("claude", hold=HOLD), codex)
+    assert (limited.reason, limited.until) == ("limited", HOLD.until)
+    assert limited.text.startswith(f"{why}, and claude is limited (")
+    for gone in (agent("claude-2", kind="claude"), agent("claude", kind="gemini")):
+        text = blocked(task, gone, codex).text
+        assert text == f"{why}, which is no longer configured; {REMEDY}"
+
+
+def test_it_goes_on_on_an_agent_that_is_chosen_by_name_only() -> None:
+    record = decide(head(1, conversation=TALK), agent("claude", auto_select=False), agent("codex"))
+    assert record.agent == "claude"
+    assert next(seen for seen in record.candidates if seen.agent == "claude").eligible
+
+
+def test_it_keeps_its_tier_unless_another_is_asked_for() -> None:
+    kept = decide(head(1, conversation=TALK, kept_tier=Tier.FAST), agent("claude"))
+    assert (kept.model, kept.classification.cause) == ("haiku", "a conversation that goes on keeps its tier")
+    assert decide(head(1, conversation=TALK, kept_tier=Tier.FAST, tier=Tier.POWERFUL), agent("claude")).model == "opus"
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """What follows for a task from how its run ended: every reason with every status, against the table of reasons."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -119,3 +120,22 @@ def test_pauses_double_from_attempt_to_attempt() -> None:
         pauses.append(event.until - NOW)
     assert 60_000 <= pauses[0] <= 66_000
     assert 120_000 <= pauses[1] <= 132_000
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.parametrize("reason", Reason)
+def test_only_a_run_that_went_on_in_a_conversation_leaves_it_to_the_next(reason: Reason, resumed: bool) -> None:
+    status = OutcomeStatus.LIMITED if reason is Reason.RATE_LIMITED else OutcomeStatus.FAILED
+    task = spec("t", retry={"max_attempts": 3}, on_lost="retry")
+    run = EndedRun(run_id="run", attempt=1, tier=Tier.FAST, held_until=None, cancelled=False, resumed=resumed)
+    ending = after_run(Outcome(status=status, reason=reason), task, run, NOW)
+    outside = {"rate_limited", "auth", "no_credit", "network", "overloaded", "unreachable", "disk_full", "lost"}
+    assert ending.goes_on is (resumed and reason.value in outside)
+
+
+def test_a_lost_conversation_costs_no_attempt_and_is_lost_once() -> None:
+    outcome = Outcome(status=OutcomeStatus.FAILED, reason=Reason.BAD_INVOCATION, conversation_lost=True)
+    run = EndedRun(run_id="run", attempt=1, tier=None, held_until=None, cancelled=False, resumed=True)
+    assert after_run(outcome, spec("t"), run, NOW) == Ending(lifecycle.Requeued(), counts_attempt=False)
+    assert after_run(outcome, spec("t"), replace(run, cancelled=True), NOW).event == lifecycle.Cancelling()
+    assert after_run(outcome, spec("t"), replace(run, resumed=False), NOW).event == lifecycle.Failing(Reason.BAD_INVOCATION)
