@@ -5,6 +5,7 @@ text. Here a head has its time, and such refusals are problems like all others.
 """
 
 import asyncio
+import contextlib
 import sys
 from typing import Any, Final
 
@@ -98,16 +99,13 @@ class GuardedProtocol(H11Protocol):
         """Answer without the application, and close. What cannot be answered any more is only closed."""
         response = refused.response("/")
         headers = [*response.raw_headers, *HEADERS.items(), (b"connection", b"close")]
-        try:
-            for event in (
-                h11.Response(status_code=response.status_code, headers=headers),
-                h11.Data(data=bytes(response.body)),
-                h11.EndOfMessage(),
-            ):
-                if (output := self.conn.send(event)) is not None:
-                    self.transport.write(output)
-        except h11.LocalProtocolError:
-            pass
+        whole = (
+            h11.Response(status_code=response.status_code, headers=headers),
+            h11.Data(data=bytes(response.body)),
+            h11.EndOfMessage(),
+        )
+        with contextlib.suppress(h11.LocalProtocolError):  # another answer has begun
+            self.transport.write(b"".join(self.conn.send(event) or b"" for event in whole))
         self.transport.close()
 
 

@@ -14,7 +14,9 @@ from claudomator_py.client.http import Client
 from claudomator_py.service.desk import Desk
 from claudomator_py.service.metering import Meter
 from claudomator_py.web.app import create_app
+from claudomator_py.web.connection import Connection
 from claudomator_py.web.endpoint import bind, bound_address, publish_endpoint, url_of
+from claudomator_py.web.limits import Limits
 from claudomator_py.web.operator_token import ensure_token
 from claudomator_py.web.server import WebServer
 from claudomator_py.web.settings import WebSettings
@@ -92,7 +94,13 @@ def _send_body(connection: http.client.HTTPConnection, body: bytes | Iterator[by
 
 @contextmanager
 def running(
-    desk: Desk, state_dir: Path, *, allowed_hosts: tuple[str, ...] = (), meter: Meter | None = None
+    desk: Desk,
+    state_dir: Path,
+    *,
+    allowed_hosts: tuple[str, ...] = (),
+    meter: Meter | None = None,
+    limits: Limits | None = None,
+    protocol: type[Connection] = Connection,
 ) -> Iterator[Daemon]:
     """The daemon of that desk, until the block ends. meter: what is measured, if anything is."""
     state_dir.mkdir(mode=0o700, exist_ok=True)
@@ -101,10 +109,9 @@ def running(
     address, url = bound_address(sock), url_of(sock)
     publish_endpoint(state_dir, url)
     streams = Streams()
-    app = create_app(
-        desk, WebSettings(token=token, listen=address, allowed_hosts=allowed_hosts), meter, streams=streams
-    )
-    server = WebServer(app, sock, streams.close)
+    settings = WebSettings(token=token, listen=address, allowed_hosts=allowed_hosts, limits=limits or Limits())
+    app = create_app(desk, settings, meter, streams=streams)
+    server = WebServer(app, sock, streams.close, protocol=protocol)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), name="daemon")
     thread.start()
     try:

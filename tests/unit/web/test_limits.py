@@ -1,0 +1,243 @@
+"""What one client may take of the daemon, and what it is told when that was too much."""
+
+import contextlib
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claudomator_py.web.connection import Connection
+from claudomator_py.web.limits import Buckets, Limits, Rate
+from claudomator_py.web.protocol import HEAD_BYTES
+from tests.fakes.daemon import Answer, Daemon, running
+from tests.fakes.desk import FakeDesk
+
+TASK = {"name": "it", "instructions": "Do it."}
+STRICT = Limits(changes=Rate(0.001, 3), failures=Rate(0.001, 3), body_s=0.2)
+
+
+class Hasty(Connection):
+    """Waits for nobody, and serves two."""
+
+    head_s = 0.2
+    connections_at_most = 2
+
+
+def code(answer: Answer) -> tuple[int, str]:
+    told = answer.json()
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert told["status"] == answer.status
+    assert told["remedy"]
+    return answer.status, str(told["code"])
+
+
+@pytest.fixture
+def strict(tmp_path: Path) -> Iterator[Daemon]:
+    with running(FakeDesk(), tmp_path / "state", limits=STRICT) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def hasty(tmp_path: Path) -> Iterator[Daemon]:
+    with running(FakeDesk(), tmp_path / "state", protocol=Hasty) as daemon:
+        yield daemon
+
+
+@contextmanager
+def connected(daemon: Daemon) -> Iterator[socket.socket]:
+    host, _, port = daemon.address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as sock:
+        yield sock
+
+
+def ask(daemon: Daemon, sock: socket.socket, path: str) -> tuple[int, bytes]:
+    """One request on that connection, answered whole."""
+    head = f"GET {path} HTTP/1.1\r\nHost: {daemon.address}\r\nAuthorization: Bearer {daemon.token}\r\n\r\n"
+    sock.sendall(head.encode())
+    response = http.client.HTTPResponse(sock)
+    response.begin()
+    return response.status, response.read()
+
+
+def rest_of(sock: socket.socket) -> bytes:
+    """Everything until the server closes."""
+    return b"".join(iter(lambda: sock.recv(65_536), b""))
+
+
+def raw_problem(answer: bytes) -> tuple[int, dict[str, Any]]:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"content-type: application/problem+json" in head.lower()
+    assert b"connection: close" in head.lower()
+    assert b"x-content-type-options: nosniff" in head.lower()
+    told: dict[str, Any] = json.loads(body)
+    assert told["remedy"]
+    return int(head.split(b" ")[1]), told
+
+
+# --- rates ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_bucket_lets_a_burst_through_and_then_a_rate() -> None:
+    now = 100.0
+    buckets = Buckets(Rate(per_second=4, burst=3), most=10, clock=lambda: now)
+    assert [buckets.take("a") for _ in range(3)] == [0, 0, 0]
+    assert buckets.take("a") == 0.25
+    assert buckets.take("b") == 0
+    now += 0.25
+    assert buckets.take("a") == 0
+    assert buckets.take("a") > 0
+    now += 1_000
+    assert [buckets.take("a") > 0 for _ in range(4)] == [False, False, False, True]
+
+
+def test_the_number_of_buckets_is_bounded_and_the_ones_in_use_stay() -> None:
+    buckets = Buckets(Rate(per_second=1, burst=1), most=3, clock=lambda: 0.0)
+    buckets.take("greedy")
+    for number in range(100):
+        buckets.take(str(number))
+        assert buckets.take("greedy") > 0
+    assert len(buckets._levels) == 3
+
+
+def test_a_hundred_submissions_a_second_go_on_for_ever() -> None:
+    now = 0.0
+    buckets = Buckets(Limits().changes, most=10, clock=lambda: now)
+    for _ in range(10_000):
+        assert buckets.take("token") == 0
+        now += 0.01
+
+
+def test_a_client_that_changes_too_much_is_told_when_to_go_on(strict: Daemon) -> None:
+    answers = [strict.ask("POST", "/v1/tasks", json_body=TASK) for _ in range(4)]
+    assert [answer.status for answer in answers] == [201, 201, 201, 429]
+    assert code(answers[3]) == (429, "too_many_requests")
+    assert int(answers[3].headers["retry-after"]) >= 1
+    assert strict.ask("POST", "/v1/tasks/it/cancel").status == 429
+    assert len(strict.ask("GET", "/v1/tasks").json()["items"]) == 3
+
+
+def test_who_guesses_tokens_is_slowed_down_and_the_operator_is_not(strict: Daemon) -> None:
+    wrong = {"Authorization": "Bearer wrong"}
+    assert [strict.ask("GET", "/v1/status", headers=wrong).status for _ in range(5)] == [401, 401, 401, 429, 429]
+    refused = strict.ask("GET", "/v1/status", headers=wrong)
+    assert code(refused) == (429, "too_many_requests")
+    assert "failed logins" in refused.json()["detail"]
+    assert int(refused.headers["retry-after"]) >= 1
+    assert strict.ask("GET", "/v1/status").status == 200
+    assert strict.ask("GET", "/livez", headers={"Authorization": None}).status == 200
+
+
+def test_who_guesses_login_codes_is_slowed_down(strict: Daemon) -> None:
+    headers = {
+        "Authorization": None,
+        "Origin": strict.url,
+        "Sec-Fetch-Site": "same-origin",
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+    answers = [strict.ask("POST", "/login", body=b"code=guess", headers=headers).status for _ in range(5)]
+    assert answers == [403, 403, 403, 429, 429]
+
+
+# --- the size and pace of a request -----------------------------------------------------------------------------------
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(strict: Daemon) -> None:
+    with connected(strict) as sock:
+        head = f"POST /v1/tasks HTTP/1.1\r\nHost: {strict.address}\r\nAuthorization: Bearer {strict.token}\r\n"
+        sock.sendall(head.encode() + b'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"name":')
+        assert raw_problem(rest_of(sock))[1]["code"] == "body_timeout"
+
+
+@pytest.mark.parametrize("begun", [b"GET / HTTP/1.1\r\nHost: x\r\nX-", b"G"])
+def test_a_head_that_does_not_come_is_not_waited_for(hasty: Daemon, begun: bytes) -> None:
+    with connected(hasty) as sock:
+        sock.sendall(begun)
+        status, told = raw_problem(rest_of(sock))
+    assert (status, told["code"]) == (408, "head_timeout")
+
+
+def test_trickling_does_not_buy_time(hasty: Daemon) -> None:
+    """Each byte comes well within the time for a head; the whole does not."""
+    received = b""
+    with connected(hasty) as sock:
+        sock.settimeout(0.02)
+        for byte in b"GET /livez HTTP/1.1\r\n" + b"X-Slow: " + b"x" * 10_000:
+            try:
+                sock.sendall(bytes([byte]))
+                received += sock.recv(65_536)
+            except TimeoutError:
+                continue
+            break
+        sock.settimeout(10)
+        received += rest_of(sock)
+    assert b"head_timeout" in received
+
+
+def test_a_connection_that_says_nothing_is_closed(hasty: Daemon) -> None:
+    with connected(hasty) as sock:
+        assert rest_of(sock) == b""
+
+
+def test_a_second_request_has_its_time_too(hasty: Daemon) -> None:
+    with connected(hasty) as sock:
+        assert ask(hasty, sock, "/livez")[0] == 200
+        assert ask(hasty, sock, "/livez")[0] == 200
+        sock.sendall(b"GET /livez ")
+        assert raw_problem(rest_of(sock))[1]["code"] == "head_timeout"
+
+
+def test_too_much_in_the_head_is_told(hasty: Daemon) -> None:
+    with connected(hasty) as sock:
+        sock.sendall(b"GET /livez HTTP/1.1\r\nX-Long: " + b"x" * HEAD_BYTES)
+        status, told = raw_problem(rest_of(sock))
+    assert (status, told["code"]) == (431, "headers_too_large")
+
+
+@pytest.mark.parametrize("nonsense", [b"\x16\x03\x01\x02\x00\x01\x00\x01", b"hello\r\n\r\n"])
+def test_what_is_no_request_is_told(hasty: Daemon, nonsense: bytes) -> None:
+    with connected(hasty) as sock:
+        sock.sendall(nonsense + b"\r\n\r\n")
+        status, told = raw_problem(rest_of(sock))
+    assert (status, told["code"]) == (400, "bad_http")
+
+
+def test_a_target_that_is_too_long_is_told(strict: Daemon) -> None:
+    assert code(strict.ask("GET", "/v1/tasks/" + "x" * 8_192)) == (414, "uri_too_long")
+    assert code(strict.ask("GET", "/v1/tasks?name=" + "x" * 8_192)) == (414, "uri_too_long")
+    assert strict.ask("GET", "/v1/tasks?name=" + "x" * 1_000).status in (200, 422)
+
+
+# --- connections ------------------------------------------------------------------------------------------------------
+
+
+def test_beyond_so_many_connections_only_health_is_answered(hasty: Daemon) -> None:
+    with connected(hasty) as one, connected(hasty) as two, connected(hasty) as three:
+        for sock in (one, two, three):
+            assert ask(hasty, sock, "/livez")[0] == 200
+        status, body = ask(hasty, three, "/v1/status")
+        assert (status, json.loads(body)["code"]) == (503, "too_many_connections")
+        assert rest_of(three) == b""
+        assert ask(hasty, two, "/v1/status")[0] == 200
+
+
+def test_whom_the_daemon_has_no_room_for_is_told_when_to_come_again(hasty: Daemon) -> None:
+    with connected(hasty) as one, connected(hasty) as two:
+        for sock in (one, two):
+            assert ask(hasty, sock, "/livez")[0] == 200
+        answer = hasty.ask("GET", "/v1/status")
+    assert code(answer) == (503, "too_many_connections")
+    assert answer.headers["retry-after"] == "1"
+
+
+def test_far_beyond_nothing_is_answered(hasty: Daemon) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(4):
+            assert ask(hasty, stack.enter_context(connected(hasty)), "/livez")[0] == 200
+        fifth = stack.enter_context(connected(hasty))
+        with pytest.raises((ConnectionResetError, BrokenPipeError, http.client.BadStatusLine)):
+            ask(hasty, fifth, "/livez")
