@@ -21,14 +21,14 @@ HOUR_S = 3600
 class Limit:
     """How a service says it. early_s, late_s: how far the hold may be off the time named; None: no time is.
 
-    stall: what the task needs so that a CLI that waits in silence is ended.
+    timeout: the task's, for a CLI that waits in silence; by itself the daemon has five minutes of patience with it.
     """
 
     cli: Cli
     refusal: Callable[[int], Refusal]
     early_s: float | None = None
     late_s: float = 0
-    stall: str | None = None
+    timeout: str | None = None
     window: str = ""
 
 
@@ -46,7 +46,7 @@ LIMITS = {
         late_s=0.25 * 2 * HOUR_S,
     ),
     "gemini-key": Limit(GEMINI, lambda _: gemini_api.throttled()),
-    "opencode-asleep": Limit(OPENCODE, lambda _: chat_api.throttled(HOUR_S), stall="15s"),
+    "opencode-asleep": Limit(OPENCODE, lambda _: chat_api.throttled(HOUR_S), timeout="25s"),
 }
 
 
@@ -60,7 +60,7 @@ def test_it_is_held_and_the_task_flows_on_as_the_same_attempt(place: Place, cli:
     place.api.script(limit.refusal(resets_at_s))
     daemon = place.start(key)
 
-    place.drop("greet", retry={"max_attempts": 1}, **({} if limit.stall is None else {"stall_timeout": limit.stall}))
+    place.drop("greet", retry={"max_attempts": 1}, **({} if limit.timeout is None else {"timeout": limit.timeout}))
 
     task = ended(daemon, "greet", END_S)
     assert (task.state, task.agent, task.attempts) == ("COMPLETED", NEXT, 1), task

@@ -62,7 +62,7 @@ def test_a_key_that_is_not_accepted_holds_it_until_it_is_released(place: Place, 
 
     place.api.script(place.writes(), Text("I wrote it."))
     place.drop("next")
-    assert in_state(daemon, "next", "QUEUED").reason == "limited"
+    wait_until(lambda: in_state(daemon, "next", "QUEUED").reason == "limited", "the next task to wait for it, too")
     assert place.api.heard == heard, "it was asked although it is held"
     daemon.client.release(cli.kind)
     task = ended(daemon, "greet", END_S)
