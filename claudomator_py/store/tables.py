@@ -133,7 +133,8 @@ class Run(SQLModel, table=True):
     __tablename__ = "run"
     __table_args__ = (
         UniqueConstraint("task_id", "generation", "attempt", "seq", name="uq_run_identity"),
-        _partial("uq_run_live", "task_id", where="live", unique=True),
+        # As each database is asked: SQLite uses the index only for a condition that is written like this one.
+        Index("uq_run_live", "task_id", unique=True, sqlite_where=text("live = 1"), postgresql_where=text("live")),
         Index("ix_run_task", "task_id", "started_ms"),
         _partial("ix_run_ended", *_SUMMED, where="ended_as IS NOT NULL"),
     )

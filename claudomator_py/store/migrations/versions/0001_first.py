@@ -278,7 +278,12 @@ def upgrade() -> None:
     )
     op.create_index("ix_run_task", "run", ["task_id", "started_ms"], unique=False)
     op.create_index(
-        "uq_run_live", "run", ["task_id"], unique=True, sqlite_where=sa.text("live"), postgresql_where=sa.text("live")
+        "uq_run_live",
+        "run",
+        ["task_id"],
+        unique=True,
+        sqlite_where=sa.text("live = 1"),
+        postgresql_where=sa.text("live"),
     )
     op.create_table(
         "task_dependency",
