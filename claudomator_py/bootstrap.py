@@ -197,7 +197,7 @@ async def _serve(
         least_free_bytes=least_free,
     )
     meter = StoreMeter(database, parts.observer, now_ms, around)
-    server, url = _web_server(desk, meter, token, listen or settings.http.listen)
+    server, url = _web_server(desk, meter, token, listen or settings.http.listen, settings.http.allowed_hosts)
     publish_endpoint(state, url)
     stack.callback(lambda: withdraw_endpoint(state) if in_place() else None)
 
@@ -386,7 +386,9 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _web_server(desk: FrontDesk, meter: StoreMeter, token: str, address: str) -> tuple[WebServer, str]:
+def _web_server(
+    desk: FrontDesk, meter: StoreMeter, token: str, address: str, hosts: tuple[str, ...]
+) -> tuple[WebServer, str]:
     host, _ = parse_listen(address)
     if not is_loopback(host):
         log.warning("listening_to_others", address=address, note="the token is all that protects it")
@@ -397,7 +399,8 @@ def _web_server(desk: FrontDesk, meter: StoreMeter, token: str, address: str) ->
             f"cannot listen on {address} ({error.strerror}); choose another http.listen, or port 0 for a free one"
         ) from error
     streams = Streams()
-    app = create_app(desk, WebSettings(token=token, listen=bound_address(sock)), meter, streams)
+    web = WebSettings(token=token, listen=bound_address(sock), allowed_hosts=hosts)
+    app = create_app(desk, web, meter, streams)
     return WebServer(app, sock, streams.close), url_of(sock)
 
 

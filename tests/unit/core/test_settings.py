@@ -193,3 +193,38 @@ def test_the_hash_follows_the_meaning() -> None:
 def test_a_kind_that_needs_configuration_has_no_default_agent() -> None:
     with pytest.raises(ValueError, match="command: is missing"):
         default_agent("command")
+
+
+def test_further_names_of_the_daemon_are_read_as_a_host_header_has_them() -> None:
+    hosts = ["Box.example", "box.example:8443", "[fd00::1]:80", "10.0.0.7", "my_host"]
+    named = settings(http={"allowed_hosts": hosts}).http.allowed_hosts
+    assert named == ("box.example", "box.example:8443", "[fd00::1]:80", "10.0.0.7", "my_host")
+    assert settings(http={"allowed_hosts": "box"}).http.allowed_hosts == ("box",)
+    assert settings().http.allowed_hosts == ()
+
+
+@pytest.mark.parametrize("host", ["*", "*:80", "0", "0.0.0.0", "0.0.0.0:8484", "[::]", "[::]:80", "[0:0:0:0:0:0:0:0]"])
+def test_no_name_stands_for_every_host(host: str) -> None:
+    (refusal,) = refusals(http={"allowed_hosts": [host]})
+    assert refusal.startswith("http.allowed_hosts[0]: ")
+    assert refusal.endswith("stands for every host, which would let any page in; name each host itself")
+
+
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        ("https://box.example", "is a URL or a path; write the host alone"),
+        ("box.example/claudomator", "is a URL or a path; write the host alone"),
+        ("box example", "is not a host"),
+        ("box.example:0", "is not a host"),
+        ("box.example:65536", "is not a host"),
+        ("fd00::1", "is not a host; write it as in a URL, such as box.example or [fd00::1]:8443"),
+        ("*.example", "is not a host"),
+        ("-box", "is not a host"),
+        ("", "is empty"),
+        (8484, "is the number 8484"),
+    ],
+)
+def test_what_is_no_host_is_told(host: object, why: str) -> None:
+    (refusal,) = refusals(http={"allowed_hosts": [host]})
+    assert why in refusal
