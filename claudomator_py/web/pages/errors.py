@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -14,6 +15,7 @@ from claudomator_py.core.errors import ServiceError
 from claudomator_py.core.views import ProblemDetails
 from claudomator_py.web.pages.rendering import render
 from claudomator_py.web.problem import MEDIA_TYPE, Refused
+from claudomator_py.web.security import is_page
 
 _Handler = Callable[[Request, Exception], Response | Awaitable[Response]]
 _REFUSALS: tuple[type[Exception], ...] = (ServiceError, Refused, RequestValidationError, HTTPException)
@@ -34,7 +36,7 @@ def dress(scope: Scope, response: Response) -> Response:
         return response
     problem = ProblemDetails.model_validate_json(bytes(response.body))
     if problem.status == 401:
-        return login_needed(scope["path"])
+        return _login_needed(scope)
     return problem_page(problem)
 
 
@@ -44,9 +46,13 @@ def problem_page(problem: ProblemDetails) -> Response:
     return render("problem.html", {"problem": problem, "remedy": remedy}, problem.status)
 
 
-def login_needed(path: str) -> Response:
+def _login_needed(scope: Scope) -> Response:
     """The page for who has no session. A link on another page arrives so, though there may be one: hence its link."""
-    return render("login_needed.html", {"path": path}, 401)
+    path, query = "/", b""
+    if scope["method"] == "GET" and is_page(scope["path"]):
+        path, query = quote(scope["path"]), scope["query_string"]
+    onward = f"{path}?{query.decode('latin-1')}" if query else path
+    return render("login_needed.html", {"onward": onward}, 401)
 
 
 def _dressed(plain: Any) -> _Handler:
