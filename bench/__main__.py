@@ -3,9 +3,9 @@
 import sys
 from collections.abc import Callable
 
-from bench import shims
+from bench import metrics, shims
 
-MEASUREMENTS: dict[str, Callable[[], None]] = {"shims": shims.measure}
+MEASUREMENTS: dict[str, Callable[[], None]] = {"shims": shims.measure, "metrics": metrics.measure}
 
 
 def main(names: list[str]) -> int:

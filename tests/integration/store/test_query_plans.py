@@ -1,0 +1,49 @@
+"""What is asked often reads an index, however many rows have ended."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, event
+
+from claudomator_py.store import metric_rows, queue, run_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.migrate import migrate
+
+ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
+    "live runs": (run_rows.live, "INDEX uq_run_live"),
+    "live runs by agent": (metric_rows.live_runs, "INDEX uq_run_live"),
+    "ended runs": (metric_rows.ended_runs, "COVERING INDEX ix_run_ended"),
+    "tasks by state": (queue.counts, "COVERING INDEX ix_task_state"),
+    "lanes": (metric_rows.lanes, "INDEX ix_task_lane"),
+    "waiting tasks": (metric_rows.waiting, "INDEX ix_task_"),
+    "answers": (metric_rows.answers, "COVERING INDEX ix_classification_answered"),
+}
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[Database]:
+    with Database.open("sqlite", state_dir=tmp_path / "state") as opened:
+        migrate(opened)
+        yield opened
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_it_reads_its_index(sqlite: Database, name: str) -> None:
+    ask, index = ASKED[name]
+    asked: list[tuple[str, Any]] = []
+
+    def remember(_connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+        if statement.startswith("SELECT"):
+            asked.append((statement, parameters))
+
+    def read(connection: Connection) -> str:
+        event.listen(connection, "before_cursor_execute", remember)
+        ask(connection)
+        event.remove(connection, "before_cursor_execute", remember)
+        statement, parameters = asked[0]
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+        return "; ".join(str(row[3]) for row in plan)
+
+    assert f"USING {index}" in sqlite.read(read)
