@@ -1,12 +1,13 @@
 """Signals: the first TERM or INT stops in order, a second one at once; HUP reloads the configuration."""
 
 import asyncio
-import logging
 import os
 import signal
 from collections.abc import Callable
 
-log = logging.getLogger("claudomator")
+from claudomator_py.service.daemon_log import get_logger
+
+log = get_logger("claudomator")
 
 EXIT_AT_ONCE = 1
 
@@ -20,7 +21,7 @@ def handle_signals(loop: asyncio.AbstractEventLoop, *, stop: Callable[[], None],
         if asked:
             os._exit(EXIT_AT_ONCE)
         asked = True
-        log.info("stopping; a second signal ends it at once")
+        log.info("stopping", note="a second signal ends it at once")
         stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
