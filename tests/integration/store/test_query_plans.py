@@ -16,7 +16,6 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "live runs by agent": (metric_rows.live_runs, "INDEX uq_run_live"),
     "ended runs": (metric_rows.ended_runs, "COVERING INDEX ix_run_ended"),
     "tasks by state": (queue.counts, "COVERING INDEX ix_task_state"),
-    "lanes": (metric_rows.lanes, "INDEX ix_task_lane"),
     "waiting tasks": (metric_rows.waiting, "INDEX ix_task_"),
     "answers": (metric_rows.answers, "COVERING INDEX ix_classification_answered"),
 }
