@@ -7,14 +7,13 @@ from claudomator_py.core.validation import validate
 from claudomator_py.core.views import DrainRequest, DrainView
 from claudomator_py.service.desk import Desk
 from claudomator_py.web.json_body import OptionalJsonObject
-from claudomator_py.web.openapi import problems
+from claudomator_py.web.openapi import problems, request_body
 
-_BODY = {
-    "requestBody": {
-        "required": False,
-        "content": {"application/json": {"schema": DrainRequest.model_json_schema() | {"title": "DrainRequest"}}},
-    }
-}
+_BODY = request_body(
+    "DrainRequest",
+    required=False,
+    examples={"without_a_reason": {}, "with_a_reason": {"reason": "The machine is restarted at six."}},
+)
 
 
 def router(desk: Desk) -> APIRouter:

@@ -22,10 +22,12 @@ def router(desk: Desk) -> APIRouter:
 
     @routes.get("/livez", operation_id="getLiveness", summary="Whether the daemon answers")
     def livez() -> LivenessView:
+        """Needs no token. It says nothing of whether tasks are accepted."""
         return LivenessView()
 
     @routes.get("/readyz", operation_id="getReadiness", summary="Whether tasks are accepted", responses=_NOT_READY)
     def readyz(request: Request, response: Response) -> ReadinessView:
+        """Needs no token; with it, the answer has every check, with what to do where one failed."""
         found = desk.readiness()
         if not found.ready:
             response.status_code = 503

@@ -18,6 +18,7 @@ def router(codes: LoginCodes) -> APIRouter:
         summary="A code that lets one browser in, once, within a minute",
     )
     def create() -> LoginCodeView:
+        """`claudomator open` asks for one. The code is no secret for longer than it takes to use it."""
         code, expires_ms = codes.issue()
         return LoginCodeView(code=code, path=f"/login?code={code}", expires_at=format_instant(expires_ms))
 

@@ -47,6 +47,7 @@ def router(meter: Meter | None) -> APIRouter:
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problems(503)},
     )
     def metrics() -> Response:
+        """For Prometheus: gauges and counters of tasks, runs, agents, holds and the daemon itself."""
         if meter is None:
             raise Unavailable("Nothing is measured here.", remedy="Ask a daemon.")
         return Response(text_of(meter.measure()), media_type=MEDIA_TYPE)

@@ -1,19 +1,44 @@
 """The OpenAPI 3.1 document: what the routes say of themselves, plus what holds for all of them."""
 
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from claudomator_py.core.taskfile import task_json_schema
-from claudomator_py.core.views import ProblemDetails, RestartRequest
+from claudomator_py.core.views import DrainRequest, ProblemDetails, RestartRequest
 from claudomator_py.web.problem import MEDIA_TYPE
 from claudomator_py.web.security import OPEN_PATHS
 
 _REF = "#/components/schemas/{model}"
-_EVERYWHERE = (403, 421, 500)
+_MEANINGS = {
+    400: "The request is malformed: no HTTP, no JSON, or a header or cursor that cannot be read",
+    401: "The token is missing or wrong",
+    403: "A page of another site sent it",
+    404: "There is no such thing",
+    408: "The request did not come in time",
+    409: "Not possible in this state, or a name that could mean several",
+    412: "If-Match does not name the version there is",
+    413: "The body is too large",
+    414: "Path and query are too long",
+    415: "The body is not of a type that is taken",
+    421: "The Host is not a name of this daemon",
+    422: "Well-formed, but not valid",
+    429: "Too many changes by this client, or failed logins from this address",
+    431: "The headers are too large",
+    500: "A fault of the daemon",
+    503: "The daemon cannot do it now: its database is in trouble, or there are too many connections",
+}
+_RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer", "minimum": 1}}}
+_HEADERS_OF: dict[int, dict[str, Any]] = {
+    401: {"WWW-Authenticate": {"description": "The scheme to use", "schema": {"type": "string"}}},
+    429: _RETRY_AFTER,
+    503: _RETRY_AFTER,
+}
+# Health is told whatever the number of connections.
+_HEALTH_TOO = (400, 403, 408, 413, 414, 421, 429, 431, 500)
+_EVERYWHERE = (*_HEALTH_TOO, 401, 503)
 _DEFINITIONS = "#/$defs/"
 
 LOCATION_HEADER = {"Location": {"description": "Where the task is", "schema": {"type": "string"}, "required": True}}
@@ -40,7 +65,8 @@ FIRST_RUN_LINKS = _links("run_id", "$response.body#/items/0/id", getRun="The old
 FIRST_AGENT_LINKS = _links("name", "$response.body#/items/0/name", releaseAgent="The end of its holds")
 
 
-def _body(model: str, *, required: bool, examples: dict[str, Any]) -> dict[str, Any]:
+def request_body(model: str, *, required: bool, examples: dict[str, Any]) -> dict[str, Any]:
+    """The ``openapi_extra`` of a route that reads its JSON body itself. Each example is executed by a test."""
     named = {name: {"summary": name.replace("_", " "), "value": value} for name, value in examples.items()}
     schema = {"$ref": _REF.format(model=model)}
     return {
@@ -48,7 +74,7 @@ def _body(model: str, *, required: bool, examples: dict[str, Any]) -> dict[str, 
     }
 
 
-TASK_BODY = _body(
+TASK_BODY = request_body(
     "TaskDocument",
     required=True,
     examples={
@@ -70,7 +96,7 @@ TASK_BODY = _body(
         },
     },
 )
-RESTART_BODY = _body(
+RESTART_BODY = request_body(
     "RestartRequest",
     required=False,
     examples={
@@ -91,10 +117,10 @@ def told(description: str, *headers: dict[str, Any], links: dict[str, Any] | Non
     }
 
 
-def problems(*statuses: int, also: Mapping[int, dict[str, Any]] | None = None) -> dict[int | str, dict[str, Any]]:
+def problems(*statuses: int, also: Mapping[Any, dict[str, Any]] | None = None) -> dict[int | str, dict[str, Any]]:
     """The ``responses`` of a route that may refuse with these statuses. also: what is said of its other answers."""
     documented: dict[int | str, dict[str, Any]] = {status: _response(status) for status in statuses}
-    return documented | {status: said for status, said in (also or {}).items()}
+    return {**documented, **(also or {})}
 
 
 def build(app: FastAPI) -> dict[str, Any]:
@@ -106,14 +132,15 @@ def build(app: FastAPI) -> dict[str, Any]:
     schemas.update(details.pop("$defs", {}))
     schemas["ProblemDetails"] = details
     schemas.update(_task_document())
-    schemas["RestartRequest"] = RestartRequest.model_json_schema(ref_template=_REF) | {"title": "RestartRequest"}
-    schemas.update(schemas["RestartRequest"].pop("$defs", {}))
+    for model in (RestartRequest, DrainRequest):
+        body = model.model_json_schema(ref_template=_REF)
+        schemas.update(body.pop("$defs", {}))
+        schemas[model.__name__] = body
     components["securitySchemes"] = {"operator": {"type": "http", "scheme": "bearer"}}
     for path, operations in schema["paths"].items():
         for operation in operations.values():
             responses = operation["responses"]
-            everywhere = _EVERYWHERE if path in OPEN_PATHS else (401, *_EVERYWHERE)
-            for status in everywhere:
+            for status in _HEALTH_TOO if path in OPEN_PATHS else _EVERYWHERE:
                 responses.setdefault(str(status), _response(status))
             operation["security"] = [{}] if path in OPEN_PATHS else [{"operator": []}]
             operation["responses"] = dict(sorted(responses.items()))
@@ -122,7 +149,8 @@ def build(app: FastAPI) -> dict[str, Any]:
 
 def _response(status: int) -> dict[str, Any]:
     reference = {"schema": {"$ref": _REF.format(model="ProblemDetails")}}
-    return {"description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: reference}}
+    headers = {"headers": _HEADERS_OF[status]} if status in _HEADERS_OF else {}
+    return {"description": _MEANINGS[status], "content": {MEDIA_TYPE: reference}, **headers}
 
 
 def _task_document() -> dict[str, Any]:

@@ -12,6 +12,7 @@ def router() -> APIRouter:
 
     @routes.get("", operation_id="listReasons", summary="The reason codes, and what follows from each")
     def list_reasons() -> Page[ReasonView]:
+        """The codes are stable: they are the same here, in tasks, in logs and in metrics."""
         return Page[ReasonView](items=tuple(ReasonView.of(reason) for reason in Reason))
 
     return routes

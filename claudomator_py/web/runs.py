@@ -72,6 +72,7 @@ def router(desk: Desk, streams: Streams) -> APIRouter:
 
     @routes.get("/{run_id}", operation_id="getRun", summary="One run", responses=problems(404, 422))
     def get_run(run_id: RunId) -> RunView:
+        """The run with its outcome, once it has ended."""
         return desk.run(run_id)
 
     @routes.get(
@@ -91,6 +92,7 @@ def router(desk: Desk, streams: Streams) -> APIRouter:
         cursor: Cursor = None,
         last_event_id: LastEventId = None,
     ) -> Response:
+        """Bytes from an offset; with `view`, what they say, in items; with Accept: text/event-stream, as it comes."""
         if wants_stream(request):
             begin = _position(last_event_id or cursor, offset)
             feed = desk.live.open_log(run_id, stream, _readable(view), begin)

@@ -12,10 +12,12 @@ def router(desk: Desk) -> APIRouter:
 
     @routes.get("/status", operation_id="getStatus", summary="Everything at a glance, what needs a person first")
     def status() -> StatusView:
+        """What `claudomator status` shows. Each list is cut at 50; the counts are whole."""
         return desk.status()
 
     @routes.get("/inbox", operation_id="listFileProblems", summary="Files of the inbox that were refused")
     def inbox() -> Page[FileProblemView]:
+        """Each with every reason; a file is accepted whole or not at all."""
         return Page[FileProblemView](items=tuple(desk.inbox_problems()))
 
     return routes
