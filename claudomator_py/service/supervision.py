@@ -34,8 +34,9 @@ class Supervision:
 
     def _counts(self, connection: Connection) -> str:
         counts = queue.counts(connection)
-        parts = [f"{counts.get(state, 0)} {word}" for state, word in _COUNTED]
-        limited = sorted(hold_rows.in_force(connection, self._clock()))
-        parts.append(f"limited: {', '.join(limited)}" if limited else "no agent limited")
-        drained = switch_rows.find(connection, switch_rows.DRAIN) is not None
-        return "; ".join((["drained"] if drained else []) + [", ".join(parts)])
+        parts = [", ".join(f"{word} {counts.get(state, 0)}" for state, word in _COUNTED)]
+        if limited := sorted(hold_rows.in_force(connection, self._clock())):
+            parts.append(f"limited: {', '.join(limited)}")
+        if switch_rows.find(connection, switch_rows.DRAIN) is not None:
+            parts.insert(0, "drained")
+        return "; ".join(parts)
