@@ -9,8 +9,8 @@ import typer
 
 from claudomator_py.cli import exits
 from claudomator_py.cli.output import Format, FormatOption, fail, out, out_json
-from claudomator_py.cli.plain import plain
 from claudomator_py.cli.table import fields
+from claudomator_py.core.plaintext import plain
 
 if TYPE_CHECKING:
     from claudomator_py.core.outcome import Outcome

@@ -7,9 +7,9 @@ import typer
 
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, fail, out, out_json
-from claudomator_py.cli.plain import plain
 from claudomator_py.cli.table import Column, fields, heading, render
 from claudomator_py.cli.times import ago, now_ms, parse_instant, short_duration, until
+from claudomator_py.core.plaintext import plain
 from claudomator_py.core.views import RunView, TaskView
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """``status``: everything at a glance, what needs a person first."""
 
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,18 +8,18 @@ import typer
 
 from claudomator_py.cli.agents import agents_table
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Format, FormatOption, note, out, out_json, out_part
-from claudomator_py.cli.plain import one_line
+from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
 from claudomator_py.cli.table import Column, heading, render, short_ids
 from claudomator_py.cli.times import ago, now_ms, until
+from claudomator_py.cli.watch import draw, json_lines, lines
+from claudomator_py.core.plaintext import one_line
 from claudomator_py.core.views import CheckView, FileProblemView, StateName, StatusView, TaskFilter, TaskView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
-_WATCH_S = 2.0
-_CLEAR = "\x1b[H\x1b[2J"
 _INDENT = 2
+_NO_MATCH = "No task matches."
 _COLUMNS = (
     Column("NAME", flexible=True),
     Column("ID"),
@@ -39,7 +38,9 @@ _COLUMNS = (
 @connected
 def status(
     client: "Client",
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it anew every two seconds.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Show it anew as it changes; in a pipe, a line a change.")
+    ] = False,
     state: Annotated[StateName | None, typer.Option(help="List tasks in this state.", case_sensitive=False)] = None,
     tag: Annotated[str | None, typer.Option(help="List tasks with this tag.")] = None,
     agent: Annotated[str | None, typer.Option(help="List tasks that ran on this agent.")] = None,
@@ -50,22 +51,26 @@ def status(
     What needs you comes first. With a filter, all tasks that match are listed instead.
     """
     wanted = TaskFilter(state=state, tag=tag, agent=agent)
-    filtered = wanted != TaskFilter()
-    shown = ""
-    while True:
-        found: StatusView | list[TaskView] = list(client.all_tasks(wanted)) if filtered else client.status()
-        if output is Format.JSON:
-            out_json(found)
-        else:
-            text = _list(found, output) if isinstance(found, list) else overview(found, wide=output is Format.WIDE)
-            if watch and sys.stdout.isatty():
-                out_part(_CLEAR + text + "\n")
-            elif text != shown:
-                out(text)
-            shown = text
-        if not watch:
-            return
-        time.sleep(_WATCH_S)
+    if watch and output is Format.JSON:
+        json_lines(client)
+    elif watch and not sys.stdout.isatty():
+        lines(client, wanted)
+    elif watch:
+        draw(client, lambda: _text(_ask(client, wanted), output) or _NO_MATCH)
+    elif output is Format.JSON:
+        out_json(_ask(client, wanted))
+    elif text := _text(_ask(client, wanted), output):
+        out(text)
+    else:
+        note(_NO_MATCH)
+
+
+def _ask(client: "Client", wanted: TaskFilter) -> StatusView | list[TaskView]:
+    return list(client.all_tasks(wanted)) if wanted != TaskFilter() else client.status()
+
+
+def _text(found: StatusView | list[TaskView], output: Format) -> str:
+    return _list(found, output) if isinstance(found, list) else overview(found, wide=output is Format.WIDE)
 
 
 def overview(found: StatusView, *, wide: bool = False) -> str:
@@ -146,6 +151,5 @@ def _trouble(checks: Sequence[CheckView]) -> str:
 
 def _list(tasks: Sequence[TaskView], output: Format) -> str:
     if not tasks:
-        note("No task matches.")
         return ""
     return tasks_table(tasks, wide=output is Format.WIDE, ids=short_ids([task.id for task in tasks]))

@@ -2,12 +2,14 @@
 
 import re
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
+from httpx_sse import EventSource, connect_sse
 from pydantic import BaseModel, ValidationError
 
 from claudomator_py import __version__
@@ -18,7 +20,9 @@ from claudomator_py.client.errors import (
     ServiceProblem,
     UnexpectedAnswer,
 )
+from claudomator_py.client.streams import PATIENCE_S, SILENCE_S, follow
 from claudomator_py.core.idempotency import LONGEST_KEY
+from claudomator_py.core.notice import DeliveryState, DeliveryView
 from claudomator_py.core.run import Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import to_document
@@ -26,9 +30,12 @@ from claudomator_py.core.views import (
     AgentView,
     DrainRequest,
     DrainView,
+    EventView,
     FileProblemView,
     LogChunk,
+    LogEntryView,
     LoginCodeView,
+    LogTextView,
     Page,
     ProblemDetails,
     ReadinessView,
@@ -162,6 +169,53 @@ class Client:
             raise UnexpectedAnswer(f"{self.base_url} sent a log without its offsets.", remedy=_VERSIONS) from error
         return LogChunk(response.content, offset, following, ended)
 
+    def follow_text(self, run_id: str, stream: Stream = "stdout", *, patience_s: float = PATIENCE_S) -> Iterator[str]:
+        """What the run writes, as text for people, until the run ends. It outlasts restarts of the daemon."""
+        for kind, data in self._follow(f"/v1/runs/{_part(run_id)}/log", {"stream": stream}, patience_s):
+            if kind == "end":
+                return
+            if kind == "output":
+                yield self._valid(LogTextView, data).text
+
+    def follow_log(
+        self, run_id: str, stream: Stream = "stdout", *, patience_s: float = PATIENCE_S
+    ) -> Iterator[LogEntryView]:
+        """What the agent says and does, until the run ends. It outlasts restarts of the daemon."""
+        query = {"stream": stream, "view": "structured"}
+        for kind, data in self._follow(f"/v1/runs/{_part(run_id)}/log", query, patience_s):
+            if kind == "end":
+                return
+            if kind == "entry":
+                yield self._valid(LogEntryView, data)
+
+    def log_entries(self, run_id: str, stream: Stream = "stdout") -> Iterator[LogEntryView]:
+        """What the agent has said and done by now."""
+        for page in self._log_pages(run_id, stream, "structured"):
+            yield from (self._valid(LogEntryView, item) for item in page)
+
+    def log_text(self, run_id: str, stream: Stream = "stdout") -> Iterator[str]:
+        """What the run has written by now, as text for people."""
+        for page in self._log_pages(run_id, stream, "text"):
+            yield from (self._valid(LogTextView, item).text for item in page)
+
+    def events(
+        self,
+        after: int | None = None,
+        *,
+        task: str | None = None,
+        kinds: Sequence[str] = (),
+        patience_s: float = PATIENCE_S,
+        on_connect: Callable[[], None] = lambda: None,
+    ) -> Iterator[EventView]:
+        """What happens, without end: after that event, or from now on. It outlasts restarts of the daemon.
+
+        on_connect: called when the stream has begun, and again when it was lost and found. An event of kind ``reset``
+        says that what happened before it is to be asked for anew.
+        """
+        query = {"after": after, "task": task, "kind": list(kinds)}
+        for _, data in self._follow("/v1/events", query, patience_s, on_connect):
+            yield self._valid(EventView, data)
+
     def why(self, ref: str) -> WhyView:
         """Why a task is where it is."""
         return self._view(WhyView, "GET", f"/v1/tasks/{_part(ref)}/why")
@@ -189,6 +243,22 @@ class Client:
     def drain_state(self) -> DrainView:
         """Whether tasks are started, and how many run."""
         return self._view(DrainView, "GET", "/v1/drain")
+
+    def notifications(
+        self, state: DeliveryState | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[DeliveryView]:
+        """One part of who was told of what, newest first."""
+        query = {"state": state, "cursor": cursor, "limit": limit}
+        given = {key: value for key, value in query.items() if value is not None}
+        return self._view(Page[DeliveryView], "GET", "/v1/notifications", params=given)
+
+    def retry_notification(self, delivery: int) -> DeliveryView:
+        """Send one again that was given up."""
+        return self._view(DeliveryView, "POST", f"/v1/notifications/{delivery}/retry")
+
+    def test_notification(self, target: str) -> DeliveryView:
+        """Send a test to a target now."""
+        return self._view(DeliveryView, "POST", f"/v1/notifications/test/{_part(target)}")
 
     def status(self) -> StatusView:
         """Everything at a glance."""
@@ -225,9 +295,47 @@ class Client:
             raise self._refusal(response)
         return response
 
+    def _log_pages(self, run_id: str, stream: Stream, view: str) -> Iterator[Sequence[object]]:
+        cursor = "0"
+        while True:
+            query = {"stream": stream, "view": view, "cursor": cursor}
+            page = self._request("GET", f"/v1/runs/{_part(run_id)}/log", params=query).json()
+            yield page["items"]
+            if page["ended"] or page["next_cursor"] == cursor:
+                return
+            cursor = page["next_cursor"]
+
+    def _follow(
+        self, path: str, query: Mapping[str, Any], patience_s: float, on_connect: Callable[[], None] = lambda: None
+    ) -> Iterator[tuple[str, str]]:
+        """Kind and data of the events of a stream."""
+        params = {name: value for name, value in query.items() if value is not None}
+
+        @contextmanager
+        def connect(last_id: str | None) -> Iterator[EventSource | None]:
+            headers = {} if last_id is None else {"Last-Event-ID": last_id}
+            timeout = httpx.Timeout(TIMEOUT_SECONDS, read=SILENCE_S)
+            with (
+                self._explained(),
+                connect_sse(self._http, "GET", path, params=params, headers=headers, timeout=timeout) as source,
+            ):
+                if not source.response.is_success:
+                    source.response.read()
+                    raise self._refusal(source.response)
+                on_connect()
+                yield source if source.response.status_code != httpx.codes.NO_CONTENT else None
+
+        return ((event.event, event.data) for event in follow(connect, patience_s))
+
     def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
-        try:
+        with self._explained():
             return self._http.request(method, path, **options)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Raises why nothing came back as a ClientError."""
+        try:
+            yield
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             if "CERTIFICATE" in str(error):  # OpenSSL's name for it; httpx has no exception of its own
                 detail = f"The certificate of {self.base_url} is not trusted."
@@ -253,8 +361,12 @@ class Client:
         return ServiceProblem(details, retry_after_s=int(after) if after.isascii() and after.isdigit() else None)
 
     def _parsed(self, view: type[V], response: httpx.Response) -> V:
+        return self._valid(view, response.content)
+
+    def _valid(self, view: type[V], data: object) -> V:
+        """The view that the JSON, or what it was read to, says."""
         try:
-            return view.model_validate_json(response.content)
+            return view.model_validate_json(data) if isinstance(data, str | bytes) else view.model_validate(data)
         except ValidationError as error:
             detail = f"{self.base_url} answered what this command does not understand."
             raise UnexpectedAnswer(detail, remedy=_VERSIONS) from error

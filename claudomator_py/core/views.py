@@ -223,12 +223,6 @@ class EventView(View):
     data: dict[str, object] = Field(default_factory=dict)
 
 
-class StreamResetView(View):
-    """The place to go on from is not known: what happened before ``after`` is to be asked for anew."""
-
-    after: int
-
-
 LogKind = Literal["message", "thinking", "tool_call", "tool_result", "usage", "notice", "error", "text"]
 
 

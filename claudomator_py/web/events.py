@@ -1,13 +1,15 @@
 """/v1/events: what happens, as a stream of events or in pages."""
 
 import logging
+import time
 from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from claudomator_py.core.errors import BadCursor, ServiceError
-from claudomator_py.core.views import EventView, Page, StreamResetView
+from claudomator_py.core.units import format_instant
+from claudomator_py.core.views import EventView, Page
 from claudomator_py.service.live import EventFilter, Live
 from claudomator_py.web.openapi import problems
 from claudomator_py.web.streams import (
@@ -28,8 +30,8 @@ _LAST_ID = 2**53
 _LONGEST_ID = 16
 _STREAM = stream_response(
     "Server-sent events: `id` is the event's id, `event` its kind, `data` the event as JSON. When nothing happens, a "
-    "comment every 15 seconds. An `event: reset` says that the place to go on from is not known, and that the stream "
-    "begins with what happens from now on.",
+    "comment every 15 seconds. An event of kind `reset` says that the place to go on from is not known, and that the "
+    "stream begins with what happens from now on.",
     'id: 12\nevent: state\ndata: {"id":12,"at":"2026-12-01T08:00:00.000Z","task_id":"…","run_id":null,"kind":"state",'
     '"data":{}}\n\n',
 )
@@ -63,6 +65,7 @@ def router(live: Live, streams: Streams) -> APIRouter:
         cursor: Cursor = None,
         limit: Limit = PAGE,
     ) -> Page[EventView] | Response:
+        """Ids rise in the order of happening, and none becomes visible late: a stream goes on from the last one seen."""
         wanted = live.event_filter(task, kind or ())
         if wants_stream(request):
             return _stream(live, streams, wanted, last_event_id, after)
@@ -90,7 +93,8 @@ async def _follow(
 ) -> AsyncIterator[bytes]:
     yield opening(after)
     if reset:
-        yield message("reset", StreamResetView(after=after), after)
+        at = format_instant(time.time_ns() // 1_000_000)
+        yield message("reset", EventView(id=after, at=at, kind="reset"), after)
     try:
         while not streams.closing:
             bell = streams.bell()

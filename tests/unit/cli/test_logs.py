@@ -2,7 +2,7 @@
 
 import pytest
 
-from claudomator_py.cli.plain import PlainText, plain
+from claudomator_py.core.plaintext import plain
 from claudomator_py.core.lifecycle import Completed, Running
 from claudomator_py.core.outcome import OutcomeStatus
 from claudomator_py.core.views import OutcomeView
@@ -94,19 +94,3 @@ def test_no_run_and_no_such_task(command: Command, desk: FakeDesk) -> None:
 )
 def test_control_codes(text: str, clean: str) -> None:
     assert plain(text) == clean
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7])
-def test_codes_are_found_however_the_stream_is_cut(size: int) -> None:
-    text = "a\x1b[1;31mb\x1b]0;title\x07c\x1b]8;;u\x1b\\d\r\ne ä 🎉 \x1b(Bf\rg\x1b[0m"
-    data = text.encode()
-    cleaner = PlainText()
-    parts = [cleaner.feed(data[start : start + size]) for start in range(0, len(data), size)]
-    assert "".join(parts) + cleaner.feed(b"", final=True) == plain(text) == "abcd\ne ä 🎉 f\ng"
-
-
-def test_a_code_that_never_ends_is_not_held_for_ever() -> None:
-    cleaner = PlainText()
-    shown = "".join(cleaner.feed(b"\x1b]0;" + b"x" * 1_000) for _ in range(10))
-    assert len(shown) > 4_000
-    assert "\x1b" not in shown
