@@ -63,6 +63,7 @@ from claudomator_py.core.views import (
 )
 from claudomator_py.service.desk import Versions, require_version
 from tests.fakes.live import FakeLive
+from tests.fakes.notices import FakeNotices
 
 START_MS = 1_790_000_000_000  # 2026-09-21T14:13:20Z
 _ID_PREFIX = 4
@@ -120,6 +121,7 @@ class FakeDesk:
     now_ms: int = START_MS
     after_submit: Callable[[str], None] = _nothing
     live: FakeLive = field(init=False)
+    notices: FakeNotices = field(default_factory=FakeNotices)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _answers: dict[str, tuple[str, list[Any]]] = field(default_factory=dict)
     _in_work: set[str] = field(default_factory=set)
@@ -137,6 +139,7 @@ class FakeDesk:
             self.file_problems.clear()
             self.logs.clear()
             self.live.clear()
+            self.notices = FakeNotices()
             self._answers.clear()
             self.drained = None
             self.ready, self.now_ms, self.after_submit = True, START_MS, _nothing
@@ -391,6 +394,7 @@ class FakeDesk:
                 recent=those(Completed, Cancelled),
                 agents=tuple(self.agent_views.values()),
                 counts=counts,
+                trouble=tuple(check for check in self.readiness().checks if not check.ok),
             )
 
     def inbox_problems(self) -> list[FileProblemView]:

@@ -20,6 +20,8 @@ _TITLES = {
     "released": "Agent released",
     "drained": "Starting stopped",
     "undrained": "Starting resumed",
+    "conversation_given_up": "Conversation given up",
+    "config_reloaded": "Configuration read again",
 }
 KINDS = tuple(_TITLES)
 """All kinds of events: a browser has to ask for each by its name."""
