@@ -20,6 +20,7 @@ from claudomator_py.agents.detected import detected_agents
 from claudomator_py.core import crashpoint as crash_points
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.log import LogFormat
+from claudomator_py.core.notice import NotifyTarget, TargetKind
 from claudomator_py.core.settings import Classifier, ClassifierKind, Log, OnStop, Settings, settings_hash
 from claudomator_py.core.views import CheckView, FileProblemView
 from claudomator_py.documents import taskfiles
@@ -43,8 +44,10 @@ from claudomator_py.service.inbox.keeper import InboxKeeper
 from claudomator_py.service.intake import StoreIntake
 from claudomator_py.service.launching import LaunchRules
 from claudomator_py.service.metering import StoreMeter, Surroundings
+from claudomator_py.service.notices import StoredNotices
+from claudomator_py.service.notifying import Herald
 from claudomator_py.service.observe import Observer
-from claudomator_py.service.ports import TierModel
+from claudomator_py.service.ports import Messenger, TierModel
 from claudomator_py.service.queries import Queries
 from claudomator_py.service.reconciler import Reconciler
 from claudomator_py.service.registry import AgentRegistry
@@ -167,8 +170,11 @@ async def _serve(
     intake = StoreIntake(database, parts.registry, lambda: parts.workdirs, now_ms)
     inbox = InboxKeeper(intake, taskfiles, daemon.wake)
     stack.callback(inbox.stop)
+    herald = Herald(database, partial(messenger, environ=environ), now_ms)
+    stack.callback(herald.close)
+    database.on_commit(herald.wake)
     reloader = Reloader(
-        settings, read, partial(_take, parts, inbox, environ, state, database), notifier, database, now_ms
+        settings, read, partial(_take, parts, inbox, herald, environ, state, database), notifier, database, now_ms
     )
 
     def least_free() -> int:
@@ -188,7 +194,15 @@ async def _serve(
     queries = Queries(
         database, parts.registry, parts.host, parts.observer, now_ms, lambda: _problems(inbox), health, secrets
     )
-    desk = FrontDesk(database, queries, parts.registry, parts.host, lambda: parts.workdirs, now_ms)
+    desk = FrontDesk(
+        database,
+        queries,
+        parts.registry,
+        parts.host,
+        lambda: parts.workdirs,
+        StoredNotices(database, herald, now_ms),
+        now_ms,
+    )
     around = Surroundings(
         ticks=lambda: daemon.ticks,
         checks=lambda: desk.readiness().checks,
@@ -207,6 +221,7 @@ async def _serve(
 
     handle_signals(loop, stop=stop, reload=lambda: daemon.between_ticks(reloader.reload))
     inbox.follow(settings.inbox)
+    herald.follow(settings.notify)
     log.info("listening", url=url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))
     _tell_agents(parts.registry)
     serving = asyncio.create_task(server.serve())
@@ -237,6 +252,7 @@ async def _keep_looking(registry: AgentRegistry, daemon: Daemon) -> None:
 async def _take(
     parts: _Parts,
     inbox: InboxKeeper,
+    herald: Herald,
     environ: Mapping[str, str],
     state: Path,
     database: Database,
@@ -254,6 +270,7 @@ async def _take(
         # Beside everything else: what it was asked is still answered.
         threading.Thread(target=former.asker.close, kwargs={"wait": True}, daemon=True).start()
     await asyncio.to_thread(inbox.follow, settings.inbox)
+    await asyncio.to_thread(herald.follow, settings.notify)
     _tell_agents(parts.registry)
 
 
@@ -308,6 +325,23 @@ def tier_model(classifier: Classifier, environ: Mapping[str, str]) -> TierModel 
 
             nobody = AgentSpec(name="classifier", kind="gemini", pass_env=("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL"))
             return GeminiCli(classifier.model_name, classifier.command, agent_environment(environ, nobody))
+
+
+def messenger(target: NotifyTarget, environ: Mapping[str, str]) -> Messenger:
+    """The way to one who is told of things. What its variables lack is found out by whoever tells."""
+    timeout_s = target.timeout / 1000
+    if target.kind is TargetKind.COMMAND:
+        from claudomator_py.notify.command import Command
+
+        return Command(target.command, agent_environment(environ, AgentSpec(name="notify", kind="command")), timeout_s)
+    from claudomator_py.notify.webhook import Unconfigured, Webhook
+
+    for name in (target.url_env, target.secret_env):
+        if name is not None and not environ.get(name):
+            return Unconfigured(name)
+    url = target.url or environ[target.url_env or ""]
+    secret = environ[target.secret_env] if target.secret_env is not None else None
+    return Webhook(url, target.format, secret, timeout_s, time.time)
 
 
 def _agents(settings: Settings) -> list[AgentSpec]:

@@ -6,7 +6,21 @@ from typing import Annotated
 import typer
 
 from claudomator_py import __version__
-from claudomator_py.cli import agents, change, doctor, drain, exits, init, logs, output, show, status, submit, why
+from claudomator_py.cli import (
+    agents,
+    change,
+    doctor,
+    drain,
+    exits,
+    init,
+    logs,
+    notifications,
+    output,
+    show,
+    status,
+    submit,
+    why,
+)
 from claudomator_py.cli.open import open_page
 from claudomator_py.client.errors import ClientError, DaemonNotRunning, NotAuthorised
 
@@ -53,6 +67,7 @@ def build() -> typer.Typer:
         agents.release,
         drain.drain,
         drain.undrain,
+        notifications.notifications,
         init.init,
         doctor.doctor,
     )

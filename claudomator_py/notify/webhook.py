@@ -64,10 +64,26 @@ class Webhook:
         return headers
 
 
+class Unconfigured:
+    """In the place of a webhook whose variable is not set."""
+
+    def __init__(self, variable: str) -> None:
+        self._variable = variable
+
+    def send(self, notice: Notice) -> None:
+        """Raises DeliveryFault, always: a daemon that is started with the variable delivers it."""
+        raise DeliveryFault(f"the daemon's variable {self._variable} is not set")
+
+    def close(self) -> None:
+        """There is nothing."""
+
+
 def signature(secret: str, notice_id: str, timestamp: str, body: bytes) -> str:
     """The value of ``webhook-signature``. Raises DeliveryFault for a ``whsec_`` secret that is no base64."""
+    key = secret.encode()
     try:
-        key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True) if secret.startswith(_PREFIX) else secret.encode()
+        if secret.startswith(_PREFIX):
+            key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
     except binascii.Error:
         raise DeliveryFault("its secret begins with whsec_ and is no base64 behind that", lasting=True) from None
     digest = hmac.digest(key, f"{notice_id}.{timestamp}.".encode() + body, hashlib.sha256)

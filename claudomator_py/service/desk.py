@@ -22,6 +22,7 @@ from claudomator_py.core.views import (
     WhyView,
 )
 from claudomator_py.service.live import Live
+from claudomator_py.service.notices import Notices
 
 Versions = int | Collection[int] | None
 """The version of a task that a caller has seen, or several; None: any."""
@@ -47,6 +48,10 @@ class Desk(Protocol):
     @property
     def live(self) -> Live:
         """What can be followed while it happens."""
+
+    @property
+    def notices(self) -> Notices:
+        """Who was told of what."""
 
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
         """Accept a task; it is durable when this returns. Raises Invalid, such as for a directory outside the roots."""

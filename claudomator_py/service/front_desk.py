@@ -31,6 +31,7 @@ from claudomator_py.service.admission_checks import circle_problem, placement_pr
 from claudomator_py.service.desk import Versions, require_version
 from claudomator_py.service.draining import drain, drain_view, undrain
 from claudomator_py.service.live import Live
+from claudomator_py.service.notices import Notices
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.queries import Queries
 from claudomator_py.service.reading import find_task
@@ -59,12 +60,14 @@ class FrontDesk:
         registry: AgentRegistry,
         host: RunHost,
         workdirs: Callable[[], Workdirs],
+        notices: Notices,
         clock: Clock,
     ) -> None:
         self._database = database
         self._queries = queries
         self._registry = registry
         self._workdirs = workdirs
+        self._notices = notices
         self._clock = clock
         self._repeats = Repeats(queries.read, clock)
         self._resuming = Resuming(registry, host)
@@ -73,6 +76,11 @@ class FrontDesk:
     def live(self) -> Live:
         """See ``Desk``."""
         return self._queries.live
+
+    @property
+    def notices(self) -> Notices:
+        """See ``Desk``."""
+        return self._notices
 
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
         """See ``Desk``."""

@@ -9,7 +9,20 @@ from fastapi import FastAPI
 from claudomator_py import __version__
 from claudomator_py.service.desk import Desk
 from claudomator_py.service.metering import Meter
-from claudomator_py.web import agents, drain, events, health, logins, metrics, problem, reasons, runs, status, tasks
+from claudomator_py.web import (
+    agents,
+    drain,
+    events,
+    health,
+    logins,
+    metrics,
+    notifications,
+    problem,
+    reasons,
+    runs,
+    status,
+    tasks,
+)
 from claudomator_py.web.login_codes import LoginCodes
 from claudomator_py.web.openapi import build
 from claudomator_py.web.pages import application as pages
@@ -57,7 +70,7 @@ def create_app(
         redirect_slashes=False,
     )
     app.include_router(runs.router(desk, streams))
-    for resource in (tasks, agents, status, drain, health):
+    for resource in (tasks, agents, status, drain, notifications, health):
         app.include_router(resource.router(desk))
     app.include_router(events.router(desk.live, streams))
     app.include_router(reasons.router())

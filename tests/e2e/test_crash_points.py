@@ -27,10 +27,15 @@ AFTER: dict[str, Life] = {
 # And what configuration it takes. Nobody answers at the classifier's port.
 MOVING: dict[str, Any] = {"inbox": {"paths": ["tasks"], "after_accept": "move"}}
 ASKING: dict[str, Any] = {"classifier": {"kind": "openai", "base_url": "http://127.0.0.1:1/v1", "timeout": "1s"}}
+TELLING: dict[str, Any] = {
+    "notify": {"log": {"kind": "command", "command": ["true"], "on": ["completed", "failed", "needs_input"]}}
+}
 WITH: dict[str, dict[str, Any]] = {
     "inbox-before-move": MOVING,
     "inbox-after-move": MOVING,
     "tier-asked": ASKING,
+    "notice-stored": TELLING,
+    "notice-sent": TELLING,
 }
 # Nothing survives unless a shim was killed too.
 WITH_LOST_SHIM = ("survivors-signalled",)

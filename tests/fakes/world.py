@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from claudomator_py.core.agent import AgentSpec, ModelChoice, Tier
 from claudomator_py.core.conversation import Conversations
+from claudomator_py.core.notice import NotifyTarget
 from claudomator_py.core.outcome import Outcome
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import TaskSpec
@@ -20,7 +21,10 @@ from claudomator_py.service.front_desk import FrontDesk
 from claudomator_py.service.inbox.values import FileReading, FileStamp
 from claudomator_py.service.intake import StoreIntake
 from claudomator_py.service.launching import LaunchRules
+from claudomator_py.service.notices import StoredNotices
+from claudomator_py.service.notifying import Herald
 from claudomator_py.service.observe import Observer
+from claudomator_py.service.ports import Messenger
 from claudomator_py.service.queries import Queries
 from claudomator_py.service.reconciler import Reconciler, TickReport
 from claudomator_py.service.registry import AgentRegistry
@@ -62,6 +66,10 @@ def rules(**changes: Any) -> Rules:
         "settings_hash": "",
     }
     return Rules(**(usual | changes))
+
+
+def _nobody(target: NotifyTarget) -> Messenger:
+    raise AssertionError("nobody is to be told in this world")
 
 
 @dataclass(frozen=True)
@@ -106,7 +114,10 @@ class World:
         self.queries = Queries(
             database, self.registry, self.host, self.observer, self.clock, lambda: self.file_problems, list
         )
-        self.desk = FrontDesk(database, self.queries, self.registry, self.host, lambda: self.workdirs, self.clock)
+        self.notices = StoredNotices(database, Herald(database, _nobody, self.clock), self.clock)
+        self.desk = FrontDesk(
+            database, self.queries, self.registry, self.host, lambda: self.workdirs, self.notices, self.clock
+        )
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.collector = Collector(database, self.registry, self.host, lambda: self.launch_rules)
         self.starter = Starter(database, self.registry, self.host, lambda: self.launch_rules)

@@ -160,7 +160,7 @@ def test_a_server_that_is_not_there_or_does_not_answer_is_tried_again_later(rece
 @pytest.mark.parametrize(
     ("url", "form", "secret"),
     [
-        ("http://127.0.0.1:99999/", PayloadFormat.JSON, None),
+        ("http://127.0.0.1:port/", PayloadFormat.JSON, None),
         ("http://127.0.0.1:1/", PayloadFormat.NTFY, None),
         ("http://127.0.0.1:1/x", PayloadFormat.JSON, "whsec_*"),
     ],

@@ -1,0 +1,65 @@
+"""/v1/notifications: who was told of what, what could not be delivered, and trying it again."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from claudomator_py.core.notice import DeliveryState, DeliveryView
+from claudomator_py.core.views import Page
+from claudomator_py.service.desk import Desk
+from claudomator_py.web.openapi import problems
+
+_LAST_ID = 2**63 - 1
+
+
+class NotificationQuery(BaseModel):
+    """What to list, and how much of it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    state: DeliveryState | None = Field(default=None, description="Only those in this state.")
+    cursor: int | None = Field(default=None, ge=1, le=_LAST_ID, description="The next_cursor of the part before.")
+    limit: int = Field(default=50, ge=1, le=200, description="How many at most, from 1 to 200.")
+
+
+def router(desk: Desk) -> APIRouter:
+    """The routes, on this desk."""
+    routes = APIRouter(prefix="/v1/notifications", tags=["notifications"])
+
+    @routes.get(
+        "",
+        operation_id="listNotifications",
+        summary="Notifications, newest first",
+        responses=problems(422, 503),
+    )
+    def list_notifications(query: Annotated[NotificationQuery, Query()]) -> Page[DeliveryView]:
+        """Each is one notice to one target. A delivered one is kept for a week, a dead one for thirty days."""
+        return desk.notices.deliveries(query.state, query.cursor, query.limit)
+
+    @routes.post(
+        "/{delivery}/retry",
+        status_code=202,
+        operation_id="retryNotification",
+        summary="Send one again that was given up",
+        responses=problems(404, 409, 422, 503),
+    )
+    def retry(
+        delivery: Annotated[int, Path(ge=1, le=_LAST_ID, description="The notification's id.")],
+    ) -> DeliveryView:
+        """It gets as many attempts as a new one. 409 for one that was delivered, or is still on its way."""
+        return desk.notices.again(delivery)
+
+    @routes.post(
+        "/test/{target}",
+        operation_id="testNotification",
+        summary="Send a test to a target",
+        responses=problems(404, 422, 503),
+    )
+    def test(
+        target: Annotated[str, Path(max_length=128, description="A target's name in the configuration.")],
+    ) -> DeliveryView:
+        """Sent at once, a single time, and not kept: the answer says whether it was delivered, and if not, why."""
+        return desk.notices.test(target)
+
+    return routes
