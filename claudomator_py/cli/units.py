@@ -56,6 +56,12 @@ def drop_in(name: DropIn, folder: Path) -> Written:
     return Written(folder / f"{UNIT}.d" / f"{name}.conf", _template(f"drop-ins/{name}.conf"))
 
 
+def is_as_shipped(manager: Manager, text: str) -> bool:
+    """Whether the unit is this version's, whatever stands in its places: command, configuration and PATH."""
+    literal = re.split("@[A-Z]+@", _template(f"{manager}/{UNIT}"))
+    return re.fullmatch("[^\n]*".join(map(re.escape, literal)), text) is not None
+
+
 def command() -> tuple[str, ...]:
     """How this installation is started, wherever the working directory is."""
     script = Path(sys.executable).parent / "claudomator"

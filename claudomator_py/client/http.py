@@ -4,6 +4,7 @@ import re
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
@@ -278,6 +279,14 @@ class Client:
             return self._send("GET", "/livez").is_success
         except DaemonNotRunning:
             return False
+
+    def server_time(self) -> float | None:
+        """What time it is where the daemon is (Unix time, to the second); None if it does not say."""
+        told = self._send("GET", "/livez").headers.get("Date")
+        try:
+            return None if told is None else parsedate_to_datetime(told).timestamp()
+        except ValueError:
+            return None
 
     def readiness(self) -> ReadinessView:
         """Whether tasks are accepted; with the reasons if the token is right."""

@@ -1,0 +1,143 @@
+"""Agents: installed, and with something to log in by. Only whether it is there; no service is asked, no key is read."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from claudomator_py.cli.findings.finding import Finding, ok, problem, warn
+from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.settings import MODEL_KINDS, SUPPORTED_KINDS, Settings, default_agent
+from claudomator_py.core.views import AgentView
+
+NOT_VERIFIED = "not verified against the service"
+
+
+@dataclass(frozen=True, slots=True)
+class _Login:
+    """What an agent of a kind can log in by. files: by the agent's environment. command: how a person logs in."""
+
+    variables: tuple[str, ...]
+    files: Callable[[Mapping[str, str]], tuple[Path, ...]]
+    command: str
+
+
+def _folder(environ: Mapping[str, str], variable: str, default: str) -> Path:
+    return Path(environ[variable]) if environ.get(variable) else Path(environ.get("HOME", "/")) / default
+
+
+_LOGINS: dict[str, _Login] = {
+    "claude": _Login(
+        ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+        lambda environ: (_folder(environ, "CLAUDE_CONFIG_DIR", ".claude") / ".credentials.json",),
+        "claude /login",
+    ),
+    "gemini": _Login(
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        lambda environ: (_folder(environ, "", ".gemini") / "oauth_creds.json",),
+        "gemini",
+    ),
+    "codex": _Login(
+        ("CODEX_API_KEY", "OPENAI_API_KEY"),
+        lambda environ: (_folder(environ, "CODEX_HOME", ".codex") / "auth.json",),
+        "codex login",
+    ),
+    "opencode": _Login(
+        ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"),
+        lambda environ: (_folder(environ, "XDG_DATA_HOME", ".local/share") / "opencode" / "auth.json",),
+        "opencode auth login",
+    ),
+}
+
+
+def agent_findings(settings: Settings, asked: list[AgentView] | None, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Every agent. asked: as the daemon sees them, whose PATH may differ from ours; None: no daemon could be asked."""
+    if asked is None:
+        yield from _here(settings, environ)
+        return
+    if not asked:
+        yield _none()
+    for view in asked:
+        found = _asked(view)
+        yield found
+        if view.installed:
+            spec = settings.agents.get(view.name) or AgentSpec(name=view.name, kind=view.kind)
+            yield from login(spec, environ)
+
+
+def login(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """What the agent can log in by, seen from here; nothing for a kind that needs no login."""
+    how = _LOGINS.get(agent.kind)
+    if how is None:
+        return
+    name = f"login {agent.name}"
+    own = dict(environ) | agent.env
+    given = [known for known in how.variables if known in agent.env or (known in agent.pass_env and environ.get(known))]
+    if given:
+        yield ok(name, f"{given[0]} is given to it; {NOT_VERIFIED}")
+        return
+    there = [path for path in how.files(own) if path.is_file()]
+    if there:
+        yield ok(name, f"{there[0]} is there; {NOT_VERIFIED}")
+        return
+    if agent.kind == "gemini" and (chosen := _gemini_auth(_folder(own, "", ".gemini") / "settings.json")):
+        yield ok(name, f"its settings say {chosen}; {NOT_VERIFIED}")
+        return
+    kept_back = [known for known in how.variables if environ.get(known) and known not in agent.pass_env]
+    if kept_back:
+        remedy = f"Add pass_env: [{kept_back[0]}] to agents.{agent.name}; agents get no key that is not named there."
+        yield warn(name, f"{kept_back[0]} is set here, but the agent does not get it", remedy)
+        return
+    remedy = (
+        f"Log in with `{how.command}` as the daemon's user, or name a key's variable in agents.{agent.name}.pass_env."
+    )
+    yield warn(name, "neither a login nor a key was found from here", remedy)
+
+
+def _gemini_auth(settings: Path) -> str | None:
+    """How the Gemini CLI is to log in, as its settings name it; they hold no key."""
+    try:
+        chosen = json.loads(settings.read_text())["security"]["auth"]["selectedType"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return chosen if isinstance(chosen, str) and chosen.replace("-", "").isalnum() else None
+
+
+def _asked(agent: AgentView) -> Finding:
+    name = f"agent {agent.name}"
+    if agent.problem is not None or not agent.installed:
+        return problem(name, agent.problem or "its program is not installed", "Mend that, or remove the agent.")
+    found = " ".join(part for part in (agent.program, agent.version) if part) or "built in"
+    return ok(name, "; ".join([found, *agent.cannot_enforce]))
+
+
+def _here(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+    if not settings.agents_configured:
+        kinds = [kind for kind in MODEL_KINDS if kind in SUPPORTED_KINDS]
+        found = [agent for kind in kinds if shutil.which((agent := default_agent(kind)).command[0])]
+        for agent in found:
+            yield from (_installed(agent), *login(agent, environ))
+        if not found:
+            yield _none()
+    for agent in settings.agents.values():
+        yield (installed := _installed(agent))
+        if installed.remedy is None:
+            yield from login(agent, environ)
+
+
+def _installed(agent: AgentSpec) -> Finding:
+    name = f"agent {agent.name}"
+    if not agent.command:
+        return ok(name, "built in")
+    program = shutil.which(agent.command[0])
+    if program is not None:
+        return ok(name, os.fspath(program))
+    remedy = f"Install it, or set agents.{agent.name}.command to where it is."
+    return problem(name, f"{agent.command[0]} is not on PATH", remedy)
+
+
+def _none() -> Finding:
+    detail = "none is configured, and none was found on PATH"
+    return problem("agents", detail, "Install the claude command, or configure one.")

@@ -1,0 +1,39 @@
+"""A finding: what was looked at, what was found, how bad it is, and what to do about it."""
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Verdict(StrEnum):
+    """problem: it keeps the daemon from working. warn: it may, or it is not as it should be."""
+
+    OK = "ok"
+    WARN = "warn"
+    PROBLEM = "problem"
+
+
+class Finding(BaseModel):
+    """detail: what was found, in words. remedy: what to do, unless it is ok."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    verdict: Verdict
+    detail: str
+    remedy: str | None = None
+
+
+def ok(name: str, detail: str) -> Finding:
+    """As it should be."""
+    return Finding(name=name, verdict=Verdict.OK, detail=detail)
+
+
+def warn(name: str, detail: str, remedy: str) -> Finding:
+    """Not as it should be."""
+    return Finding(name=name, verdict=Verdict.WARN, detail=detail, remedy=remedy)
+
+
+def problem(name: str, detail: str, remedy: str) -> Finding:
+    """It does not work so."""
+    return Finding(name=name, verdict=Verdict.PROBLEM, detail=detail, remedy=remedy)

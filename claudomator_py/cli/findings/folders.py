@@ -1,0 +1,121 @@
+"""The state folder and the inboxes: there, writable, private, on a disk that serves, with room."""
+
+import os
+import shlex
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from claudomator_py.cli.findings.finding import Finding, ok, problem, warn
+from claudomator_py.core.settings import Settings
+from claudomator_py.core.units import format_size
+
+MOUNTS = Path("/proc/self/mountinfo")
+REMOTE = frozenset(
+    {"9p", "afs", "beegfs", "ceph", "cifs", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs", "glusterfs", "gpfs", "lustre"}
+    | {"ncpfs", "nfs", "nfs4", "smb3", "smbfs", "virtiofs", "vboxsf"}
+)
+_RUNS = "runs"
+
+
+def state_findings(folder: Path, settings: Settings) -> Iterator[Finding]:
+    """The state folder, what lies in it, and its disk."""
+    yield _state_folder(folder)
+    if folder.is_dir():
+        yield from _private_files(folder)
+    yield _disk(folder, settings.limits.min_free)
+    yield file_system(folder, sqlite=settings.database == "sqlite")
+
+
+def inbox(folder: Path) -> Finding:
+    """A watched folder."""
+    if not folder.exists():
+        parent = nearest(folder)
+        if os.access(parent, os.W_OK | os.X_OK):
+            return ok("inbox", f"{folder} will be made at the first start")
+        return problem("inbox", f"{folder} cannot be made: {parent} is not writable", "Make it, or change inbox.paths.")
+    if folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        return ok("inbox", str(folder))
+    return problem("inbox", f"{folder} is no folder that can be read and written", "Mend it, or change inbox.paths.")
+
+
+def file_system(folder: Path, *, sqlite: bool, mounts: Path = MOUNTS) -> Finding:
+    """Whether the disk of the folder is one of this machine: locks and shared memory are what a remote one lacks."""
+    kind = _kind_of(nearest(folder), mounts)
+    if kind is None:
+        return ok("file system", "its kind is not known")
+    if kind not in REMOTE:
+        return ok("file system", kind)
+    detail = f"{folder} is on {kind}, which is shared with other machines"
+    if sqlite:
+        return problem("file system", f"{detail}: SQLite's log needs shared memory", "Set state_dir to a local folder.")
+    return warn("file system", f"{detail}: its locks may not hold", "Set state_dir to a local folder.")
+
+
+def nearest(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists."""
+    return next(place for place in (path, *path.parents) if place.exists())
+
+
+def _state_folder(folder: Path) -> Finding:
+    name = "state folder"
+    if not folder.exists():
+        parent = nearest(folder)
+        if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
+            return ok(name, f"{folder} will be made at the first start")
+        detail = f"{folder} cannot be made: {parent} is not writable"
+        return problem(name, detail, "Set state_dir to a folder you can write.")
+    if not folder.is_dir():
+        return problem(name, f"{folder} is not a folder", "Remove it, or set state_dir to a folder.")
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        detail = f"{folder} is not writable"
+        return problem(name, detail, "Mend its permissions, or set state_dir to another folder.")
+    if stat.S_IMODE(folder.stat().st_mode) & 0o077:
+        return problem(name, f"{folder} is open to other users", f"Run: chmod 700 {shlex.quote(str(folder))}")
+    return ok(name, str(folder))
+
+
+def _private_files(folder: Path) -> Iterator[Finding]:
+    """The daemon makes its files with 0600; one that is open, somebody opened or copied."""
+    try:
+        entries = [entry for entry in os.scandir(folder) if entry.name != _RUNS and not entry.is_symlink()]
+        opened = [entry.path for entry in entries if entry.is_file() and entry.stat().st_mode & 0o077]
+        foreign = [entry.path for entry in entries if entry.stat().st_uid != os.geteuid()]
+    except OSError as error:
+        yield problem("state files", f"{folder} cannot be read: {error.strerror}", "Mend its permissions.")
+        return
+    if foreign:
+        remedy = "Run doctor as the daemon's user, or give them to that user with chown."
+        yield warn("state files", f"{foreign[0]} belongs to another user", remedy)
+    if opened:
+        words = " ".join(shlex.quote(path) for path in sorted(opened))
+        yield problem("state files", f"{len(opened)} can be read by other users", f"Run: chmod 600 {words}")
+
+
+def _disk(folder: Path, least: int) -> Finding:
+    free = shutil.disk_usage(nearest(folder)).free
+    detail = f"{free / 2**30:.1f}GiB free for the state folder"
+    if free >= least:
+        return ok("disk space", detail)
+    remedy = f"Make room, or lower limits.min_free ({format_size(least)}): below it nothing is started."
+    return problem("disk space", detail, remedy)
+
+
+def _kind_of(folder: Path, mounts: Path) -> str | None:
+    """The kind of the file system, by the longest mount point above the folder; the last one mounted there."""
+    try:
+        lines = mounts.read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+    best, kind = -1, None
+    real = folder.resolve()
+    for line in lines:
+        before, separator, after = line.partition(" - ")
+        words = before.split(" ")
+        if not separator or len(words) < 5:
+            continue
+        point = Path(words[4].replace("\\040", " "))
+        if real.is_relative_to(point) and len(point.parts) >= best:
+            best, kind = len(point.parts), after.split(" ")[0]
+    return kind
