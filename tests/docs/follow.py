@@ -1,5 +1,6 @@
 """Do what a page says, as its reader would, and see whether what it shows comes true."""
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +12,7 @@ from tests.docs.terminal import Terminal, open_terminal
 PATIENCE_S = 30.0
 _PAUSE_S = 0.2
 # A reader who does not see it yet looks again.
-_LOOKS = (
-    *(f"claudomator {word}" for word in ("status", "show", "why", "logs", "agents", "result", "doctor")),
-    *("cat ", "ls"),
-)
+_LOOKS = re.compile(r"(?:\S*/)?claudomator (?:status|show|why|logs|agents|result|doctor)\b|cat |ls\b")
 
 Differs = Callable[[Command, str], None]
 """Told of a command that did not print what the page shows."""
@@ -42,7 +40,7 @@ def _do(terminal: Terminal, step: Step, command: Command, patience_s: float) -> 
     daemon = step.kind == "daemon"
     if daemon:
         terminal.start(command.text)
-    end = time.monotonic() + (patience_s if daemon or command.text.startswith(_LOOKS) else 0)
+    end = time.monotonic() + (patience_s if daemon or _LOOKS.match(command.text) else 0)
     while True:
         printed = terminal.log() if daemon else terminal.run(command.text)
         if (command.expected and matches(command.expected, printed)) or time.monotonic() >= end:
@@ -55,7 +53,8 @@ def _do_silently(terminal: Terminal, step: Step) -> None:
         case "file" | "append":
             terminal.write(step.argument, "\n".join([*step.body, ""]), append=step.kind == "append")
         case "run":
-            terminal.run(step.argument)
+            printed = terminal.run(step.argument)
+            assert terminal.run("echo $?") == "0\n", f"line {step.line}: {step.argument} failed: {printed}"
         case "start daemon":
             terminal.start(step.argument)
         case "stop daemon":

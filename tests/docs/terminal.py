@@ -16,27 +16,11 @@ from claudomator_py.runs.shim import procfs
 REPOSITORY = Path(__file__).parents[2]
 HOME = "/home/ann"
 """What the pages call the folder in which they are run."""
-_TOOLS = (
+_TOOLS = {
     *("bash", "cat", "chmod", "cp", "curl", "cut", "date", "dirname", "echo", "env", "false", "find", "git", "grep"),
-    *(
-        "head",
-        "kill",
-        "ls",
-        "make",
-        "mkdir",
-        "mv",
-        "printf",
-        "rm",
-        "sed",
-        "sh",
-        "sleep",
-        "sort",
-        "tail",
-        "test",
-        "touch",
-    ),
-    *("tr", "true", "wc"),
-)
+    *("head", "kill", "ln", "ls", "make", "mkdir", "mv", "printf", "rm", "sed", "sh", "sleep", "sort", "tail", "test"),
+    *("touch", "tr", "true", "wc"),
+}
 _READY = "http://127.0.0.1:"
 _START_S = 60.0
 _END_S = 15.0
