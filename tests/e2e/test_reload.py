@@ -1,0 +1,148 @@
+"""SIGHUP: a good configuration is taken into use while runs go on, a bad one changes nothing and is told."""
+
+import json
+import signal
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from claudomator_py.core.views import CheckView
+from tests.e2e.harness import Daemon, Site, wait_until
+from tests.e2e.scenarios_support import document, ended, in_state, started, why
+
+
+def events(site: Site, kind: str) -> list[dict[str, Any]]:
+    """What the events of that kind tell, in order."""
+    with sqlite3.connect(f"file:{site.state / 'claudomator.db'}?mode=ro", uri=True) as connection:
+        rows = connection.execute("SELECT data FROM event WHERE kind = ? ORDER BY id", (kind,)).fetchall()
+    return [json.loads(data) for (data,) in rows]
+
+
+def reload(site: Site, daemon: Daemon, **config: Any) -> dict[str, Any]:
+    """Have it take that configuration into use; what the event of it tells."""
+    before = len(events(site, "config_reloaded"))
+    site.configure(**config)
+    daemon.send(signal.SIGHUP)
+    return wait_until(lambda: events(site, "config_reloaded")[before:], "the reload")[0]
+
+
+def configuration(daemon: Daemon) -> CheckView:
+    """What readiness says of the configuration."""
+    return next(check for check in daemon.client.readiness().checks if check.name == "configuration")
+
+
+def until(path: Path) -> str:
+    """What a run does that goes on until that file is there."""
+    return f"do: until [ -e {path} ]; do sleep 0.05; done"
+
+
+def shell(ledger: Site, **changes: Any) -> dict[str, Any]:
+    """The agent ``sh`` of the site, changed."""
+    command = ["sh", str(ledger.root / "agent.sh"), str(ledger.ledger_file)]
+    return {"kind": "command", "command": command, "auto_select": True, "max_concurrent": 4, **changes}
+
+
+def test_slots_and_agents_change_without_a_restart(site: Site) -> None:
+    site.configure(concurrency={"total": 1})
+    daemon = site.start().ready()
+    go_on = site.root / "go-on"
+    for name in ("one", "two"):
+        site.drop(f"{name}.yaml", document(name, until(go_on)))
+    started(site, 1)
+    refusal = site.drop("three.yaml", document("three", agent="later")).with_name("three.yaml.error.txt")
+    wait_until(refusal.exists, "the refusal of a task for an agent that is not there")
+    told = reload(site, daemon, concurrency={"total": 3}, agents={"sh": shell(site), "later": shell(site)})
+    assert told["needs_restart"] == []
+    started(site, 3)
+    assert [agent.name for agent in daemon.client.agents()] == ["sh", "later"]
+    go_on.touch()
+    assert ended(daemon, "three").agent == "later"
+
+
+def test_a_removed_agent_finishes_what_it_runs_and_gets_nothing_new(site: Site) -> None:
+    site.configure(concurrency={"total": 1})
+    daemon = site.start().ready()
+    go_on = site.root / "go-on"
+    site.drop("one.yaml", document("one", until(go_on)))
+    started(site, 1)
+    site.drop("two.yaml", document("two"))
+    in_state(daemon, "two", "QUEUED")
+    reload(site, daemon, agents={"simulated": {"kind": "simulated"}})
+    assert "no agent 'sh' is configured" in why(daemon, "two")
+    go_on.touch()
+    assert ended(daemon, "one").state == "COMPLETED"
+    assert daemon.client.task("two").state == "QUEUED"
+
+
+def test_another_inbox_is_watched_and_the_former_is_not(site: Site) -> None:
+    daemon = site.start().ready()
+    site.drop("one.yaml", document("one"))
+    ended(daemon, "one")
+    reload(site, daemon, inbox={"paths": ["other"]})
+    wait_until(lambda: (site.root / "other").is_dir(), "the new inbox")
+    site.drop("former.yaml", document("former"))
+    (site.root / "other" / "two.yaml").write_text(document("two"))
+    ended(daemon, "two")
+    assert "former" not in [task.name for task in daemon.client.all_tasks()]
+    reload(site, daemon)
+    assert ended(daemon, "former").state == "COMPLETED"
+    assert daemon.client.task("one").runs == 1, "a file that is back runs only what is new"
+
+
+def test_a_refused_file_is_accepted_once_the_configuration_allows_it(site: Site) -> None:
+    site.configure(workdir_roots=["work"])
+    daemon = site.start().ready()
+    elsewhere = site.root / "elsewhere"
+    elsewhere.mkdir()
+    path = site.drop("one.yaml", document("one", working_dir=str(elsewhere)))
+    error = path.with_name("one.yaml.error.txt")
+    wait_until(error.exists, "the refusal")
+    reload(site, daemon, workdir_roots=["work", "elsewhere"])
+    assert ended(daemon, "one").state == "COMPLETED"
+    wait_until(lambda: not error.exists(), "the end of the refusal")
+
+
+def test_a_bad_configuration_changes_nothing_and_is_told_until_it_is_mended(site: Site) -> None:
+    daemon = site.start().ready()
+    assert configuration(daemon).ok
+    good = site.config_file.read_text()
+    site.config_file.write_text("inbox: {paths: [tasks]}\nconcurrency:\n  totl: 3\n")
+    daemon.send(signal.SIGHUP)
+    wait_until(lambda: not configuration(daemon).ok, "the refusal")
+    found = configuration(daemon)
+    assert f"{site.config_file}:3: concurrency.totl" in found.detail
+    assert "did you mean `total`?" in found.detail
+    assert found.remedy
+    assert daemon.client.readiness().ready, "tasks are accepted and started all the same"
+    assert [check.name for check in daemon.client.status().trouble] == ["configuration"]
+    assert f"{site.config_file}:3" in site.log_text()
+    assert [agent.name for agent in daemon.client.agents()] == ["sh", "simulated"]
+    site.drop("one.yaml", document("one"))
+    assert ended(daemon, "one").state == "COMPLETED"
+    site.config_file.unlink()
+    daemon.send(signal.SIGHUP)
+    wait_until(lambda: "cannot be read" in configuration(daemon).detail, "the refusal of a file that is gone")
+    site.config_file.write_text(good)
+    daemon.send(signal.SIGHUP)
+    wait_until(lambda: configuration(daemon).ok, "the good one")
+    assert daemon.client.status().trouble == ()
+
+
+def test_what_needs_a_restart_is_said_and_the_rest_applied(site: Site) -> None:
+    daemon = site.start().ready()
+    url = daemon.client.base_url
+    told = reload(
+        site, daemon, http={"listen": "127.0.0.1:1"}, state_dir="elsewhere", agents={"simulated": {"kind": "simulated"}}
+    )
+    assert told["needs_restart"] == ["http", "state_dir"]
+    assert "needs a restart: http, state_dir" in configuration(daemon).detail
+    assert 'needs_restart="http, state_dir"' in site.log_text()
+    assert [agent.name for agent in daemon.client.agents()] == ["simulated"]
+    assert site.endpoint == url
+    assert not (site.root / "elsewhere").exists()
+
+
+def test_equal_settings_have_equal_hashes(site: Site) -> None:
+    daemon = site.start().ready()
+    hashes = [reload(site, daemon, concurrency={"total": total})["hash"] for total in (2, 3, 2)]
+    assert hashes[0] == hashes[2] != hashes[1]
