@@ -101,5 +101,6 @@ def test_a_run_cancelled_in_the_middle_of_a_tool_goes_on_where_it_was(place: Pla
     assert (task.state, task.result_text, task.generation) == ("COMPLETED", "Awake.", 2), why(daemon, "greet")
     assert last_run(daemon, "greet").resumes == first.id
     assert TOLD in heard(place)
-    assert SLEEP in heard(place), "it knows what it was doing"
+    # Gemini CLI keeps a tool call when that has ended.
+    assert (SLEEP in heard(place)) is (cli is not GEMINI), "it knows what it was doing"
     assert "Do not sleep." in heard(place)
