@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from claudomator_py import __version__
 from claudomator_py.service.desk import Desk
@@ -27,6 +27,7 @@ from claudomator_py.web.login_codes import LoginCodes
 from claudomator_py.web.openapi import build
 from claudomator_py.web.pages import application as pages
 from claudomator_py.web.pages import errors
+from claudomator_py.web.query import strict_query
 from claudomator_py.web.security import Security
 from claudomator_py.web.sessions import Sessions
 from claudomator_py.web.settings import WebSettings
@@ -68,6 +69,7 @@ def create_app(
         docs_url=None,  # those pages load scripts of other sites
         redoc_url=None,
         redirect_slashes=False,
+        dependencies=[Depends(strict_query)],
     )
     app.include_router(runs.router(desk, streams))
     for resource in (tasks, agents, status, drain, notifications, health):

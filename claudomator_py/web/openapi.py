@@ -37,7 +37,7 @@ _HEADERS_OF: dict[int, dict[str, Any]] = {
     503: _RETRY_AFTER,
 }
 # Health is told whatever the number of connections.
-_HEALTH_TOO = (400, 403, 408, 413, 414, 421, 429, 431, 500)
+_HEALTH_TOO = (400, 403, 408, 413, 414, 421, 422, 429, 431, 500)
 _EVERYWHERE = (*_HEALTH_TOO, 401, 503)
 _DEFINITIONS = "#/$defs/"
 
