@@ -24,7 +24,10 @@ def open_page(
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Print the link that logs a browser in; it works once, within a minute."""
+    """Print a link that logs a browser in.
+
+    It works once, within a minute, and only where it is opened by hand.
+    """
     code = client.login_code()
     url = f"{client.base_url}{code.path}"
     if output is Format.JSON:
