@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from claudomator_py.client.errors import DaemonNotRunning, ServiceProblem
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.outcome import Tokens
+from claudomator_py.core.task import AgentHint, RetryPolicy, TaskSpec
 from claudomator_py.core.views import RestartRequest, TaskView
 from tests.e2e.harness import Daemon, Site, wait_until
 from tests.e2e.invariants import Facts, hold
@@ -17,9 +18,15 @@ FILES = {
     "stubborn": "instructions: 'do: true'\non_lost: retry\nretry: {{max_attempts: 100, backoff: 10ms}}",
     "played": "instructions: 'simulate: delay=20ms outcome=success'\nagent: {{type: simulated}}",
 }
+RESUMED = TaskSpec(
+    name="resumed",
+    instructions="simulate: delay=10ms outcome=fail tokens=3/2\nsimulate: delay=10ms text=remembered tokens=5/4",
+    agent=AgentHint(type="simulated"),
+    retry=RetryPolicy(max_attempts=1),
+)
 ENDLESS = TaskSpec(name="endless", instructions="do: trap '' TERM; sleep 60")
 ASKED = TaskSpec(name="asked", instructions="do: true")
-COUNT = len(FILES) + 2
+COUNT = len(FILES) + 3
 
 Life = Mapping[str, str]
 """How one daemon is started: the keyword arguments of ``Site.start``."""
@@ -41,8 +48,10 @@ class Operator:
         self.drop_files()
         self.insist(lambda: self.submit(ENDLESS))
         self.insist(lambda: self.submit(ASKED))
+        self.insist(lambda: self.submit(RESUMED))
         self.insist(self.cancel_endless)
-        self.insist(self.restart_asked)
+        self.insist(lambda: self.restart(ASKED))
+        self.insist(lambda: self.restart(RESUMED, resume=True))
 
     def insist(self, step: Callable[[], None]) -> None:
         """Do the step, with as many daemons as it takes."""
@@ -84,16 +93,16 @@ class Operator:
                 if refusal.code != "conflict":
                     raise
 
-    def restart_asked(self) -> None:
+    def restart(self, spec: TaskSpec, *, resume: bool = False) -> None:
         """Have a task that is done begin once more."""
 
         def done() -> TaskView | None:
-            task = self.daemon.client.task(ASKED.name)
+            task = self.daemon.client.task(spec.name)
             return task if task.generation == 2 or task.state in ("COMPLETED", "FAILED") else None
 
         task = wait_until(done, "the task to end")
         if task.generation == 1:
-            self.daemon.client.restart(task.id, RestartRequest())
+            self.daemon.client.restart(task.id, RestartRequest(resume=resume))
 
     def finish(self) -> dict[str, TaskView]:
         """Let everything end, stop the daemon and check what must hold; the tasks by name."""
@@ -116,9 +125,13 @@ def assert_nothing_shows(tasks: Mapping[str, TaskView]) -> None:
     """Every task came out as if nothing had ever been killed."""
     states = {task.name: (task.state, task.reason) for task in tasks.values()}
     assert states == {
-        **dict.fromkeys((*FILES, ASKED.name), ("COMPLETED", None)),
+        **dict.fromkeys((*FILES, ASKED.name, RESUMED.name), ("COMPLETED", None)),
         "unchecked": ("FAILED", "check_failed"),
         ENDLESS.name: ("CANCELLED", None),
     }
     assert tasks["flaky"].attempts == 2
     assert tasks[ASKED.name].generation == 2
+    resumed = tasks[RESUMED.name]
+    # The second line of its script: the first conversation went on.
+    assert (resumed.generation, resumed.result_text) == (2, "[simulated] remembered")
+    assert resumed.tokens == Tokens(input=8, output=6)
