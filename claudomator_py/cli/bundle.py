@@ -1,0 +1,126 @@
+"""A bundle for a bug report: what doctor found, the configuration and the daemon's state, without secrets."""
+
+import io
+import json
+import os
+import platform
+import sqlite3
+import sys
+import tarfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from claudomator_py import __version__
+from claudomator_py.cli import redacted
+from claudomator_py.cli.connect import connect
+from claudomator_py.cli.findings.finding import Finding
+from claudomator_py.client.errors import ClientError
+from claudomator_py.core.redact import Redactor
+from claudomator_py.core.settings import Settings
+from claudomator_py.core.units import DAY_MS, SECOND_MS, format_instant
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+
+FOLDER = "claudomator-report"
+MOST_TASKS = 100
+README = """What `claudomator doctor --bundle` found; look through it before you send it.
+
+doctor.json         the checks, with remedies
+about.json          versions
+configuration.json  the configuration in force for this command; of variables only the names
+status.json         the daemon's state
+events.json         what happened to its tasks within a day
+{tasks}
+The log is the journal's; add what belongs to the trouble yourself:
+  journalctl --user --unit claudomator --since -1h > log.txt
+"""
+_WITHOUT = "Instructions, results and other texts of people and agents are left out.\n"
+_WITH = "Instructions, results and other texts of people and agents are included.\n"
+
+
+def write_bundle(
+    path: Path,
+    findings: Sequence[Finding],
+    settings: Settings,
+    where: tuple[Path | None, Path | None],
+    *,
+    tasks: bool,
+) -> None:
+    """Write the bundle into a new file (0600). where: --config and --state-dir. tasks: with people's texts.
+
+    Raises OSError, FileExistsError for a file that is there.
+    """
+    answers, own = _ask(where, tasks=tasks)
+    documents: dict[str, Any] = {
+        "doctor.json": [finding.model_dump(mode="json") for finding in findings],
+        "about.json": _about(),
+        "configuration.json": redacted.configuration(settings),
+        **answers,
+    }
+    texts = {"README.txt": README.format(tasks=_WITH if tasks else _WITHOUT)}
+    texts |= {name: json.dumps(document, indent=2) + "\n" for name, document in documents.items()}
+    redactor = redacted.known_secrets(settings, os.environ, own)
+    cleaned = {name: _clean(text, redactor) for name, text in texts.items()}
+    _write(path, cleaned)
+
+
+def _ask(where: tuple[Path | None, Path | None], *, tasks: bool) -> tuple[dict[str, Any], list[str]]:
+    """What the daemon says, and our secrets; a fault of it is told in the place of its answers."""
+    own = [os.environ.get("CLAUDOMATOR_TOKEN", ""), _token(where)]
+    try:
+        with connect(*where) as client:
+            status = client.status()
+            events = list(_events(client, tasks=tasks))
+    except ClientError as error:
+        return {"status.json": {"error": error.detail}}, own
+    return {"status.json": redacted.status(status, tasks=tasks), "events.json": events}, own
+
+
+def _token(where: tuple[Path | None, Path | None]) -> str:
+    from claudomator_py.client.discovery import discover
+
+    try:
+        return discover(*where, os.environ, Path.cwd()).token or ""
+    except ClientError:
+        return ""
+
+
+def _events(client: "Client", *, tasks: bool) -> Iterator[redacted.Document]:
+    """Of the newest tasks that changed within a day."""
+    since = format_instant(int(time.time() * SECOND_MS) - DAY_MS)
+    newest = [task for task in client.tasks(limit=MOST_TASKS).items if task.updated_at >= since]
+    for task in newest:
+        for event in client.why(task.id).events:
+            if event.at >= since:
+                yield redacted.event(event, tasks=tasks)
+
+
+def _about() -> dict[str, str]:
+    return {
+        "claudomator": __version__,
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "executable": sys.executable,
+        "made": format_instant(int(time.time() * SECOND_MS)),
+    }
+
+
+def _clean(text: str, redactor: Redactor) -> str:
+    """Without secrets, and without the name of the user's home."""
+    home = os.environ.get("HOME", "")
+    text = redactor.redact(text)
+    return text.replace(home, "~") if len(home) > 1 else text
+
+
+def _write(path: Path, texts: dict[str, str]) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
+        for name, text in texts.items():
+            data = text.encode("utf-8", "replace")
+            member = tarfile.TarInfo(f"{FOLDER}/{name}")
+            member.size, member.mode, member.mtime = len(data), 0o600, int(time.time())
+            archive.addfile(member, io.BytesIO(data))

@@ -1,0 +1,129 @@
+"""What a bug report may tell: the configuration and the daemon's answers without secrets, and without people's texts.
+
+Structure decides first: only what is named here is kept. What is left goes through a search for known values and for
+what looks like a key, in case a secret stands where none belongs.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from claudomator_py.core.redact import MARK, Redactor
+from claudomator_py.core.settings import Settings
+from claudomator_py.core.views import AgentView, EventView, StatusView, TaskView
+
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|COOKIE|AUTH|DSN", re.IGNORECASE)
+_OPTION = re.compile(r"--?[A-Za-z][\w-]*")
+_TASK = frozenset(
+    {"id", "name", "version", "state", "phase", "reason", "waiting_until", "priority", "specialist", "agent", "tier"}
+    | {"model", "attempts", "runs", "tokens", "cost_usd", "created_at", "updated_at", "started_at", "generation"}
+    | {"revision", "source", "depends_on", "available_actions"}
+)
+_AGENT = frozenset(
+    {"name", "kind", "account", "version", "installed", "active", "max_concurrent", "auto_select", "limited"}
+    | {"limited_until", "provenance", "models", "default_tier", "cannot_enforce"}
+)
+_EVENT_DATA = frozenset(
+    {"agent", "attempt", "cause", "from", "generation", "holds", "kind", "model", "phase", "provenance", "reason"}
+    | {"resumes", "revision", "seq", "source", "state", "status", "tier", "to", "until"}
+)
+_TASK_LISTS = ("needs_you", "problems", "running", "queued", "recent")
+
+Document = dict[str, Any]
+
+
+def known_secrets(settings: Settings, environ: Mapping[str, str], own: Iterable[str]) -> Redactor:
+    """What finds the values of variables that agents are given or that are named like secrets, and those of our own."""
+    passed = {name for agent in settings.agents.values() for name in agent.pass_env}
+    passed |= {settings.classifier.key_variable or ""}
+    targets = settings.notify.values()
+    passed |= {name for target in targets for name in (target.url_env, target.secret_env) if name is not None}
+    values = {value for name, value in environ.items() if name in passed or _SECRET_NAME.search(name)}
+    for agent in settings.agents.values():
+        values |= set(agent.env.values())
+    values |= {target.url for target in targets if target.url is not None}
+    return Redactor([*values, *own])
+
+
+def configuration(settings: Settings) -> Document:
+    """The settings: of variables the names, of URLs scheme and host, of options named like secrets no values."""
+    document = settings.model_dump(mode="json")
+    document["database"] = _bare_url(settings.database)
+    document["classifier"]["base_url"] = _bare_url(settings.classifier.base_url)
+    document["classifier"]["command"] = _without_values(settings.classifier.command)
+    document["notify"] = sorted(settings.notify)
+    for name, agent in settings.agents.items():
+        told = document["agents"][name]
+        told["env"] = dict.fromkeys(agent.env, MARK)
+        told["command"] = _without_values(agent.command)
+        told["extra_args"] = _without_values(agent.extra_args)
+        told["script"] = MARK if agent.script else None
+    return document
+
+
+def status(view: StatusView, *, tasks: bool) -> Document:
+    """The status. tasks: with what people and agents wrote."""
+    if tasks:
+        # Not the content as it was written: it brings variables.
+        return view.model_dump(mode="json", exclude={name: {"__all__": {"spec"}} for name in _TASK_LISTS})
+    document: Document = {name: [task(one) for one in getattr(view, name)] for name in _TASK_LISTS}
+    problems = [[{"line": problem.line, "field": problem.field} for problem in file.problems] for file in view.inbox]
+    return {
+        **document,
+        "counts": dict(view.counts),
+        "inbox": problems,
+        "agents": [_agent(agent) for agent in view.agents],
+    }
+
+
+def task(view: TaskView) -> Document:
+    """A task without its texts and places."""
+    return view.model_dump(mode="json", include=set(_TASK))
+
+
+def event(view: EventView, *, tasks: bool) -> Document:
+    """An event; without texts unless ``tasks``."""
+    document = view.model_dump(mode="json")
+    if not tasks:
+        document["data"] = _codes(view.data)
+    return document
+
+
+def _agent(view: AgentView) -> Document:
+    document = view.model_dump(mode="json", include=set(_AGENT))
+    return {**document, "problem": MARK if view.problem else None}
+
+
+def _codes(data: Mapping[str, object]) -> Document:
+    """Of what an event tells, codes and numbers."""
+    return {key: value for key, value in data.items() if key in _EVENT_DATA and isinstance(value, str | int | None)}
+
+
+def _without_values(words: Sequence[str]) -> list[str]:
+    """A command line: an option named like a secret keeps its name."""
+    shown: list[str] = []
+    hide = False
+    for word in words:
+        name, equals, _ = word.partition("=")
+        secret = bool(_SECRET_NAME.search(name))
+        if hide:
+            shown.append(MARK)
+            hide = False
+        elif secret and equals:
+            shown.append(f"{name}={MARK}")
+        else:
+            hide = secret and _OPTION.fullmatch(word) is not None
+            shown.append(word)
+    return shown
+
+
+def _bare_url(url: str | None) -> str | None:
+    """Without user, password, path and query."""
+    if url is None or "://" not in url:
+        return url
+    try:
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{parts.hostname or ''}" + (f":{parts.port}" if parts.port else "")
+    except ValueError:
+        return MARK

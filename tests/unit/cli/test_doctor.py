@@ -1,0 +1,268 @@
+"""Finding out what keeps it from working: each finding with a verdict and a remedy."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.cli.findings import agents, folders, machine, service
+from claudomator_py.cli.findings.daemon import same_time
+from claudomator_py.cli.findings.finding import Finding, Verdict
+from claudomator_py.cli.units import Manager, unit
+from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.settings import default_agent
+from tests.fakes.command import Command
+from tests.fakes.daemon import Daemon
+from tests.fakes.desk import FakeDesk
+
+Check = dict[str, str | None]
+
+
+def _checks(command: Command, *arguments: str, **environ: str) -> dict[str, Check]:
+    found = json.loads(command("doctor", "-o", "json", *arguments, **environ).stdout)
+    return {check["name"]: check for check in found}
+
+
+def _problems(checks: dict[str, Check]) -> list[str]:
+    return [name for name, check in checks.items() if check["verdict"] == "problem"]
+
+
+def _program(folder: Path, name: str) -> str:
+    """A PATH with that program in front."""
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+def test_where_all_is_well(command: Command, desk: FakeDesk) -> None:
+    desk.add_agent("claude")
+    (command.home / ".claude").mkdir()
+    (command.home / ".claude/.credentials.json").write_text("{}")
+    done = command("doctor", HOME=str(command.home))
+    assert done.returncode == 0
+    checks = _checks(command, HOME=str(command.home))
+    expected = {"configuration", "state folder", "disk space", "file system", "inbox", "daemon", "daemon: database"}
+    expected |= {"daemon's clock", "agent claude", "login claude", "service", "git", "clock", "time server", "inotify"}
+    assert set(checks) == expected | {"open files", "SQLite"}
+    assert _problems(checks) == []
+    assert "not verified against the service" in str(checks["login claude"]["detail"])
+
+
+def test_every_finding_that_is_not_ok_has_a_remedy(offline: Command, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    done = offline("doctor", PATH=str(tmp_path / "bin"))
+    assert done.returncode == 1
+    for name in ("daemon", "agents", "git"):
+        assert f"{name}: " in done.stderr
+    checks = _checks(offline, PATH=str(tmp_path / "bin"))
+    assert _problems(checks) == ["daemon", "agents", "git"]
+    assert all(bool(check["remedy"]) == (check["verdict"] != "ok") for check in checks.values())
+
+
+def test_the_daemon_is_asked_about_agents(command: Command, desk: FakeDesk) -> None:
+    desk.add_agent("codex", installed=False, problem="codex is not on the daemon's PATH")
+    desk.ready = False
+    checks = _checks(command)
+    assert checks["agent codex"]["detail"] == "codex is not on the daemon's PATH"
+    assert (checks["daemon"]["verdict"], checks["daemon: database"]["remedy"]) == (
+        "problem",
+        "Stop the other process.",
+    )
+
+
+def test_agents_are_found_on_the_path(offline: Command, tmp_path: Path) -> None:
+    path = _program(tmp_path / "bin", "claude")
+    assert _checks(offline, PATH=path)["agent claude"]["detail"] == str(tmp_path / "bin" / "claude")
+    (tmp_path / "claudomator.yaml").write_text("agents: {lint: {kind: command, command: [no-such-program]}}\n")
+    lint = _checks(offline, PATH=path)["agent lint"]
+    assert (lint["verdict"], lint["detail"]) == ("problem", "no-such-program is not on PATH")
+
+
+def test_a_broken_configuration_is_told_and_the_rest_is_looked_at(offline: Command) -> None:
+    (offline.home / "claudomator.yaml").write_text("inbox: {pathes: [x]}\n")
+    checks = _checks(offline)
+    assert checks["configuration"]["verdict"] == "problem"
+    assert "claudomator.yaml:1" in str(checks["configuration"]["detail"])
+    assert "did you mean `paths`?" in str(checks["configuration"]["detail"])
+    assert "git" in checks
+
+
+def test_a_state_folder_that_is_open_or_none(offline: Command) -> None:
+    (offline.home / "claudomator.yaml").write_text("state_dir: state\n")
+    state = offline.home / "state"
+    state.mkdir(mode=0o755)
+    assert f"chmod 700 {state}" in str(_checks(offline)["state folder"]["remedy"])
+    state.chmod(0o700)
+    token = state / "token"
+    token.touch(mode=0o644)
+    assert f"chmod 600 {token}" in str(_checks(offline)["state files"]["remedy"])
+    token.chmod(0o600)
+    assert "state files" not in _checks(offline)
+    token.unlink()
+    state.rmdir()
+    state.write_text("")
+    assert "not a folder" in str(_checks(offline)["state folder"]["detail"])
+
+
+def test_a_full_disk(offline: Command) -> None:
+    (offline.home / "claudomator.yaml").write_text("limits: {min_free: 1TiB}\n")
+    found = _checks(offline)["disk space"]
+    assert found["verdict"] == "problem"
+    assert "limits.min_free (1TiB)" in str(found["remedy"])
+
+
+def test_a_disk_that_is_shared_with_other_machines(tmp_path: Path) -> None:
+    mounts = tmp_path / "mountinfo"
+    lines = ["22 1 8:1 / / rw - ext4 /dev/sda1 rw", f"30 22 0:40 / {tmp_path} rw shared:1 - nfs4 server:/x rw"]
+    mounts.write_text("\n".join(lines))
+    state = tmp_path / "state"
+    found = [folders.file_system(state, sqlite=sqlite, mounts=mounts) for sqlite in (True, False)]
+    assert [finding.verdict for finding in found] == [Verdict.PROBLEM, Verdict.WARN]
+    mounts.write_text("\n".join([*lines, f"31 30 8:2 / {tmp_path} rw - xfs /dev/sdb rw"]))
+    assert folders.file_system(state, sqlite=True, mounts=mounts).detail == "xfs"
+    assert folders.file_system(state, sqlite=True, mounts=tmp_path / "none").verdict is Verdict.OK
+
+
+def test_a_clock_that_cannot_be_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: 0.0)
+    found = machine.clock()
+    assert (found.verdict, found.detail[:4]) == (Verdict.PROBLEM, "1970")
+
+
+def test_a_daemon_whose_clock_differs(daemon: Daemon) -> None:
+    with daemon.client() as client:
+        told = client.server_time()
+    assert told is not None
+    assert same_time(told, time.time()).verdict is Verdict.OK
+    ahead = same_time(told + 3600, told)
+    assert (ahead.verdict, ahead.detail) == (Verdict.WARN, "is 3600 s ahead of this machine's")
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"), [("yes", Verdict.OK), ("no", Verdict.WARN), ("", Verdict.OK)], ids=["yes", "no", "unknown"]
+)
+def test_what_timedatectl_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, verdict: Verdict) -> None:
+    path = _program(tmp_path / "bin", "timedatectl")
+    (tmp_path / "bin/timedatectl").write_text(f"#!/bin/sh\necho {answer}\n")
+    monkeypatch.setenv("PATH", path)
+    assert machine.synchronised().verdict is verdict
+
+
+def test_what_the_kernel_allows(tmp_path: Path) -> None:
+    (tmp_path / "max_user_watches").write_text("100\n")
+    (tmp_path / "max_user_instances").write_text("128\n")
+    few = machine.inotify(tmp_path)
+    assert few.verdict is Verdict.WARN
+    assert "sysctl fs.inotify.max_user_watches=524288" in str(few.remedy)
+    assert machine.inotify(tmp_path / "none").verdict is Verdict.OK
+    assert [machine.open_files(soft).verdict for soft in (256, 4096, -1)] == [Verdict.WARN, Verdict.OK, Verdict.OK]
+    assert [machine.sqlite(version).verdict for version in ("3.31.1", "3.45.0")] == [Verdict.PROBLEM, Verdict.OK]
+
+
+# --- logins -----------------------------------------------------------------------------------------------------------
+
+FILES = {
+    "claude": ".claude/.credentials.json",
+    "gemini": ".gemini/oauth_creds.json",
+    "codex": ".codex/auth.json",
+    "opencode": ".local/share/opencode/auth.json",
+}
+KEYS = {
+    "claude": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "codex": "OPENAI_API_KEY",
+    "opencode": "OPENROUTER_API_KEY",
+}
+
+
+def _login(agent: AgentSpec, home: Path, **environ: str) -> Finding:
+    found = list(agents.login(agent, {"HOME": str(home), **environ}))
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_an_agent_without_login_or_key(tmp_path: Path, kind: str) -> None:
+    found = _login(default_agent(kind), tmp_path)
+    assert found.verdict is Verdict.WARN
+    assert "pass_env" in str(found.remedy)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_login_is_found_where_the_agent_keeps_it(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / FILES[kind]
+    file.parent.mkdir(parents=True)
+    file.write_text('{"token": "never shown"}')
+    found = _login(default_agent(kind), tmp_path)
+    assert found.verdict is Verdict.OK
+    assert str(file) in found.detail
+    assert "never shown" not in found.detail
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_a_key_counts_only_if_the_agent_gets_it(tmp_path: Path, kind: str) -> None:
+    agent, key = default_agent(kind), KEYS[kind]
+    kept_back = _login(agent, tmp_path, **{key: "never shown"})
+    assert (kept_back.verdict, f"pass_env: [{key}]" in str(kept_back.remedy)) == (Verdict.WARN, True)
+    passed = _login(agent.model_copy(update={"pass_env": (key,)}), tmp_path, **{key: "never shown"})
+    given = _login(agent.model_copy(update={"env": {key: "never shown"}}), tmp_path)
+    for found in (passed, given):
+        assert (found.verdict, found.detail) == (Verdict.OK, f"{key} is given to it; not verified against the service")
+
+
+def test_settings_of_gemini_that_say_how_to_log_in(tmp_path: Path) -> None:
+    (tmp_path / ".gemini").mkdir()
+    settings = tmp_path / ".gemini/settings.json"
+    settings.write_text(json.dumps({"security": {"auth": {"selectedType": "vertex-ai"}}}))
+    assert _login(default_agent("gemini"), tmp_path).verdict is Verdict.OK
+    settings.write_text("no JSON")
+    assert _login(default_agent("gemini"), tmp_path).verdict is Verdict.WARN
+
+
+def test_an_agent_that_needs_no_login(tmp_path: Path) -> None:
+    assert list(agents.login(default_agent("simulated"), {"HOME": str(tmp_path)})) == []
+
+
+# --- the service ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The unit of a user, as shipped, in a home."""
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    folder = tmp_path / "home/.config/systemd/user"
+    folder.mkdir(parents=True)
+    written = unit(Manager.USER, folder, Path("/etc/claudomator/claudomator.yaml"))
+    written.path.write_text(written.content)
+    return written.path
+
+
+def _service(tmp_path: Path) -> dict[str, Finding]:
+    found = service.service_findings(tmp_path / "home", tmp_path / "root", "anna")
+    return {finding.name: finding for finding in found}
+
+
+def test_no_service_is_no_problem(tmp_path: Path) -> None:
+    found = _service(tmp_path)
+    assert (found["service"].verdict, set(found)) == (Verdict.OK, {"service"})
+
+
+def test_a_unit_as_shipped_that_ends_with_the_login(tmp_path: Path, installed: Path) -> None:
+    found = _service(tmp_path)
+    assert (found["service"].verdict, found["service"].detail) == (Verdict.OK, str(installed))
+    assert (found["linger"].verdict, found["linger"].remedy) == (Verdict.WARN, "Run: loginctl enable-linger anna")
+    linger = tmp_path / "root/var/lib/systemd/linger"
+    linger.mkdir(parents=True)
+    (linger / "anna").touch()
+    assert _service(tmp_path)["linger"].verdict is Verdict.OK
+
+
+def test_a_unit_that_was_changed(tmp_path: Path, installed: Path) -> None:
+    installed.write_text(installed.read_text().replace("KillMode=process", "KillMode=mixed"))
+    found = _service(tmp_path)["service"]
+    assert found.verdict is Verdict.WARN
+    assert "claudomator init --systemd user --force" in str(found.remedy)
