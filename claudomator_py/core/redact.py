@@ -46,8 +46,7 @@ class Redactor:
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         forms = {form for value in values for form in _forms(value)}
-        self._known = sorted(forms, key=lambda form: (-len(form), form))
-        self._pattern = re.compile("|".join(map(re.escape, self._known))) if self._known else None
+        self._known = sorted(forms)
 
     def redact(self, text: str) -> str:
         """The text with MARK in the place of each secret."""
@@ -78,8 +77,11 @@ class Redactor:
     def _spans(self, text: str) -> list[Span]:
         """Where secrets are, in order, those that overlap as one."""
         found = [_span(match) for match in _SHAPES.finditer(text)]
-        if self._pattern is not None:
-            found += [match.span() for match in self._pattern.finditer(text)]
+        for form in self._known:
+            start = text.find(form)
+            while start >= 0:
+                found.append((start, start + len(form)))
+                start = text.find(form, start + 1)
         merged: list[Span] = []
         for start, end in sorted(found):
             if merged and start < merged[-1][1]:

@@ -122,6 +122,8 @@ class EntryFeed(_Feed):
         entries = self._joined(self._transcript.feed(start, data, final=self._final))
         items = []
         for next_offset, group in groupby(entries, key=lambda entry: entry.next_offset):
+            if next_offset <= self._begin.offset:
+                continue  # a last line without an end, told before
             of_line = list(group)
             places = [LogPosition(entry.offset, taken) for taken, entry in enumerate(of_line, 1)]
             places[-1] = LogPosition(next_offset)
