@@ -14,7 +14,7 @@ from claudomator_py.store.events import record
 log = get_logger("claudomator.reload")
 
 RELOADABLE = frozenset(
-    {"agents", "agents_configured", "balancing", "classifier", "concurrency", "inbox", "limits", "on_stop"}
+    {"agents", "agents_configured", "balancing", "classifier", "concurrency", "inbox", "limits", "notify", "on_stop"}
     | {"workdir_roots"}
 )
 """Top-level keys that take effect without a restart; any other waits for one."""
