@@ -275,8 +275,10 @@ class FakeDesk:
     def _restart(self, ref: str, request: RestartRequest, if_version: Versions = None) -> TaskView:
         with self._lock:
             job = self._find(ref, if_version)
-            if request.resume or request.specialist is not None:
-                raise Invalid("resume and specialist are not supported yet.", remedy="Leave them out.")
+            if request.specialist is not None:
+                raise Invalid("specialist is not supported yet.", remedy="Leave it out.")
+            if request.resume and not job.runs:
+                raise Conflict(f"No run of {job.spec.name} has begun.", remedy="Restart it without `resume`.")
             if isinstance(job.state, Queued):
                 raise Conflict(f"{job.spec.name} is queued: there is nothing to do.", remedy="Wait for it.")
             if isinstance(job.state, Running) and not request.force:
