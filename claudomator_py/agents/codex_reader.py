@@ -44,19 +44,23 @@ _RULES: Rules = (
     (words(r"ran out of room|context window|context_length"), Reason.CONTEXT_TOO_LONG),
     (words(r"safety reasons|has been flagged|cyber_policy|content policy"), Reason.REFUSED),
 )
-_RETRYING = re.compile(r"^Reconnecting\W+\d+/\d+ \((?P<cause>.*)\)$", re.DOTALL)
+_RETRYING = re.compile(r"^Reconnecting\W+(?:\d+/\d+|waiting for network) \((?P<cause>.*)\)$", re.DOTALL)
 _COMPLAINT = re.compile(r"^(?:ERROR|Error|error):? (?P<message>.+)")
 _LIMITED_MODEL = re.compile(r"usage limit for ([\w.:/-]{1,60}[\w])")
 _COMPLAINTS = 5
 _LOST = words(r"no rollout found")
 _CHATTER = ("Reading ", "WARNING: ")
+_OUTAGES = (Reason.NETWORK, Reason.OVERLOADED)
 NOTHING = Tokens(input=0, output=0)
 """What a new thread has used."""
 
 
 @dataclass(slots=True)
 class _Seen(Seen):
-    """anything, conversation_id: as in ``Seen``. prior: what the thread had used before; None: not known."""
+    """anything, conversation_id: as in ``Seen``. prior: what the thread had used before; None: not known.
+
+    trouble: why it is trying again, if that is the last that it said.
+    """
 
     prior: Tokens | None
     anything: bool = False
@@ -64,6 +68,7 @@ class _Seen(Seen):
     completed: bool = False
     failure: str | None = None
     error: str | None = None
+    trouble: str | None = None
     answer: str | None = None
     usage: Event = field(default_factory=dict)
     complaints: list[str] = field(default_factory=list)
@@ -73,6 +78,7 @@ class _Seen(Seen):
         return self.completed or self.failure is not None
 
     def take(self, event: Event) -> None:
+        self.trouble = None
         match event.get("type"):
             case "thread.started":
                 self.conversation_id = text_of(event, "thread_id") or self.conversation_id
@@ -83,7 +89,8 @@ class _Seen(Seen):
             case "error":
                 message = text_of(event, "message") or ""
                 retried = _RETRYING.match(message)
-                self.error = retried["cause"] if retried else message or self.error
+                self.trouble = retried["cause"] if retried else None
+                self.error = self.trouble or message or self.error
             case "turn.completed":
                 self.completed, self.error = True, None
                 self.usage = event_of(event, "usage")
@@ -100,6 +107,11 @@ class _Seen(Seen):
     def _take_item(self, item: Event) -> None:
         if item.get("type") == "agent_message":
             self.answer, self.error = text_of(item, "text") or self.answer, None
+
+    def stuck(self, started_ms: int | None) -> Verdict | None:
+        """Without a network it waits for one for ever."""
+        verdict = classify(self.trouble, _RULES, started_ms or 0) if self.trouble is not None else None
+        return verdict if verdict is not None and verdict.reason in _OUTAGES else None
 
     def said(self, ending: Ending) -> Verdict | None:
         if self.failure is not None:

@@ -3,13 +3,13 @@
 from tests.e2e.harness import wait_until
 from tests.e2e.scenarios_support import ended, in_state, why
 from tests.fakes.http_api import Text
-from tests.real_clis.clis import NOBODY, OPENCODE, Cli, each
+from tests.real_clis.clis import CODEX, NOBODY, OPENCODE, Cli, each
 from tests.real_clis.place import END_S, NEXT, Place, outcome_of
 
 
-def patience(cli: Cli) -> dict[str, object]:
-    """opencode asks a service in trouble for ever, without a word: the task's timeout ends that."""
-    return {"timeout": "30s"} if cli is OPENCODE else {}
+def patience(*waiting: Cli, cli: Cli) -> dict[str, object]:
+    """These ask a service in trouble for ever, whatever comes of it: the task's timeout ends that."""
+    return {"timeout": f"{cli.start_s}s"} if cli in waiting else {}
 
 
 @each()
@@ -17,7 +17,7 @@ def test_an_overloaded_service_is_asked_again_after_a_pause(place: Place, cli: C
     place.api.script(cli.overloaded())
     daemon = place.start()
 
-    place.drop("greet", retry={"max_attempts": 2, "backoff": "1s"}, **patience(cli))
+    place.drop("greet", retry={"max_attempts": 2, "backoff": "1s"}, **patience(OPENCODE, cli=cli))
 
     outcome = outcome_of(daemon, "greet")
     assert (outcome.status, outcome.reason) == ("failed", "overloaded"), outcome
@@ -37,7 +37,7 @@ def test_a_service_that_cannot_be_reached_uses_up_the_attempts(place: Place, cli
     place.configure(origin=NOBODY)
     daemon = place.start()
 
-    place.drop("greet", retry={"max_attempts": 2, "backoff": "10ms"}, **patience(cli))
+    place.drop("greet", retry={"max_attempts": 2, "backoff": "10ms"}, **patience(CODEX, OPENCODE, cli=cli))
 
     task = ended(daemon, "greet", 2 * END_S)
     assert (task.state, task.reason, task.attempts) == ("FAILED", "network", 2), task

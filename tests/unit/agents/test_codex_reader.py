@@ -130,6 +130,18 @@ def test_the_last_trouble_of_a_run_that_fell_silent_is_what_it_came_to() -> None
     assert read(trouble, said("It works again.")).reason is Reason.AGENT_ERROR
 
 
+def test_a_wait_for_the_network_that_took_too_long_is_an_outage_and_can_be_retried() -> None:
+    waiting = "Reconnecting... waiting for network (Connection failed: error sending request)"
+    trouble = {"type": "error", "message": waiting}
+    late = ExitRecord(-15, "timeout", NOW_MS - 60_000, NOW_MS)
+    cancelled = ExitRecord(-15, "cancel", NOW_MS - 60_000, NOW_MS)
+
+    assert read(trouble, trouble, exit_record=late).reason is Reason.NETWORK
+    assert read(trouble, trouble, exit_record=cancelled).status is OutcomeStatus.CANCELLED
+    assert read(trouble, said("It works again."), exit_record=late).reason is Reason.TIMEOUT
+    assert read(trouble, said("Done."), completed(), exit_record=ended(0)).status is OutcomeStatus.SUCCEEDED
+
+
 def test_the_last_of_several_turns_counts() -> None:
     again = {"type": "turn.started"}
     assert read(said("One."), completed(), again, failed("at capacity")).reason is Reason.OVERLOADED
