@@ -1,0 +1,173 @@
+"""The whole API against its own OpenAPI document, with requests that nobody would think of, on a real daemon.
+
+In short the requests are the same each time; ``make slow`` sends more of them, and others each time.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.stateful import run_state_machine_as_test
+from schemathesis import Case, GenerationMode
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+from schemathesis.specs.openapi.schemas import OpenApiSchema
+
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.web.app import create_app
+from claudomator_py.web.settings import WebSettings
+from tests.e2e.harness import Daemon, open_site
+from tests.e2e.warm import WarmStarter
+from tests.fakes.desk import FakeDesk
+
+pytestmark = pytest.mark.timeout(120)
+
+CHECKS = [
+    schemathesis.checks.not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    negative_data_rejection,
+    unsupported_method,
+]
+EXAMPLES, MORE_EXAMPLES = 8, 150
+DOCUMENT = create_app(FakeDesk(), WebSettings("x" * 32, "127.0.0.1:8484")).openapi()
+OPERATIONS = [
+    (method, path, operation) for path, methods in DOCUMENT["paths"].items() for method, operation in methods.items()
+]
+POSITIVE, NEGATIVE = GenerationMode.POSITIVE, GenerationMode.NEGATIVE
+KINDS = [
+    pytest.param(operation["operationId"], mode, id=f"{operation['operationId']}-{mode.value}")
+    for _, _, operation in OPERATIONS
+    for mode in (POSITIVE, NEGATIVE)
+    # What takes nothing cannot be given anything wrong.
+    if mode is POSITIVE or operation.get("parameters") or "requestBody" in operation
+]
+AGENT = {"kind": "simulated", "auto_select": True, "max_concurrent": 2}
+
+
+@dataclass(frozen=True)
+class Api:
+    """A daemon, and what it says of itself."""
+
+    daemon: Daemon
+    url: str
+    schema: OpenApiSchema
+    headers: dict[str, str]
+
+    def send(self, case: Case[Any]) -> None:
+        """Send the request, and check the answer."""
+        _defuse(case)
+        case.call_and_validate(headers=self.headers, checks=CHECKS)
+
+
+def _defuse(case: Case[Any]) -> None:
+    """Leave out the one thing that a task may have executed."""
+    if isinstance(case.body, dict):
+        case.body.pop("check", None)
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory, warm: WarmStarter) -> Iterator[Api]:
+    root = tmp_path_factory.mktemp("fuzz") / "site"
+    with open_site(root, warm=warm, agents={"one": AGENT, "two": AGENT}, workdir_roots=[str(root / "work")]) as site:
+        daemon = site.start().ready()
+        headers = {"Authorization": f"Bearer {(site.state / 'token').read_text().strip()}"}
+        schema = schemathesis.openapi.from_url(f"{site.endpoint}/openapi.json", headers=headers)
+        for outcome in ("success", "failed"):
+            daemon.client.submit(TaskSpec(name=outcome, instructions=f"simulate: outcome={outcome}"))
+        site.drain(daemon)
+        assert site.endpoint is not None
+        yield Api(daemon, site.endpoint, schema, headers)
+        assert daemon.running, site.log_text()
+        assert "Traceback" not in site.log_text()
+
+
+def _settings(examples: int, *, same: bool, **more: Any) -> settings:
+    phases = [Phase.generate] if same else [Phase.generate, Phase.shrink]
+    checks = list(HealthCheck)
+    return settings(
+        max_examples=examples,
+        derandomize=same,
+        database=None,
+        deadline=None,
+        suppress_health_check=checks,
+        phases=phases,
+        **more,
+    )
+
+
+def _fuzz(api: Api, operation_id: str, mode: GenerationMode, chosen: settings) -> None:
+    operation = api.schema.find_operation_by_id(operation_id)
+
+    @chosen
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def send(case: Case[Any]) -> None:
+        api.send(case)
+
+    send()
+
+
+@pytest.mark.parametrize(("operation_id", "mode"), KINDS)
+def test_every_operation_keeps_to_the_document(api: Api, operation_id: str, mode: GenerationMode) -> None:
+    _fuzz(api, operation_id, mode, _settings(EXAMPLES, same=True))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("operation_id", "mode"), KINDS)
+def test_every_operation_keeps_to_the_document_at_length(api: Api, operation_id: str, mode: GenerationMode) -> None:
+    _fuzz(api, operation_id, mode, _settings(MORE_EXAMPLES, same=False))
+
+
+def _follow_links(api: Api, chosen: settings) -> None:
+    class Walk(api.schema.as_state_machine()):  # type: ignore[misc]  # made at run time from the document
+        """From answer to request, along the links."""
+
+        def before_call(self, case: Case[Any]) -> None:
+            _defuse(case)
+
+        def get_call_kwargs(self, case: Case[Any]) -> dict[str, Any]:
+            return {"headers": api.headers}
+
+        def validate_response(self, response: Any, case: Case[Any], **_: Any) -> None:
+            case.validate_response(response, checks=CHECKS, headers=api.headers)
+
+    run_state_machine_as_test(Walk, settings=chosen)
+
+
+def test_the_links_of_the_document_lead_on(api: Api) -> None:
+    _follow_links(api, _settings(5, same=True, stateful_step_count=8))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_links_of_the_document_lead_on_at_length(api: Api) -> None:
+    _follow_links(api, _settings(60, same=False, stateful_step_count=20))
+
+
+@pytest.mark.parametrize("authorization", [None, "Bearer wrong"])
+def test_nothing_is_told_or_done_without_the_token(api: Api, authorization: str | None) -> None:
+    headers = {} if authorization is None else {"Authorization": authorization}
+    with httpx.Client(base_url=api.url, headers=headers, trust_env=False) as http:
+        for method, path, operation in OPERATIONS:
+            needed = operation["security"] != [{}]
+            answer = http.request(method, path.replace("{", "").replace("}", ""))
+            assert (answer.status_code == 401) is needed, (method, path)
+            assert needed or answer.status_code == 200
+
+
+def test_the_document_itself_is_sound(api: Api) -> None:
+    assert api.schema.raw_schema["openapi"].startswith("3.1.")
+    api.schema.validate()
