@@ -47,17 +47,17 @@ def known_secrets(settings: Settings, environ: Mapping[str, str], own: Iterable[
 
 
 def configuration(settings: Settings) -> Document:
-    """The settings: of variables the names, of URLs scheme and host, of options named like secrets no values."""
+    """The settings: of variables and options the names, of URLs scheme and host, of who is notified the names."""
     document = settings.model_dump(mode="json")
     document["database"] = _bare_url(settings.database)
     document["classifier"]["base_url"] = _bare_url(settings.classifier.base_url)
-    document["classifier"]["command"] = _without_values(settings.classifier.command)
+    document["classifier"]["command"] = _command(settings.classifier.command)
     document["notify"] = sorted(settings.notify)
     for name, agent in settings.agents.items():
         told = document["agents"][name]
         told["env"] = dict.fromkeys(agent.env, MARK)
-        told["command"] = _without_values(agent.command)
-        told["extra_args"] = _without_values(agent.extra_args)
+        told["command"] = _command(agent.command)
+        told["extra_args"] = _options(agent.extra_args)
         told["script"] = MARK if agent.script else None
     return document
 
@@ -100,21 +100,18 @@ def _codes(data: Mapping[str, object]) -> Document:
     return {key: value for key, value in data.items() if key in _EVENT_DATA and isinstance(value, str | int | None)}
 
 
-def _without_values(words: Sequence[str]) -> list[str]:
-    """A command line: an option named like a secret keeps its name."""
-    shown: list[str] = []
-    hide = False
+def _command(words: Sequence[str]) -> list[str]:
+    """The program, and the names of its options."""
+    return [*words[:1], *_options(words[1:])]
+
+
+def _options(words: Sequence[str]) -> list[str]:
+    """Of arguments the names of options: a value may be a key, or a script with one in it."""
+    shown = []
     for word in words:
         name, equals, _ = word.partition("=")
-        secret = bool(_SECRET_NAME.search(name))
-        if hide:
-            shown.append(MARK)
-            hide = False
-        elif secret and equals:
-            shown.append(f"{name}={MARK}")
-        else:
-            hide = secret and _OPTION.fullmatch(word) is not None
-            shown.append(word)
+        is_option = _OPTION.fullmatch(name) is not None
+        shown.append(MARK if not is_option else f"{name}={MARK}" if equals else name)
     return shown
 
 
