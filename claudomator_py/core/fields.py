@@ -148,7 +148,8 @@ class _OneOrMore:
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         listed = handler(schema)
         forms = listed["items"].get("anyOf", [listed["items"]])
-        return {"anyOf": [*(form for form in forms if form["type"] == "string"), listed]}
+        texts = [form for form in forms if handler.resolve_ref_schema(form).get("type") == "string"]
+        return {"anyOf": [*texts, listed]}
 
 
 def _schema(**schema: object) -> WithJsonSchema:
