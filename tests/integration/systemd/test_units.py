@@ -1,0 +1,159 @@
+"""The units as systemd itself judges them. No manager runs here: what it would do with them is not tried."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.command import Command
+
+REPOSITORY = Path(__file__).parents[3]
+KINDS = ("user", "system")
+
+# systemd-analyze knows services of the system manager only, and takes a user's service for one of root. What a user's
+# manager starts has no privileges from the beginning; these lines say so, and are in no unit, since they would fail it.
+UNPRIVILEGED = """[Service]
+User=nobody
+CapabilityBoundingSet=
+ProtectClock=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+"""
+
+analyze = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+control = pytest.mark.skipif(shutil.which("systemctl") is None, reason="systemctl is not installed")
+
+
+def written(tmp_path: Path, kind: str, *drop_ins: str) -> Path:
+    """The unit as ``init`` writes it below a root."""
+    options = [word for name in drop_ins for word in ("--drop-in", name)]
+    done = Command(tmp_path)("init", "--systemd", kind, "--root", "root", *options)
+    assert done.returncode == 0, done.stderr
+    return tmp_path / "root/etc/systemd" / kind / "claudomator.service"
+
+
+def systemd(tmp_path: Path, kind: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """systemd-analyze, as the manager of that kind sees things."""
+    (tmp_path / "run").mkdir(mode=0o700, exist_ok=True)
+    environ: Mapping[str, str] = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "XDG_RUNTIME_DIR": str(tmp_path / "run"),
+    }
+    return subprocess.run(
+        ["systemd-analyze", f"--{kind}", *arguments],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def exposure(tmp_path: Path, unit: Path) -> float:
+    """How exposed the service is, from 0 to 10, as if the system's manager ran it."""
+    done = systemd(tmp_path, "system", "security", "--offline=true", "--no-pager", str(unit))
+    line = next(line for line in done.stdout.splitlines() if "Overall exposure level" in line)
+    return float(line.partition(": ")[2].split()[0])
+
+
+@analyze
+@pytest.mark.parametrize("which", ["user", "user drain", "system", "system drain", "system drain strict"])
+def test_systemd_understands_every_line(tmp_path: Path, which: str) -> None:
+    """An unknown key or a bad value is only warned about; so nothing at all may be said."""
+    kind, *drop_ins = which.split()
+    unit = written(tmp_path, kind, *drop_ins)
+    done = systemd(tmp_path, kind, "verify", "--man=no", str(unit))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@analyze
+def test_a_line_that_it_does_not_understand_would_be_found(tmp_path: Path) -> None:
+    unit = written(tmp_path, "system")
+    unit.write_text(unit.read_text() + "\n[Service]\nWatchdogSecs=1\n")
+    assert "WatchdogSecs" in systemd(tmp_path, "system", "verify", "--man=no", str(unit)).stderr
+
+
+@analyze
+def test_the_exposure_of_the_system_unit(tmp_path: Path) -> None:
+    assert exposure(tmp_path, written(tmp_path, "system")) <= 4.5
+
+
+@analyze
+def test_the_exposure_with_the_strict_drop_in(tmp_path: Path) -> None:
+    assert exposure(tmp_path, written(tmp_path, "system", "strict")) <= 2.0
+
+
+@analyze
+def test_the_exposure_of_the_user_unit(tmp_path: Path) -> None:
+    unit = written(tmp_path, "user")
+    folder = unit.with_name("claudomator.service.d")
+    folder.mkdir()
+    (folder / "unprivileged.conf").write_text(UNPRIVILEGED)
+    assert exposure(tmp_path, unit) <= 4.5
+
+
+@control
+@pytest.mark.parametrize(
+    ("kind", "scope", "target"), [("system", "--system", "multi-user"), ("user", "--global", "default")]
+)
+def test_it_can_be_enabled_below_a_root(tmp_path: Path, kind: str, scope: str, target: str) -> None:
+    unit = written(tmp_path, kind)
+    done = subprocess.run(
+        ["systemctl", f"--root={tmp_path / 'root'}", scope, "enable", "claudomator"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    link = unit.parent / f"{target}.target.wants" / "claudomator.service"
+    assert link.is_symlink()
+    assert link.readlink() == Path(f"/etc/systemd/{kind}/claudomator.service")
+
+
+def test_runs_outlive_a_stop_and_one_drop_in_changes_that(tmp_path: Path) -> None:
+    """What the rest of the program relies on, and no checker of units knows."""
+    for kind in KINDS:
+        (tmp_path / kind).mkdir()
+        lines = written(tmp_path / kind, kind).read_text().splitlines()
+        for line in (
+            "Type=notify",
+            "KillMode=process",
+            "OOMPolicy=continue",
+            "PrivateTmp=no",
+            "ExecReload=/bin/kill -HUP $MAINPID",
+        ):
+            assert line in lines, f"{kind}: {line}"
+        assert any(line.startswith("WatchdogSec=") for line in lines)
+        assert not any(line.startswith("MemoryDenyWriteExecute=") for line in lines)
+    drain = written(tmp_path, "system", "drain").with_name("claudomator.service.d") / "drain.conf"
+    assert {"KillMode=mixed", "Environment=CLAUDOMATOR_ON_STOP=drain"} <= set(drain.read_text().splitlines())
+
+
+def test_a_wheel_carries_the_units(tmp_path: Path) -> None:
+    built = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "installed")
+    command = Command(tmp_path, {"PYTHONPATH": str(tmp_path / "installed")})
+    done = command("init", "--systemd", "user", "--root", "root", "--drop-in", "drain")
+    assert done.returncode == 0, done.stderr
+    of_wheel = (tmp_path / "root/etc/systemd/user/claudomator.service").read_text()
+    (tmp_path / "other").mkdir()
+    checkout = written(tmp_path / "other", "user").read_text()
+    same = [line for line in checkout.splitlines() if "--config" not in line]
+    assert [line for line in of_wheel.splitlines() if "--config" not in line] == same
