@@ -8,6 +8,7 @@ import typer
 from claudomator_py import __version__
 from claudomator_py.cli import (
     agents,
+    backup,
     change,
     doctor,
     drain,
@@ -68,6 +69,7 @@ def build() -> typer.Typer:
         drain.drain,
         drain.undrain,
         notifications.notifications,
+        backup.backup,
         init.init,
         doctor.doctor,
     )

@@ -29,6 +29,7 @@ from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import to_document
 from claudomator_py.core.views import (
     AgentView,
+    BackupView,
     DrainRequest,
     DrainView,
     EventView,
@@ -260,6 +261,10 @@ class Client:
     def test_notification(self, target: str) -> DeliveryView:
         """Send a test to a target now."""
         return self._view(DeliveryView, "POST", f"/v1/notifications/test/{_part(target)}")
+
+    def backup(self) -> BackupView:
+        """Copy the database, on the daemon's machine."""
+        return self._view(BackupView, "POST", "/v1/backups")
 
     def status(self) -> StatusView:
         """Everything at a glance."""

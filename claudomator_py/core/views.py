@@ -279,6 +279,14 @@ class WhyView(View):
     events: tuple[EventView, ...] = ()
 
 
+class BackupView(View):
+    """A copy of the database. path: on the daemon's machine."""
+
+    path: str
+    bytes: int
+    created_at: Instant
+
+
 class Page(View, Generic[T]):
     """A part of a list. next_cursor: pass it as ``cursor`` for the next part; None at the end."""
 

@@ -9,6 +9,7 @@ from claudomator_py.core.run import Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.views import (
     AgentView,
+    BackupView,
     DrainView,
     FileProblemView,
     LogChunk,
@@ -96,6 +97,9 @@ class Desk(Protocol):
 
     def drain_state(self) -> DrainView:
         """Whether tasks are started, and how many run."""
+
+    def backup(self) -> BackupView:
+        """Copy the database into a new file. Raises Unavailable."""
 
     def status(self) -> StatusView:
         """Everything at a glance."""

@@ -15,6 +15,7 @@ from claudomator_py.core.task import AgentHint, TaskSpec
 from claudomator_py.core.validation import validate
 from claudomator_py.core.views import (
     AgentView,
+    BackupView,
     DrainView,
     FileProblemView,
     LogChunk,
@@ -28,6 +29,7 @@ from claudomator_py.core.views import (
     WhyView,
 )
 from claudomator_py.service.admission_checks import circle_problem, placement_problems
+from claudomator_py.service.backups import make_backup
 from claudomator_py.service.desk import Versions, require_version
 from claudomator_py.service.draining import drain, drain_view, undrain
 from claudomator_py.service.live import Live
@@ -178,6 +180,10 @@ class FrontDesk:
     def drain_state(self) -> DrainView:
         """See ``Desk``."""
         return self._queries.drain_state()
+
+    def backup(self) -> BackupView:
+        """See ``Desk``."""
+        return make_backup(self._database, self._clock)
 
     def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
         """See ``Desk``."""

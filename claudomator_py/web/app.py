@@ -11,6 +11,7 @@ from claudomator_py.service.desk import Desk
 from claudomator_py.service.metering import Meter
 from claudomator_py.web import (
     agents,
+    backups,
     drain,
     events,
     health,
@@ -72,7 +73,7 @@ def create_app(
         dependencies=[Depends(strict_query)],
     )
     app.include_router(runs.router(desk, streams))
-    for resource in (tasks, agents, status, drain, notifications, health):
+    for resource in (tasks, agents, status, drain, notifications, backups, health):
         app.include_router(resource.router(desk))
     app.include_router(events.router(desk.live, streams))
     app.include_router(reasons.router())

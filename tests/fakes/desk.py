@@ -40,6 +40,7 @@ from claudomator_py.core.units import MINUTE_MS, format_instant
 from claudomator_py.core.views import (
     Action,
     AgentView,
+    BackupView,
     CandidateView,
     CheckView,
     ClassificationView,
@@ -376,6 +377,11 @@ class FakeDesk:
         with self._lock:
             running = sum(isinstance(job.state, Running) for job in self.jobs.values())
             return (self.drained or DrainView(drained=False, running=0)).model_copy(update={"running": running})
+
+    def backup(self) -> BackupView:
+        with self._lock:
+            self.now_ms += 1_000
+            return BackupView(path="/state/backups/it.db", bytes=4096, created_at=format_instant(self.now_ms))
 
     def status(self) -> StatusView:
         with self._lock:

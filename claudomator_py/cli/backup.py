@@ -1,0 +1,46 @@
+"""``backup``: a copy of the database, made by the daemon while it works."""
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from claudomator_py.cli.connect import connected
+from claudomator_py.cli.output import Format, FormatOption, fail, out, out_json
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+
+
+@connected
+def backup(
+    client: "Client",
+    to: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Put it there, which must not exist; else it stays with the daemon's."),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Copy the database to a file, consistent at one moment, while tasks go on.
+
+    To restore: stop the daemon, put the file in the place of `claudomator.db` in the state folder, and remove
+    `claudomator.db-wal` and `claudomator.db-shm`.
+    """
+    if to is not None and to.exists():
+        fail(f"{to} exists already.", "Name a file that does not; a backup never replaces one.")
+    made = client.backup()
+    if to is not None:
+        try:
+            # Across file systems, too; the daemon's own copy goes once the other is whole.
+            partial = to.with_name(f".{to.name}.partial")
+            shutil.copy2(made.path, partial)
+            partial.rename(to)
+            Path(made.path).unlink()
+        except OSError as error:
+            fail(f"The backup could not be put to {to}: {error.strerror}.", f"It is at {made.path}.")
+        made = made.model_copy(update={"path": str(to.absolute())})
+    if output is Format.JSON:
+        out_json(made)
+    else:
+        out(made.path)

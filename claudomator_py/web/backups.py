@@ -1,0 +1,21 @@
+"""/v1/backups: a copy of the database."""
+
+from fastapi import APIRouter
+
+from claudomator_py.core.views import BackupView
+from claudomator_py.service.desk import Desk
+from claudomator_py.web.openapi import problems
+
+
+def router(desk: Desk) -> APIRouter:
+    """The routes, on this desk."""
+    routes = APIRouter(prefix="/v1/backups", tags=["backups"])
+
+    @routes.post(
+        "", status_code=201, operation_id="makeBackup", summary="Copy the database", responses=problems(429, 503)
+    )
+    def backup() -> BackupView:
+        """A consistent copy, into the folder `backups` of the state folder; tasks go on meanwhile. SQLite only."""
+        return desk.backup()
+
+    return routes
