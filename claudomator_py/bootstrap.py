@@ -4,7 +4,6 @@ import asyncio
 import faulthandler
 import os
 import shutil
-import signal
 import sys
 import threading
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 from claudomator_py import __version__
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.detected import detected_agents
-from claudomator_py.core import crashpoint as crash_points
+from claudomator_py.classify.configured import CLI_VARIABLES, tier_model
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.log import LogFormat
 from claudomator_py.core.notice import NotifyTarget, TargetKind
@@ -28,9 +27,10 @@ from claudomator_py.documents.configfile import ConfigError, find_config, load_c
 from claudomator_py.planning.snapshot import Rules
 from claudomator_py.runs.host import LocalRunHost
 from claudomator_py.runs.launcher import Launcher
-from claudomator_py.runs.watcher import RunWatcher
+from claudomator_py.runs.watching import HostWatch
 from claudomator_py.service.classifying import TierAsker
 from claudomator_py.service.collecting import Collector
+from claudomator_py.service.crash_hook import install_crash_hook
 from claudomator_py.service.credentials import token_file, with_credentials
 from claudomator_py.service.current import Current
 from claudomator_py.service.daemon import Daemon, StateLost
@@ -47,7 +47,7 @@ from claudomator_py.service.metering import StoreMeter, Surroundings
 from claudomator_py.service.notices import StoredNotices
 from claudomator_py.service.notifying import Herald
 from claudomator_py.service.observe import Observer
-from claudomator_py.service.ports import Messenger, TierModel
+from claudomator_py.service.ports import Messenger
 from claudomator_py.service.queries import Queries
 from claudomator_py.service.reconciler import Reconciler
 from claudomator_py.service.registry import AgentRegistry
@@ -79,7 +79,6 @@ from claudomator_py.web.streams import Streams
 log = get_logger("claudomator")
 
 HEALTH_S = 300.0
-CRASH_VARIABLE = "CLAUDOMATOR_CRASH_AT"
 ON_STOP_VARIABLE = "CLAUDOMATOR_ON_STOP"
 MIGRATION_S = 600
 EXIT_FAILURE = 1
@@ -92,7 +91,7 @@ class CannotStart(Exception):
 def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_format: LogFormat | None = None) -> int:
     """Run the daemon until SIGTERM or SIGINT; the exit code of the process. log_format: instead of the configured."""
     set_up_log(Log(format=log_format or LogFormat.TEXT))
-    _install_crash_hook()
+    install_crash_hook(os.environ)
     try:
         loaded = load_config(find_config(config, os.environ, Path.cwd()))
         told = loaded.settings.log
@@ -155,7 +154,7 @@ async def _serve(
     stack.callback(parts.close)
     await asyncio.to_thread(parts.registry.refresh)
     loop = asyncio.get_running_loop()
-    watch = _Watch(loop, parts.host)
+    watch = HostWatch(loop, parts.host)
     stack.callback(watch.close)
     daemon = Daemon(
         parts.reconciler,
@@ -306,27 +305,6 @@ def _migrate(database: Database, notifier: Notifier) -> None:
         migrate(database)
 
 
-def tier_model(classifier: Classifier, environ: Mapping[str, str]) -> TierModel | None:
-    """The classifier as configured; None for kind ``none``. Only the one that is used is imported, with its client."""
-    key = environ.get(classifier.key_variable, "") if classifier.key_variable is not None else ""
-    match classifier.kind:
-        case ClassifierKind.NONE:
-            return None
-        case ClassifierKind.GEMINI_API:
-            from claudomator_py.classify.gemini_api import GeminiApi
-
-            return GeminiApi(classifier.model_name, classifier.base_url, key)
-        case ClassifierKind.OPENAI:
-            from claudomator_py.classify.openai import OpenAi
-
-            return OpenAi(classifier.model_name, classifier.base_url, key or None)
-        case ClassifierKind.GEMINI_CLI:
-            from claudomator_py.classify.gemini_cli import GeminiCli
-
-            nobody = AgentSpec(name="classifier", kind="gemini", pass_env=("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL"))
-            return GeminiCli(classifier.model_name, classifier.command, agent_environment(environ, nobody))
-
-
 def messenger(target: NotifyTarget, environ: Mapping[str, str]) -> Messenger:
     """The way to one who is told of things. What its variables lack is found out by whoever tells."""
     timeout_s = target.timeout / 1000
@@ -354,7 +332,8 @@ def _asker(
     """The former one as long as nothing that it depends on is different, so that it keeps what it has learnt."""
     if former is not None and former.settings.classifier == classifier:
         return former.asker
-    model = tier_model(classifier, environ)
+    nobody = AgentSpec(name="classifier", kind="gemini", pass_env=CLI_VARIABLES)
+    model = tier_model(classifier, environ, agent_environment(environ, nobody))
     return None if model is None else TierAsker(database, model, classifier.timeout, now_ms)
 
 
@@ -397,22 +376,6 @@ def _assemble(
         asker=lambda: current().asker,
     )
     return _Parts(host, registry, reconciler, observer, current)
-
-
-class _Watch:
-    """Implements ``service.daemon.Watch`` with pidfds on the daemon's loop."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, host: LocalRunHost) -> None:
-        self._host = host
-        self._watcher = RunWatcher(loop, lambda _: self.wake())
-        self.wake: Callable[[], None] = lambda: None
-
-    def watch(self, run_id: str, step: int) -> None:
-        pid = self._host.launched_pid(run_id, step)
-        self._watcher.watch(f"{run_id}/{step}", self._host.path(run_id, step), pid)
-
-    def close(self) -> None:
-        self._watcher.close()
 
 
 def now_ms() -> int:
@@ -471,20 +434,3 @@ def _remove_leftovers(state: Path) -> None:
     for pattern in (".token.*", ".endpoint.*"):
         for path in state.glob(pattern):
             path.unlink(missing_ok=True)
-
-
-def _install_crash_hook() -> None:
-    """For tests: end this process, as kill -9 does, at the n-th passing of a named point: ``name`` or ``name:n``."""
-    wanted, _, count = os.environ.get(CRASH_VARIABLE, "").partition(":")
-    if not wanted:
-        return
-    left = int(count or 1)
-
-    def hook(name: str) -> None:
-        nonlocal left
-        if name == wanted:
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    crash_points.install(hook)

@@ -1,0 +1,36 @@
+"""The classifier as the configuration wants it. Only the one that is used is imported, with its client."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from claudomator_py.core.settings import Classifier, ClassifierKind
+
+if TYPE_CHECKING:
+    from claudomator_py.classify.gemini_api import GeminiApi
+    from claudomator_py.classify.gemini_cli import GeminiCli
+    from claudomator_py.classify.openai import OpenAi
+
+CLI_VARIABLES = ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL")
+"""What the Gemini CLI is to find in its environment, besides what every program needs."""
+
+
+def tier_model(
+    classifier: Classifier, environ: Mapping[str, str], for_cli: Mapping[str, str]
+) -> "GeminiApi | OpenAi | GeminiCli | None":
+    """None for kind ``none``. environ: where the key is; for_cli: all that a process which is asked gets."""
+    key = environ.get(classifier.key_variable, "") if classifier.key_variable is not None else ""
+    match classifier.kind:
+        case ClassifierKind.NONE:
+            return None
+        case ClassifierKind.GEMINI_API:
+            from claudomator_py.classify.gemini_api import GeminiApi
+
+            return GeminiApi(classifier.model_name, classifier.base_url, key)
+        case ClassifierKind.OPENAI:
+            from claudomator_py.classify.openai import OpenAi
+
+            return OpenAi(classifier.model_name, classifier.base_url, key or None)
+        case ClassifierKind.GEMINI_CLI:
+            from claudomator_py.classify.gemini_cli import GeminiCli
+
+            return GeminiCli(classifier.model_name, classifier.command, for_cli)
