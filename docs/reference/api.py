@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
+from unittest.mock import MagicMock
 
 from claudomator_py.core.errors import ServiceError
 from claudomator_py.service.desk import Desk
@@ -23,7 +24,7 @@ says what to do next, and `problems` where several fields were wrong.
 _PROBLEM = "application/problem+json"
 _METHODS = ("get", "post", "put", "patch", "delete")
 # A description of the routes asks nobody, and lets nobody in.
-_ABSENT = cast(Desk, None)
+_ABSENT = cast(Desk, MagicMock(name="desk"))
 _CLOSED = WebSettings("x" * MIN_TOKEN_LENGTH, "127.0.0.1:8484")
 
 

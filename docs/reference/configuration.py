@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from claudomator_py.core.agent import TIERS, ModelChoice
+from claudomator_py.core.notice import NotifyTarget
 from claudomator_py.core.settings import MODEL_KINDS, SUPPORTED_KINDS, AgentEntry, Settings, default_agent
 from docs.reference.markdown import code, page, table
 from docs.reference.schema_words import Schema, default_words, fields, type_words
@@ -17,6 +18,11 @@ home. A file with a mistake is refused with line, key and remedy.
 _AGENTS = """
 `agents` maps names to agents. With `agents` in the file, only these exist; without it, those found on PATH. Two logins
 of one program are two agents of one kind. An agent that is named like its kind needs no `kind`.
+"""
+_NOTICES = """
+`notify` maps names to targets, each told of what it asks for. A notice is stored together with what it tells of, and
+sent again with growing pauses until the target has it, or it is given up. So a target may hear of the same thing twice,
+under the same id.
 """
 _DEFAULTS = "The kinds, what they start and which models stand behind their tiers where the file says nothing:"
 _HEAD = ("key", "type", "default", "meaning")
@@ -37,6 +43,9 @@ def configuration() -> str:
         table(_HEAD, _rows(AgentEntry.model_json_schema(), AgentEntry().model_dump(mode="json"))),
         _DEFAULTS,
         table(("kind", "program", "fast", "balanced", "powerful", "open to balancing"), map(_kind, SUPPORTED_KINDS)),
+        "## Notices",
+        _NOTICES,
+        table(_HEAD, _rows(NotifyTarget.model_json_schema(), NotifyTarget.model_construct().model_dump(mode="json"))),
     )
 
 

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Iterable, Sequence
 
+MADE = "<!-- Made from the code by `make reference`; change it there. -->"
+
 
 def page(title: str, *parts: str) -> str:
     """A page: a title, then its parts with a blank line between them."""
-    return "\n\n".join([f"# {title}", *(part.strip("\n") for part in parts if part.strip())]) + "\n"
+    return "\n\n".join([f"# {title}", MADE, *(part.strip("\n") for part in parts if part.strip())]) + "\n"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -35,6 +35,8 @@ def resolve(schema: Schema, definitions: Mapping[str, Any]) -> Schema:
     if "anyOf" in schema:
         forms = [resolve(form, definitions) for form in schema["anyOf"] if form.get("type") != "null"]
         return {**schema, "anyOf": forms} if len(forms) > 1 else {**forms[0], **_without(schema, "anyOf")}
+    if "items" in schema:
+        return {**schema, "items": resolve(schema["items"], definitions)}
     if "$ref" in schema:
         return {**definitions[schema["$ref"].rpartition("/")[2]], **_without(schema, "$ref")}
     return schema
@@ -83,6 +85,8 @@ def _alternatives(forms: list[Schema]) -> str:
     if several.get("minItems") == 1 and several["items"] == {"type": "string"}:
         return "command: text or list of words"
     word = type_words(single)
+    if "enum" in single:
+        return f"{word}, or a list of these"
     return _list(several) if "anyOf" in several["items"] else f"{word} or list of {_PLURALS.get(word, word)}"
 
 
