@@ -5,7 +5,7 @@
 (() => {
   const DEBOUNCE_MS = 250;
   const TICK_MS = 30_000;
-  const QUIET_MS = 10_000; // between two announcements
+  const QUIET_MS = 5_000; // between two announcements
   const RETRY_MS = [1_000, 2_000, 5_000, 15_000, 30_000];
   const MOST_ENTRIES = 3_000;
 
@@ -53,6 +53,7 @@
   const open = new Map(); // which <details> the viewer opened or closed, by id
   let due = 0;
   let announced = 0;
+  let waiting = 0;
   let spoken = live()?.dataset.summary;
 
   function refreshSoon() {
@@ -66,7 +67,7 @@
     const also = target.dataset.also;
     const context = { source: target, target, swap: "outerHTML", select: `#${target.id}` };
     if (also) target.setAttribute("hx-select-oob", also);
-    htmx.ajax("GET", location.pathname + location.search, context);
+    htmx.ajax("GET", location.pathname + location.search, context).catch(() => {}); // the daemon is away; see listen
   }
 
   function afterSwap() {
@@ -83,7 +84,13 @@
   }
 
   function announce(summary) {
-    if (summary === spoken || Date.now() - announced < QUIET_MS) return;
+    clearTimeout(waiting);
+    if (summary === spoken) return;
+    const silence = announced + QUIET_MS - Date.now();
+    if (silence > 0) {
+      waiting = setTimeout(announce, silence, summary);
+      return;
+    }
     spoken = summary;
     announced = Date.now();
     byId("announce").textContent = summary;

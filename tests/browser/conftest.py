@@ -1,0 +1,141 @@
+"""A real browser on a real daemon. Whatever the browser complains about on our pages fails the test."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+
+from claudomator_py.core.views import TaskView
+from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.warm import WarmStarter
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+WIDE, NARROW = {"width": 1_180, "height": 900}, {"width": 375, "height": 800}
+TIMEOUT_MS = 15_000
+AGENTS = {
+    "simulated": {"kind": "simulated", "auto_select": False, "max_concurrent": 4},
+    "other": {"kind": "simulated", "auto_select": False, "max_concurrent": 2},
+}
+expect.set_options(timeout=TIMEOUT_MS)
+
+
+@dataclass
+class Complaints:
+    """What the browser said against our pages. expected: parts of what a test causes on purpose."""
+
+    said: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+
+    def expect(self, *parts: str) -> None:
+        """Complaints with such a part are wanted."""
+        self.expected += parts
+
+    def unexpected(self) -> list[str]:
+        """What nobody wanted."""
+        return [said for said in self.said if not any(part in said for part in self.expected)]
+
+
+@dataclass
+class Desktop:
+    """An operator's machine: the daemon, and a browser that can be logged in."""
+
+    site: Site
+    daemon: Daemon
+    browser: Browser
+    complaints: Complaints
+    contexts: list[BrowserContext] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        assert self.site.endpoint is not None
+        return self.site.endpoint
+
+    def context(self, **options: Any) -> BrowserContext:
+        """A browser of its own: no cookies yet."""
+        given: dict[str, Any] = {"viewport": WIDE, "locale": "en-GB", "timezone_id": "Europe/Berlin", **options}
+        context = self.browser.new_context(**given)
+        context.set_default_timeout(TIMEOUT_MS)
+        context.on("console", self._listen)
+        context.on("weberror", lambda error: self.complaints.said.append(f"error: {error.error}"))
+        self.contexts.append(context)
+        return context
+
+    def page(self, **options: Any) -> Page:
+        """The front page, logged in."""
+        page = self.context(**options).new_page()
+        self.log_in(page)
+        return page
+
+    def log_in(self, page: Page) -> None:
+        """Log in by a code."""
+        page.goto(self.url + self.daemon.client.login_code().path)
+        page.get_by_role("button", name="Log in").click()
+        page.wait_for_url(f"{self.url}/")
+
+    def restart(self, how: Callable[[Daemon], object]) -> None:
+        """Another daemon on the same port, once the first has ended that way."""
+        self.site.configure(agents=AGENTS, http={"listen": self.url.removeprefix("http://")})
+        self.complaints.expect("ERR_", "status of 503", "htmx:")
+        how(self.daemon)
+        self.daemon = self.site.start().ready()
+
+    def task(self, name: str, simulate: str = "delay=50ms", **content: str) -> TaskView:
+        """Drop a task for the simulated agent, and wait until it is known. simulate: what it does."""
+        lines = [f"{key}: {value}" for key, value in {"agent": "{type: simulated, strict: true}", **content}.items()]
+        text = "\n".join([f"instructions: |\n  Do {name}.\n\n  simulate: {simulate}", *lines])
+        self.site.drop(f"{name}.yaml", text + "\n")
+        return self.when(name, lambda _: True)
+
+    def when(self, name: str, condition: Callable[[TaskView], bool]) -> TaskView:
+        """The task, as soon as that is true of it."""
+
+        def found() -> TaskView | None:
+            tasks = self.daemon.client.all_tasks()
+            return next((task for task in tasks if task.name == name and condition(task)), None)
+
+        return wait_until(found, f"{name} to be as wanted")
+
+    def settled(self, name: str, state: str) -> TaskView:
+        """The task, as soon as it is in that state."""
+        return self.when(name, lambda task: task.state == state)
+
+    def _listen(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") or "Content Security Policy" in message.text:
+            self.complaints.said.append(f"{message.type}: {message.text} ({message.location.get('url', '')})")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium, without a window."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed; on Debian and Ubuntu: apt install chromium")
+    flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[WarmStarter]:
+    """Starts daemons fast."""
+    with WarmStarter() as starter:
+        yield starter
+
+
+@pytest.fixture
+def desktop(tmp_path: Path, warm: WarmStarter, browser: Browser) -> Iterator[Desktop]:
+    """A daemon with simulated agents, and the browser on it."""
+    with open_site(tmp_path / "site", warm=warm, agents=AGENTS) as site:
+        desktop = Desktop(site, site.start().ready(), browser, Complaints())
+        try:
+            yield desktop
+        finally:
+            for context in desktop.contexts:
+                context.close()
+        assert desktop.complaints.unexpected() == []

@@ -1,0 +1,114 @@
+"""Acting on a task: by keyboard and by mouse, after a look at what it is about."""
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Desktop
+
+
+def test_cancel_by_mouse(desktop: Desktop) -> None:
+    desktop.task("it", "delay=2m")
+    desktop.settled("it", "RUNNING")
+    page = desktop.page()
+    page.get_by_role("link", name="it", exact=True).click()
+    page.get_by_role("link", name="Cancel…").click()
+    expect(page.get_by_role("heading", name="Cancel it?")).to_be_visible()
+    assert desktop.daemon.client.task("it").state == "RUNNING"
+    page.get_by_role("button", name="Cancel the task").click()
+    expect(page.locator("#task")).to_contain_text("cancelled")
+    desktop.settled("it", "CANCELLED")
+
+
+def test_restart_by_keyboard(desktop: Desktop) -> None:
+    task = desktop.task("it", "delay=50ms outcome=fail", retry="{max_attempts: 1}")
+    desktop.settled("it", "FAILED")
+    page = desktop.page()
+    page.keyboard.press("j")
+    expect(page.get_by_role("link", name="it", exact=True)).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/tasks/{task.id}")
+    restart = page.get_by_role("link", name="Restart…")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if restart.evaluate("element => element === document.activeElement"):
+            break
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Restart it?")).to_be_visible()
+    page.get_by_label("Agent", exact=True).focus()
+    page.keyboard.type("other")
+    page.keyboard.press("Tab")
+    page.keyboard.type("powerful")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.type("a stronger model may do it")
+    button = page.get_by_role("button", name="Restart the task")
+    for _ in range(5):
+        page.keyboard.press("Tab")
+        if button.evaluate("element => element === document.activeElement"):
+            break
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/tasks/{task.id}")
+    found = desktop.when("it", lambda task: task.generation == 2 and task.runs == 2)
+    assert (found.agent, found.tier) == ("other", "powerful")
+
+
+def test_who_acts_on_what_has_changed_is_told_so(desktop: Desktop) -> None:
+    desktop.complaints.expect("status of 412", "status of 409")
+    task = desktop.task("it", not_before="2099-01-01T00:00:00Z")
+    page, other = desktop.page(), desktop.page()
+    page.goto(f"{desktop.url}/tasks/{task.id}/cancel")
+    other.goto(f"{desktop.url}/tasks/{task.id}/cancel")
+    other.get_by_role("button", name="Cancel the task").click()
+    expect(other.locator("#task")).to_contain_text("cancelled")
+    page.get_by_role("button", name="Cancel the task").click()
+    expect(page.get_by_role("alert")).to_contain_text("Changed in the meantime")
+    expect(page.get_by_role("heading", name="it cannot be cancelled")).to_be_visible()
+
+
+def test_release_ends_the_hold(desktop: Desktop) -> None:
+    desktop.task("it", "delay=50ms outcome=auth")
+    page = desktop.page()
+    held = page.locator("#needs-you .notice", has_text="simulated")
+    expect(held).to_contain_text("not logged in")
+    held.get_by_role("button", name="Release simulated").click()
+    desktop.when("it", lambda task: task.runs > 1)
+
+
+def test_keys(desktop: Desktop) -> None:
+    desktop.task("one", not_before="2099-01-01T00:00:00Z")
+    desktop.task("two", not_before="2099-01-02T00:00:00Z")
+    page = desktop.page()
+    one, two = (page.get_by_role("link", name=name, exact=True) for name in ("one", "two"))
+    for key, link in (("j", one), ("j", two), ("j", two), ("k", one)):
+        page.keyboard.press(key)
+        expect(link).to_be_focused()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    page.keyboard.type("tw")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="two", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name="one", exact=True)).to_have_count(0)
+    assert page.url.endswith("q=tw&state=&tag=")
+    page.keyboard.press("g")
+    page.wait_for_url(f"{desktop.url}/")
+
+
+def test_the_first_stop_skips_to_the_content(desktop: Desktop) -> None:
+    page = desktop.page()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("main")).to_be_focused()
+
+
+def test_the_page_works_without_scripts(desktop: Desktop) -> None:
+    desktop.task("it", not_before="2099-01-01T00:00:00Z")
+    page = desktop.page(java_script_enabled=False)
+    expect(page.locator("#queue")).to_contain_text("not before 2099-01-01 00:00 UTC")
+    page.get_by_role("link", name="it", exact=True).click()
+    page.get_by_role("link", name="Cancel…").click()
+    page.get_by_role("button", name="Cancel the task").click()
+    expect(page.locator("#task")).to_contain_text("cancelled")

@@ -1,0 +1,110 @@
+"""What changes while somebody looks: no reload, no gap, and nothing while nobody looks."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Desktop
+from tests.e2e.harness import Daemon, wait_until
+
+
+def mark(page: Page) -> None:
+    """Something that a reload would lose."""
+    page.evaluate("window.here = true")
+
+
+def assert_not_reloaded(page: Page) -> None:
+    assert page.evaluate("window.here") is True
+
+
+def test_sections_come_in_the_order_of_urgency(desktop: Desktop) -> None:
+    desktop.task("done")
+    desktop.settled("done", "COMPLETED")
+    desktop.task("broken", "delay=50ms outcome=fail", retry="{max_attempts: 1}")
+    desktop.settled("broken", "FAILED")
+    desktop.task("asks", 'delay=50ms outcome=question text="Which one?"')
+    desktop.settled("asks", "NEEDS_INPUT")
+    desktop.task("works", "delay=2m")
+    desktop.settled("works", "RUNNING")
+    desktop.task("later", not_before="2099-01-01T00:00:00Z")
+    page = desktop.page()
+    assert page.locator("section.list > h2").all_inner_texts() == [
+        "Needs you 1", "Problems 1", "Running 1", "Queued and waiting 1", "Recent 1",
+    ]  # fmt: skip
+    expect(page.locator("#needs-you")).to_contain_text("Which one?")
+    expect(page.locator("#problems")).to_contain_text("agent_error")
+    expect(page.locator("#queue")).to_contain_text("not before 1 Jan 01:00")  # in the viewer's zone
+    expect(page.locator("#agents")).to_contain_text("1/4")
+
+
+def test_a_task_that_ends_moves_without_a_reload(desktop: Desktop) -> None:
+    page = desktop.page()
+    expect(page.locator("#live")).to_have_text("Live")
+    mark(page)
+    desktop.task("it", "delay=2m")
+    expect(page.locator("#running")).to_contain_text("it")
+    desktop.daemon.client.cancel("it")
+    expect(page.locator("#recent")).to_contain_text("it")
+    expect(page.locator("#running")).to_contain_text("Nothing runs.")
+    expect(page.get_by_role("status")).to_have_text("nothing needs you, 0 failed, 0 running, 0 waiting")
+    assert_not_reloaded(page)
+
+
+def test_a_pause_holds_everything_until_it_is_ended(desktop: Desktop) -> None:
+    page = desktop.page()
+    expect(page.locator("#live")).to_have_text("Live")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("button", name="Resume")).to_have_attribute("aria-pressed", "true")
+    desktop.task("it")
+    desktop.settled("it", "COMPLETED")
+    expect(page.locator("#recent")).to_contain_text("Nothing has ended yet.")
+    page.keyboard.press("p")
+    expect(page.locator("#recent")).to_contain_text("it")
+
+
+def test_the_log_grows_as_the_agent_writes(desktop: Desktop) -> None:
+    task = desktop.task("talks", "delay=2m")
+    desktop.settled("talks", "RUNNING")
+    page = desktop.page()
+    page.goto(f"{desktop.url}/tasks/{task.id}")
+    log = page.get_by_role("log")
+    expect(log).to_contain_text("begins")
+    expect(log).to_contain_text(re.compile("works.*works", re.DOTALL))  # a second one, while we look
+    mark(page)
+    before = log.locator(".entry").count()
+    wait_until(lambda: log.locator(".entry").count() > before, "a further entry")
+    page.locator("details#content summary").click()
+    desktop.daemon.client.cancel("talks")
+    expect(page.locator("#task")).to_contain_text("cancelled")
+    expect(page.locator("#log-state")).to_contain_text("ended")
+    assert log.locator(".entry").count() > before  # the log was not begun again
+    expect(page.locator("details#content")).to_have_attribute("open", "")
+    assert_not_reloaded(page)
+
+
+def test_no_event_is_missed_over_a_restart_of_the_daemon(desktop: Desktop) -> None:
+    page = desktop.page()
+    expect(page.locator("#live")).to_have_text("Live")
+    mark(page)
+    page.evaluate(
+        """() => {
+            window.ids = [];
+            const source = new EventSource("/v1/events");
+            for (const kind of document.getElementById("live").dataset.kinds.split(" "))
+                source.addEventListener(kind, (message) => window.ids.push(Number(message.lastEventId)));
+            return new Promise((resolve) => { source.onopen = resolve; });
+        }"""
+    )
+    desktop.task("before")
+    desktop.settled("before", "COMPLETED")
+    page.wait_for_function("window.ids.length > 0")
+    desktop.restart(Daemon.kill)
+    desktop.task("after")
+    last = desktop.settled("after", "COMPLETED")
+    ids = [event.id for event in desktop.daemon.client.why(last.id).events]
+    page.wait_for_function("last => window.ids.includes(last)", arg=ids[-1])
+    seen = page.evaluate("window.ids")
+    assert seen == list(range(seen[0], seen[-1] + 1))
+    expect(page.locator("#recent")).to_contain_text("after")
+    expect(page.locator("#live")).to_have_text("Live")
+    assert_not_reloaded(page)

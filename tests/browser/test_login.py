@@ -1,0 +1,49 @@
+"""Logging in and out in a browser."""
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Desktop
+from tests.e2e.harness import Daemon
+
+
+def test_a_code_lets_a_browser_in_once(desktop: Desktop) -> None:
+    desktop.complaints.expect("status of 401", "status of 403")
+    page = desktop.context().new_page()
+    assert page.goto(desktop.url) is not None
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+    expect(page.get_by_text("claudomator open")).to_be_visible()
+    link = desktop.url + desktop.daemon.client.login_code().path
+    page.goto(link)
+    page.keyboard.press("Enter")  # the button has the focus
+    page.wait_for_url(f"{desktop.url}/")
+    expect(page.get_by_role("heading", name="Needs you")).to_be_visible()
+    cookie = page.context.cookies()[0]
+    assert cookie.get("name") == f"claudomator_{desktop.url.rpartition(':')[2]}"
+    assert cookie.get("httpOnly")
+    assert cookie.get("sameSite") == "Strict"
+
+    other = desktop.context().new_page()
+    other.goto(link)
+    other.get_by_role("button", name="Log in").click()
+    expect(other.get_by_role("alert")).to_contain_text("not good any more")
+    other.goto(desktop.url)
+    expect(other.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+def test_logging_out(desktop: Desktop) -> None:
+    desktop.complaints.expect("status of 401")
+    page = desktop.page()
+    cookies = page.context.cookies()
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+    assert page.context.cookies() == []
+    page.context.add_cookies([{**cookies[0]}])  # type: ignore[typeddict-item]  # a cookie as it was read
+    page.goto(desktop.url)
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+def test_the_session_outlives_a_restart_of_the_daemon(desktop: Desktop) -> None:
+    page = desktop.page()
+    desktop.restart(Daemon.stop)
+    page.reload()
+    expect(page.get_by_role("heading", name="Needs you")).to_be_visible()
