@@ -1,6 +1,9 @@
 """One HTTP connection: as uvicorn serves it, but a client that takes nothing of its answer is given up."""
 
 import asyncio
+import fcntl
+import struct
+import termios
 
 from claudomator_py.web.protocol import GuardedProtocol
 
@@ -42,15 +45,24 @@ class Connection(GuardedProtocol):
 
     def _watch(self) -> None:
         self._unwatch()
-        self._left = self.transport.get_write_buffer_size()
+        self._left = self._untaken()
         if self._left:
             self._timer = self.loop.call_later(self.patience_s, self._look)
 
     def _look(self) -> None:
-        if self.transport.get_write_buffer_size() >= self._left:
+        if self._untaken() >= self._left:
             self.transport.abort()
         else:
             self._watch()
+
+    def _untaken(self) -> int:
+        """Bytes that the client has not taken, those in the kernel included: it holds megabytes, and says that it has
+        room again only when much of that is gone."""
+        socket = self.transport.get_extra_info("socket")
+        if socket is None or socket.fileno() < 0:
+            return 0
+        in_kernel: int = struct.unpack("i", fcntl.ioctl(socket.fileno(), termios.TIOCOUTQ, bytes(4)))[0]
+        return self.transport.get_write_buffer_size() + in_kernel
 
     def _unwatch(self) -> None:
         if self._timer is not None:
