@@ -1,1 +1,112 @@
-"""A typed HTTP client of the daemon."""
+"""A typed HTTP client of the daemon: every operation of the API is a method, views come back, refusals are raised.
+
+>>> from claudomator_py.client import RestartRequest, ServiceProblem, TaskFilter, TaskSpec, connect
+>>> client = connect()  # this user's daemon, found as the command line finds it; or Client(url, token)
+
+A request with an idempotency key can be sent again when its answer got lost; it is not done again:
+
+>>> hello = TaskSpec(name="hello", instructions="Say hello.")
+>>> task = client.submit(hello, idempotency_key="hello of 2026-12-01")
+>>> client.submit(hello, idempotency_key="hello of 2026-12-01").id == task.id
+True
+
+To wait for a task, follow its events, or ask now and then whether it was changed:
+
+>>> import time
+>>> while task.state not in ("COMPLETED", "FAILED", "CANCELLED"):
+...     time.sleep(0.1)
+...     task = client.task_unless(task.id, task.version) or task
+>>> task.state
+'COMPLETED'
+
+What its runs did, and what they wrote:
+
+>>> run = client.runs("hello")[-1]
+>>> run.outcome.status.value, len(client.log(run.id).data) > 0
+('succeeded', True)
+
+Lists are fetched part by part, as they are read:
+
+>>> [task.name for task in client.all_tasks(TaskFilter(state="COMPLETED"))]
+['hello']
+
+A change can be bound to the version that was seen. A refusal says what to do:
+
+>>> client.restart("hello", RestartRequest(reason="once more"), if_version=task.version).generation
+2
+>>> try:
+...     client.cancel("hello", if_version=task.version)
+... except ServiceProblem as refusal:
+...     print(refusal.code, "-", refusal.remedy)
+stale_version - Look at it again, and decide anew.
+>>> client.close()
+
+What is here is imported when it is first used: the command line starts without an HTTP library.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from claudomator_py.client.discovery import Endpoint, discover
+    from claudomator_py.client.errors import (
+        ClientError,
+        ConnectionLost,
+        DaemonNotRunning,
+        DiscoveryFailed,
+        NotAuthorised,
+        ServiceProblem,
+        UnexpectedAnswer,
+    )
+    from claudomator_py.client.http import Client
+    from claudomator_py.client.opening import connect
+    from claudomator_py.core.task import TaskSpec
+    from claudomator_py.core.views import Page, RestartRequest, RunView, TaskFilter, TaskView
+
+__all__ = [
+    "Client",
+    "ClientError",
+    "ConnectionLost",
+    "DaemonNotRunning",
+    "DiscoveryFailed",
+    "Endpoint",
+    "NotAuthorised",
+    "Page",
+    "RestartRequest",
+    "RunView",
+    "ServiceProblem",
+    "TaskFilter",
+    "TaskSpec",
+    "TaskView",
+    "UnexpectedAnswer",
+    "connect",
+    "discover",
+]
+
+_MODULES = {
+    "client.discovery": ("Endpoint", "discover"),
+    "client.errors": (
+        "ClientError",
+        "ConnectionLost",
+        "DaemonNotRunning",
+        "DiscoveryFailed",
+        "NotAuthorised",
+        "ServiceProblem",
+        "UnexpectedAnswer",
+    ),
+    "client.http": ("Client",),
+    "client.opening": ("connect",),
+    "core.task": ("TaskSpec",),
+    "core.views": ("Page", "RestartRequest", "RunView", "TaskFilter", "TaskView"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"claudomator_py.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,27 +1,16 @@
 """The API as typed calls: views come back, refusals are raised."""
 
 import re
-import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Final
 from urllib.parse import quote
 
 import httpx
-from httpx_sse import EventSource, connect_sse
-from pydantic import BaseModel, ValidationError
 
-from claudomator_py import __version__
-from claudomator_py.client.errors import (
-    ConnectionLost,
-    DaemonNotRunning,
-    NotAuthorised,
-    ServiceProblem,
-    UnexpectedAnswer,
-)
-from claudomator_py.client.streams import PATIENCE_S, SILENCE_S, follow
+from claudomator_py.client.errors import DaemonNotRunning, UnexpectedAnswer
+from claudomator_py.client.streams import PATIENCE_S
+from claudomator_py.client.transport import VERSIONS, Transport
 from claudomator_py.core.idempotency import LONGEST_KEY
 from claudomator_py.core.notice import DeliveryState, DeliveryView
 from claudomator_py.core.run import Stream
@@ -39,7 +28,6 @@ from claudomator_py.core.views import (
     LoginCodeView,
     LogTextView,
     Page,
-    ProblemDetails,
     ReadinessView,
     ReasonView,
     RestartRequest,
@@ -50,57 +38,18 @@ from claudomator_py.core.views import (
     WhyView,
 )
 
-TIMEOUT_SECONDS = 30.0
-_PROBLEM = "application/problem+json"
-_START_IT = "Start it with `claudomator serve`, or set CLAUDOMATOR_URL to where it runs."
-_VERSIONS = "See that the URL is the daemon's, and that the daemon and this command are of one version."
-_PAGE = 200
-_LOG_BYTES = 256 * 1024
+_PAGE: Final = 200
+_LOG_BYTES: Final = 256 * 1024
 _KEY = re.compile(rf"[\x20-\x7e]{{1,{LONGEST_KEY}}}")
-_TOKEN = re.compile(r"[\x21-\x7e]+")
-
-V = TypeVar("V", bound=BaseModel)
 
 
-class Client:
+class Client(Transport):
     """A connection to the daemon; use it in a ``with`` block.
 
     Every call may raise ``client.errors.ClientError``. ref: a task's id, a unique prefix of it, or its name.
     if_version: the version that was seen; a task that was changed since is refused (``stale_version``).
     idempotency_key: a name for this one request; sent again with it, after a lost connection, it is not done again.
     """
-
-    def __init__(self, base_url: str, token: str | None, *, timeout_s: float = TIMEOUT_SECONDS) -> None:
-        headers = {"User-Agent": f"claudomator/{__version__}", "Accept": "application/json"}
-        if token is not None:
-            if not _TOKEN.fullmatch(token):
-                remedy = "Copy it again from the file `token` of the daemon's state folder."
-                raise NotAuthorised("The token contains characters that no token has.", remedy=remedy)
-            headers["Authorization"] = f"Bearer {token}"
-        self.base_url = base_url.rstrip("/")
-        try:
-            # No proxies, no .netrc and no redirects: the token goes to the daemon and to nobody else.
-            self._http = httpx.Client(
-                base_url=self.base_url,
-                headers=headers,
-                timeout=timeout_s,
-                trust_env=False,
-                verify=_certificates(self.base_url),
-            )
-        except httpx.InvalidURL as error:
-            raise UnexpectedAnswer(f"{base_url!r} is not a URL.", remedy="Write http://127.0.0.1:8484.") from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the connection."""
-        self._http.close()
 
     def submit(self, spec: TaskSpec, *, idempotency_key: str | None = None) -> TaskView:
         """Hand in a task; it is durable when this returns."""
@@ -168,7 +117,7 @@ class Client:
             following = int(response.headers["Claudomator-Next-Offset"])
             ended = {"true": True, "false": False}[response.headers["Claudomator-Ended"]]
         except (KeyError, ValueError) as error:
-            raise UnexpectedAnswer(f"{self.base_url} sent a log without its offsets.", remedy=_VERSIONS) from error
+            raise UnexpectedAnswer(f"{self.base_url} sent a log without its offsets.", remedy=VERSIONS) from error
         return LogChunk(response.content, offset, following, ended)
 
     def follow_text(self, run_id: str, stream: Stream = "stdout", *, patience_s: float = PATIENCE_S) -> Iterator[str]:
@@ -217,6 +166,14 @@ class Client:
         query = {"after": after, "task": task, "kind": list(kinds)}
         for _, data in self._follow("/v1/events", query, patience_s, on_connect):
             yield self._valid(EventView, data)
+
+    def event_page(
+        self, cursor: str | None = None, *, task: str | None = None, kinds: Sequence[str] = (), limit: int = 100
+    ) -> Page[EventView]:
+        """One part of what happened, oldest first."""
+        query = {"cursor": cursor, "task": task, "kind": list(kinds), "limit": limit}
+        given = {name: value for name, value in query.items() if value is not None}
+        return self._view(Page[EventView], "GET", "/v1/events", params=given)
 
     def why(self, ref: str) -> WhyView:
         """Why a task is where it is."""
@@ -278,6 +235,10 @@ class Client:
         """A code that lets one browser in, once, within a minute."""
         return self._view(LoginCodeView, "POST", "/v1/login-codes")
 
+    def metrics(self) -> str:
+        """What is measured, in the text format of Prometheus."""
+        return self._request("GET", "/metrics", headers={"Accept": "text/plain"}).text
+
     def alive(self) -> bool:
         """Whether a daemon answers at all; it needs no token."""
         try:
@@ -300,15 +261,6 @@ class Client:
             raise self._refusal(response)
         return self._parsed(ReadinessView, response)
 
-    def _view(self, view: type[V], method: str, path: str, **options: Any) -> V:
-        return self._parsed(view, self._request(method, path, **options))
-
-    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        response = self._send(method, path, **options)
-        if not response.is_success:
-            raise self._refusal(response)
-        return response
-
     def _log_pages(self, run_id: str, stream: Stream, view: str) -> Iterator[Sequence[object]]:
         cursor = "0"
         while True:
@@ -318,77 +270,6 @@ class Client:
             if page["ended"] or page["next_cursor"] == cursor:
                 return
             cursor = page["next_cursor"]
-
-    def _follow(
-        self, path: str, query: Mapping[str, Any], patience_s: float, on_connect: Callable[[], None] = lambda: None
-    ) -> Iterator[tuple[str, str]]:
-        """Kind and data of the events of a stream."""
-        params = {name: value for name, value in query.items() if value is not None}
-
-        @contextmanager
-        def connect(last_id: str | None) -> Iterator[EventSource | None]:
-            headers = {} if last_id is None else {"Last-Event-ID": last_id}
-            timeout = httpx.Timeout(TIMEOUT_SECONDS, read=SILENCE_S)
-            with (
-                self._explained(),
-                connect_sse(self._http, "GET", path, params=params, headers=headers, timeout=timeout) as source,
-            ):
-                if not source.response.is_success:
-                    source.response.read()
-                    raise self._refusal(source.response)
-                on_connect()
-                yield source if source.response.status_code != httpx.codes.NO_CONTENT else None
-
-        return ((event.event, event.data) for event in follow(connect, patience_s))
-
-    def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
-        with self._explained():
-            return self._http.request(method, path, **options)
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Raises why nothing came back as a ClientError."""
-        try:
-            yield
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            if "CERTIFICATE" in str(error):  # OpenSSL's name for it; httpx has no exception of its own
-                detail = f"The certificate of {self.base_url} is not trusted."
-                raise UnexpectedAnswer(detail, remedy="Let this machine trust who signed it.") from error
-            raise DaemonNotRunning(f"No daemon answers at {self.base_url}.", remedy=_START_IT) from error
-        except httpx.TimeoutException as error:
-            detail = f"The daemon at {self.base_url} does not answer."
-            raise ConnectionLost(detail, remedy="See its log for what keeps it.") from error
-        except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
-            detail = f"The daemon at {self.base_url} closed the connection."
-            raise ConnectionLost(detail, remedy="See whether it still runs, and what came of the request.") from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise UnexpectedAnswer(f"{self.base_url} cannot be asked: {error}.", remedy=_VERSIONS) from error
-
-    def _refusal(self, response: httpx.Response) -> Exception:
-        if response.headers.get("content-type", "").partition(";")[0] != _PROBLEM:
-            detail = f"{self.base_url} answered {response.status_code} in a way no Claudomator does."
-            return UnexpectedAnswer(detail, remedy=_VERSIONS)
-        details = self._parsed(ProblemDetails, response)
-        if response.status_code == httpx.codes.UNAUTHORIZED:
-            return NotAuthorised(details.detail, remedy=details.remedy)
-        after = response.headers.get("retry-after", "")
-        return ServiceProblem(details, retry_after_s=int(after) if after.isascii() and after.isdigit() else None)
-
-    def _parsed(self, view: type[V], response: httpx.Response) -> V:
-        return self._valid(view, response.content)
-
-    def _valid(self, view: type[V], data: object) -> V:
-        """The view that the JSON, or what it was read to, says."""
-        try:
-            return view.model_validate_json(data) if isinstance(data, str | bytes) else view.model_validate(data)
-        except ValidationError as error:
-            detail = f"{self.base_url} answered what this command does not understand."
-            raise UnexpectedAnswer(detail, remedy=_VERSIONS) from error
-
-
-def _certificates(base_url: str) -> ssl.SSLContext | bool:
-    """The system's certificates for TLS; loading them takes longer than a request, so plain HTTP goes without."""
-    return ssl.create_default_context() if base_url.startswith("https:") else False
 
 
 def _part(text: str) -> str:

@@ -1,0 +1,86 @@
+"""The typed client and the API: whatever can be asked over HTTP can be asked by a method, and is."""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+import claudomator_py.client
+from claudomator_py.client import Client, ClientError, RestartRequest, TaskSpec
+from claudomator_py.core.lifecycle import Completed, Running
+from claudomator_py.web.app import create_app
+from claudomator_py.web.settings import WebSettings
+from tests.fakes.daemon import Daemon, running
+from tests.fakes.desk import FakeDesk
+
+DOCUMENT = create_app(FakeDesk(), WebSettings("x" * 32, "127.0.0.1:8484")).openapi()
+OPERATIONS: dict[str, tuple[str, re.Pattern[str]]] = {
+    operation["operationId"]: (method.upper(), re.compile(re.sub(r"\{\w+\}", "[^/]+", path)))
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+}
+CALLS: dict[str, Callable[[Client], object]] = {
+    "submitTask": lambda client: client.submit(TaskSpec(name="new", instructions="x"), idempotency_key="k"),
+    "listTasks": lambda client: list(client.all_tasks()),
+    "getTask": lambda client: client.task("done"),
+    "cancelTask": lambda client: client.cancel("running"),
+    "restartTask": lambda client: client.restart("done", RestartRequest(reason="again")),
+    "explainTask": lambda client: client.why("done"),
+    "listRuns": lambda client: client.runs("done"),
+    "getRun": lambda client: client.run("any"),
+    "readLog": lambda client: client.log("any"),
+    "listAgents": lambda client: client.agents(),
+    "releaseAgent": lambda client: client.release("claude"),
+    "listReasons": lambda client: client.reasons(),
+    "getStatus": lambda client: client.status(),
+    "listFileProblems": lambda client: client.inbox_problems(),
+    "getDrain": lambda client: client.drain_state(),
+    "drain": lambda client: client.drain("for a test"),
+    "undrain": lambda client: client.undrain(),
+    "listNotifications": lambda client: client.notifications(),
+    "retryNotification": lambda client: client.retry_notification(1),
+    "testNotification": lambda client: client.test_notification("me"),
+    "createBackup": lambda client: client.backup(),
+    "createLoginCode": lambda client: client.login_code(),
+    "listEvents": lambda client: client.event_page(),
+    "getMetrics": lambda client: client.metrics(),
+    "getLiveness": lambda client: client.alive(),
+    "getReadiness": lambda client: client.readiness(),
+}
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    desk = FakeDesk()
+    desk.add("done", Completed())
+    desk.add("running", Running())
+    desk.add_agent("claude")
+    with running(desk, tmp_path_factory.mktemp("state")) as daemon:
+        yield daemon
+
+
+def test_every_operation_has_a_method() -> None:
+    assert set(CALLS) == set(OPERATIONS)
+
+
+@pytest.mark.parametrize("operation_id", sorted(CALLS))
+def test_the_method_asks_for_that_operation(daemon: Daemon, operation_id: str) -> None:
+    asked: list[httpx.Request] = []
+    with daemon.client() as client:
+        client._http.event_hooks["request"].append(asked.append)
+        with contextlib.suppress(ClientError):  # what the fake has not is refused; that it was asked for counts
+            CALLS[operation_id](client)
+    method, path = OPERATIONS[operation_id]
+    assert [request.method for request in asked] == [method]
+    assert all(path.fullmatch(request.url.path) for request in asked)
+
+
+def test_every_public_name_is_there() -> None:
+    found: dict[str, Any] = {name: getattr(claudomator_py.client, name) for name in claudomator_py.client.__all__}
+    assert sorted(found) == claudomator_py.client.__all__
+    assert found["Client"] is Client
+    with pytest.raises(AttributeError, match="no attribute 'Clinet'"):
+        _ = claudomator_py.client.Clinet
