@@ -1,7 +1,6 @@
 """The configuration: a mapping becomes settings or problems. Every key is optional."""
 
 import hashlib
-import ipaddress
 import json
 import re
 from collections.abc import Mapping
@@ -27,6 +26,7 @@ from claudomator_py.core.fields import (
     Words,
     refusal,
 )
+from claudomator_py.core.hosts import Hosts
 from claudomator_py.core.log import LogFormat, LogLevel
 from claudomator_py.core.notice import NotifyTarget
 from claudomator_py.core.problem import Lines, Problem, shown, suggestion
@@ -107,31 +107,6 @@ def _listen(value: object) -> object:
     raise refusal(f"`{shown(str(value))}` is not an address", "write host:port, such as 127.0.0.1:8484 or [::1]:8484")
 
 
-_HOST = re.compile(
-    r"(?P<name>[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?"
-)
-
-
-def _allowed_host(value: str) -> str:
-    text = shown(value)
-    if "://" in value or "/" in value:
-        raise refusal(f"`{text}` is a URL or a path", "write the host alone, such as box.example or box.example:8443")
-    match = _HOST.fullmatch(value)
-    name = match["name"] if match is not None else value.partition(":")[0]
-    if name in ("*", "0") or _unspecified(name):
-        raise refusal(f"`{text}` stands for every host, which would let any page in", "name each host itself")
-    if match is None or int(match["port"] or 1) not in range(1, 65_536):
-        raise refusal(f"`{text}` is not a host", "write it as in a URL, such as box.example or [fd00::1]:8443")
-    return value.lower()
-
-
-def _unspecified(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_unspecified
-    except ValueError:
-        return False
-
-
 def _model(value: object) -> object:
     if value == "":
         raise refusal("is empty", "give it a value, or delete the line")
@@ -139,9 +114,6 @@ def _model(value: object) -> object:
 
 
 Paths = Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct]
-Hosts = Annotated[
-    tuple[Annotated[Line, AfterValidator(_allowed_host)], ...], Field(max_length=100), OneOrMore, Distinct
-]
 Model = Annotated[ModelChoice, BeforeValidator(_model)]
 
 

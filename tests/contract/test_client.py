@@ -43,7 +43,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "listNotifications": lambda client: client.notifications(),
     "retryNotification": lambda client: client.retry_notification(1),
     "testNotification": lambda client: client.test_notification("me"),
-    "createBackup": lambda client: client.backup(),
+    "makeBackup": lambda client: client.backup(),
     "createLoginCode": lambda client: client.login_code(),
     "listEvents": lambda client: client.event_page(),
     "getMetrics": lambda client: client.metrics(),
