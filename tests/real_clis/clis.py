@@ -39,7 +39,7 @@ class Cli(ABC):
     files: ClassVar[Mapping[str, object]] = {}
     models: ClassVar[Mapping[str, str] | None] = None
     commands: ClassVar[Mapping[str, object]] = {"mode": "bypassPermissions"}
-    start_s = 15
+    start_s = 20
     tells_dollars = False
 
     @property
@@ -181,7 +181,7 @@ class Opencode(Cli):
     api = ChatApi
     key: ClassVar = {"FAKE_KEY": "fake"}
     models: ClassVar = dict.fromkeys(("fast", "balanced", "powerful"), "fake/m1")
-    start_s = 30
+    start_s = 40
     tells_dollars = True
 
     def env(self, origin: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from claudomator_py.core.views import OutcomeView
 from tests.e2e.harness import Daemon
 from tests.e2e.scenarios_support import ended
-from tests.fakes.http_api import Hang, Text
+from tests.fakes.http_api import Hang
 from tests.real_clis.clis import Cli, each
 from tests.real_clis.place import END_S, SLEEP, Place, outcome_of
 
@@ -19,7 +19,7 @@ def ends_with_nothing_left(place: Place, daemon: Daemon) -> OutcomeView:
 
 @each()
 def test_a_cancel_in_the_middle_of_a_tool_leaves_nothing_alive(place: Place, cli: Cli) -> None:
-    place.api.script(place.sleeps(), Text("Slept."))
+    place.api.script(place.sleeps(), Hang())
     daemon = place.start()
     place.drop("greet", permissions=cli.commands)
     place.until_begun()
@@ -32,7 +32,8 @@ def test_a_cancel_in_the_middle_of_a_tool_leaves_nothing_alive(place: Place, cli
 
 @each()
 def test_a_timeout_in_the_middle_of_a_tool_leaves_nothing_alive(place: Place, cli: Cli) -> None:
-    place.api.script(place.sleeps(), Text("Slept."))
+    # Codex asks on after ten seconds, with its tool still at work.
+    place.api.script(place.sleeps(), Hang())
     daemon = place.start()
     place.drop("greet", permissions=cli.commands, timeout=f"{cli.start_s}s")
     place.until_begun()

@@ -46,7 +46,7 @@ LIMITS = {
         late_s=0.25 * 2 * HOUR_S,
     ),
     "gemini-key": Limit(GEMINI, lambda _: gemini_api.throttled()),
-    "opencode-asleep": Limit(OPENCODE, lambda _: chat_api.throttled(HOUR_S), timeout="25s"),
+    "opencode-asleep": Limit(OPENCODE, lambda _: chat_api.throttled(HOUR_S), timeout=f"{OPENCODE.start_s}s"),
 }
 
 

@@ -72,6 +72,7 @@ def test_a_key_that_is_not_accepted_holds_it_until_it_is_released(place: Place, 
 @each()
 def test_without_a_key_the_task_flows_to_the_next_agent(place: Place, cli: Cli) -> None:
     place.configure(key={}, next_agent=True)
+    place.api.script(cli.unauthorized())
     daemon = place.start({})
 
     place.drop("greet", retry={"max_attempts": 1})

