@@ -29,7 +29,7 @@ def doctor(
     include_tasks: Annotated[bool, typer.Option("--include-tasks", help="With --bundle: with those texts.")] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Look for what could keep it from working.
+    """Find what keeps it from working.
 
     Configuration, folders, daemon, agents and their logins, the service and the machine, each with its remedy. Exits
     with 1 if there is a problem; a warning is none.

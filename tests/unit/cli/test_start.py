@@ -14,7 +14,10 @@ from claudomator_py import __version__
 from tests.fakes.command import Command, QuickCommand
 from tests.fakes.desk import FakeDesk
 
-HEAVY = ("sqlmodel", "sqlalchemy", "fastapi", "starlette", "uvicorn", "alembic", "claudomator_py.bootstrap")
+HEAVY = (
+    *("sqlmodel", "sqlalchemy", "fastapi", "starlette", "uvicorn", "alembic", "structlog", "prometheus_client"),
+    "claudomator_py.bootstrap",
+)
 LAZY = ("httpx", "rich", "yaml")
 
 
