@@ -1,0 +1,120 @@
+"""Every page in both colour schemes and on a narrow screen: readable, reachable, without findings of axe."""
+
+from typing import Any, Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import NARROW, Desktop
+
+Scheme = Literal["light", "dark"]
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+
+
+def _fill(desktop: Desktop) -> str:
+    """One of everything; the id of a task that runs."""
+    desktop.task("done", 'delay=50ms tokens=1200/80 cost=0.25 text="It is done."', tags="[shop, login]")
+    desktop.task("broken", "delay=50ms outcome=fail", retry="{max_attempts: 1}")
+    desktop.task("asks", 'delay=50ms outcome=question text="Which one?"')
+    limits = "{type: other, strict: true, tier: fast}"
+    desktop.task("limited", "delay=50ms outcome=limited(reset=50m)", agent=limits, priority="high")
+    desktop.site.drop("refused.yaml", "instrctions: none\n")
+    desktop.task("a-name-that-is-as-long-as-a-name-can-be-" + "x" * 60, not_before="2099-01-01T00:00:00Z")
+    desktop.settled("done", "COMPLETED")
+    desktop.settled("broken", "FAILED")
+    desktop.settled("asks", "NEEDS_INPUT")
+    desktop.when("limited", lambda task: task.reason == "limited")
+    running = desktop.task("works", "delay=2m")
+    desktop.settled("works", "RUNNING")
+    return running.id
+
+
+def _paths(desktop: Desktop) -> dict[str, str]:
+    running = _fill(desktop)
+    broken = desktop.daemon.client.task("broken").id
+    return {
+        "front": "/",
+        "found": "/?state=COMPLETED",
+        "running": f"/tasks/{running}",
+        "failed": f"/tasks/{broken}",
+        "cancel": f"/tasks/{running}/cancel",
+        "restart": f"/tasks/{broken}/restart",
+        "error": "/tasks/nowhere",
+        "login": "/login",
+        "code": "/login?code=abc",
+    }
+
+
+def _settle(page: Page) -> None:
+    """What comes by streams has come."""
+    if page.locator("#live").count() and page.locator("[data-refresh]").count():
+        expect(page.locator("#live")).to_have_text("Live")
+    if page.get_by_role("log").count():
+        expect(page.locator(".entry").first).to_be_visible()
+
+
+@pytest.mark.timeout(180)
+def test_axe_finds_nothing(desktop: Desktop) -> None:
+    desktop.complaints.expect("status of 404", "status of 401")
+    axe = Axe()
+    found = []
+    paths = _paths(desktop)
+    for scheme in SCHEMES:
+        page = desktop.page(color_scheme=scheme)
+        stranger = desktop.context(color_scheme=scheme).new_page()
+        for name, path in paths.items():
+            page.goto(desktop.url + path)
+            _settle(page)
+            for details in page.locator("details").all():
+                details.locator("summary").click()
+            found += [f"{scheme} {name}: {item['id']}: {item['nodes'][0]['html']}" for item in _violations(axe, page)]
+        stranger.goto(desktop.url)
+        found += [f"{scheme} stranger: {item['id']}" for item in _violations(axe, stranger)]
+        page.goto(desktop.url)
+        page.keyboard.press("?")
+        found += [f"{scheme} help: {item['id']}" for item in _violations(axe, page)]
+    assert found == []
+
+
+def test_axe_does_find_something(desktop: Desktop) -> None:
+    page = desktop.page()
+    page.evaluate(
+        "document.querySelector('.brand').style.color = 'gray'; document.querySelector('.top').style.background = 'silver'"
+    )
+    page.evaluate("document.querySelector('main').append(document.createElement('input'))")
+    assert [item["id"] for item in _violations(Axe(), page)] == ["color-contrast", "label"]
+
+
+def _violations(axe: Axe, page: Page) -> list[dict[str, Any]]:
+    response = axe.run(page).response
+    assert response["passes"]
+    violations: list[dict[str, Any]] = response["violations"]
+    return violations
+
+
+@pytest.mark.timeout(120)
+def test_nothing_sticks_out_of_a_narrow_screen(desktop: Desktop) -> None:
+    desktop.complaints.expect("status of 404")
+    paths = _paths(desktop)
+    page = desktop.page(viewport=NARROW, has_touch=True)
+    for name, path in paths.items():
+        page.goto(desktop.url + path)
+        _settle(page)
+        widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        assert widths == [NARROW["width"], NARROW["width"]], name
+
+
+def test_both_schemes_are_what_they_say(desktop: Desktop) -> None:
+    brightness = {}
+    for scheme in SCHEMES:
+        page = desktop.page(color_scheme=scheme)
+        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        brightness[scheme] = sum(int(part) for part in colour.removeprefix("rgb(").removesuffix(")").split(","))
+    assert brightness["dark"] < 200 < 600 < brightness["light"]
+
+
+def test_nothing_moves_where_that_is_not_wanted(desktop: Desktop) -> None:
+    moves = "getComputedStyle(document.querySelector('button')).transitionDuration"
+    assert desktop.page(reduced_motion="reduce").evaluate(moves) == "0s"
+    assert desktop.page(reduced_motion="no-preference").evaluate(moves) != "0s"
