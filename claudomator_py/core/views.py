@@ -368,14 +368,14 @@ class StatusView(View):
 
 
 class TaskFilter(View):
-    """Which tasks to list, all conditions together (None: any). text: part of the name; agent: that of the last run."""
+    """Which tasks to list, all conditions together; None: any."""
 
-    state: StateName | None = None
-    name: str | None = None
-    text: str | None = Field(default=None, max_length=200)
-    tag: str | None = None
-    agent: str | None = None
-    source: str | None = None
+    state: StateName | None = Field(default=None, description="Only tasks in this state.")
+    name: str | None = Field(default=None, description="Only tasks of this name.")
+    text: str | None = Field(default=None, max_length=200, description="Only tasks with this in their name.")
+    tag: str | None = Field(default=None, description="Only tasks with this tag.")
+    agent: str | None = Field(default=None, description="Only tasks whose last run was on this agent.")
+    source: str | None = Field(default=None, description="Only tasks from here: `file` or `api`.")
 
 
 class RestartRequest(View):

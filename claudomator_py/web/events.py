@@ -41,7 +41,7 @@ Kinds = Annotated[list[str] | None, Query(max_length=20, description="Only event
 After = Annotated[int | None, Query(ge=0, le=_LAST_ID, description="Begin after this id; 0: from the beginning.")]
 LastEventId = Annotated[str | None, Header(max_length=200, description="The id last seen; goes before `after`.")]
 Cursor = Annotated[str | None, Query(max_length=500, description="The next_cursor of the part before.")]
-Limit = Annotated[int, Query(ge=1, le=500)]
+Limit = Annotated[int, Query(ge=1, le=500, description="How many events at most, from 1 to 500.")]
 
 
 def router(live: Live, streams: Streams) -> APIRouter:
@@ -65,7 +65,7 @@ def router(live: Live, streams: Streams) -> APIRouter:
         cursor: Cursor = None,
         limit: Limit = PAGE,
     ) -> Page[EventView] | Response:
-        """Ids rise in the order of happening, and none becomes visible late: a stream goes on from the last one seen."""
+        """Ids rise in the order of happening; none becomes visible late, so a stream goes on from the last one seen."""
         wanted = live.event_filter(task, kind or ())
         if wants_stream(request):
             return _stream(live, streams, wanted, last_event_id, after)

@@ -39,6 +39,7 @@ _HEADERS_OF: dict[int, dict[str, Any]] = {
 # Health is told whatever the number of connections.
 _HEALTH_TOO = (400, 403, 408, 413, 414, 421, 422, 429, 431, 500)
 _EVERYWHERE = (*_HEALTH_TOO, 401, 503)
+_UNSAID = "Successful Response"
 _DEFINITIONS = "#/$defs/"
 
 LOCATION_HEADER = {"Location": {"description": "Where the task is", "schema": {"type": "string"}, "required": True}}
@@ -142,6 +143,9 @@ def build(app: FastAPI) -> dict[str, Any]:
             responses = operation["responses"]
             for status in _HEALTH_TOO if path in OPEN_PATHS else _EVERYWHERE:
                 responses.setdefault(str(status), _response(status))
+            for response in responses.values():
+                if response["description"] == _UNSAID:
+                    response["description"] = "As asked for"
             operation["security"] = [{}] if path in OPEN_PATHS else [{"operator": []}]
             operation["responses"] = dict(sorted(responses.items()))
     return schema

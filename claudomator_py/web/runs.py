@@ -36,7 +36,7 @@ _READS_OF_PAGE = 64
 _POSITION = re.compile(r"(\d{1,16})(?:\.(\d{1,9}))?", re.ASCII)
 
 AnyView = Literal["raw", "text", "structured"]
-RunId = Annotated[str, Path(max_length=128)]
+RunId = Annotated[str, Path(max_length=128, description="A run's whole id.")]
 _LOG_RESPONSE = {
     "description": "What the run wrote from `offset`: its bytes, with secrets and terminal codes; or, with `view`, a "
     "page of text or entries without them; or, with Accept: text/event-stream, these as they come",
@@ -85,8 +85,8 @@ def router(desk: Desk, streams: Streams) -> APIRouter:
     def read_log(
         request: Request,
         run_id: RunId,
-        stream: Stream = "stdout",
-        offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
+        stream: Annotated[Stream, Query(description="Which of its two outputs.")] = "stdout",
+        offset: Annotated[int, Query(ge=0, le=2**53, description="Bytes before this one are left out.")] = 0,
         limit: Annotated[int, Query(ge=1, le=MAX_LOG_BYTES, description="Bytes; with `view`, items.")] = 65_536,
         view: View = None,
         cursor: Cursor = None,

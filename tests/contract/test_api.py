@@ -24,10 +24,20 @@ OPERATIONS = {
     ("get", "/v1/runs/{run_id}"): "getRun",
     ("get", "/v1/runs/{run_id}/log"): "readLog",
     ("get", "/v1/agents"): "listAgents",
-    ("get", "/v1/reasons"): "listReasons",
     ("post", "/v1/agents/{name}/release"): "releaseAgent",
+    ("get", "/v1/events"): "listEvents",
+    ("get", "/v1/reasons"): "listReasons",
     ("get", "/v1/status"): "getStatus",
     ("get", "/v1/inbox"): "listFileProblems",
+    ("get", "/v1/drain"): "getDrain",
+    ("post", "/v1/drain"): "drain",
+    ("post", "/v1/undrain"): "undrain",
+    ("get", "/v1/notifications"): "listNotifications",
+    ("post", "/v1/notifications/{delivery}/retry"): "retryNotification",
+    ("post", "/v1/notifications/test/{target}"): "testNotification",
+    ("post", "/v1/backups"): "makeBackup",
+    ("post", "/v1/login-codes"): "createLoginCode",
+    ("get", "/metrics"): "getMetrics",
     ("get", "/livez"): "getLiveness",
     ("get", "/readyz"): "getReadiness",
 }
@@ -116,13 +126,63 @@ def test_every_schema_is_sound(document: dict[str, Any]) -> None:
 def test_every_operation_announces_its_refusals_as_problems(document: dict[str, Any]) -> None:
     for _, path, operation in _operations(document):
         is_open = path in ("/livez", "/readyz")
-        expected = {"403", "421", "500"} | (set() if is_open else {"401"})
+        expected = {"400", "403", "408", "413", "414", "421", "422", "429", "431", "500"}
+        expected |= set() if is_open else {"401", "503"}
         assert expected <= set(operation["responses"])
         assert operation["security"] == ([{}] if is_open else [{"operator": []}])
         for status, response in operation["responses"].items():
             if int(status) >= 400 and not (is_open and status == "503"):
                 assert list(response["content"]) == ["application/problem+json"], (path, status)
     assert "HTTPValidationError" not in document["components"]["schemas"]
+
+
+def test_every_operation_and_every_answer_is_described(document: dict[str, Any]) -> None:
+    for _, _, operation in _operations(document):
+        name = operation["operationId"]
+        assert operation["summary"], name
+        assert not operation["summary"].endswith("."), name
+        assert len(operation.get("description", "")) > len("A sentence."), name
+        for status, response in operation["responses"].items():
+            assert response["description"] not in ("", "Successful Response"), (name, status)
+        for parameter in operation.get("parameters", ()):
+            assert parameter.get("description"), (name, parameter["name"])
+
+
+def test_what_is_told_to_wait_is_told_how_long(document: dict[str, Any]) -> None:
+    for _, _, operation in _operations(document):
+        assert "Retry-After" in operation["responses"]["429"]["headers"]
+
+
+def test_the_bounds_of_a_page_are_in_the_schema(document: dict[str, Any]) -> None:
+    for path in ("/v1/tasks", "/v1/notifications", "/v1/events"):
+        (limit,) = (one for one in document["paths"][path]["get"]["parameters"] if one["name"] == "limit")
+        assert (limit["schema"]["minimum"], limit["schema"]["maximum"]) in ((1, 200), (1, 500))
+
+
+def test_every_link_leads_to_an_operation_with_that_parameter(document: dict[str, Any]) -> None:
+    known = {one["operationId"]: one for _, _, one in _operations(document)}
+    links = [
+        link
+        for operation in known.values()
+        for response in operation["responses"].values()
+        for link in response.get("links", {}).values()
+    ]
+    assert len(links) > 20
+    for link in links:
+        parameters = {one["name"]: one for one in known[link["operationId"]]["parameters"]}
+        assert set(link["parameters"]) <= set(parameters)
+        assert link["description"]
+
+
+def test_every_body_has_examples_that_keep_to_its_schema(document: dict[str, Any]) -> None:
+    with_bodies = [operation for _, _, operation in _operations(document) if "requestBody" in operation]
+    assert with_bodies
+    for operation in with_bodies:
+        content = operation["requestBody"]["content"]["application/json"]
+        assert content["examples"], operation["operationId"]
+        for example in content["examples"].values():
+            whole = {**content["schema"], "components": document["components"]}
+            Draft202012Validator(whole, format_checker=FormatChecker()).validate(example["value"])
 
 
 def test_the_shapes_leave_nothing_open(document: dict[str, Any]) -> None:

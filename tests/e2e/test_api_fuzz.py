@@ -171,3 +171,19 @@ def test_nothing_is_told_or_done_without_the_token(api: Api, authorization: str 
 def test_the_document_itself_is_sound(api: Api) -> None:
     assert api.schema.raw_schema["openapi"].startswith("3.1.")
     api.schema.validate()
+
+
+def test_the_examples_of_the_document_are_taken(api: Api) -> None:
+    waiting = TaskSpec(name="waiting", instructions="x", depends_on=("what-never-comes",))
+    sent = 0
+    with httpx.Client(base_url=api.url, headers=api.headers, trust_env=False) as http:
+        for method, path, operation in OPERATIONS:
+            content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+            for name, example in content.get("examples", {}).items():
+                ref = api.daemon.client.submit(waiting).id
+                answer = http.request(method, path.replace("{ref}", ref), json=example["value"])
+                assert answer.is_success, (name, answer.text)
+                assert str(answer.status_code) in operation["responses"]
+                sent += 1
+    assert sent >= 6
+    api.daemon.client.undrain()
