@@ -22,7 +22,9 @@ def backup(
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Copy the database to a file, consistent at one moment, while tasks go on.
+    """Copy the database to a file.
+
+    It is consistent at one moment; tasks go on meanwhile.
 
     To restore: stop the daemon, put the file in the place of `claudomator.db` in the state folder, and remove
     `claudomator.db-wal` and `claudomator.db-shm`.

@@ -34,7 +34,10 @@ def notifications(
     test: Annotated[str | None, typer.Option(metavar="TARGET", help="Send this target a test now.")] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show who was told of what; send again what could not be delivered; test a target."""
+    """Show who was told of what.
+
+    Send again what could not be delivered; test a target.
+    """
     if sum((retry is not None, retry_all, test is not None)) > 1:
         raise typer.BadParameter("take one of --retry, --retry-all and --test")
     if test is not None:
