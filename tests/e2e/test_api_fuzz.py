@@ -41,7 +41,7 @@ CHECKS = [
     negative_data_rejection,
     unsupported_method,
 ]
-EXAMPLES, MORE_EXAMPLES = 8, 150
+EXAMPLES, MORE_EXAMPLES = 8, 60
 DOCUMENT = create_app(FakeDesk(), WebSettings("x" * 32, "127.0.0.1:8484")).openapi()
 OPERATIONS = [
     (method, path, operation) for path, methods in DOCUMENT["paths"].items() for method, operation in methods.items()
