@@ -101,5 +101,10 @@ def test_one_directory_is_used_by_one_run_at_a_time_and_hides_no_other() -> None
     assert [task for task, _ in placed(seen)] == ["task-001", "task-004", "task-005"]
 
 
+def test_nothing_starts_while_the_daemon_is_drained() -> None:
+    seen = snapshot(agent("claude"), heads=(head(1),)).model_copy(update={"drained": True})
+    assert placed(seen) == []
+
+
 def test_nothing_starts_on_a_full_disk() -> None:
     assert placed(snapshot(agent("claude"), heads=(head(1),), disk_low=True)) == []
