@@ -6,7 +6,7 @@ for any text of a line, or, alone on one, for any number of lines. An HTML comme
     <!-- file: PATH -->         the block is written to PATH
     <!-- append: PATH -->       the block is appended to PATH
     <!-- daemon -->             its one command goes on in the background, as in a second terminal
-    <!-- not run: REASON -->    the block cannot be run in a test
+    <!-- not run: REASON -->    the block cannot be run in a test, or is another program's
 
 and these stand alone, for what a reader need not see or does by hand:
 
