@@ -1,4 +1,4 @@
-"""Conversations that go on in a later run: who names them, which one a task goes on in, and what it has used by then."""
+"""Conversations that go on in a later run: who names them, which one a task goes on in, and what it has used so far."""
 
 from enum import StrEnum
 
