@@ -62,6 +62,32 @@ def test_a_pause_holds_everything_until_it_is_ended(desktop: Desktop) -> None:
     expect(page.locator("#recent")).to_contain_text("it")
 
 
+def test_a_hidden_tab_keeps_no_connection(desktop: Desktop) -> None:
+    task = desktop.task("talks", "delay=2m")
+    desktop.settled("talks", "RUNNING")
+    page = desktop.page()
+    page.goto(f"{desktop.url}/tasks/{task.id}")
+    expect(page.locator("#live")).to_have_text("Live")
+    expect(page.locator(".entry").first).to_be_visible()
+    turn = """hidden => {
+        Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
+        document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    ended: set[str] = set()
+    page.on("requestfailed", lambda request: ended.add(request.url.removeprefix(desktop.url).partition("?")[0]))
+    run = desktop.daemon.client.runs(task.id)[0].id
+    streams = {"/v1/events", f"/v1/runs/{run}/log"}
+    page.evaluate(turn, True)
+    page.wait_for_function("document.hidden")
+    wait_until(lambda: page.title() and streams <= ended, "both streams to end")
+    shown = page.locator(".entry").all_inner_texts()
+    with page.expect_request("**/v1/events"), page.expect_request("**/log?view=structured&cursor=*"):
+        page.evaluate(turn, False)
+    expect(page.locator("#live")).to_have_text("Live")
+    expect(page.locator(".entry").nth(len(shown))).to_be_visible()
+    assert page.locator(".entry").all_inner_texts()[: len(shown)] == shown  # nothing twice, nothing left out
+
+
 def test_the_log_grows_as_the_agent_writes(desktop: Desktop) -> None:
     task = desktop.task("talks", "delay=2m")
     desktop.settled("talks", "RUNNING")
