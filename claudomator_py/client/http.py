@@ -1,7 +1,7 @@
 """The API as typed calls: views come back, refusals are raised."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Final
 from urllib.parse import quote
@@ -120,7 +120,9 @@ class Client(Transport):
             raise UnexpectedAnswer(f"{self.base_url} sent a log without its offsets.", remedy=VERSIONS) from error
         return LogChunk(response.content, offset, following, ended)
 
-    def follow_text(self, run_id: str, stream: Stream = "stdout", *, patience_s: float = PATIENCE_S) -> Iterator[str]:
+    def follow_text(
+        self, run_id: str, stream: Stream = "stdout", *, patience_s: float = PATIENCE_S
+    ) -> Generator[str, None, None]:
         """What the run writes, as text for people, until the run ends. It outlasts restarts of the daemon."""
         for kind, data in self._follow(f"/v1/runs/{_part(run_id)}/log", {"stream": stream}, patience_s):
             if kind == "end":
@@ -130,7 +132,7 @@ class Client(Transport):
 
     def follow_log(
         self, run_id: str, stream: Stream = "stdout", *, patience_s: float = PATIENCE_S
-    ) -> Iterator[LogEntryView]:
+    ) -> Generator[LogEntryView, None, None]:
         """What the agent says and does, until the run ends. It outlasts restarts of the daemon."""
         query = {"stream": stream, "view": "structured"}
         for kind, data in self._follow(f"/v1/runs/{_part(run_id)}/log", query, patience_s):
@@ -157,7 +159,7 @@ class Client(Transport):
         kinds: Sequence[str] = (),
         patience_s: float = PATIENCE_S,
         on_connect: Callable[[], None] = lambda: None,
-    ) -> Iterator[EventView]:
+    ) -> Generator[EventView, None, None]:
         """What happens, without end: after that event, or from now on. It outlasts restarts of the daemon.
 
         on_connect: called when the stream has begun, and again when it was lost and found. An event of kind ``reset``

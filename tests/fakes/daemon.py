@@ -101,11 +101,12 @@ def running(
     meter: Meter | None = None,
     limits: Limits | None = None,
     protocol: type[Connection] = Connection,
+    listen: str = "127.0.0.1:0",
 ) -> Iterator[Daemon]:
     """The daemon of that desk, until the block ends. meter: what is measured, if anything is."""
     state_dir.mkdir(mode=0o700, exist_ok=True)
     token = ensure_token(state_dir)
-    sock = bind("127.0.0.1:0")
+    sock = bind(listen)
     address, url = bound_address(sock), url_of(sock)
     publish_endpoint(state_dir, url)
     streams = Streams()

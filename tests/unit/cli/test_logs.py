@@ -1,10 +1,12 @@
 """Reading what a run writes, as it is or as it grows."""
 
+import json
+
 import pytest
 
-from claudomator_py.core.plaintext import plain
 from claudomator_py.core.lifecycle import Completed, Running
 from claudomator_py.core.outcome import OutcomeStatus
+from claudomator_py.core.plaintext import plain
 from claudomator_py.core.views import OutcomeView
 from tests.fakes.command import Command
 from tests.fakes.desk import FakeDesk
@@ -94,3 +96,57 @@ def test_no_run_and_no_such_task(command: Command, desk: FakeDesk) -> None:
 )
 def test_control_codes(text: str, clean: str) -> None:
     assert plain(text) == clean
+
+
+SAID = [
+    {"type": "system", "subtype": "init", "model": "sonnet"},
+    {"type": "assistant", "message": {"content": [{"type": "thinking", "thinking": "what\nnow"}]}},
+    {"type": "assistant", "message": {"content": [{"type": "text", "text": "I look."}]}},
+    {
+        "type": "assistant",
+        "message": {"content": [{"type": "tool_use", "id": "1", "name": "Bash", "input": {"c": "ls"}}]},
+    },
+    {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "1", "content": "a\nb\n"}]}},
+    {"type": "assistant", "error": "x", "message": {"content": [{"type": "text", "text": "No\x1b[31m quota"}]}},
+    {"type": "result", "usage": {"input_tokens": 12, "output_tokens": 3}, "result": "No\x1b[31m quota"},
+]
+STREAM = b"".join(json.dumps(line).encode() + b"\n" for line in SAID)
+SHOWN = """\
+- begins: sonnet
+  what
+  now
+I look.
+> Bash: ls
+  a
+  b
+! No quota
+- 12 tokens in, 3 out
+"""
+
+
+def test_what_an_agent_said_and_did_is_told(command: Command, desk: FakeDesk) -> None:
+    desk.add_agent("claude")
+    desk.add_run(desk.add("it", Completed()), outcome=SUCCESS, stdout=STREAM)
+    for arguments in (("logs", "it"), ("logs", "it", "-f")):
+        assert command(*arguments).stdout == SHOWN
+    assert command("logs", "it", "--text").stdout == STREAM.decode()
+    assert command("logs", "it", "--raw").stdout == STREAM.decode()
+    entries = [json.loads(line) for line in command("logs", "it", "-o", "json").stdout.splitlines()]
+    assert [entry["kind"] for entry in entries][:3] == ["notice", "thinking", "message"]
+
+
+def test_pieces_of_a_message_are_put_together(command: Command, desk: FakeDesk) -> None:
+    desk.add_agent("gemini")
+    pieces = [
+        {"type": "message", "role": "assistant", "content": text, "delta": True} for text in ("All ", "done", ".")
+    ]
+    written = b"".join(json.dumps(piece).encode() + b"\n" for piece in pieces) + b"words\n"
+    desk.add_run(desk.add("it", Completed()), "gemini", outcome=SUCCESS, stdout=written)
+    assert command("logs", "it").stdout == "All done.\nwords\n"
+
+
+def test_secrets_are_shown_only_when_the_bytes_are_asked_for(command: Command, desk: FakeDesk) -> None:
+    desk.live.secrets = ("hunter22",)
+    desk.add_run(desk.add("it", Completed()), outcome=SUCCESS, stdout=b"it is hunter22\n")
+    assert command("logs", "it").stdout == command("logs", "it", "-f").stdout == "it is [redacted]\n"
+    assert command("logs", "it", "--raw").stdout == "it is hunter22\n"

@@ -1,0 +1,93 @@
+"""``status --watch``: the status as it changes."""
+
+import json
+import os
+import pty
+import select
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+from claudomator_py.core.lifecycle import Completed, Running
+from tests.e2e.harness import wait_until
+from tests.fakes.command import Command
+from tests.fakes.desk import FakeDesk
+
+
+@contextmanager
+def watching(command: Command, *arguments: str) -> Iterator[IO[str]]:
+    """What the command writes, until the block ends."""
+    running = command.start("status", "--watch", *arguments)
+    with running:
+        try:
+            assert running.stdout is not None
+            yield running.stdout
+        finally:
+            running.kill()
+
+
+def says_something(output: IO[str]) -> bool:
+    return bool(select.select([output], [], [], 0.2)[0])
+
+
+def test_in_a_pipe_what_there_is_and_then_a_line_for_each_change(command: Command, desk: FakeDesk) -> None:
+    task_id = desk.add("it", tags=("shop",))
+    desk.add("over", Completed())
+    with watching(command) as output:
+        assert output.readline().split()[1:] == ["it", "QUEUED", "ready"]
+        desk.move(task_id, Running())
+        assert output.readline().split()[1:] == ["it", "RUNNING"]
+        desk.add("another")
+        assert output.readline().split()[1:] == ["another", "QUEUED"]
+
+
+def test_filters_hold_for_changes_as_well(command: Command, desk: FakeDesk) -> None:
+    shop, other = desk.add("in-shop", tags=("shop",)), desk.add("other")
+    running = desk.add("runs", Running())
+    with watching(command, "--tag", "shop") as by_tag, watching(command, "--state", "RUNNING") as by_state:
+        assert by_tag.readline().split()[1] == "in-shop"
+        assert by_state.readline().split()[1] == "runs"
+        desk.move(running, Completed())
+        desk.move(other, Running())
+        desk.move(shop, Running())
+        assert by_tag.readline().split()[1:] == ["in-shop", "RUNNING"]
+        assert by_state.readline().split()[1:] == ["other", "RUNNING"]
+        assert by_state.readline().split()[1:] == ["in-shop", "RUNNING"]
+
+
+def test_as_json_each_event_is_a_line(command: Command, desk: FakeDesk) -> None:
+    def told() -> bool:
+        desk.live.happen("hold", 1, None, agent="claude")
+        return says_something(output)
+
+    with watching(command, "-o", "json") as output:
+        wait_until(told, "the command to listen", 20)
+        event = json.loads(output.readline())
+        assert (event["kind"], event["data"]) == ("hold", {"agent": "claude"})
+
+
+def test_on_a_terminal_it_is_drawn_anew_when_something_changes(command: Command, desk: FakeDesk) -> None:
+    task_id = desk.add("first-task")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(command.home)
+        argv = command.argv(("status", "--watch"))
+        os.execve(argv[0], argv, {**command.variables({}), "TERM": "xterm", "COLUMNS": "100", "LINES": "30"})
+    seen = b""
+
+    def reads(text: bytes) -> bool:
+        nonlocal seen
+        if select.select([terminal], [], [], 0.2)[0]:
+            seen += os.read(terminal, 65_536)
+        return text in seen
+
+    wait_until(lambda: reads(b"first-task"), "the first drawing", 20)
+    assert b"QUEUED" in seen
+    seen = b""
+    desk.move(task_id, Running())
+    wait_until(lambda: reads(b"RUNNING"), "the second drawing", 20)
+    os.write(terminal, b"\x03")
+    wait_until(lambda: reads(b"\x1b[?1049l"), "the screen to be as before", 20)
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 130
