@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.cli import handing_in
+from claudomator_py.web.limits import Limits, Rate
 from tests.fakes.command import Command
-from tests.fakes.daemon import Daemon
+from tests.fakes.daemon import Daemon, running
 from tests.fakes.desk import FakeDesk
 from tests.fakes.wire import Wire, wire_to
 
@@ -62,3 +63,14 @@ def test_without_a_daemon_nothing_is_tried_again(offline: Command, tmp_path: Pat
     done = offline("submit", "a.yaml", CLAUDOMATOR_URL="http://127.0.0.1:1", CLAUDOMATOR_TOKEN="x" * 32)
     assert done.returncode == 3
     assert "claudomator serve" in done.stderr
+
+
+def test_a_daemon_that_asks_to_wait_is_waited_for(offline: Command, tmp_path: Path) -> None:
+    desk = FakeDesk()
+    for name in ("a", "b"):
+        (offline.home / f"{name}.yaml").write_text("instructions: Do it.\n")
+    with running(desk, tmp_path / "state", limits=Limits(changes=Rate(per_second=2, burst=1))) as daemon:
+        variables = {"CLAUDOMATOR_URL": daemon.url, "CLAUDOMATOR_TOKEN": daemon.token}
+        done = offline("submit", "a.yaml", "b.yaml", **variables)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [job.spec.name for job in desk.jobs.values()] == ["a", "b"]
