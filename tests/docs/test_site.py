@@ -96,6 +96,14 @@ def test_the_architecture_names_every_package() -> None:
     assert not [name for name in suites if f"`tests/{name}`" not in text]
 
 
+def test_every_file_that_an_explanation_names_exists() -> None:
+    pages = [REPOSITORY / "docs" / "architecture.md", *(REPOSITORY / "docs" / "explanation").glob("*.md")]
+    named = {path for page in pages for path in re.findall(r"`([\w*/]+/[\w*]+\.py)[`:]", page.read_text())}
+    assert len(named) > 20
+    roots = (REPOSITORY, REPOSITORY / "claudomator_py")
+    assert not [path for path in sorted(named) if not any(list(root.glob(path)) for root in roots)]
+
+
 def test_every_proof_of_a_guarantee_exists() -> None:
     text = (REPOSITORY / "docs" / "explanation" / "guarantees.md").read_text()
     proofs = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text)
