@@ -109,9 +109,9 @@ class Desktop:
             self.complaints.said.append(f"{message.type}: {message.text} ({message.location.get('url', '')})")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium, without a window."""
+    """Chromium, without a window. Not for the session: while Playwright is there, no test can have an event loop."""
     if CHROMIUM is None:
         pytest.skip("no Chromium is installed; on Debian and Ubuntu: apt install chromium")
     flags = ["--no-sandbox"] if os.geteuid() == 0 else []
