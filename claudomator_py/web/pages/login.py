@@ -45,7 +45,10 @@ def router(sessions: Sessions, codes: LoginCodes, cookie: str) -> APIRouter:
 
     @routes.post("/logout")
     def log_out(request: Request) -> Response:
-        sessions.end(request.cookies.get(cookie, ""))
+        for pair in request.headers.get("cookie", "").split(";"):  # there may be another of that name
+            name, _, value = pair.strip().partition("=")
+            if name == cookie:
+                sessions.end(value)
         response = RedirectResponse("/login", 303)
         response.delete_cookie(cookie, path="/", httponly=True, samesite="strict")
         return response

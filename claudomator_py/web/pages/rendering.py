@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
 
 from claudomator_py import __version__
 from claudomator_py.core.plaintext import plain
@@ -28,7 +27,7 @@ def render(template: str, values: Mapping[str, object], status: int = 200) -> HT
 
 def _clean(value: object) -> object:
     """Whatever is shown comes without control codes: names, instructions and output are written by strangers."""
-    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def _make_environment() -> Environment:

@@ -149,7 +149,9 @@ def test_another_page_cannot_log_a_browser_in(daemon: Daemon, stranger: Visitor)
 
 def test_logging_out_ends_the_session_itself(daemon: Daemon) -> None:
     visitor = log_in(daemon)
-    answer = visitor.post("/logout")
+    assert visitor.cookie is not None
+    name = visitor.cookie.partition("=")[0]
+    answer = visitor.post("/logout", None, Cookie=f"{visitor.cookie}; {name}=planted")
     assert (answer.status, answer.headers["location"]) == (303, "/login")
     assert re.search(r"max-age=0", answer.headers["set-cookie"], re.IGNORECASE)
     assert visitor.get("/").status == 401
