@@ -331,4 +331,4 @@ def test_a_log_is_read_by_offset_and_says_when_it_has_ended(world: World) -> Non
 
 def test_readiness_names_what_is_wrong(world: World) -> None:
     assert world.desk.readiness().ready
-    assert [check.name for check in world.desk.readiness().checks] == ["store"]
+    assert [check.name for check in world.desk.readiness().checks] == ["store", "drain"]
