@@ -1,5 +1,6 @@
 """A user's terminal in a folder of its own: a shell, and daemons in the background. No process is left behind."""
 
+import ctypes
 import os
 import secrets
 import shutil
@@ -22,6 +23,7 @@ _TOOLS = {
     *("touch", "tr", "true", "wc"),
 }
 _READY = "http://127.0.0.1:"
+_PR_SET_PDEATHSIG = 1
 _START_S = 60.0
 _END_S = 15.0
 
@@ -82,6 +84,7 @@ class Terminal:
                 cwd=self._folder(),
                 env=self._environ,
                 start_new_session=True,
+                preexec_fn=_end_with_parent,
             )
         end = time.monotonic() + _START_S
         while _READY not in self.log():
@@ -129,6 +132,11 @@ def open_terminal(root: Path) -> Iterator[Terminal]:
         yield terminal
     finally:
         terminal.close()
+
+
+def _end_with_parent() -> None:
+    """A daemon must not outlive a test that was killed itself."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _environ(root: Path) -> Mapping[str, str]:
