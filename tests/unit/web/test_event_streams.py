@@ -276,3 +276,13 @@ def test_odd_requests_for_a_log_are_refused(
     assert (answer.status, bool(answer.json()["remedy"])) == (status, True)
     missing = daemon.ask("GET", f"/v1/runs/missing/log?{query}", headers=headers)
     assert missing.status in (404, status)
+
+
+def test_a_silent_stream_is_kept_alive(daemon: Daemon, desk: FakeDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("events", "runs"):
+        monkeypatch.setattr(f"claudomator_py.web.{module}.HEARTBEAT_S", 0.05)
+    run_id = desk.add_run(desk.add("it", Running()))
+    for path in ("/v1/events", f"/v1/runs/{run_id}/log"):
+        with EventSource(daemon, path) as source:
+            blocks = source.opened().blocks()
+            assert [next(blocks), next(blocks)] == [[":"], [":"]]
