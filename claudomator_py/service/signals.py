@@ -1,4 +1,7 @@
-"""Signals: the first TERM or INT stops in order, a second one at once; HUP reloads the configuration."""
+"""Signals: the first TERM or INT stops in order, a second one at once; HUP reloads the configuration.
+
+A terminal that is closed sends HUP as well. To who started the daemon there, that is its end.
+"""
 
 import asyncio
 import os
@@ -15,6 +18,13 @@ EXIT_AT_ONCE = 1
 def handle_signals(loop: asyncio.AbstractEventLoop, *, stop: Callable[[], None], reload: Callable[[], None]) -> None:
     """Have the loop call these. The second signal to stop ends the process where it is, which loses nothing either."""
     asked = False
+    had_terminal = os.isatty(0)
+
+    def on_hangup() -> None:
+        if had_terminal and not os.isatty(0):
+            on_stop()
+        else:
+            reload()
 
     def on_stop() -> None:
         nonlocal asked
@@ -26,4 +36,4 @@ def handle_signals(loop: asyncio.AbstractEventLoop, *, stop: Callable[[], None],
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_stop)
-    loop.add_signal_handler(signal.SIGHUP, reload)
+    loop.add_signal_handler(signal.SIGHUP, on_hangup)

@@ -1,13 +1,17 @@
 """SIGHUP: a good configuration is taken into use while runs go on, a bad one changes nothing and is told."""
 
 import json
+import os
+import shlex
 import signal
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 from claudomator_py.core.views import CheckView
-from tests.e2e.harness import Daemon, Site, wait_until
+from tests.e2e.harness import END_S, REPOSITORY, START_S, Daemon, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, started, why
 
 
@@ -140,6 +144,27 @@ def test_what_needs_a_restart_is_said_and_the_rest_applied(site: Site) -> None:
     assert [agent.name for agent in daemon.client.agents()] == ["simulated"]
     assert site.endpoint == url
     assert not (site.root / "elsewhere").exists()
+
+
+def test_closing_the_terminal_of_a_daemon_is_its_end_and_no_reload(site: Site) -> None:
+    ours, its = os.openpty()
+    line = [sys.executable, "-m", "claudomator_py", "serve", "--config", str(site.config_file)]
+    environ = {"PATH": os.environ["PATH"], "HOME": str(site.root / "home"), "PYTHONPATH": str(REPOSITORY)}
+    # A new session, whose first terminal to be opened is its own.
+    script = f"exec <{os.ttyname(its)} >{site.log_file} 2>&1; exec {shlex.join(line)}"
+    process = subprocess.Popen(["setsid", "sh", "-c", script], env=environ, cwd=site.root)
+    try:
+        wait_until(lambda: "agent_ready" in site.log_text(), "the daemon", START_S)
+        wait_until(lambda: site.endpoint, "its endpoint")
+        process.send_signal(signal.SIGHUP)
+        wait_until(lambda: events(site, "config_reloaded"), "a reload")
+        os.close(its)
+        os.close(ours)
+        assert process.wait(END_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert len(events(site, "config_reloaded")) == 1
 
 
 def test_equal_settings_have_equal_hashes(site: Site) -> None:
