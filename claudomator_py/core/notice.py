@@ -93,7 +93,7 @@ class NotifyTarget(Strict):
         None, description="The daemon's variable with the secret that signs what is posted (HMAC-SHA256)."
     )
     command: Words = Field((), description="The program and its arguments; it reads the notice as JSON on stdin.")
-    on: Annotated[tuple[NoticeKind, ...], OneOrMore, Distinct] = Field(
+    events: Annotated[tuple[NoticeKind, ...], OneOrMore, Distinct] = Field(
         (NoticeKind.NEEDS_INPUT, NoticeKind.FAILED, NoticeKind.AGENT_HELD), description="What it is told of."
     )
     timeout: Duration = Field(

@@ -158,7 +158,7 @@ class _Courier(threading.Thread):
                 outcome=Outcome.model_validate(outcome) if outcome is not None else None,
             )
         )
-        return notice if notice is not None and notice.kind in self.target.on else None
+        return notice if notice is not None and notice.kind in self.target.events else None
 
     def _store(self, connection: Connection, notices: list[tuple[int, Notice]], reached: int) -> None:
         now_ms = self._clock()

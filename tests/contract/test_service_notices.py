@@ -51,7 +51,7 @@ class Post:
 
     def __init__(self, world: World, **targets: Any) -> None:
         self.world = world
-        self.targets = {name: NotifyTarget(url=f"https://{name}/", on=on) for name, on in targets.items()}
+        self.targets = {name: NotifyTarget(url=f"https://{name}/", events=on) for name, on in targets.items()}
         self.mail = {name: Mailbox() for name in targets}
         self.herald = Herald(world.database, self._messenger, world.clock)
         world.database.on_commit(lambda: self.herald.wake())
@@ -251,7 +251,7 @@ def test_a_test_notice_says_how_it_went(post: Post) -> None:
 
 
 def test_who_is_told_can_change_while_the_daemon_runs(world: World, post: Post) -> None:
-    post.targets["desk"] = NotifyTarget(url="https://desk/", on=(NoticeKind.COMPLETED,))
+    post.targets["desk"] = NotifyTarget(url="https://desk/", events=(NoticeKind.COMPLETED,))
     post.mail["desk"] = Mailbox()
     before = post.herald.messengers["phone"]
     post.start()

@@ -28,7 +28,7 @@ AFTER: dict[str, Life] = {
 MOVING: dict[str, Any] = {"inbox": {"paths": ["tasks"], "after_accept": "move"}}
 ASKING: dict[str, Any] = {"classifier": {"kind": "openai", "base_url": "http://127.0.0.1:1/v1", "timeout": "1s"}}
 TELLING: dict[str, Any] = {
-    "notify": {"log": {"kind": "command", "command": ["true"], "on": ["completed", "failed", "needs_input"]}}
+    "notify": {"log": {"kind": "command", "command": ["true"], "events": ["completed", "failed", "needs_input"]}}
 }
 WITH: dict[str, dict[str, Any]] = {
     "inbox-before-move": MOVING,

@@ -27,7 +27,7 @@ def telling(site: Site, *kinds: str) -> Path:
     folder.mkdir()
     (folder / "script.py").write_text(SCRIPT)
     command = [sys.executable, str(folder / "script.py"), str(folder)]
-    site.configure(notify={"phone": {"kind": "command", "command": command, "on": list(kinds)}})
+    site.configure(notify={"phone": {"kind": "command", "command": command, "events": list(kinds)}})
     return folder
 
 
