@@ -33,7 +33,7 @@ def troubled(site: Site) -> Site:
         "pass_env": ["PASSED_KEY"],
         "env": {"GIVEN": GIVEN},
     }
-    site.configure(agents={"leaky": leaky}, notify={"chat": {"url": WEBHOOK, "on": ["completed"]}})
+    site.configure(agents={"leaky": leaky}, notify={"chat": {"url": WEBHOOK, "events": ["completed"]}})
     daemon = site.start(PASSED_KEY=PASSED).ready()
     wish = {"instructions": f"{PRIVATE} {ELSEWHERE}", "env": {"TASK_SECRET": OF_TASK}, "retry": {"max_attempts": 1}}
     site.drop("telling.yaml", json.dumps({**wish, "agent": {"type": "leaky", "strict": True}}))
