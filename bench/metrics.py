@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, insert
 
-from claudomator_py.store import metric_rows, queue
+from claudomator_py.store import hold_rows, metric_rows, queue
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
 from claudomator_py.store.tables import RUN, TASK, TASK_REVISION
@@ -115,7 +115,7 @@ def measure() -> None:
             "heads of lanes": lambda connection: metric_rows.lane_heads(
                 connection, [(lane, rank) for lane, rank, _ in metric_rows.lanes(connection)]
             ),
-            "holds": lambda connection: metric_rows.open_holds(connection, START_MS),
+            "holds": lambda connection: hold_rows.in_force(connection, START_MS),
             "answers": metric_rows.answers,
         }
         for name, fn in sums.items():

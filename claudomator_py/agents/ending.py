@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from claudomator_py.agents.families import family_of
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.core.run import ExitRecord
 
@@ -106,6 +107,7 @@ def outcome(verdict: Verdict, result: Result) -> Outcome:
         reset_at=verdict.reset_at,
         provenance=verdict.provenance,
         limit=verdict.limit,
+        family=family_of(verdict.limit),
         conversation_id=result.conversation_id,
         text=result.text,
         detail=verdict.detail,

@@ -92,6 +92,7 @@ def _why(agent: AgentView) -> str:
     if not agent.installed:
         return "its program is not installed"
     if not agent.limited:
-        return "" if agent.auto_select else "chosen by name only"
+        held = [f"{hold.family} is held until {until(hold.until, now_ms()) or 'released'}" for hold in agent.holds]
+        return "; ".join([*held, *([] if agent.auto_select else ["chosen by name only"])])
     source = f" ({agent.provenance})" if agent.provenance else ""
     return f"{agent.hold_reason or 'held'}{source}"

@@ -13,6 +13,9 @@ class Tier(StrEnum):
     POWERFUL = "powerful"
 
 
+DEFAULT_ACCOUNT = "default"
+_WITHOUT_ACCOUNT = frozenset({"command", "simulated"})
+
 TIERS = (Tier.FAST, Tier.BALANCED, Tier.POWERFUL)
 """All tiers, weakest first."""
 
@@ -48,7 +51,7 @@ class AgentSpec(BaseModel):
 
     name: str
     kind: str
-    account: str = "default"
+    account: str = DEFAULT_ACCOUNT
     command: tuple[str, ...] = ()
     extra_args: tuple[str, ...] = ()
     max_concurrent: int = 2
@@ -59,6 +62,11 @@ class AgentSpec(BaseModel):
     env: dict[str, str] = Field(default_factory=dict)
     pass_env: tuple[str, ...] = ()
     script: str | None = None
+
+    @property
+    def quota_account(self) -> str:
+        """Whose quota it uses: its account or, where none stands behind the program, that of nobody else."""
+        return self.name if self.kind in _WITHOUT_ACCOUNT and self.account == DEFAULT_ACCOUNT else self.account
 
 
 class AgentHealth(BaseModel):

@@ -1,5 +1,6 @@
-"""Holds: reasons not to start anything on an agent until a time, and how long they last."""
+"""Holds: reasons not to start anything on a bucket until a time, and how long they last."""
 
+import re
 from dataclasses import dataclass, replace
 
 from claudomator_py.core.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Provenance, Reason
@@ -11,62 +12,146 @@ LONGEST_ESTIMATE_MS = HOUR_MS
 SHORTEST_MS = SECOND_MS
 STALE_MS = MINUTE_MS
 
+_NUMBERS = {"one": 1, "two": 2, "three": 3, "five": 5, "six": 6, "seven": 7, "twelve": 12, "thirty": 30}
+_WINDOW = re.compile(rf"({'|'.join(_NUMBERS)})_(minute|hour|day)(?:_([a-z_]+))?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """What a hold is on: one agent alone, or an account of a kind, whichever agents use it.
+
+    family: only models of that family, such as ``opus``; None: all.
+    """
+
+    agent: str | None = None
+    kind: str | None = None
+    account: str | None = None
+    family: str | None = None
+
+    @property
+    def label(self) -> str:
+        """As people write it: ``home``, ``claude/default``, ``claude/default:opus``."""
+        whose = self.agent if self.agent is not None else f"{self.kind}/{self.account}"
+        return whose if self.family is None else f"{whose}:{self.family}"
+
+    def is_of(self, agent: str, kind: str, account: str) -> bool:
+        """Whether that agent draws on it."""
+        return self.agent == agent if self.agent is not None else (self.kind, self.account) == (kind, account)
+
+
+@dataclass(frozen=True, slots=True)
+class RanOn:
+    """What a run drew on. model: by its name; None: the agent chose."""
+
+    agent: str
+    kind: str
+    account: str
+    model: str | None
+
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Why an agent is left alone. until: epoch milliseconds; None: until an operator releases it.
+    """Why a bucket is left alone. until: epoch milliseconds; None: until an operator releases it.
 
-    source: where it was read, such as the agent's window or its words.
+    reason: None for one that an operator has put there. source: where it was read, such as the agent's words. window:
+    the one that is used up, as the agent names it.
     """
 
-    agent: str
-    reason: Reason
+    bucket: Bucket
+    reason: Reason | None
     until_ms: int | None
     provenance: Provenance
     source: str
     created_ms: int
+    window: str | None = None
 
     def holds_at(self, now_ms: int) -> bool:
         """Whether it still holds."""
         return self.until_ms is None or self.until_ms > now_ms
 
+    @property
+    def end(self) -> float:
+        """When it ends, for comparing: one without an end outlasts all."""
+        return float("inf") if self.until_ms is None else self.until_ms
 
-def hold_after(outcome: Outcome, agent: str, previous: Hold | None, now_ms: int) -> Hold | None:
+
+def in_family(model: str | None, family: str) -> bool:
+    """Whether the model is of that family, by its name or alias. One that has no name is of none."""
+    return model is not None and family in model.lower()
+
+
+def window_text(window: str) -> str:
+    """A window in words: ``five_hour`` is the 5h window, ``seven_day_opus`` the 7d opus window."""
+    found = _WINDOW.fullmatch(window)
+    if found is None:
+        return window
+    number, unit, rest = found.groups()
+    family = f" {rest.replace('_', ' ')}" if rest else ""
+    return f"{_NUMBERS[number]}{unit[0]}{family} window"
+
+
+def bucket_after(outcome: Outcome, ran_on: RanOn) -> Bucket | None:
+    """What is held after a run's outcome; None: nothing.
+
+    A limit, a login and a credit are the account's; an overload is held against the agent alone. A limit of a family
+    that the run's model is not of, by its name, is taken for the account's: else the same run would meet it again at
+    once, and for ever.
+    """
+    match _kind_of(outcome):
+        case HoldKind.NONE:
+            return None
+        case HoldKind.BRIEF:
+            return Bucket(agent=ran_on.agent)
+        case HoldKind.UNTIL_OPERATOR:
+            return Bucket(kind=ran_on.kind, account=ran_on.account)
+    family = outcome.family if outcome.family is not None and in_family(ran_on.model, outcome.family) else None
+    return Bucket(kind=ran_on.kind, account=ran_on.account, family=family)
+
+
+def hold_after(outcome: Outcome, bucket: Bucket, previous: Hold | None, now_ms: int) -> Hold | None:
     """The hold that follows from a run's outcome, or None.
 
-    previous: the agent's last hold, released or not. An estimate that proved too short is doubled; one that still
+    previous: the bucket's last hold, released or not. An estimate that proved too short is doubled; one that still
     runs is confirmed, as several runs meet one limit together. Whatever is limited holds, or it would be tried again
     at once.
     """
     if outcome.reason is None:
         return None
     source = outcome.limit or outcome.detail or outcome.reason.value
-    kind = REASON_POLICIES[outcome.reason].hold
-    if kind is HoldKind.NONE and outcome.status is OutcomeStatus.LIMITED:
-        kind = HoldKind.UNTIL_RESET
-    match kind:
+
+    def hold(until_ms: int | None, provenance: Provenance) -> Hold:
+        return Hold(bucket, outcome.reason, until_ms, provenance, source, now_ms, outcome.limit)
+
+    match _kind_of(outcome):
         case HoldKind.NONE:
             return None
         case HoldKind.UNTIL_OPERATOR:
-            return Hold(agent, outcome.reason, None, Provenance.REPORTED, source, now_ms)
+            return hold(None, Provenance.REPORTED)
         case HoldKind.BRIEF:
-            return Hold(agent, outcome.reason, now_ms + BRIEF_MS, Provenance.ESTIMATED, source, now_ms)
+            return hold(now_ms + BRIEF_MS, Provenance.ESTIMATED)
         case HoldKind.UNTIL_RESET:
             # A reset that is long past says nothing about when the next one is.
             if outcome.reset_at is not None and outcome.reset_at > now_ms - STALE_MS:
                 until = max(outcome.reset_at, now_ms + SHORTEST_MS)
-                return Hold(agent, outcome.reason, until, outcome.provenance or Provenance.REPORTED, source, now_ms)
-            return _estimated(outcome.reason, agent, previous, source, now_ms)
+                return hold(until, outcome.provenance or Provenance.REPORTED)
+            return _estimated(hold(now_ms + FIRST_ESTIMATE_MS, Provenance.ESTIMATED), previous, now_ms)
 
 
-def _estimated(reason: Reason, agent: str, previous: Hold | None, source: str, now_ms: int) -> Hold:
-    first = Hold(agent, reason, now_ms + FIRST_ESTIMATE_MS, Provenance.ESTIMATED, source, now_ms)
+def _kind_of(outcome: Outcome) -> HoldKind:
+    if outcome.reason is None:
+        return HoldKind.NONE
+    kind = REASON_POLICIES[outcome.reason].hold
+    limited = kind is HoldKind.NONE and outcome.status is OutcomeStatus.LIMITED
+    return HoldKind.UNTIL_RESET if limited else kind
+
+
+def _estimated(first: Hold, previous: Hold | None, now_ms: int) -> Hold:
     if previous is None or previous.until_ms is None:
         return first
-    if previous.reason is not reason or previous.provenance is not Provenance.ESTIMATED:
+    if previous.reason is not first.reason or previous.provenance is not Provenance.ESTIMATED:
         return first
     if previous.holds_at(now_ms):
-        return replace(previous, agent=agent)
+        return previous
     length = previous.until_ms - previous.created_ms
     if now_ms - previous.until_ms >= length:
         return first

@@ -165,8 +165,9 @@ class Outcome(BaseModel):
     """What an agent's reader makes of a finished run.
 
     reset_at: epoch milliseconds, only with status ``limited``. limit: the window or bucket that the agent named,
-    such as ``five_hour``. detail: the error in the agent's own words. text: the final answer. cost_usd: the run's own
-    share in US dollars. conversation_lost: the agent does not know the conversation that it was to go on in.
+    such as ``five_hour``; family: the models that it is for, if not for all. detail: the error in the agent's own
+    words. text: the final answer. cost_usd: the run's own share in US dollars. conversation_lost: the agent does
+    not know the conversation that it was to go on in.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -176,6 +177,7 @@ class Outcome(BaseModel):
     reset_at: int | None = None
     provenance: Provenance | None = None
     limit: AgentText | None = None
+    family: AgentText | None = None
     conversation_id: AgentText | None = None
     text: AgentText | None = None
     detail: AgentText | None = None

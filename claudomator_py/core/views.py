@@ -179,10 +179,28 @@ class DecisionView(View):
     at: Instant
 
 
+class HoldView(View):
+    """A reason not to start anything on a bucket: an agent, or an account that agents of a kind share.
+
+    family: only its models of that family; None: all. window: the one that is used up. reason: None for one that an
+    operator has put there. until: None: until it is released. source: where that was read.
+    """
+
+    bucket: str
+    family: str | None = None
+    window: str | None = None
+    reason: Reason | None = None
+    until: Instant | None = None
+    provenance: Provenance
+    source: str
+    since: Instant
+
+
 class AgentView(View):
     """A configured agent as it is now. problem: why it cannot run, with the remedy. active: its live runs.
 
-    limited: a hold is open; hold_reason and provenance say which, limited_until until when (None: until released).
+    limited: a hold on all of its models is open; hold_reason and provenance say which, limited_until until when (None:
+    until released). holds: all that are open, those on a family of models included, the longest first.
     cannot_enforce: what a task may ask for and this agent cannot keep to; such a task goes to another one.
     """
 
@@ -203,6 +221,7 @@ class AgentView(View):
     models: dict[Tier, ModelChoice] = Field(default_factory=dict)
     default_tier: Tier
     cannot_enforce: tuple[str, ...] = ()
+    holds: tuple[HoldView, ...] = ()
 
 
 class FileProblemView(View):

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from claudomator_py.core.agent import Tier
+from claudomator_py.core.limits import window_text
 from claudomator_py.core.outcome import Reason
 from claudomator_py.planning.snapshot import AgentSeen, Head, HeldBy, HoldSeen, Rules
 from claudomator_py.planning.tiers import Undecided, tier_for
@@ -75,7 +76,7 @@ def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> 
         return Blocked("slots", f"all slots are in use ({load.live} of {rules.total})")
     if head.dir_key and load.busy.get(head.dir_key, 0) >= rules.per_workdir:
         return Blocked("workdir", f"another run is using {head.dir_key}")
-    agents = tuple(_for_task(head, agent) for agent in agents)
+    agents = tuple(_for_task(head, agents, agent, rules, load.now) for agent in agents)
     choice = _choose(head, agents, rules)
     if isinstance(choice, Blocked):
         return choice
@@ -85,10 +86,26 @@ def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> 
     return _record(head, agents, choice, *decided)
 
 
-def _for_task(head: Head, agent: AgentSeen) -> AgentSeen:
-    """The agent as this task sees it: what it cannot enforce keeps it from running the task."""
+def _for_task(head: Head, agents: Sequence[AgentSeen], agent: AgentSeen, rules: Rules, now_ms: int) -> AgentSeen:
+    """The agent as this task sees it: what it cannot enforce keeps it from running the task, and of its holds count
+    those on the model that the task would get there.
+
+    While that model is not decided, a hold on one family keeps it from nothing: once it is, the agent is chosen again.
+    """
     sentence = head.cannot.get(agent.name)
-    return agent if sentence is None else agent.model_copy(update={"problem": sentence})
+    if sentence is not None:
+        agent = agent.model_copy(update={"problem": sentence})
+    hinted = hinted_by(head, agents)
+    decided = tier_for(head, hinted, agent, classifier=rules.classifier, now_ms=now_ms)
+    return agent.with_model(None if isinstance(decided, Undecided) else _model(head, hinted, agent, decided[0]))
+
+
+def _model(head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen, tier: Tier) -> str | None:
+    """The model by name: the one that the task pins, on an agent that it means; else the tier's."""
+    if head.model is not None and any(seen.name == agent.name for seen in hinted):
+        return head.model
+    mapped = agent.models.get(tier)
+    return mapped.model if mapped is not None else None
 
 
 def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules) -> _Choice | Blocked:
@@ -153,11 +170,11 @@ def _all_limited(agents: Sequence[AgentSeen]) -> Blocked:
 
 def _held(name: str, hold: HoldSeen) -> str:
     """In words that follow ``is`` or ``was``. The time is not in them: it is a value of its own."""
-    source = " ".join(hold.source.split())
-    named = [hold.reason.value] if hold.reason is not Reason.RATE_LIMITED else []
+    source = window_text(hold.window) if hold.window is not None else " ".join(hold.source.split())
+    named = [hold.reason.value] if hold.reason not in (None, Reason.RATE_LIMITED) else []
     named += [f"{source[:_SOURCE]}..." if len(source) > _SOURCE else source] if source != hold.reason else []
     if hold.until is None:
-        return f"held until `claudomator release {name}` ({': '.join(named)})"
+        return f"held until `claudomator release {name}` ({': '.join(named) or hold.provenance})"
     return f"limited ({', '.join([': '.join(named), hold.provenance] if named else [hold.provenance])})"
 
 
@@ -195,7 +212,7 @@ def _record(
     return DecisionRecord(
         agent=agent.name,
         tier=tier,
-        model=head.model if pinned_here else (mapped.model if mapped else None),
+        model=_model(head, hinted, agent, tier),
         effort=mapped.effort if mapped and not pinned_here else None,
         reason=choice.why,
         fallback=choice.fallback,

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from claudomator_py.core.agent import ModelChoice, Tier
+from claudomator_py.core.limits import in_family
 from claudomator_py.core.outcome import Provenance, Reason
 
 
@@ -13,16 +14,27 @@ class _Frozen(BaseModel):
 
 
 class HoldSeen(_Frozen):
-    """A hold in force. until: epoch milliseconds; None: until an operator releases it."""
+    """A hold on a bucket that an agent draws on. until: epoch milliseconds; None: until an operator releases it.
 
-    reason: Reason
+    bucket: its label. family: only for models of it; None: for all. reason: None for an operator's own.
+    """
+
+    bucket: str
+    reason: Reason | None
     until: int | None
     provenance: Provenance
     source: str
+    family: str | None = None
+    window: str | None = None
+
+    @property
+    def end(self) -> float:
+        """When it ends, for comparing: one without an end outlasts all."""
+        return float("inf") if self.until is None else self.until
 
 
 class AgentSeen(_Frozen):
-    """A configured agent. active: its live runs. problem: why it cannot run at all. hold: the longest in force."""
+    """A configured agent. active: its live runs. problem: why it cannot run at all."""
 
     name: str
     kind: str
@@ -30,7 +42,7 @@ class AgentSeen(_Frozen):
     max_concurrent: int
     auto_select: bool
     problem: str | None = None
-    hold: HoldSeen | None = None
+    holds: tuple[HoldSeen, ...] = ()
     models: dict[Tier, ModelChoice] = {}
     default_tier: Tier = Tier.BALANCED
 
@@ -40,9 +52,21 @@ class AgentSeen(_Frozen):
         return self.active < self.max_concurrent
 
     @property
+    def hold(self) -> HoldSeen | None:
+        """The longest hold on all of its models, if any."""
+        return max((hold for hold in self.holds if hold.family is None), key=lambda hold: hold.end, default=None)
+
+    @property
     def limited(self) -> bool:
-        """Whether a hold is in force."""
+        """Whether a hold on all of its models is in force."""
         return self.hold is not None
+
+    def with_model(self, model: str | None) -> "AgentSeen":
+        """As it is for a task on that model: holds on its family are on all, those on others are gone."""
+        if all(hold.family is None for hold in self.holds):
+            return self
+        own = (hold for hold in self.holds if hold.family is None or in_family(model, hold.family))
+        return self.model_copy(update={"holds": tuple(hold.model_copy(update={"family": None}) for hold in own)})
 
 
 class AskedTier(_Frozen):

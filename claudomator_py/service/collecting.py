@@ -193,11 +193,12 @@ class Collector:
         crashpoint("finish-committed")
         told = {} if outcome.reason is None else {"reason": outcome.reason.value}
         _log_of(subject).info("run_ended", status=outcome.status.value, **told)
-        hold = self._database.read(lambda connection: hold_rows.in_force(connection, now_ms)).get(run.agent)
-        if hold is not None and hold.created_ms == now_ms:
-            until = format_instant(hold.until_ms) if hold.until_ms is not None else "released"
-            held = log.bind(agent=run.agent, reason=hold.reason.value, run_id=run.id)
-            held.warning("agent_held", until=until, provenance=hold.provenance.value)
+        for hold in self._database.read(lambda connection: hold_rows.in_force(connection, now_ms)):
+            its = hold.bucket.is_of(run.agent, run.kind, run.account)
+            if its and hold.reason is not None and hold.created_ms == now_ms:
+                until = format_instant(hold.until_ms) if hold.until_ms is not None else "released"
+                held = log.bind(agent=run.agent, reason=hold.reason.value, run_id=run.id, bucket=hold.bucket.label)
+                held.warning("agent_held", until=until, provenance=hold.provenance.value)
         return False
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from claudomator_py.core.limits import window_text
 from claudomator_py.core.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Reason
 from claudomator_py.core.schedule import DependencyState
 from claudomator_py.core.units import DAY_MS, format_duration, format_instant
@@ -109,7 +110,8 @@ def run_sentence(run: Run, now_ms: int) -> str:
     reason = "" if outcome.reason in evident else f" ({outcome.reason})"
     reset = ""
     if outcome.reset_at is not None:
-        named = ", ".join(part for part in (outcome.limit, outcome.provenance) if part)
+        window = window_text(outcome.limit) if outcome.limit else None
+        named = ", ".join(part for part in (window, outcome.provenance) if part)
         reset = f" It resets at {clock_text(outcome.reset_at, run.ended_ms)}{f' ({named})' if named else ''}."
     detail = f" {_short(outcome.detail)}" if outcome.detail and outcome.status is not OutcomeStatus.SUCCEEDED else ""
     return f"{where} {_HOW[outcome.status]}{reason} after {took}.{reset}{detail}"

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
+from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.errors import Conflict, Invalid, NotFound, Unavailable
 from claudomator_py.core.idempotency import RequestKey
@@ -142,14 +143,11 @@ class FrontDesk:
 
     def release(self, agent: str, *, key: RequestKey | None = None) -> AgentView:
         """See ``Desk``."""
-        names = [known.name for known in self._registry.agents]
-        if agent not in names:
-            remedy = suggestion(agent, names) if names else "No agent is configured."
-            raise NotFound(f"There is no agent {agent!r}.", remedy=f"{remedy[0].upper()}{remedy[1:]}")
+        found = self._agent(agent)
 
         def transaction(connection: Connection) -> AgentView:
             now_ms = self._clock()
-            released = hold_rows.release(connection, agent, now_ms)
+            released = hold_rows.release(connection, agent, found.kind, found.quota_account, now_ms)
             record(connection, now_ms, "released", data={"agent": agent, "holds": released})
             view = next(view for view in self._queries.agent_views(connection) if view.name == agent)
             if key is not None:
@@ -158,6 +156,14 @@ class FrontDesk:
 
         with self._repeats.claim(key) as earlier:
             return AgentView.model_validate(earlier) if earlier is not None else self._write(transaction)
+
+    def _agent(self, name: str) -> AgentSpec:
+        found = self._registry.find(name)
+        if found is None:
+            names = [known.name for known in self._registry.agents]
+            remedy = suggestion(name, names) if names else "No agent is configured."
+            raise NotFound(f"There is no agent {name!r}.", remedy=f"{remedy[0].upper()}{remedy[1:]}")
+        return found
 
     def drain(self, reason: str | None) -> DrainView:
         """See ``Desk``."""

@@ -28,6 +28,8 @@ MOST_LANES = 200
 READY = "ready"
 NOT_EXAMINED = "not_examined"
 OTHER_AGENT = "other"
+BY_HAND = "operator"
+"""The reason of a hold that an operator has put there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ class StoreMeter:
             slots=present.rules.total,
             live=metric_rows.live_runs(connection),
             ended=metric_rows.ended_runs(connection),
-            holds=metric_rows.open_holds(connection, self._clock()),
+            holds=_holds(present),
             answers=metric_rows.answers(connection),
             ticks=around.ticks(),
             writes=self._database.written,
@@ -154,6 +156,15 @@ class StoreMeter:
             reason = verdict.reason if isinstance(verdict, Blocked) else READY
             waits[Wait("QUEUED", reason, _known(head.agent_type, present))] += number
         return waits
+
+
+def _holds(present: Snapshot) -> Mapping[tuple[str, str], int | None]:
+    """By agent and reason, when the last hold ends (epoch milliseconds); None: it is to be released."""
+    ends: dict[tuple[str, str], int | None] = {}
+    for agent in present.agents:
+        for hold in sorted(agent.holds, key=lambda hold: hold.end):
+            ends[agent.name, hold.reason.value if hold.reason is not None else BY_HAND] = hold.until
+    return ends
 
 
 def _known(agent_type: str | None, present: Snapshot) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection
 
-from claudomator_py.core.agent import Tier
+from claudomator_py.core.agent import AgentSpec, Tier
 from claudomator_py.core.conversation import Resumption
 from claudomator_py.core.limits import Hold
 from claudomator_py.core.task import TaskSpec
@@ -20,6 +20,7 @@ from claudomator_py.store.tables import Classification, Run, Task
 
 PAGE = 64
 MOST_LANES = 5_000
+MOST_PASSED_OVER = 2_000
 AHEAD = 2
 
 
@@ -45,9 +46,13 @@ class Observer:
         planner = Planner(present)
         heads: list[Head] = []
         blocked: set[str] = set()
+        # With a hold on one family, what blocks a task depends on its tier, which is not a matter of its lane alone.
+        by_tier = any(hold.family is not None for agent in present.agents for hold in agent.holds)
+        blocked_tiers: set[tuple[str, Tier | None]] = set()
+        passed_over = 0
         after: queue.Position | None = None
         ahead = AHEAD * present.rules.total if present.rules.classifier and not present.drained else 0
-        while (not planner.exhausted or ahead > 0) and len(blocked) < MOST_LANES:
+        while (not planner.exhausted or ahead > 0) and len(blocked) < MOST_LANES and passed_over < MOST_PASSED_OVER:
             page = queue.heads(connection, blocked_lanes=blocked, after=after, limit=PAGE)
             if not page:
                 break
@@ -58,12 +63,18 @@ class Observer:
                 if task.lane in blocked or (exhausted and ahead <= 0):
                     continue
                 head = self.head(task, TaskSpec.model_validate(spec), asked.get(task.id))
+                tier = head.tier or head.kept_tier or (head.asked.tier if head.asked is not None else None)
+                if (task.lane, tier) in blocked_tiers:
+                    passed_over += 1
+                    continue
                 heads.append(head)
                 verdict = planner.consider(head)
                 if not isinstance(verdict, Blocked):
                     continue
                 if exhausted or verdict.reason == CLASSIFYING:
                     ahead -= 1
+                elif by_tier:
+                    blocked_tiers.add((task.lane, tier))
                 else:
                     blocked.add(task.lane)
         return present.model_copy(update={"heads": tuple(heads)})
@@ -111,7 +122,7 @@ class Observer:
         )
 
 
-def _agents(registry: AgentRegistry, live: Sequence[Run], holds: dict[str, Hold]) -> tuple[AgentSeen, ...]:
+def _agents(registry: AgentRegistry, live: Sequence[Run], holds: Sequence[Hold]) -> tuple[AgentSeen, ...]:
     active = Counter(run.agent for run in live)
     return tuple(
         AgentSeen(
@@ -121,7 +132,7 @@ def _agents(registry: AgentRegistry, live: Sequence[Run], holds: dict[str, Hold]
             max_concurrent=agent.max_concurrent,
             auto_select=agent.auto_select,
             problem=registry.health(agent.name).problem,
-            hold=_hold_seen(holds.get(agent.name)),
+            holds=_holds_seen(agent, holds),
             models=agent.models,
             default_tier=agent.default_tier,
         )
@@ -149,7 +160,17 @@ def _asked(row: Classification) -> AskedTier:
     )
 
 
-def _hold_seen(hold: Hold | None) -> HoldSeen | None:
-    if hold is None:
-        return None
-    return HoldSeen(reason=hold.reason, until=hold.until_ms, provenance=hold.provenance, source=hold.source)
+def _holds_seen(agent: AgentSpec, holds: Sequence[Hold]) -> tuple[HoldSeen, ...]:
+    return tuple(
+        HoldSeen(
+            bucket=hold.bucket.label,
+            reason=hold.reason,
+            until=hold.until_ms,
+            provenance=hold.provenance,
+            source=hold.source,
+            family=hold.bucket.family,
+            window=hold.window,
+        )
+        for hold in holds
+        if hold.bucket.is_of(agent.name, agent.kind, agent.quota_account)
+    )

@@ -230,10 +230,7 @@ class Queries:
         """The shapes of all agents."""
         active = Counter(run.agent for run in run_rows.live(connection))
         holds = hold_rows.in_force(connection, self._clock())
-        return [
-            agent_view(agent, self._registry, active[agent.name], holds.get(agent.name))
-            for agent in self._registry.agents
-        ]
+        return [agent_view(agent, self._registry, active[agent.name], holds) for agent in self._registry.agents]
 
     def read(self, fn: Callable[[Connection], T]) -> T:
         """What fn reads. Raises what fn raises, and Unavailable."""

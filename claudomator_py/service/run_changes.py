@@ -9,7 +9,7 @@ from claudomator_py.core import lifecycle
 from claudomator_py.core.agent import Tier
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.lifecycle import Phase, PhaseReached, Requeued, Started
-from claudomator_py.core.limits import hold_after
+from claudomator_py.core.limits import Hold, RanOn, bucket_after, hold_after
 from claudomator_py.core.outcome import Outcome, Reason
 from claudomator_py.core.run import ExitRecord
 from claudomator_py.core.schedule import backoff_ms
@@ -46,10 +46,12 @@ class Observed:
         return cls(run_rows.snapshot_hash(data), data)
 
 
-def planned_run(task: Task, start: StartRun, kind: AgentKind, now_ms: int, earlier: Run | None = None) -> Run:
+def planned_run(
+    task: Task, start: StartRun, kind: AgentKind, account: str, now_ms: int, earlier: Run | None = None
+) -> Run:
     """The run that this start means: its identity follows from the task's row alone.
 
-    earlier: the run whose conversation it goes on in; None: it begins one.
+    account: whose quota it draws on. earlier: the run whose conversation it goes on in; None: it begins one.
     """
     attempt, seq = task.attempt + 1, task.seq + 1
     run_id, conversation_id = run_rows.identity(task.id, task.generation, attempt, seq)
@@ -63,6 +65,7 @@ def planned_run(task: Task, start: StartRun, kind: AgentKind, now_ms: int, earli
         revision=task.revision,
         agent=start.decision.agent,
         kind=kind.kind,
+        account=account,
         model=start.decision.model,
         tier=start.decision.tier.value,
         dir_key=task.dir_key,
@@ -153,11 +156,7 @@ def finish_run(connection: Connection, run: Run, outcome: Outcome, exit_record: 
     if not written:
         return False
     task = task_rows.get(connection, run.task_id)
-    hold = hold_after(outcome, run.agent, hold_rows.latest(connection, run.agent), now_ms)
-    if hold is not None:
-        hold_rows.add(connection, hold, run.id)
-        told = {"agent": hold.agent, "reason": hold.reason, "until": hold.until_ms, "provenance": hold.provenance}
-        record(connection, now_ms, "hold", task_id=task.id, run_id=run.id, data=told)
+    hold = _hold(connection, task, run, outcome, now_ms)
     ended = EndedRun(
         run_id=run.id,
         attempt=run.attempt,
@@ -203,6 +202,28 @@ def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
     task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=told, cancel_requested_ms=None)
     _follow(connection, task, run, restart, now_ms)
     return True
+
+
+def _hold(connection: Connection, task: Task, run: Run, outcome: Outcome, now_ms: int) -> Hold | None:
+    """Write down what the outcome holds, if anything."""
+    bucket = bucket_after(outcome, RanOn(run.agent, run.kind, run.account, run.model))
+    if bucket is None:
+        return None
+    hold = hold_after(outcome, bucket, hold_rows.latest(connection, bucket), now_ms)
+    if hold is None:
+        return None
+    hold_rows.add(connection, hold, run.id)
+    told = {
+        "agent": run.agent,
+        "bucket": bucket.label,
+        "window": hold.window,
+        "reason": hold.reason,
+        "until": hold.until_ms,
+        "provenance": hold.provenance,
+    }
+    data = {key: value for key, value in told.items() if value is not None or key == "until"}
+    record(connection, now_ms, "hold", task_id=task.id, run_id=run.id, data=data)
+    return hold
 
 
 def _left_behind(run: Run, outcome: Outcome) -> str | None:

@@ -93,7 +93,7 @@ class Starter:
         if subject is None or agent is None:
             return None
         kind, spec = self._registry.kind_of(agent), subject.spec
-        run = planned_run(subject.task, start, kind, now_ms, subject.earlier)
+        run = planned_run(subject.task, start, kind, agent.quota_account, now_ms, subject.earlier)
         commit = partial(commit_start, start=start, run=run, observed=observed, obstacle=subject.obstacle)
         request = launch_request(run, spec, agent, prompt=subject.prompt, effort=start.decision.effort)
         try:

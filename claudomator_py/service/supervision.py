@@ -35,7 +35,7 @@ class Supervision:
     def _counts(self, connection: Connection) -> str:
         counts = queue.counts(connection)
         parts = [", ".join(f"{word} {counts.get(state, 0)}" for state, word in _COUNTED)]
-        if limited := sorted(hold_rows.in_force(connection, self._clock())):
+        if limited := sorted({hold.bucket.label for hold in hold_rows.in_force(connection, self._clock())}):
             parts.append(f"limited: {', '.join(limited)}")
         if switch_rows.find(connection, switch_rows.DRAIN) is not None:
             parts.insert(0, "drained")

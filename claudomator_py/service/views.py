@@ -5,7 +5,7 @@ from typing import Any
 
 from claudomator_py.core.agent import AgentSpec, Tier
 from claudomator_py.core.lifecycle import available_actions
-from claudomator_py.core.limits import Hold
+from claudomator_py.core.limits import Hold, window_text
 from claudomator_py.core.outcome import Outcome, Tokens
 from claudomator_py.core.task import Priority, TaskSpec
 from claudomator_py.core.taskfile import to_document
@@ -17,6 +17,7 @@ from claudomator_py.core.views import (
     DecisionView,
     DependencyView,
     EventView,
+    HoldView,
     OutcomeView,
     RunView,
     TaskView,
@@ -127,8 +128,10 @@ def decision_view(decision: Decision) -> DecisionView:
     )
 
 
-def agent_view(agent: AgentSpec, registry: AgentRegistry, active: int, hold: Hold | None) -> AgentView:
-    """An agent as it is now."""
+def agent_view(agent: AgentSpec, registry: AgentRegistry, active: int, holds: Sequence[Hold]) -> AgentView:
+    """An agent as it is now. holds: all that are in force, the longest first."""
+    own = [hold for hold in holds if hold.bucket.is_of(agent.name, agent.kind, agent.quota_account)]
+    hold = next((hold for hold in own if hold.bucket.family is None), None)
     health = registry.health(agent.name)
     return AgentView(
         name=agent.name,
@@ -143,11 +146,30 @@ def agent_view(agent: AgentSpec, registry: AgentRegistry, active: int, hold: Hol
         auto_select=agent.auto_select,
         limited=hold is not None,
         limited_until=_instant(hold.until_ms) if hold is not None else None,
-        hold_reason=f"{hold.reason}: {hold.source}" if hold is not None else None,
+        hold_reason=_why_held(hold) if hold is not None else None,
         provenance=hold.provenance if hold is not None else None,
         models=agent.models,
         default_tier=Tier(agent.default_tier),
         cannot_enforce=tuple(registry.cannot_enforce(agent)),
+        holds=tuple(_hold_view(hold) for hold in own),
+    )
+
+
+def _why_held(hold: Hold) -> str:
+    named = window_text(hold.window) if hold.window is not None else hold.source
+    return f"{hold.reason or 'by hand'}: {named}" if named else "by hand"
+
+
+def _hold_view(hold: Hold) -> HoldView:
+    return HoldView(
+        bucket=hold.bucket.label,
+        family=hold.bucket.family,
+        window=hold.window,
+        reason=hold.reason,
+        until=_instant(hold.until_ms),
+        provenance=hold.provenance,
+        source=hold.source,
+        since=format_instant(hold.created_ms),
     )
 
 

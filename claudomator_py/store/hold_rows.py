@@ -1,8 +1,10 @@
-"""Hold rows: which agents are left alone, until when, and how that is known."""
+"""Hold rows: which buckets are left alone, until when, and how that is known."""
 
-from sqlalchemy import ColumnElement, Connection, Row, func, insert, or_, select, update
+from collections.abc import Sequence
 
-from claudomator_py.core.limits import Hold
+from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, or_, select, update
+
+from claudomator_py.core.limits import Bucket, Hold
 from claudomator_py.core.outcome import Provenance, Reason
 from claudomator_py.store.tables import HOLD
 
@@ -11,8 +13,12 @@ def add(connection: Connection, hold: Hold, run_id: str | None) -> None:
     """Insert a hold. Holds only add up: an earlier deadline never shortens a later one."""
     connection.execute(
         insert(HOLD).values(
-            agent=hold.agent,
-            reason=hold.reason.value,
+            agent=hold.bucket.agent,
+            kind=hold.bucket.kind,
+            account=hold.bucket.account,
+            family=hold.bucket.family,
+            window=hold.window[:100] if hold.window is not None else None,
+            reason=hold.reason.value if hold.reason is not None else None,
             until_ms=hold.until_ms,
             provenance=hold.provenance.value,
             source=hold.source[:500],
@@ -22,23 +28,15 @@ def add(connection: Connection, hold: Hold, run_id: str | None) -> None:
     )
 
 
-def in_force(connection: Connection, now_ms: int) -> dict[str, Hold]:
-    """By agent, the open hold that lasts longest; one without an end outlasts all."""
-    query = select(HOLD).where(_open(now_ms)).order_by(HOLD.c.id)
-    longest: dict[str, Hold] = {}
-    for row in connection.execute(query):
-        hold = _hold(row)
-        other = longest.get(hold.agent)
-        if other is None or _end(hold) > _end(other):
-            longest[hold.agent] = hold
-    return longest
+def in_force(connection: Connection, now_ms: int) -> Sequence[Hold]:
+    """Of each bucket the hold that lasts longest, the longest first."""
+    return _longest(connection, _open(now_ms))
 
 
-def latest(connection: Connection, agent: str) -> Hold | None:
-    """The agent's newest hold, in force or not."""
-    row = connection.execute(
-        select(HOLD).where(HOLD.c.agent == agent).order_by(HOLD.c.id.desc()).limit(1)
-    ).one_or_none()
+def latest(connection: Connection, bucket: Bucket) -> Hold | None:
+    """The bucket's newest hold that no operator has put there, in force or not."""
+    query = select(HOLD).where(_on(bucket), HOLD.c.reason.is_not(None)).order_by(HOLD.c.id.desc()).limit(1)
+    row = connection.execute(query).one_or_none()
     return None if row is None else _hold(row)
 
 
@@ -49,27 +47,42 @@ def next_end(connection: Connection, now_ms: int) -> int | None:
     return earliest
 
 
-def release(connection: Connection, agent: str, now_ms: int) -> int:
-    """End all holds of the agent; how many were in force."""
-    released = connection.execute(update(HOLD).where(HOLD.c.agent == agent, _open(now_ms)).values(released_ms=now_ms))
+def release(connection: Connection, agent: str, kind: str, account: str, now_ms: int) -> int:
+    """End all holds of the buckets that the agent draws on; how many were open."""
+    its = or_(HOLD.c.agent == agent, and_(HOLD.c.kind == kind, HOLD.c.account == account))
+    released = connection.execute(update(HOLD).where(its, _open(now_ms)).values(released_ms=now_ms))
     return released.rowcount
+
+
+def _longest(connection: Connection, which: ColumnElement[bool]) -> Sequence[Hold]:
+    longest: dict[Bucket, Hold] = {}
+    for row in connection.execute(select(HOLD).where(which).order_by(HOLD.c.id)):
+        hold = _hold(row)
+        other = longest.get(hold.bucket)
+        if other is None or hold.end > other.end:
+            longest[hold.bucket] = hold
+    return sorted(longest.values(), key=lambda hold: (-hold.end, hold.bucket.label))
 
 
 def _open(now_ms: int) -> ColumnElement[bool]:
     return HOLD.c.released_ms.is_(None) & or_(HOLD.c.until_ms.is_(None), HOLD.c.until_ms > now_ms)
 
 
-def _end(hold: Hold) -> float:
-    return float("inf") if hold.until_ms is None else hold.until_ms
+def _on(bucket: Bucket) -> ColumnElement[bool]:
+    columns = {"agent": bucket.agent, "kind": bucket.kind, "account": bucket.account, "family": bucket.family}
+    return and_(*(HOLD.c[name].is_not_distinct_from(value) for name, value in columns.items()))
 
 
 def _hold(row: Row[tuple[object, ...]]) -> Hold:
     columns = row._mapping
     return Hold(
-        agent=columns["agent"],
-        reason=Reason(columns["reason"]),
+        bucket=Bucket(
+            agent=columns["agent"], kind=columns["kind"], account=columns["account"], family=columns["family"]
+        ),
+        reason=Reason(columns["reason"]) if columns["reason"] is not None else None,
         until_ms=columns["until_ms"],
         provenance=Provenance(columns["provenance"]),
         source=columns["source"],
         created_ms=columns["created_ms"],
+        window=columns["window"],
     )

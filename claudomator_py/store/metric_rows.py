@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Float, and_, case, cast, func, select, tuple_
 
 from claudomator_py.core.histogram import Histogram
 from claudomator_py.core.units import SECOND_MS
-from claudomator_py.store.tables import CLASSIFICATION, HOLD, RUN, TASK, TASK_REVISION, Task
+from claudomator_py.store.tables import CLASSIFICATION, RUN, TASK, TASK_REVISION, Task
 
 DURATION_BOUNDS_S = (1.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0)
 REVOKED = "revoked"
@@ -83,18 +83,6 @@ def lane_heads(
         spec = columns.pop("spec")
         heads.setdefault(columns["lane"], (Task(**columns), spec))
     return heads
-
-
-def open_holds(connection: Connection, now_ms: int) -> Mapping[tuple[str, str], int | None]:
-    """By agent and reason, when the last hold in force ends (epoch milliseconds); None: it is to be released."""
-    query = select(HOLD.c.agent, HOLD.c.reason, HOLD.c.until_ms).where(HOLD.c.released_ms.is_(None))
-    ends: dict[tuple[str, str], int | None] = {}
-    for agent, reason, until_ms in connection.execute(query):
-        if until_ms is not None and until_ms <= now_ms:
-            continue
-        known = ends.get((agent, reason), 0)
-        ends[agent, reason] = None if until_ms is None or known is None else max(known, until_ms)
-    return ends
 
 
 def answers(connection: Connection) -> Mapping[tuple[str, str], int]:

@@ -126,6 +126,8 @@ class Run(SQLModel, table=True):
     run can go on in it. resumes: the run whose conversation it goes on in; prior: what that had used before, as
     ``core.conversation.Usage``; scratch_of: the run whose scratch folder it works in, if it needs one; None: its own.
 
+    account: whose quota it draws on, among those of its kind.
+
     ended_as: the outcome's status, or ``revoked``; None while live. It, the reason, tokens and dollars repeat what the
     outcome says, so that a hundred thousand runs are summed from one index, and none of their texts is read.
     """
@@ -147,6 +149,7 @@ class Run(SQLModel, table=True):
     revision: int
     agent: str
     kind: str
+    account: str = "default"
     model: str | None = None
     tier: str | None = None
     dir_key: str
@@ -207,14 +210,21 @@ class Decision(SQLModel, table=True):
 
 
 class Hold(SQLModel, table=True):
-    """A reason not to start anything on an agent, until a time or until it is released."""
+    """A reason not to start anything on a bucket, until a time or until it is released.
+
+    agent: that agent alone; else kind and account say on whose quota it is. family, window: see ``core.limits``.
+    """
 
     __tablename__ = "hold"
-    __table_args__ = (_partial("ix_hold_open", "agent", where="released_ms IS NULL"),)
+    __table_args__ = (_partial("ix_hold_open", "until_ms", where="released_ms IS NULL"),)
 
     id: int | None = Field(default=None, primary_key=True, sa_type=RowNumber)
-    agent: str
-    reason: str
+    agent: str | None = None
+    kind: str | None = None
+    account: str | None = None
+    family: str | None = None
+    window: str | None = None
+    reason: str | None = None
     until_ms: int | None = Field(default=None, sa_type=BigInteger)
     provenance: str
     source: str

@@ -16,7 +16,7 @@ from claudomator_py.core.lifecycle import STATE_NAMES
 from claudomator_py.core.outcome import Reason
 from claudomator_py.core.units import SECOND_MS
 from claudomator_py.routing.tier import Cause
-from claudomator_py.service.metering import Measured
+from claudomator_py.service.metering import BY_HAND, Measured
 from claudomator_py.store.metric_rows import REVOKED
 
 PREFIX = "claudomator_"
@@ -115,7 +115,8 @@ def _cost(measured: Measured) -> Iterator[Labelled]:
 
 def _holds(measured: Measured) -> Iterator[Labelled]:
     for (agent, reason), until_ms in sorted(measured.holds.items()):
-        yield (agent, _reason(reason)), float("inf") if until_ms is None else until_ms / SECOND_MS
+        label = reason if reason == BY_HAND else _reason(reason)
+        yield (agent, label), float("inf") if until_ms is None else until_ms / SECOND_MS
 
 
 def _answers(measured: Measured) -> Iterator[Labelled]:

@@ -211,13 +211,13 @@ def test_why_a_task_runs_where_it_does_reads_as_an_explanation(world: World) -> 
         "first is RUNNING on codex.",
         "Attempt 1 went to codex: least active (0 of 2 slots).",
         "The task prefers claude, which could not take it.",
-        "claude was limited until 17:13 UTC (five_hour, reported).",
+        "claude was limited until 17:13 UTC (5h window, reported).",
         "Tier balanced (sol): as before (an automatic retry keeps its tier).",
         "Attempt 1 on codex is starting, 0s so far.",
         "Attempt 1 went to claude: the task prefers claude (0 of 2 slots).",
         "codex was not what the task asks for.",
         "Tier balanced (sonnet): the agent's default (no classifier is configured).",
-        "Attempt 1 on claude met a limit after 0s. It resets at 17:13 UTC (five_hour, reported).",
+        "Attempt 1 on claude met a limit after 0s. It resets at 17:13 UTC (5h window, reported).",
     )
 
 
@@ -228,7 +228,7 @@ def test_why_a_task_does_not_run_yet(world: World) -> None:
     world.submit("next")
     assert world.desk.why("next").sentences == ("next is QUEUED: all slots are in use (1 of 1).",)
     world.limit("running", reset_at=START_MS + MINUTE_MS)
-    headline = "next is QUEUED: claude is limited (five_hour, reported), until 14:14 UTC (in 1m)."
+    headline = "next is QUEUED: claude is limited (5h window, reported), until 14:14 UTC (in 1m)."
     assert world.desk.why("next").sentences == (headline,)
     view = world.task("next")
     assert (view.reason, view.waiting_until) == ("limited", format_instant(START_MS + MINUTE_MS))
@@ -303,7 +303,7 @@ def test_agents_are_told_in_the_order_of_the_configuration(world: World) -> None
         format_instant(START_MS + HOUR_MS),
         "reported",
     )
-    assert claude.hold_reason == "rate_limited: five_hour"
+    assert claude.hold_reason == "rate_limited: 5h window"
     assert claude.models == CLAUDE.models
     released = world.desk.release("claude")
     assert (released.limited, released.hold_reason) == (False, None)

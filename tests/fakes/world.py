@@ -160,6 +160,11 @@ class World:
         """The names of all tasks that such a filter finds, newest first."""
         return [view.name for view in self.desk.tasks(TaskFilter(**wanted), None, 200).items]
 
+    def keep_tier(self, task_ids: Sequence[str], tier: str) -> None:
+        """These tasks are to be tried again on that tier."""
+        change = TASK.update().where(TASK.c.id.in_(task_ids)).values(tier=tier)
+        self.database.write(lambda connection: connection.execute(change))
+
     def task(self, name: str) -> TaskView:
         return self.desk.task(name)
 

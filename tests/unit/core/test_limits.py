@@ -9,51 +9,56 @@ from claudomator_py.core.limits import (
     FIRST_ESTIMATE_MS,
     LONGEST_ESTIMATE_MS,
     SHORTEST_MS,
+    Bucket,
     Hold,
+    RanOn,
+    bucket_after,
     hold_after,
+    window_text,
 )
 from claudomator_py.core.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS
 
 NOW = 1_790_000_000_000
+CLAUDE = Bucket(kind="claude", account="default")
 FAILED = OutcomeStatus.FAILED
 LIMITED = Outcome(status=OutcomeStatus.LIMITED, reason=Reason.RATE_LIMITED, limit="five_hour")
 
 
 def estimated(created: int, until: int, reason: Reason = Reason.RATE_LIMITED) -> Hold:
-    return Hold("claude", reason, until, Provenance.ESTIMATED, "words", created)
+    return Hold(CLAUDE, reason, until, Provenance.ESTIMATED, "words", created)
 
 
 def test_a_success_holds_nothing() -> None:
-    assert hold_after(Outcome(status=OutcomeStatus.SUCCEEDED), "claude", None, NOW) is None
+    assert hold_after(Outcome(status=OutcomeStatus.SUCCEEDED), CLAUDE, None, NOW) is None
 
 
 @pytest.mark.parametrize("reason", Reason)
 def test_a_failure_holds_what_its_reason_says(reason: Reason) -> None:
-    hold = hold_after(Outcome(status=FAILED, reason=reason), "claude", None, NOW)
+    hold = hold_after(Outcome(status=FAILED, reason=reason), CLAUDE, None, NOW)
     match REASON_POLICIES[reason].hold:
         case HoldKind.NONE:
             assert hold is None
         case HoldKind.BRIEF:
-            assert hold == Hold("claude", reason, NOW + BRIEF_MS, Provenance.ESTIMATED, reason.value, NOW)
+            assert hold == Hold(CLAUDE, reason, NOW + BRIEF_MS, Provenance.ESTIMATED, reason.value, NOW)
         case HoldKind.UNTIL_OPERATOR:
-            assert hold == Hold("claude", reason, None, Provenance.REPORTED, reason.value, NOW)
+            assert hold == Hold(CLAUDE, reason, None, Provenance.REPORTED, reason.value, NOW)
         case HoldKind.UNTIL_RESET:
             until = NOW + FIRST_ESTIMATE_MS
-            assert hold == Hold("claude", reason, until, Provenance.ESTIMATED, reason.value, NOW)
+            assert hold == Hold(CLAUDE, reason, until, Provenance.ESTIMATED, reason.value, NOW)
 
 
 @pytest.mark.parametrize("reason", Reason)
 def test_whatever_is_limited_holds_so_that_it_is_not_tried_again_at_once(reason: Reason) -> None:
-    hold = hold_after(Outcome(status=OutcomeStatus.LIMITED, reason=reason), "claude", None, NOW)
+    hold = hold_after(Outcome(status=OutcomeStatus.LIMITED, reason=reason), CLAUDE, None, NOW)
     assert hold is not None
     assert hold.holds_at(NOW + SHORTEST_MS - 1)
 
 
 def test_a_reported_reset_is_believed_with_its_source() -> None:
     told = LIMITED.model_copy(update={"reset_at": NOW + 3 * HOUR_MS, "provenance": Provenance.REPORTED})
-    hold = hold_after(told, "claude", None, NOW)
-    expected = Hold("claude", Reason.RATE_LIMITED, NOW + 3 * HOUR_MS, Provenance.REPORTED, "five_hour", NOW)
+    hold = hold_after(told, CLAUDE, None, NOW)
+    expected = Hold(CLAUDE, Reason.RATE_LIMITED, NOW + 3 * HOUR_MS, Provenance.REPORTED, "five_hour", NOW, "five_hour")
     assert hold == expected
 
 
@@ -61,7 +66,7 @@ def test_a_reset_just_past_holds_for_a_moment_and_a_stale_one_is_estimated_anew(
     just_past = LIMITED.model_copy(update={"reset_at": NOW - 2_000})
     stale = LIMITED.model_copy(update={"reset_at": NOW - DAY_MS})
     for outcome, until in ((just_past, NOW + SHORTEST_MS), (stale, NOW + FIRST_ESTIMATE_MS)):
-        hold = hold_after(outcome, "claude", None, NOW)
+        hold = hold_after(outcome, CLAUDE, None, NOW)
         assert hold is not None
         assert hold.until_ms == until
 
@@ -69,7 +74,7 @@ def test_a_reset_just_past_holds_for_a_moment_and_a_stale_one_is_estimated_anew(
 def test_an_estimate_that_proved_too_short_is_doubled_up_to_an_hour() -> None:
     hold, now, lengths = None, NOW, []
     for _ in range(7):
-        hold = hold_after(LIMITED, "claude", hold, now)
+        hold = hold_after(LIMITED, CLAUDE, hold, now)
         assert hold is not None
         assert hold.until_ms is not None
         lengths.append(hold.until_ms - now)
@@ -82,31 +87,31 @@ def test_an_estimate_that_proved_too_short_is_doubled_up_to_an_hour() -> None:
 def test_an_estimate_starts_anew_after_a_quiet_time_another_reason_or_a_report() -> None:
     quiet = estimated(NOW - DAY_MS, NOW - DAY_MS + 40 * MINUTE_MS)
     other = estimated(NOW - BRIEF_MS, NOW - 1, Reason.OVERLOADED)
-    reported = Hold("claude", Reason.RATE_LIMITED, NOW - 1, Provenance.REPORTED, "five_hour", NOW - HOUR_MS)
-    by_hand = Hold("claude", Reason.AUTH, None, Provenance.REPORTED, "login", NOW - HOUR_MS)
+    reported = Hold(CLAUDE, Reason.RATE_LIMITED, NOW - 1, Provenance.REPORTED, "five_hour", NOW - HOUR_MS)
+    by_hand = Hold(CLAUDE, Reason.AUTH, None, Provenance.REPORTED, "login", NOW - HOUR_MS)
     for previous in (quiet, other, reported, by_hand):
-        hold = hold_after(LIMITED, "claude", previous, NOW)
+        hold = hold_after(LIMITED, CLAUDE, previous, NOW)
         assert hold is not None
         assert hold.until_ms == NOW + FIRST_ESTIMATE_MS
 
 
 def test_runs_that_meet_one_limit_together_do_not_double_it() -> None:
-    first = hold_after(LIMITED, "claude", None, NOW)
+    first = hold_after(LIMITED, CLAUDE, None, NOW)
     assert first is not None
-    second = hold_after(LIMITED, "claude", first, NOW + 10_000)
-    third = hold_after(LIMITED, "claude", second, NOW + 20_000)
+    second = hold_after(LIMITED, CLAUDE, first, NOW + 10_000)
+    third = hold_after(LIMITED, CLAUDE, second, NOW + 20_000)
     assert third is not None
     assert third.until_ms == first.until_ms
     assert first.until_ms is not None
-    probe = hold_after(LIMITED, "claude", third, first.until_ms + 1_000)
+    probe = hold_after(LIMITED, CLAUDE, third, first.until_ms + 1_000)
     assert probe is not None
     assert probe.until_ms == first.until_ms + 1_000 + 2 * FIRST_ESTIMATE_MS
 
 
 @given(st.integers(0, 10 * DAY_MS), st.integers(1, DAY_MS), st.sampled_from(Reason), st.sampled_from(Provenance))
 def test_a_hold_always_lies_ahead(ago: int, length: int, reason: Reason, provenance: Provenance) -> None:
-    previous = Hold("claude", reason, NOW - ago + length, provenance, "words", NOW - ago)
-    hold = hold_after(LIMITED, "claude", previous, NOW)
+    previous = Hold(CLAUDE, reason, NOW - ago + length, provenance, "words", NOW - ago)
+    hold = hold_after(LIMITED, CLAUDE, previous, NOW)
     assert hold is not None
     assert hold.until_ms is not None
     assert NOW < hold.until_ms <= NOW + max(LONGEST_ESTIMATE_MS, length)
@@ -116,4 +121,61 @@ def test_a_hold_ends_when_its_time_has_come() -> None:
     hold = estimated(NOW, NOW + 5)
     assert hold.holds_at(NOW + 4)
     assert not hold.holds_at(NOW + 5)
-    assert Hold("claude", Reason.AUTH, None, Provenance.REPORTED, "", NOW).holds_at(NOW + 400 * DAY_MS)
+    assert Hold(CLAUDE, Reason.AUTH, None, Provenance.REPORTED, "", NOW).holds_at(NOW + 400 * DAY_MS)
+
+
+RAN = RanOn("home", "claude", "default", "claude-opus-4-8")
+
+
+@pytest.mark.parametrize(
+    ("reason", "family", "label"),
+    [
+        (Reason.RATE_LIMITED, None, "claude/default"),
+        (Reason.RATE_LIMITED, "opus", "claude/default:opus"),
+        (Reason.RATE_LIMITED, "sonnet", "claude/default"),
+        (Reason.AUTH, None, "claude/default"),
+        (Reason.NO_CREDIT, None, "claude/default"),
+        (Reason.OVERLOADED, None, "home"),
+    ],
+)
+def test_what_is_held_is_what_ran_out(reason: Reason, family: str | None, label: str) -> None:
+    outcome = Outcome(status=FAILED, reason=reason, family=family)
+    bucket = bucket_after(outcome, RAN)
+    assert bucket is not None
+    assert bucket.label == label
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_what_holds_nothing_is_of_no_bucket(reason: Reason) -> None:
+    outcome = Outcome(status=FAILED, reason=reason)
+    assert (bucket_after(outcome, RAN) is None) == (hold_after(outcome, CLAUDE, None, NOW) is None)
+
+
+def test_a_family_that_the_run_was_not_of_by_name_is_the_accounts_limit_or_it_would_be_met_for_ever() -> None:
+    limited = LIMITED.model_copy(update={"family": "opus"})
+    for model in (None, "default"):
+        assert bucket_after(limited, RanOn("home", "claude", "default", model)) == CLAUDE
+
+
+def test_a_bucket_is_of_every_agent_that_draws_on_it() -> None:
+    assert CLAUDE.is_of("home", "claude", "default")
+    assert CLAUDE.is_of("work", "claude", "default")
+    assert not CLAUDE.is_of("work", "claude", "other")
+    assert not CLAUDE.is_of("work", "codex", "default")
+    alone = Bucket(agent="home")
+    assert alone.is_of("home", "claude", "default")
+    assert not alone.is_of("work", "claude", "default")
+
+
+@pytest.mark.parametrize(
+    ("window", "words"),
+    [
+        ("five_hour", "5h window"),
+        ("seven_day", "7d window"),
+        ("seven_day_opus", "7d opus window"),
+        ("five_hours_or_so", "five_hours_or_so"),
+        ("GenerateRequestsPerDay", "GenerateRequestsPerDay"),
+    ],
+)
+def test_windows_are_put_in_words(window: str, words: str) -> None:
+    assert window_text(window) == words

@@ -11,11 +11,20 @@ from claudomator_py.planning.snapshot import AgentSeen, Head, HeldBy, HoldSeen, 
 from tests.fakes.world import CLAUDE_MODELS, CODEX_MODELS, rules
 
 NOW = 1_790_000_000_000
-HOLD = HoldSeen(reason=Reason.RATE_LIMITED, until=NOW + 60_000, provenance=Provenance.REPORTED, source="five_hour")
+HOLD = HoldSeen(
+    bucket="claude/default",
+    reason=Reason.RATE_LIMITED,
+    until=NOW + 60_000,
+    provenance=Provenance.REPORTED,
+    source="five_hour",
+    window="five_hour",
+)
 
 
 def agent(name: str, **changes: Any) -> AgentSeen:
-    """An agent that is ready, of the kind of its name."""
+    """An agent that is ready, of the kind of its name. hold: the only one that it has."""
+    if (hold := changes.pop("hold", None)) is not None:
+        changes["holds"] = (hold,)
     models = CODEX_MODELS if name.startswith("codex") else CLAUDE_MODELS
     usual: dict[str, Any] = {"kind": name, "active": 0, "max_concurrent": 2, "auto_select": True, "models": models}
     return AgentSeen(name=name, **(usual | changes))
@@ -44,8 +53,10 @@ def placed(seen: Snapshot) -> list[tuple[str, str]]:
     return [(start.head.task_id, start.decision.agent) for start in starts(seen)]
 
 
-_HOLDS = st.none() | st.builds(
+_HOLDS = st.builds(
     HoldSeen,
+    bucket=st.sampled_from(["claude/default", "codex/default"]),
+    family=st.sampled_from([None, None, "opus", "sol"]),
     reason=st.sampled_from([Reason.RATE_LIMITED, Reason.AUTH, Reason.OVERLOADED]),
     until=st.none() | st.integers(NOW + 1, NOW + 10_000),
     provenance=st.sampled_from(Provenance),
@@ -67,7 +78,7 @@ def _agents(draw: st.DrawFn) -> tuple[AgentSeen, ...]:
                 max_concurrent=most,
                 auto_select=draw(st.booleans()),
                 problem=draw(st.none() | st.just("its program was not found")),
-                hold=draw(_HOLDS),
+                holds=tuple(draw(st.lists(_HOLDS, max_size=2))),
                 models=draw(st.sampled_from([CLAUDE_MODELS, CODEX_MODELS, {Tier.FAST: ModelChoice(model="one")}, {}])),
                 default_tier=draw(st.sampled_from(Tier)),
             )

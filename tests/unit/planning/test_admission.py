@@ -12,7 +12,9 @@ from tests.fakes.world import rules
 from tests.unit.planning.situations import HOLD, NOW, agent, head, snapshot
 
 IDLE = load_of(snapshot())
-LOGIN = HoldSeen(reason=Reason.AUTH, until=None, provenance=Provenance.REPORTED, source="please run /login")
+LOGIN = HoldSeen(
+    bucket="gemini/default", reason=Reason.AUTH, until=None, provenance=Provenance.REPORTED, source="please run /login"
+)
 
 
 def decide(task: Head, *agents: AgentSeen, load: Load = IDLE, **changes: object) -> DecisionRecord:
@@ -39,7 +41,7 @@ def test_a_hint_wins_while_its_agent_can_take_the_task() -> None:
 @pytest.mark.parametrize(
     ("state", "why"),
     [
-        ({"hold": HOLD}, "codex: codex was limited (five_hour, reported)"),
+        ({"hold": HOLD}, "codex: codex was limited (5h window, reported)"),
         ({"active": 2}, "codex: codex was full (2 of 2 slots)"),
         ({"problem": "not on PATH"}, "codex: codex was unable to run: not on PATH"),
     ],
@@ -74,7 +76,7 @@ def test_a_kind_does_not_mean_its_agents_that_are_chosen_by_name_only() -> None:
 def test_a_strict_task_waits_for_its_agent() -> None:
     task = head(1, agent_type="codex", strict=True)
     waiting = blocked(task, agent("claude"), agent("codex", hold=HOLD))
-    assert waiting == Blocked("limited", "codex is limited (five_hour, reported)", HOLD.until)
+    assert waiting == Blocked("limited", "codex is limited (5h window, reported)", HOLD.until)
     assert blocked(task, agent("claude"), agent("codex", active=2)).reason == "slots"
     assert blocked(task, agent("claude")).reason == "agent"
     assert decide(task, agent("claude"), agent("codex")).reason == "the task insists on codex"
@@ -246,7 +248,7 @@ def test_every_agent_is_in_the_record_and_all_but_the_chosen_have_a_reason() -> 
     assert reasons == {
         "busy": "busier (1 of 2 slots)",
         "chosen": None,
-        "held": "limited (five_hour, reported)",
+        "held": "limited (5h window, reported)",
         "lint": "not open to balancing",
         "off": "unable to run: not on PATH",
         "zed": "as active as chosen, and comes after it in the alphabet",
@@ -256,7 +258,7 @@ def test_every_agent_is_in_the_record_and_all_but_the_chosen_have_a_reason() -> 
 
 
 def test_a_long_source_of_a_hold_is_cut() -> None:
-    long = HOLD.model_copy(update={"source": "word\n" * 200, "reason": Reason.OVERLOADED})
+    long = HOLD.model_copy(update={"source": "word\n" * 200, "reason": Reason.OVERLOADED, "window": None})
     text = blocked(head(1), agent("claude", hold=long)).text
     assert text.startswith("claude is limited (overloaded: word word")
     assert len(text) < 200

@@ -138,4 +138,6 @@ def test_a_lost_conversation_costs_no_attempt_and_is_lost_once() -> None:
     run = EndedRun(run_id="run", attempt=1, tier=None, held_until=None, cancelled=False, resumed=True)
     assert after_run(outcome, spec("t"), run, NOW) == Ending(lifecycle.Requeued(), counts_attempt=False)
     assert after_run(outcome, spec("t"), replace(run, cancelled=True), NOW).event == lifecycle.Cancelling()
-    assert after_run(outcome, spec("t"), replace(run, resumed=False), NOW).event == lifecycle.Failing(Reason.BAD_INVOCATION)
+    assert after_run(outcome, spec("t"), replace(run, resumed=False), NOW).event == lifecycle.Failing(
+        Reason.BAD_INVOCATION
+    )

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import event, given
 
 from claudomator_py.planning.plan import plan
-from claudomator_py.planning.snapshot import AgentSeen, Snapshot
+from claudomator_py.planning.snapshot import AgentSeen, Head, Snapshot
 from tests.unit.planning.situations import HOLD, agent, head, placed, snapshot, snapshots, starts
 
 
@@ -45,9 +45,41 @@ def test_each_start_agrees_with_the_words_of_the_requirements(seen: Snapshot) ->
     """Against an oracle that counts for itself: A2 and A7, start by start."""
     active = {observed.name: observed.active for observed in seen.agents}
     for start in starts(seen):
-        allowed = _allowed(seen, active, start.head.agent_type, strict=start.head.strict)
+        allowed = _allowed(_as_it_sees_them(seen, start.head), active, start.head.agent_type, strict=start.head.strict)
         assert start.decision.agent == allowed, (start.head, active)
         active[start.decision.agent] += 1
+
+
+def _as_it_sees_them(seen: Snapshot, task: Head) -> Snapshot:
+    """Of each agent only the holds that are on the model that the task gets there."""
+    wanted = {known.name for known in seen.agents if task.agent_type == known.name} or {
+        known.name
+        for known in seen.agents
+        if task.agent_type == known.kind and (known.auto_select or not _open(seen, task.agent_type))
+    }
+
+    def model(known: AgentSeen) -> str:
+        if task.model is not None and known.name in wanted:
+            return task.model
+        first = next((other for other in seen.agents if other.name in wanted), None)
+        pinned = task.tier
+        if pinned is None and task.model is not None and first is not None:
+            of_model = [
+                tier for a in seen.agents if a.name in wanted for tier, m in a.models.items() if m.model == task.model
+            ]
+            pinned = of_model[0] if of_model else first.default_tier
+        chosen = known.models.get(pinned or task.kept_tier or known.default_tier)
+        return chosen.model if chosen is not None else ""
+
+    def own(known: AgentSeen) -> AgentSeen:
+        its = [hold for hold in known.holds if hold.family is None or hold.family in model(known)]
+        return known.model_copy(update={"holds": tuple(hold.model_copy(update={"family": None}) for hold in its)})
+
+    return seen.model_copy(update={"agents": tuple(own(known) for known in seen.agents)})
+
+
+def _open(seen: Snapshot, kind: str) -> bool:
+    return any(known.auto_select for known in seen.agents if known.kind == kind)
 
 
 def _allowed(seen: Snapshot, active: dict[str, int], wanted: str | None, *, strict: bool) -> str | None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, select
 
 from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.limits import Hold
+from claudomator_py.core.limits import Bucket, Hold
 from claudomator_py.core.outcome import Provenance, Reason
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.planning.plan import StartRun, plan
@@ -85,7 +85,7 @@ def test_lanes_start_what_a_look_at_the_whole_queue_would(
             for name in list(world.running())[::2]:
                 world.end(name)
         for agent in held:
-            hold = Hold(agent, Reason.RATE_LIMITED, START_MS + 1, Provenance.REPORTED, "five_hour", START_MS)
+            hold = Hold(Bucket(agent=agent), Reason.RATE_LIMITED, START_MS + 1, Provenance.REPORTED, "words", START_MS)
             database.write(partial(hold_rows.add, hold=hold, run_id=None))
         observed = database.read(world.observer.snapshot)
         assert started(observed) == started(everything(world))
