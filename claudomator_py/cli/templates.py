@@ -34,7 +34,8 @@ state_dir: .claudomator
 
 SERVICE_CONFIG = """\
 # Claudomator's configuration. Every key is optional; what is commented out shows the default.
-# `claudomator doctor` checks it; SIGHUP (systemctl reload) takes changes into use, but for state_dir, database and http.
+# `claudomator doctor` checks it; SIGHUP (systemctl reload) takes changes into use, but for state_dir, database
+# and http.
 
 # Folders that are watched for task files.
 inbox:
