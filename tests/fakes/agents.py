@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, field
 
+from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.core.agent import AgentHealth, AgentSpec
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, Stream
 from claudomator_py.core.task import TaskSpec
+from claudomator_py.service.ports import Transcript
 
 
 class OutcomeReader:
@@ -73,6 +75,9 @@ class ScriptedKind:
 
     def reader(self, request: LaunchRequest) -> OutcomeReader:
         return OutcomeReader(self.poison)
+
+    def transcript(self, stream: Stream, offset: int = 0) -> Transcript:
+        return AGENT_KINDS["command"].transcript(stream, offset)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         problem = self.problems.get(agent.name)
