@@ -1,6 +1,8 @@
-"""``agents`` and ``release``: the agents as they are now, and the end of their holds."""
+"""``agents``, ``hold`` and ``release``: the agents as they are now, and what an operator does to their holds."""
 
+import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,11 +11,13 @@ from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
 from claudomator_py.cli.table import Column, render
 from claudomator_py.cli.times import now_ms, until
-from claudomator_py.core.views import AgentView
+from claudomator_py.core.units import parse_duration
+from claudomator_py.core.views import AgentView, HoldRequest
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
+_CLOCK = re.compile(r"\d{1,2}:\d{2}")
 _COLUMNS = (
     Column("NAME"),
     Column("KIND", wide=True),
@@ -45,12 +49,45 @@ def agents(client: "Client", output: FormatOption = Format.TABLE) -> None:
 
 
 @connected
+def hold(
+    client: "Client",
+    agent: Annotated[str, typer.Argument(help="The agent's name.")],
+    until_time: Annotated[
+        str | None,
+        typer.Option("--until", metavar="TIME", help="RFC 3339 with an offset, or a time of day here, such as 14:20."),
+    ] = None,
+    duration: Annotated[
+        int | None, typer.Option("--for", metavar="DURATION", parser=parse_duration, help="For so long, such as 45m.")
+    ] = None,
+    family: Annotated[
+        str | None, typer.Option(help="Only models with this in their name, such as opus.", metavar="NAME")
+    ] = None,
+    reason: Annotated[str | None, typer.Option(help="Why; shown to whoever asks.")] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Start nothing on an agent. What runs goes on.
+
+    Without --until or --for it is held until `release`.
+    """
+    if until_time is not None and duration is not None:
+        raise typer.BadParameter("--until and --for exclude each other")
+    end = None if until_time is None else _instant(until_time)
+    if duration is not None:
+        end = datetime.now(UTC) + timedelta(milliseconds=duration)
+    held = client.hold(agent, HoldRequest(until=end, family=family, reason=reason))
+    if output is Format.JSON:
+        out_json(held)
+    else:
+        out(agents_table([held], wide=output is Format.WIDE))
+
+
+@connected
 def release(
     client: "Client",
     agent: Annotated[str, typer.Argument(help="The agent's name.")],
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """End all holds of an agent. Tasks start on it again."""
+    """End all holds of an agent, and of its account. Tasks start on it again."""
     released = client.release(agent)
     if output is Format.JSON:
         out_json(released)
@@ -78,6 +115,23 @@ def agents_table(found: Sequence[AgentView], *, wide: bool = False, indent: int 
         for agent in found
     ]
     return render(_COLUMNS, rows, wide=wide, indent=indent)
+
+
+def _instant(text: str) -> datetime:
+    """A full time, or the next such time of day here. Raises BadParameter."""
+    try:
+        if _CLOCK.fullmatch(text) is None:
+            at = datetime.fromisoformat(text)
+            if at.tzinfo is not None:
+                return at
+        else:
+            now = datetime.now().astimezone()
+            hour, minute = map(int, text.split(":"))
+            at = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
+            return at if at > now else at + timedelta(days=1)
+    except ValueError:
+        pass
+    raise typer.BadParameter(f"{text!r} is no time; write 14:20, or 2026-12-01T08:00:00+01:00", param_hint="--until")
 
 
 def _state(agent: AgentView) -> str:

@@ -65,6 +65,7 @@ def build() -> typer.Typer:
         change.cancel,
         change.restart,
         agents.agents,
+        agents.hold,
         agents.release,
         drain.drain,
         drain.undrain,

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from claudomator_py.client.http import Client
     from claudomator_py.client.opening import connect
     from claudomator_py.core.task import TaskSpec
-    from claudomator_py.core.views import Page, RestartRequest, RunView, TaskFilter, TaskView
+    from claudomator_py.core.views import HoldRequest, Page, RestartRequest, RunView, TaskFilter, TaskView
 
 __all__ = [
     "Client",
@@ -70,6 +70,7 @@ __all__ = [
     "DaemonNotRunning",
     "DiscoveryFailed",
     "Endpoint",
+    "HoldRequest",
     "NotAuthorised",
     "Page",
     "RestartRequest",
@@ -97,7 +98,7 @@ _MODULES = {
     "client.http": ("Client",),
     "client.opening": ("connect",),
     "core.task": ("TaskSpec",),
-    "core.views": ("Page", "RestartRequest", "RunView", "TaskFilter", "TaskView"),
+    "core.views": ("HoldRequest", "Page", "RestartRequest", "RunView", "TaskFilter", "TaskView"),
 }
 
 

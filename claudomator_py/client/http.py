@@ -23,6 +23,7 @@ from claudomator_py.core.views import (
     DrainView,
     EventView,
     FileProblemView,
+    HoldRequest,
     LogChunk,
     LogEntryView,
     LoginCodeView,
@@ -184,6 +185,13 @@ class Client(Transport):
     def agents(self) -> list[AgentView]:
         """The configured agents."""
         return list(self._view(Page[AgentView], "GET", "/v1/agents").items)
+
+    def hold(self, agent: str, request: HoldRequest | None = None, *, idempotency_key: str | None = None) -> AgentView:
+        """Start nothing on an agent, until it is released unless the request says until when."""
+        body = (request or HoldRequest()).model_dump(mode="json", exclude_none=True)
+        return self._view(
+            AgentView, "POST", f"/v1/agents/{_part(agent)}/hold", json=body, headers=_headers(idempotency_key)
+        )
 
     def release(self, agent: str, *, idempotency_key: str | None = None) -> AgentView:
         """End all holds of an agent."""

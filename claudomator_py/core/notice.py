@@ -170,7 +170,7 @@ _STATES = {
 def notice_of(event: Happened) -> Notice | None:
     """The notice that the event is worth, or None. Secrets of well-known shapes are taken out of its text."""
     if event.kind == "hold":
-        return _of_hold(event)
+        return _of_hold(event) if event.data.get("reason") is not None else None
     if event.kind != "state" or event.data.get("state") not in _STATES or event.data.get("event") == "PhaseReached":
         return None
     kind = _STATES[event.data["state"]]

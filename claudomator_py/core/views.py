@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from claudomator_py.core.agent import ModelChoice, Tier
 from claudomator_py.core.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.core.problem import Problem
+from claudomator_py.core.task import Instant as GivenInstant
 from claudomator_py.core.units import format_instant
 
 T = TypeVar("T")
@@ -365,6 +366,21 @@ class DrainRequest(View):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     reason: str | None = Field(default=None, max_length=2_000)
+
+
+class HoldRequest(View):
+    """Nothing is to be started on an agent. until: None: until it is released. family: only on its models of it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    until: GivenInstant | None = Field(default=None, description="RFC 3339, with an offset; missing: until released.")
+    family: str | None = Field(
+        default=None,
+        max_length=64,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        description="Only models with this in their name, such as `opus`; missing: all.",
+    )
+    reason: str | None = Field(default=None, max_length=500, description="Why; shown to whoever asks.")
 
 
 class StatusView(View):

@@ -12,6 +12,7 @@ from claudomator_py.core.views import (
     BackupView,
     DrainView,
     FileProblemView,
+    HoldRequest,
     LogChunk,
     Page,
     ReadinessView,
@@ -85,6 +86,9 @@ class Desk(Protocol):
 
     def agents(self) -> list[AgentView]:
         """The configured agents, in the order of the configuration."""
+
+    def hold(self, agent: str, request: HoldRequest, *, key: RequestKey | None = None) -> AgentView:
+        """Start nothing on the agent, as an operator."""
 
     def release(self, agent: str, *, key: RequestKey | None = None) -> AgentView:
         """End all holds of the agent, as an operator."""

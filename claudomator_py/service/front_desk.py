@@ -19,6 +19,7 @@ from claudomator_py.core.views import (
     BackupView,
     DrainView,
     FileProblemView,
+    HoldRequest,
     LogChunk,
     Page,
     ReadinessView,
@@ -35,6 +36,7 @@ from claudomator_py.service.desk import Versions, require_version
 from claudomator_py.service.draining import drain, drain_view, undrain
 from claudomator_py.service.live import Live
 from claudomator_py.service.notices import Notices
+from claudomator_py.service.operator_holds import hold_agent, release_agent
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.queries import Queries
 from claudomator_py.service.reading import find_task
@@ -43,7 +45,7 @@ from claudomator_py.service.repeats import Repeats
 from claudomator_py.service.resuming import Resuming, conversation_of
 from claudomator_py.service.task_changes import ENDED, Order, accept, add_content, cancel_now, renew
 from claudomator_py.service.workdirs import Workdirs, directory_key
-from claudomator_py.store import dependency_rows, hold_rows, task_rows
+from claudomator_py.store import dependency_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run, Task
@@ -141,14 +143,23 @@ class FrontDesk:
             crashpoint("restart-committed")
             return told or self._queries.task(task_id)
 
+    def hold(self, agent: str, request: HoldRequest, *, key: RequestKey | None = None) -> AgentView:
+        """See ``Desk``."""
+        return self._change_agent(
+            agent, lambda connection, found, now_ms: hold_agent(connection, found, request, now_ms), key
+        )
+
     def release(self, agent: str, *, key: RequestKey | None = None) -> AgentView:
         """See ``Desk``."""
+        return self._change_agent(agent, release_agent, key)
+
+    def _change_agent(
+        self, agent: str, change: Callable[[Connection, AgentSpec, int], None], key: RequestKey | None
+    ) -> AgentView:
         found = self._agent(agent)
 
         def transaction(connection: Connection) -> AgentView:
-            now_ms = self._clock()
-            released = hold_rows.release(connection, agent, found.kind, found.quota_account, now_ms)
-            record(connection, now_ms, "released", data={"agent": agent, "holds": released})
+            change(connection, found, self._clock())
             view = next(view for view in self._queries.agent_views(connection) if view.name == agent)
             if key is not None:
                 self._repeats.record(connection, key, view)

@@ -1,13 +1,27 @@
-"""/v1/agents: the configured agents, and the release of their holds."""
+"""/v1/agents: the configured agents, and what an operator does to their holds."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from claudomator_py.core.views import AgentView, Page
+from claudomator_py.core.errors import Invalid
+from claudomator_py.core.validation import validate
+from claudomator_py.core.views import AgentView, HoldRequest, Page
 from claudomator_py.service.desk import Desk
 from claudomator_py.web.idempotency import IdempotencyKey
-from claudomator_py.web.openapi import FIRST_AGENT_LINKS, problems, told
+from claudomator_py.web.json_body import OptionalJsonObject
+from claudomator_py.web.openapi import FIRST_AGENT_LINKS, problems, request_body, told
+
+AgentName = Annotated[str, Path(max_length=128, description="The agent's name.")]
+_HOLD = request_body(
+    "HoldRequest",
+    required=False,
+    examples={
+        "until_released": {},
+        "for_the_night": {"until": "2026-12-01T06:00:00Z", "reason": "The window is kept for the day."},
+        "one_family": {"family": "opus", "until": "2026-12-01T06:00:00Z"},
+    },
+)
 
 
 def router(desk: Desk) -> APIRouter:
@@ -25,15 +39,30 @@ def router(desk: Desk) -> APIRouter:
         return Page[AgentView](items=tuple(desk.agents()))
 
     @routes.post(
+        "/{name}/hold",
+        operation_id="holdAgent",
+        summary="Start nothing on an agent",
+        responses=problems(400, 404, 409, 413, 415, 422, 429, 503),
+        openapi_extra=_HOLD,
+    )
+    def hold(name: AgentName, document: OptionalJsonObject, key: IdempotencyKey) -> AgentView:
+        """What runs goes on; tasks go to other agents or wait, until the time named or until it is released."""
+        request = validate(HoldRequest, document or {}, {})
+        if not isinstance(request, HoldRequest):
+            detail = "; ".join(problem.render() for problem in request)
+            raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=request)
+        return desk.hold(name, request, key=key)
+
+    @routes.post(
         "/{name}/release",
         operation_id="releaseAgent",
         summary="End all holds of an agent",
         responses=problems(400, 404, 409, 413, 422, 429, 503),
     )
-    def release(
-        name: Annotated[str, Path(max_length=128, description="The agent's name.")], key: IdempotencyKey
-    ) -> AgentView:
-        """Tasks may start on it again at once. Without a hold it changes nothing."""
+    def release(name: AgentName, key: IdempotencyKey) -> AgentView:
+        """Tasks may start on it again at once, and on all agents that share its account. Without a hold it changes
+        nothing.
+        """
         return desk.release(name, key=key)
 
     return routes

@@ -24,6 +24,7 @@ OPERATIONS = {
     ("get", "/v1/runs/{run_id}"): "getRun",
     ("get", "/v1/runs/{run_id}/log"): "readLog",
     ("get", "/v1/agents"): "listAgents",
+    ("post", "/v1/agents/{name}/hold"): "holdAgent",
     ("post", "/v1/agents/{name}/release"): "releaseAgent",
     ("get", "/v1/events"): "listEvents",
     ("get", "/v1/reasons"): "listReasons",
@@ -209,6 +210,8 @@ REQUESTS = [
     ("get", "/v1/runs/{run_id}/log", "/v1/runs/missing/log"),
     ("post", "/v1/tasks/{ref}/cancel", "/v1/tasks/done/cancel"),
     ("post", "/v1/tasks/{ref}/restart", "/v1/tasks/running/restart"),
+    ("post", "/v1/agents/{name}/hold", "/v1/agents/claude/hold"),
+    ("post", "/v1/agents/{name}/hold", "/v1/agents/missing/hold"),
     ("post", "/v1/agents/{name}/release", "/v1/agents/claude/release"),
     ("post", "/v1/agents/{name}/release", "/v1/agents/missing/release"),
 ]

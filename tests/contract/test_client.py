@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 import claudomator_py.client
-from claudomator_py.client import Client, ClientError, RestartRequest, TaskSpec
+from claudomator_py.client import Client, ClientError, HoldRequest, RestartRequest, TaskSpec
 from claudomator_py.core.lifecycle import Completed, Running
 from claudomator_py.web.app import create_app
 from claudomator_py.web.settings import WebSettings
@@ -33,6 +33,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "getRun": lambda client: client.run("any"),
     "readLog": lambda client: client.log("any"),
     "listAgents": lambda client: client.agents(),
+    "holdAgent": lambda client: client.hold("claude", HoldRequest(family="opus", reason="for a test")),
     "releaseAgent": lambda client: client.release("claude"),
     "listReasons": lambda client: client.reasons(),
     "getStatus": lambda client: client.status(),

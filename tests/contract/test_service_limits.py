@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.errors import Invalid, NotFound
 from claudomator_py.core.units import HOUR_MS, format_instant
+from claudomator_py.core.views import HoldRequest
 from claudomator_py.store.database import Database
 from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World
 
@@ -64,6 +66,40 @@ def test_an_overload_is_held_against_the_agent_alone(world: World) -> None:
     world = World(world.database, agents=(CLAUDE, WORK))
     limit_on(world, "claude", status="failed", reason="overloaded")
     assert {view.name for view in world.desk.agents() if view.limited} == {"claude"}
+
+
+def test_an_operator_holds_one_agent_until_a_time_or_until_it_is_released(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE, WORK))
+    until = format_instant(START_MS + HOUR_MS)
+    request = HoldRequest.model_validate({"until": until, "reason": "kept for the day"})
+    view = world.desk.hold("claude", request)
+    assert (view.limited, view.limited_until, view.provenance) == (True, until, "operator")
+    assert view.hold_reason == "by hand: kept for the day"
+    assert not world.desk.agents()[1].limited
+    world.submit("only", agent={"type": "claude", "strict": True})
+    world.tick()
+    text = world.task("only").reason_text
+    assert text == "claude is limited (kept for the day, operator), until 15:13 UTC (in 1h)"
+    world.tick(HOUR_MS)
+    assert world.running() == {"only": "claude"}
+    world.desk.hold("claude", HoldRequest())
+    assert world.desk.agents()[0].limited_until is None
+    assert not world.desk.release("claude").limited
+
+
+def test_an_operator_holds_one_family_and_is_told_of_what_cannot_be(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE,))
+    assert not world.desk.hold("claude", HoldRequest(family="Opus")).limited
+    world.submit("strong", agent={"tier": "powerful"})
+    world.submit("light", agent={"tier": "fast"})
+    world.tick()
+    assert world.running() == {"light": "claude"}
+    past = HoldRequest.model_validate({"until": format_instant(START_MS - 1)})
+    for request, words in ((HoldRequest(family="sol"), "haiku, sonnet, opus"), (past, "past")):
+        with pytest.raises(Invalid, match=words):
+            world.desk.hold("claude", request)
+    with pytest.raises(NotFound):
+        world.desk.hold("nobody", HoldRequest())
 
 
 def test_a_task_of_a_held_family_hides_no_other_of_its_lane(world: World) -> None:

@@ -31,7 +31,7 @@ from claudomator_py.core.lifecycle import (
     WaitReason,
     available_actions,
 )
-from claudomator_py.core.outcome import REASON_POLICIES, Tokens
+from claudomator_py.core.outcome import REASON_POLICIES, Provenance, Tokens
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.run import Stream
 from claudomator_py.core.task import Priority, TaskSpec
@@ -49,6 +49,7 @@ from claudomator_py.core.views import (
     DrainView,
     EventView,
     FileProblemView,
+    HoldRequest,
     LogChunk,
     OutcomeView,
     Page,
@@ -347,6 +348,19 @@ class FakeDesk:
     def agents(self) -> list[AgentView]:
         with self._lock:
             return list(self.agent_views.values())
+
+    def hold(self, agent: str, request: HoldRequest, *, key: RequestKey | None = None) -> AgentView:
+        with self._once(key) as answers:
+            return self._given(answers, lambda: self._hold(agent, request))
+
+    def _hold(self, agent: str, request: HoldRequest) -> AgentView:
+        self._release(agent)
+        until = None if request.until is None else format_instant(round(request.until.timestamp() * 1000))
+        why = f"by hand: {request.reason}" if request.reason else "by hand"
+        held = {"limited": True, "limited_until": until, "hold_reason": why, "provenance": Provenance.OPERATOR}
+        with self._lock:
+            self.agent_views[agent] = self.agent_views[agent].model_copy(update=held)
+            return self.agent_views[agent]
 
     def release(self, agent: str, *, key: RequestKey | None = None) -> AgentView:
         with self._once(key) as answers:

@@ -145,6 +145,22 @@ def test_agents_and_release(command: Command, desk: FakeDesk) -> None:
     assert "claude, codex" in unknown.stderr
 
 
+def test_an_agent_is_held_for_a_while_until_a_time_or_until_it_is_released(command: Command, desk: FakeDesk) -> None:
+    desk.add_agent("claude")
+    held = json.loads(command("hold", "claude", "--for", "2h", "--reason", "kept for the day", "-o", "json").stdout)
+    assert (held["provenance"], held["hold_reason"]) == ("operator", "by hand: kept for the day")
+    assert held["limited_until"] is not None
+    at = json.loads(command("hold", "claude", "--until", "2099-01-01T00:00:00+01:00", "-o", "json").stdout)
+    assert at["limited_until"] == "2098-12-31T23:00:00.000Z"
+    clock = json.loads(command("hold", "claude", "--until", "14:20", "-o", "json").stdout)
+    assert clock["limited_until"] is not None
+    table = command("hold", "claude").stdout
+    assert "LIMITED" in table
+    assert desk.agents()[0].limited_until is None
+    for wrong in (["--until", "soon"], ["--until", "2099-01-01T00:00:00"], ["--for", "2h", "--until", "14:20"]):
+        assert command("hold", "claude", *wrong).returncode == 2
+
+
 def test_no_agents(command: Command) -> None:
     done = command("agents")
     assert (done.returncode, done.stdout) == (0, "")
