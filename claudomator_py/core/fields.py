@@ -25,6 +25,7 @@ from pydantic_core.core_schema import no_info_before_validator_function
 from claudomator_py.core.problem import shown
 from claudomator_py.core.units import format_duration, format_size, parse_duration, parse_size
 
+LONGEST_NAME = 100
 NAME_PATTERN = r"^[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9])?$"
 DURATION_PATTERN = r"^([0-9]{1,9}(ms|s|m|h|d))+$"
 SIZE_PATTERN = r"^[0-9]{1,12} ?(B|KiB|MiB|GiB|TiB|kB|MB|GB)$"

@@ -20,7 +20,9 @@ from pydantic import (
 )
 
 from claudomator_py.core.agent import Tier
+from claudomator_py.core.cron import BadCron, parse_cron
 from claudomator_py.core.fields import (
+    LONGEST_NAME,
     Count,
     Directory,
     Distinct,
@@ -36,6 +38,7 @@ from claudomator_py.core.fields import (
     refusal,
 )
 from claudomator_py.core.problem import shown, suggestion
+from claudomator_py.core.recurrence import STAMP_LENGTH, CatchUp, Overlap, fire_name
 from claudomator_py.core.units import DAY_MS, MINUTE_MS
 
 DEFAULT_TIMEOUT_MS = 60 * MINUTE_MS
@@ -74,6 +77,13 @@ class OnLost(StrEnum):
     RETRY = "retry"
 
 
+class Isolation(StrEnum):
+    """Where a task's changes are kept apart: nowhere, or in a work tree of git that is its own."""
+
+    NONE = "none"
+    WORKTREE = "worktree"
+
+
 class PermissionMode(StrEnum):
     """How freely an agent may act."""
 
@@ -108,6 +118,14 @@ def _instant(value: object) -> object:
         return at.astimezone(UTC)
     except OverflowError:
         raise refusal("is out of range", remedy) from None
+
+
+def _cron(value: str) -> str:
+    try:
+        parse_cron(value)
+    except BadCron as bad:
+        raise refusal(str(bad), bad.remedy) from None
+    return " ".join(value.split())
 
 
 PriorityName = Annotated[
@@ -189,6 +207,19 @@ class TaskSpec(Strict):
     depends_on: Annotated[tuple[Name, ...], Field(max_length=100), OneOrMore, Distinct] = Field(
         (), description="Names of tasks that must complete first."
     )
+    schedule: Annotated[Line, AfterValidator(_cron)] | None = Field(
+        None,
+        description="When it is made anew, again and again: minute, hour, day, month and weekday, as cron has them.",
+    )
+    timezone: Annotated[Line, Field(max_length=100)] | None = Field(
+        None, description="The zone of `schedule`, such as Europe/Berlin; missing: that of the daemon's machine."
+    )
+    overlap: Overlap = Field(
+        Overlap.SKIP, description="What becomes of a time at which a task of the schedule has not ended."
+    )
+    catch_up: CatchUp = Field(
+        CatchUp.SKIP, description="What becomes of times that passed while no daemon ran; `all` needs `overlap: queue`."
+    )
     not_before: Instant | None = Field(None, description="Earliest start: RFC 3339, with an offset.")
     timeout: Duration = Field(DEFAULT_TIMEOUT_MS, gt=0, le=30 * DAY_MS, description="Longest time one run may take.")
     stall_timeout: Duration = Field(
@@ -197,6 +228,11 @@ class TaskSpec(Strict):
     retry: RetryPolicy = Field(RetryPolicy(), description="When and how often a failed run is tried again.")
     on_limit: OnLimit = Field(OnLimit.FAILOVER, description="What it does when its agent meets a limit.")
     on_lost: OnLost = Field(OnLost.FAIL, description="What it does when a run was killed with its supervisor.")
+    isolation: Isolation = Field(
+        Isolation.NONE,
+        description="`worktree`: it runs on a branch of its own, in a copy of the git repository that `working_dir` "
+        "lies in.",
+    )
     max_turns: Count | None = Field(None, ge=1, le=10_000, description="Turns a run may take, where the CLI can count.")
     check: Annotated[tuple[Words, ...], Field(max_length=50), OneOrMore] = Field(
         (), description="Commands that must all exit 0 for success; split into words, no shell."
@@ -211,9 +247,38 @@ class TaskSpec(Strict):
     )
     extra: dict[str, Any] = Field({}, description="The `x-*` keys: carried along, never interpreted.")
 
+    @field_validator("isolation")
+    @classmethod
+    def _isolated_from_something(cls, value: Isolation, info: ValidationInfo) -> Isolation:
+        if value is Isolation.WORKTREE and info.data.get("working_dir", "") is None:
+            raise refusal("does not say of which repository", "add `working_dir`, or leave out `isolation`")
+        return value
+
     @field_validator("depends_on")
     @classmethod
     def _not_after_itself(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         if info.data.get("name") in value:
             raise refusal("names the task itself, which would wait for ever", "remove its own name")
         return value
+
+    @field_validator("schedule")
+    @classmethod
+    def _short_enough(cls, value: str | None, info: ValidationInfo) -> str | None:
+        longest = LONGEST_NAME - STAMP_LENGTH
+        if value is not None and len(info.data.get("name", "")) > longest:
+            raise refusal("makes tasks whose names would be too long", f"shorten `name` to {longest} characters")
+        return value
+
+    @field_validator("timezone", "catch_up", "overlap")
+    @classmethod
+    def _of_a_schedule(cls, value: Any, info: ValidationInfo) -> Any:
+        if value not in (None, CatchUp.SKIP, Overlap.SKIP) and info.data.get("schedule", "") is None:
+            raise refusal("is about times, and there is no schedule", "add `schedule`, or remove it")
+        if value is CatchUp.ALL and info.data.get("overlap") is Overlap.SKIP:
+            raise refusal("would skip all but the first, as that has not ended", "add `overlap: queue`")
+        return value
+
+    def fired(self, at_ms: int) -> "TaskSpec":
+        """The task that meets a time of this one's schedule."""
+        once = {"schedule": None, "timezone": None, "catch_up": CatchUp.SKIP, "overlap": Overlap.SKIP}
+        return self.model_copy(update={"name": fire_name(self.name, at_ms), **once})

@@ -126,7 +126,8 @@ class Run(SQLModel, table=True):
     run can go on in it. resumes: the run whose conversation it goes on in; prior: what that had used before, as
     ``core.conversation.Usage``; scratch_of: the run whose scratch folder it works in, if it needs one; None: its own.
 
-    account: whose quota it draws on, among those of its kind.
+    account: whose quota it draws on, among those of its kind. answered_ms: when its model was first seen to answer, as
+    far as anybody had to know.
 
     ended_as: the outcome's status, or ``revoked``; None while live. It, the reason, tokens and dollars repeat what the
     outcome says, so that a hundred thousand runs are summed from one index, and none of their texts is read.
@@ -138,6 +139,7 @@ class Run(SQLModel, table=True):
         # As each database is asked: SQLite uses the index only for a condition that is written like this one.
         Index("uq_run_live", "task_id", unique=True, sqlite_where=text("live = 1"), postgresql_where=text("live")),
         Index("ix_run_task", "task_id", "started_ms"),
+        _partial("ix_run_answered", "started_ms", where="answered_ms IS NOT NULL"),
         _partial("ix_run_ended", *_SUMMED, where="ended_as IS NOT NULL"),
     )
 
@@ -161,6 +163,7 @@ class Run(SQLModel, table=True):
     live: bool
     check_seq: int = 0
     started_ms: int = Field(sa_type=BigInteger)
+    answered_ms: int | None = Field(default=None, sa_type=BigInteger)
     ended_ms: int | None = Field(default=None, sa_type=BigInteger)
     exit_code: int | None = None
     outcome: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
@@ -286,16 +289,56 @@ class InboxFile(SQLModel, table=True):
 
 
 class InboxDocument(SQLModel, table=True):
-    """A document's identity, (path, name), the task it became and the content that task was last given."""
+    """A document's identity, (path, name), the task or schedule it became and the content that it was last given."""
 
     __tablename__ = "inbox_document"
     __table_args__ = (Index("ix_document_task", "task_id"), Index("ix_document_name", "name"))
 
     path: str = Field(primary_key=True)
     name: str = Field(primary_key=True)
-    task_id: str = Field(foreign_key="task.id")
+    task_id: str | None = Field(default=None, foreign_key="task.id")
+    schedule_id: str | None = Field(default=None, foreign_key="schedule.id")
     content_hash: str
     gone_ms: int | None = Field(default=None, sa_type=BigInteger)
+
+
+class Schedule(SQLModel, table=True):
+    """A task that is made again and again. spec: the content, as parsed; its tasks are made of it.
+
+    cron, timezone: its times, the zone written down even where the content leaves it to the machine. file_path: the
+    file that it follows; None: made through the API, or of a file that was moved away. last_ms: up to here its times
+    are dealt with. gone_ms: it has ended, and its name is free.
+    """
+
+    __tablename__ = "schedule"
+    __table_args__ = (_partial("uq_schedule_name", "name", where="gone_ms IS NULL", unique=True),)
+
+    id: str = Field(primary_key=True)
+    name: str
+    spec: dict[str, Any] = Field(sa_column=_json())
+    cron: str
+    timezone: str
+    source: str
+    file_path: str | None = None
+    last_ms: int = Field(sa_type=BigInteger)
+    paused_ms: int | None = Field(default=None, sa_type=BigInteger)
+    gone_ms: int | None = Field(default=None, sa_type=BigInteger)
+    created_ms: int = Field(sa_type=BigInteger)
+    updated_ms: int = Field(sa_type=BigInteger)
+
+
+class ScheduleFire(SQLModel, table=True):
+    """A time of a schedule that was dealt with, once: the task that was made, or why none was (skipped)."""
+
+    __tablename__ = "schedule_fire"
+    __table_args__ = (Index("ix_fire_task", "task_id"),)
+
+    schedule_id: str = Field(primary_key=True, foreign_key="schedule.id")
+    due_ms: int = Field(primary_key=True, sa_type=BigInteger)
+    task_id: str | None = Field(default=None, foreign_key="task.id")
+    skipped: str | None = None
+    by: str
+    at_ms: int = Field(sa_type=BigInteger)
 
 
 class AnsweredRequest(SQLModel, table=True):
@@ -365,6 +408,8 @@ EVENT = SQLModel.metadata.tables["event"]
 SNAPSHOT = SQLModel.metadata.tables["snapshot"]
 DECISION = SQLModel.metadata.tables["decision"]
 HOLD = SQLModel.metadata.tables["hold"]
+SCHEDULE = SQLModel.metadata.tables["schedule"]
+SCHEDULE_FIRE = SQLModel.metadata.tables["schedule_fire"]
 INBOX_FILE = SQLModel.metadata.tables["inbox_file"]
 INBOX_DOCUMENT = SQLModel.metadata.tables["inbox_document"]
 CLASSIFICATION = SQLModel.metadata.tables["classification"]

@@ -99,6 +99,30 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("target", name=op.f("pk_outbox_cursor")),
     )
     op.create_table(
+        "schedule",
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("spec", sa.JSON(none_as_null=True), nullable=False),
+        sa.Column("cron", sa.String(), nullable=False),
+        sa.Column("timezone", sa.String(), nullable=False),
+        sa.Column("source", sa.String(), nullable=False),
+        sa.Column("file_path", sa.String(), nullable=True),
+        sa.Column("last_ms", sa.BigInteger(), nullable=False),
+        sa.Column("paused_ms", sa.BigInteger(), nullable=True),
+        sa.Column("gone_ms", sa.BigInteger(), nullable=True),
+        sa.Column("created_ms", sa.BigInteger(), nullable=False),
+        sa.Column("updated_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_schedule")),
+    )
+    op.create_index(
+        "uq_schedule_name",
+        "schedule",
+        ["name"],
+        unique=True,
+        sqlite_where=sa.text("gone_ms IS NULL"),
+        postgresql_where=sa.text("gone_ms IS NULL"),
+    )
+    op.create_table(
         "snapshot",
         sa.Column("hash", sa.String(), nullable=False),
         sa.Column("data", sa.JSON(none_as_null=True), nullable=False),
@@ -231,9 +255,11 @@ def upgrade() -> None:
         "inbox_document",
         sa.Column("path", sa.String(), nullable=False),
         sa.Column("name", sa.String(), nullable=False),
-        sa.Column("task_id", sa.String(), nullable=False),
+        sa.Column("task_id", sa.String(), nullable=True),
+        sa.Column("schedule_id", sa.String(), nullable=True),
         sa.Column("content_hash", sa.String(), nullable=False),
         sa.Column("gone_ms", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(["schedule_id"], ["schedule.id"], name=op.f("fk_inbox_document_schedule_id")),
         sa.ForeignKeyConstraint(["task_id"], ["task.id"], name=op.f("fk_inbox_document_task_id")),
         sa.PrimaryKeyConstraint("path", "name", name=op.f("pk_inbox_document")),
     )
@@ -261,6 +287,7 @@ def upgrade() -> None:
         sa.Column("live", sa.Boolean(), nullable=False),
         sa.Column("check_seq", sa.Integer(), nullable=False),
         sa.Column("started_ms", sa.BigInteger(), nullable=False),
+        sa.Column("answered_ms", sa.BigInteger(), nullable=True),
         sa.Column("ended_ms", sa.BigInteger(), nullable=True),
         sa.Column("exit_code", sa.Integer(), nullable=True),
         sa.Column("outcome", sa.JSON(none_as_null=True), nullable=True),
@@ -272,6 +299,14 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["task_id"], ["task.id"], name=op.f("fk_run_task_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_run")),
         sa.UniqueConstraint("task_id", "generation", "attempt", "seq", name="uq_run_identity"),
+    )
+    op.create_index(
+        "ix_run_answered",
+        "run",
+        ["started_ms"],
+        unique=False,
+        sqlite_where=sa.text("answered_ms IS NOT NULL"),
+        postgresql_where=sa.text("answered_ms IS NOT NULL"),
     )
     op.create_index(
         "ix_run_ended",
@@ -290,6 +325,19 @@ def upgrade() -> None:
         sqlite_where=sa.text("live = 1"),
         postgresql_where=sa.text("live"),
     )
+    op.create_table(
+        "schedule_fire",
+        sa.Column("schedule_id", sa.String(), nullable=False),
+        sa.Column("due_ms", sa.BigInteger(), nullable=False),
+        sa.Column("task_id", sa.String(), nullable=True),
+        sa.Column("skipped", sa.String(), nullable=True),
+        sa.Column("by", sa.String(), nullable=False),
+        sa.Column("at_ms", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["schedule_id"], ["schedule.id"], name=op.f("fk_schedule_fire_schedule_id")),
+        sa.ForeignKeyConstraint(["task_id"], ["task.id"], name=op.f("fk_schedule_fire_task_id")),
+        sa.PrimaryKeyConstraint("schedule_id", "due_ms", name=op.f("pk_schedule_fire")),
+    )
+    op.create_index("ix_fire_task", "schedule_fire", ["task_id"], unique=False)
     op.create_table(
         "task_dependency",
         sa.Column("task_id", sa.String(), nullable=False),

@@ -1,0 +1,102 @@
+"""Schedule rows: what is made again and again, and every time of it that was dealt with."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from claudomator_py.store.tables import SCHEDULE, SCHEDULE_FIRE, TASK, Schedule, ScheduleFire, Task
+from claudomator_py.store.task_rows import task_from
+
+_UNENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
+
+
+def add(connection: Connection, schedule: Schedule) -> None:
+    """Insert a new schedule."""
+    connection.execute(
+        insert(SCHEDULE).values({column.name: getattr(schedule, column.name) for column in SCHEDULE.columns})
+    )
+
+
+def change(connection: Connection, schedule_id: str, now_ms: int, **changes: Any) -> None:
+    """Write the columns."""
+    connection.execute(update(SCHEDULE).where(SCHEDULE.c.id == schedule_id).values(updated_ms=now_ms, **changes))
+
+
+def get(connection: Connection, schedule_id: str) -> Schedule:
+    """The schedule, gone or not. Raises LookupError."""
+    row = connection.execute(select(SCHEDULE).where(SCHEDULE.c.id == schedule_id)).one_or_none()
+    if row is None:
+        raise LookupError(f"there is no schedule {schedule_id}")
+    return Schedule(**row._mapping)
+
+
+def named(connection: Connection, name: str) -> Schedule | None:
+    """The schedule of that name that is not gone."""
+    query = select(SCHEDULE).where(SCHEDULE.c.name == name, SCHEDULE.c.gone_ms.is_(None))
+    row = connection.execute(query).one_or_none()
+    return None if row is None else Schedule(**row._mapping)
+
+
+def all_there(connection: Connection) -> Sequence[Schedule]:
+    """The schedules that are not gone, by name."""
+    query = select(SCHEDULE).where(SCHEDULE.c.gone_ms.is_(None)).order_by(SCHEDULE.c.name)
+    return [Schedule(**row._mapping) for row in connection.execute(query)]
+
+
+def of_file(connection: Connection, path: str) -> Sequence[Schedule]:
+    """The schedules of that file that are not gone, by name."""
+    return [schedule for schedule in all_there(connection) if schedule.file_path == path]
+
+
+def detach(connection: Connection, paths: Collection[str], now_ms: int) -> None:
+    """The schedules of these files follow no file any more."""
+    query = update(SCHEDULE).where(SCHEDULE.c.file_path.in_(sorted(paths)))
+    connection.execute(query.values(file_path=None, updated_ms=now_ms))
+
+
+def fire(connection: Connection, entry: ScheduleFire) -> None:
+    """Write that a time was dealt with. Raises IntegrityError where it was before."""
+    values = {column.name: getattr(entry, column.name) for column in SCHEDULE_FIRE.columns}
+    connection.execute(insert(SCHEDULE_FIRE).values(values))
+
+
+def was_fired(connection: Connection, schedule_id: str, due_ms: int) -> bool:
+    """Whether that time was dealt with."""
+    query = select(SCHEDULE_FIRE.c.due_ms).where(
+        SCHEDULE_FIRE.c.schedule_id == schedule_id, SCHEDULE_FIRE.c.due_ms == due_ms
+    )
+    return connection.execute(query).one_or_none() is not None
+
+
+def last_fires(connection: Connection, schedule_ids: Sequence[str]) -> Mapping[str, ScheduleFire]:
+    """The newest time of each schedule that was dealt with."""
+    found = {}
+    for schedule_id in schedule_ids:
+        query = select(SCHEDULE_FIRE).where(SCHEDULE_FIRE.c.schedule_id == schedule_id)
+        row = connection.execute(query.order_by(SCHEDULE_FIRE.c.due_ms.desc()).limit(1)).one_or_none()
+        if row is not None:
+            found[schedule_id] = ScheduleFire(**row._mapping)
+    return found
+
+
+def fire_of(connection: Connection, task_id: str) -> tuple[ScheduleFire, Schedule] | None:
+    """The time that the task was made for, and its schedule; None for a task that no schedule made."""
+    row = connection.execute(select(SCHEDULE_FIRE).where(SCHEDULE_FIRE.c.task_id == task_id)).one_or_none()
+    if row is None:
+        return None
+    entry = ScheduleFire(**row._mapping)
+    return entry, get(connection, entry.schedule_id)
+
+
+def unended(connection: Connection, schedule_id: str) -> Task | None:
+    """A task of the schedule that has not ended: the newest."""
+    query = (
+        select(TASK)
+        .join(SCHEDULE_FIRE, SCHEDULE_FIRE.c.task_id == TASK.c.id)
+        .where(SCHEDULE_FIRE.c.schedule_id == schedule_id, TASK.c.state.in_(_UNENDED))
+        .order_by(TASK.c.created_ms.desc(), TASK.c.id)
+        .limit(1)
+    )
+    row = connection.execute(query).one_or_none()
+    return None if row is None else task_from(row)
