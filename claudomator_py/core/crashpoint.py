@@ -49,6 +49,8 @@ CRASH_POINTS = (
     "restart-committed",
     "notice-stored",
     "notice-sent",
+    "schedule-due",
+    "schedule-met",
 )
 
 _hook: Callable[[str], None] | None = None
