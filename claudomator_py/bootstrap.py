@@ -52,12 +52,14 @@ from claudomator_py.service.queries import Queries
 from claudomator_py.service.reconciler import Reconciler
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.reloading import ConfigurationRefused, Reloader
+from claudomator_py.service.schedules import StoredSchedules
 from claudomator_py.service.secrets import Secrets
 from claudomator_py.service.signals import handle_signals
 from claudomator_py.service.starting import Starter
 from claudomator_py.service.state_lock import StateInUse, hold_state
 from claudomator_py.service.supervision import Supervision
 from claudomator_py.service.systemd import VARIABLES, Notifier
+from claudomator_py.service.timekeeper import Clockwork, Timekeeper
 from claudomator_py.service.workdirs import Workdirs, real_paths
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.schema import is_current
@@ -166,9 +168,12 @@ async def _serve(
     )
     watch.wake = daemon.wake
     database.on_commit(daemon.wake)
-    intake = StoreIntake(database, parts.registry, lambda: parts.workdirs, now_ms)
+    timekeeper = Timekeeper(database, parts.registry, lambda: parts.workdirs, now_ms)
+    clockwork = Clockwork(timekeeper, lambda: inbox.looked())
+    intake = StoreIntake(database, parts.registry, lambda: parts.workdirs, now_ms, clockwork.wake)
     inbox = InboxKeeper(intake, taskfiles, daemon.wake)
     stack.callback(inbox.stop)
+    stack.callback(clockwork.close)
     herald = Herald(database, partial(messenger, environ=environ), now_ms)
     stack.callback(herald.close)
     database.on_commit(herald.wake)
@@ -200,6 +205,7 @@ async def _serve(
         parts.host,
         lambda: parts.workdirs,
         StoredNotices(database, herald, now_ms),
+        StoredSchedules(database, parts.registry, lambda: parts.workdirs, now_ms, queries.task, clockwork.wake),
         now_ms,
     )
     around = Surroundings(
@@ -219,6 +225,7 @@ async def _serve(
         daemon.stop(drain=_drains(parts.current().settings))
 
     handle_signals(loop, stop=stop, reload=lambda: daemon.between_ticks(reloader.reload))
+    clockwork.start()
     inbox.follow(settings.inbox)
     herald.follow(settings.notify)
     log.info("listening", url=url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))

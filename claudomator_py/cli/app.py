@@ -17,6 +17,7 @@ from claudomator_py.cli import (
     logs,
     notifications,
     output,
+    schedule,
     show,
     status,
     submit,
@@ -77,6 +78,7 @@ def build() -> typer.Typer:
     for command in commands:
         app.command()(command)
     app.command("open")(open_page)
+    app.add_typer(schedule.group(), name="schedule", help="What is made again and again: list, pause, run, end.")
     return app
 
 

@@ -2,9 +2,10 @@
 
 import secrets
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from claudomator_py.client.errors import ConnectionLost, DaemonNotRunning, ServiceProblem
+from claudomator_py.core.schedule_view import ScheduleView
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.views import TaskView
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
     from claudomator_py.client.http import Client
+
+V = TypeVar("V")
 
 _TRIES = 8
 _FIRST_PAUSE_S = 0.1
@@ -35,9 +38,17 @@ class Submitter:
 
     def submit(self, spec: TaskSpec) -> TaskView:
         """Hand in the task. Raises ClientError, and ConnectionLost only after several tries over some seconds."""
+        key = secrets.token_urlsafe(18)
+        return self._send(spec.name, lambda client: client.submit(spec, idempotency_key=key))
+
+    def add_schedule(self, spec: TaskSpec) -> ScheduleView:
+        """Hand in a schedule; sent again, it is not added again. Raises as ``submit`` does."""
+        return self._send(spec.name, lambda client: client.add_schedule(spec))
+
+    def _send(self, name: str, send: "Callable[[Client], V]") -> V:
         import tenacity  # only this command needs it
 
-        request = _Request(spec)
+        request = _Request()
         again = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(_TRIES),
             wait=_pause,
@@ -46,13 +57,13 @@ class Submitter:
             reraise=True,
         )
         try:
-            return again(lambda: request.send(self._client()))
+            return again(lambda: send(self._client()))
         except DaemonNotRunning as error:
             if not request.lost:
                 raise
             remedy = "See with `claudomator status` whether it was accepted before you submit it again."
             raise ConnectionLost(
-                f"{error.detail} It is not known whether {spec.name} was accepted.", remedy=remedy
+                f"{error.detail} It is not known whether {name} was accepted.", remedy=remedy
             ) from error
 
     def _client(self) -> "Client":
@@ -70,13 +81,8 @@ class Submitter:
 class _Request:
     """One submission. lost: it was sent, and its answer did not come."""
 
-    def __init__(self, spec: TaskSpec) -> None:
-        self._spec = spec
-        self._key = secrets.token_urlsafe(18)
+    def __init__(self) -> None:
         self.lost = False
-
-    def send(self, client: "Client") -> TaskView:
-        return client.submit(self._spec, idempotency_key=self._key)
 
     def may_be_repeated(self, error: BaseException) -> bool:
         """Whether to send it again. That no daemon runs is told at once, unless one was there a moment ago."""

@@ -11,8 +11,11 @@ from claudomator_py.cli import exits
 from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect
 from claudomator_py.cli.handing_in import Submitter
 from claudomator_py.cli.output import Format, FormatOption, error, fail, note, out, out_json
-from claudomator_py.cli.read_files import ReadFile, read
+from claudomator_py.cli.read_files import read
+from claudomator_py.cli.schedule import write_schedules
 from claudomator_py.cli.table import Column, render
+from claudomator_py.core.schedule_view import ScheduleView
+from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import format_duration, parse_duration
 from claudomator_py.core.views import TaskView
 
@@ -54,7 +57,8 @@ def submit(
 ) -> None:
     """Submit the tasks in files.
 
-    All files must be valid, else nothing is submitted. A file means the same as in the inbox.
+    All files must be valid, else nothing is submitted. A file means the same as in the inbox: with `schedule` it
+    becomes a schedule, which is not waited for.
     """
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout goes with --wait")
@@ -65,13 +69,15 @@ def submit(
             for problem in file.problems:
                 note(problem.render(file.shown))
         fail("Nothing was submitted.", "Mend what is named above, and submit again.")
+    specs = [spec for file in parsed for spec in file.specs]
     with Submitter(lambda: connect(config, state_dir)) as submitter:
-        accepted = _hand_in(submitter, parsed, output)
+        accepted = _hand_in(submitter, [spec for spec in specs if spec.schedule is None], output)
+        added = [submitter.add_schedule(spec) for spec in specs if spec.schedule is not None]
         if not wait:
-            _write(accepted, output)
+            _write(accepted, output, added)
             return
         ended = _wait(submitter.client, accepted, deadline)
-    _write(ended, output)
+    _write(ended, output, added)
     if any(task.state not in _ENDED for task in ended):
         error(f"Not all had ended after {format_duration(timeout or 0)}.", "They go on; see `claudomator status`.")
         raise typer.Exit(exits.TIMED_OUT)
@@ -79,11 +85,11 @@ def submit(
         raise typer.Exit(exits.RUN_FAILED)
 
 
-def _hand_in(submitter: Submitter, files: Sequence[ReadFile], output: Format) -> list[TaskView]:
+def _hand_in(submitter: Submitter, specs: Sequence[TaskSpec], output: Format) -> list[TaskView]:
     """Submit every task; when one is refused, write those that were not."""
     accepted: list[TaskView] = []
     try:
-        for spec in (spec for file in files for spec in file.specs):
+        for spec in specs:
             accepted.append(submitter.submit(spec))  # noqa: PERF401 - what came before a refusal is needed
     except BaseException:
         if accepted:
@@ -118,9 +124,12 @@ def _say_change(before: TaskView, now: TaskView) -> None:
             note(f"{now.name} waits for you; see `claudomator why {now.name}`.")
 
 
-def _write(tasks: Sequence[TaskView], output: Format) -> None:
+def _write(tasks: Sequence[TaskView], output: Format, schedules: Sequence[ScheduleView] = ()) -> None:
     if output is Format.JSON:
-        out_json(tasks)
-    else:
+        out_json([*tasks, *schedules])
+        return
+    if schedules:
+        write_schedules(schedules, output)
+    if tasks or not schedules:
         rows = [(task.name, task.id, task.state, task.agent or "", task.reason or "") for task in tasks]
         out(render(_COLUMNS, rows, wide=output is Format.WIDE))

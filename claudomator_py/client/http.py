@@ -14,6 +14,7 @@ from claudomator_py.client.transport import VERSIONS, Transport
 from claudomator_py.core.idempotency import LONGEST_KEY
 from claudomator_py.core.notice import DeliveryState, DeliveryView
 from claudomator_py.core.run import Stream
+from claudomator_py.core.schedule_view import ScheduleView
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import to_document
 from claudomator_py.core.views import (
@@ -200,6 +201,34 @@ class Client(Transport):
     def reasons(self) -> list[ReasonView]:
         """Every reason code, and what follows from it."""
         return list(self._view(Page[ReasonView], "GET", "/v1/reasons").items)
+
+    def schedules(self) -> list[ScheduleView]:
+        """What is made again and again, by name."""
+        return list(self._view(Page[ScheduleView], "GET", "/v1/schedules").items)
+
+    def schedule(self, name: str) -> ScheduleView:
+        """One schedule with its content."""
+        return self._view(ScheduleView, "GET", f"/v1/schedules/{_part(name)}")
+
+    def add_schedule(self, spec: TaskSpec) -> ScheduleView:
+        """Have the task made at each time of its schedule. Harmless when repeated."""
+        return self._view(ScheduleView, "POST", "/v1/schedules", json=to_document(spec, defaults=False))
+
+    def pause_schedule(self, name: str) -> ScheduleView:
+        """Have it make no more tasks until it is resumed."""
+        return self._view(ScheduleView, "POST", f"/v1/schedules/{_part(name)}/pause")
+
+    def resume_schedule(self, name: str) -> ScheduleView:
+        """Have it go on with its next time."""
+        return self._view(ScheduleView, "POST", f"/v1/schedules/{_part(name)}/resume")
+
+    def run_schedule(self, name: str) -> TaskView:
+        """Have it make a task now, besides its times."""
+        return self._view(TaskView, "POST", f"/v1/schedules/{_part(name)}/run")
+
+    def delete_schedule(self, name: str) -> None:
+        """End it; its tasks stay."""
+        self._request("DELETE", f"/v1/schedules/{_part(name)}")
 
     def drain(self, reason: str | None = None) -> DrainView:
         """Start nothing new; what runs goes on."""

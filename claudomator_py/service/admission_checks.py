@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.core.problem import Problem, suggestion
 from claudomator_py.core.task import TaskSpec
+from claudomator_py.service.recurring import known_zone
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.workdirs import Workdirs
 from claudomator_py.store import dependency_rows
@@ -20,6 +21,14 @@ def placement_problems(spec: TaskSpec, registry: AgentRegistry, workdirs: Workdi
     if spec.agent.type is not None:
         problems += _agent_problems(spec, spec.agent.type, registry)
     return problems
+
+
+def zone_problems(spec: TaskSpec) -> list[Problem]:
+    """Why the schedule's zone cannot be used."""
+    if spec.timezone is None or known_zone(spec.timezone):
+        return []
+    message = f"there is no time zone `{spec.timezone}`"
+    return [Problem(field="timezone", message=message, remedy="write a name such as Europe/Berlin or UTC")]
 
 
 def circle_problem(connection: Connection, contents: Sequence[tuple[Task, TaskSpec]]) -> Problem | None:

@@ -25,6 +25,7 @@ from claudomator_py.core.views import (
 )
 from claudomator_py.service.live import Live
 from claudomator_py.service.notices import Notices
+from claudomator_py.service.schedules import Schedules
 
 Versions = int | Collection[int] | None
 """The version of a task that a caller has seen, or several; None: any."""
@@ -54,6 +55,10 @@ class Desk(Protocol):
     @property
     def notices(self) -> Notices:
         """Who was told of what."""
+
+    @property
+    def schedules(self) -> Schedules:
+        """What is made again and again."""
 
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
         """Accept a task; it is durable when this returns. Raises Invalid, such as for a directory outside the roots."""

@@ -43,6 +43,7 @@ from claudomator_py.service.reading import find_task
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.repeats import Repeats
 from claudomator_py.service.resuming import Resuming, conversation_of
+from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.task_changes import ENDED, Order, accept, add_content, cancel_now, renew
 from claudomator_py.service.workdirs import Workdirs, directory_key
 from claudomator_py.store import dependency_rows, task_rows
@@ -66,6 +67,7 @@ class FrontDesk:
         host: RunHost,
         workdirs: Callable[[], Workdirs],
         notices: Notices,
+        schedules: Schedules,
         clock: Clock,
     ) -> None:
         self._database = database
@@ -73,6 +75,7 @@ class FrontDesk:
         self._registry = registry
         self._workdirs = workdirs
         self._notices = notices
+        self._schedules = schedules
         self._clock = clock
         self._repeats = Repeats(queries.read, clock)
         self._resuming = Resuming(registry, host)
@@ -87,6 +90,11 @@ class FrontDesk:
         """See ``Desk``."""
         return self._notices
 
+    @property
+    def schedules(self) -> Schedules:
+        """See ``Desk``."""
+        return self._schedules
+
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
         """See ``Desk``."""
         order = Order(spec, directory_key(spec.working_dir), "api")
@@ -100,7 +108,7 @@ class FrontDesk:
         with self._repeats.claim(key) as earlier:
             if earlier is not None:
                 return TaskView.model_validate(earlier)
-            _refuse(placement_problems(spec, self._registry, self._workdirs()))
+            _refuse(_of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs()))
             task_id, told = self._write(transaction)
             crashpoint("submit-committed")
             return told or self._queries.task(task_id)
@@ -336,6 +344,13 @@ def _hint(hint: AgentHint, request: RestartRequest) -> AgentHint:
     if not isinstance(changed, AgentHint):
         raise _invalid(changed)
     return changed
+
+
+def _of_a_schedule(spec: TaskSpec) -> list[Problem]:
+    if spec.schedule is None:
+        return []
+    message = "makes this a schedule, and no task"
+    return [Problem(field="schedule", message=message, remedy="send it to /v1/schedules, or leave it out")]
 
 
 def _unsupported(request: RestartRequest) -> list[Problem]:

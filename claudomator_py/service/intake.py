@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import content_hash
-from claudomator_py.service.admission_checks import circle_problem, placement_problems
+from claudomator_py.service.admission_checks import circle_problem, placement_problems, zone_problems
 from claudomator_py.service.inbox.values import FileReading, FileStamp
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.recurring import local_zone
@@ -25,7 +25,7 @@ from claudomator_py.store.tables import InboxDocument, InboxFile, Task
 class StoreIntake:
     """Makes tasks of files, each file in one transaction. workdirs: what is allowed at present.
 
-    rescheduled: told after files with schedules came, and after files went.
+    rescheduled: told after files with schedules came.
     """
 
     def __init__(
@@ -59,12 +59,13 @@ class StoreIntake:
             problems = [
                 problem
                 for spec in reading.parsed.specs
-                for problem in placement_problems(spec, self._registry, self._workdirs())
+                for problem in (*placement_problems(spec, self._registry, self._workdirs()), *zone_problems(spec))
             ]
             taking.append(problems or self._database.submit(_Taking(reading, self._clock(), place)))
             place += len(reading.parsed.specs)
         verdicts = [taken if isinstance(taken, list) else _verdict(taken) for taken in taking]
-        self._rescheduled()
+        if any(spec.schedule is not None for reading in readings for spec in reading.parsed.specs):
+            self._rescheduled()
         return verdicts
 
     def gone(self, paths: Sequence[str]) -> None:
@@ -78,7 +79,6 @@ class StoreIntake:
                 end_of_file(connection, path, now_ms)
 
         self._database.write(forget)
-        self._rescheduled()
 
     def keep_to(self, folders: Collection[str]) -> None:
         """These are the inboxes now: what was accepted from any other folder lies in none any more, and is gone."""

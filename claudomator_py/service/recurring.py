@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.combining import OrTrigger
@@ -20,6 +21,8 @@ from claudomator_py.core.cron import Cron, parse_cron
 # APScheduler counts weekdays from Monday and cron from Sunday; by name they agree.
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _SAFETY_S = 60
+_MANY = 1_000
+"""As one thread takes them in turn, this is only how many may wait."""
 _INSTANT = timedelta(microseconds=1)
 _MOMENT = timedelta(milliseconds=100)
 _EARLIER = timedelta(hours=3)
@@ -86,7 +89,7 @@ class Alarms:
             timezone=UTC,
             daemon=True,
             executors={"default": {"type": "threadpool", "max_workers": 1}},
-            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
+            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": _MANY},
         )
 
     def start(self) -> None:
@@ -104,16 +107,22 @@ class Alarms:
 
     def soon(self) -> None:
         """Ring once more, now."""
-        self._scheduler.modify_job("safety", next_run_time=datetime.now(UTC))
+        self._once_more(datetime.now(UTC))
 
     def later(self) -> None:
         """Ring once more, in a moment."""
-        self._scheduler.modify_job("safety", next_run_time=datetime.now(UTC) + _MOMENT)
+        self._once_more(datetime.now(UTC) + _MOMENT)
 
     def close(self) -> None:
         """Ring no more; waits for what it called."""
         if self._scheduler.running:
             self._scheduler.shutdown(wait=True)
+
+    def _once_more(self, at: datetime) -> None:
+        try:
+            self._scheduler.modify_job("safety", next_run_time=at)
+        except JobLookupError:
+            pass  # not started yet, or closed
 
 
 class _Times(BaseTrigger):  # type: ignore[misc] # APScheduler comes without types

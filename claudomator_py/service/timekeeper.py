@@ -145,8 +145,9 @@ class Clockwork:
             self._alarms.later()
             return
         try:
-            self._timekeeper.meet()
+            # In this order: a time that comes in between is met now.
             self._alarms.set(self._timekeeper.recurrences())
+            self._timekeeper.meet()
         except StoreUnavailable as error:
             log.error("schedules_not_met", problem=str(error), note="tried again within a minute")
         except Exception:

@@ -21,6 +21,7 @@ from claudomator_py.web import (
     problem,
     reasons,
     runs,
+    schedules,
     status,
     tasks,
 )
@@ -73,7 +74,7 @@ def create_app(
         dependencies=[Depends(strict_query)],
     )
     app.include_router(runs.router(desk, streams))
-    for resource in (tasks, agents, status, drain, notifications, backups, health):
+    for resource in (tasks, schedules, agents, status, drain, notifications, backups, health):
         app.include_router(resource.router(desk))
     app.include_router(events.router(desk.live, streams))
     app.include_router(reasons.router())

@@ -1,6 +1,7 @@
 """The page of the command line, from the application itself."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import typer.main
@@ -20,13 +21,22 @@ _REQUIRED = "[required]"
 def command_line() -> str:
     """Every command with its arguments and options."""
     group = typer.main.get_command(application())
-    commands: dict[str, Any] = getattr(group, "commands", {})
-    overview = [(f"[{code(name)}](#{name})", _summary(commands[name])) for name in sorted(commands)]
+    commands = dict(_commands(group))
+    overview = [(f"[{code(name)}](#{name.replace(' ', '-')})", _summary(commands[name])) for name in sorted(commands)]
     parts = ["## Exit codes", _exit_codes(group.help or "")]
     parts += ["## Commands", table(("command", "what it does"), overview)]
     for name in sorted(commands):
         parts += [f"### {name}", *_command(name, commands[name])]
     return page("Command line", _INTRODUCTION, *parts)
+
+
+def _commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Every command by its name, that of its group included."""
+    for name, command in getattr(group, "commands", {}).items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command
 
 
 def _exit_codes(text: str) -> str:

@@ -66,6 +66,7 @@ from claudomator_py.core.views import (
 from claudomator_py.service.desk import Versions, require_version
 from tests.fakes.live import FakeLive
 from tests.fakes.notices import FakeNotices
+from tests.fakes.schedules import FakeSchedules
 
 START_MS = 1_790_000_000_000  # 2026-09-21T14:13:20Z
 _ID_PREFIX = 4
@@ -123,12 +124,14 @@ class FakeDesk:
     now_ms: int = START_MS
     after_submit: Callable[[str], None] = _nothing
     live: FakeLive = field(init=False)
+    schedules: FakeSchedules = field(init=False)
     notices: FakeNotices = field(default_factory=FakeNotices)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _answers: dict[str, tuple[str, list[Any]]] = field(default_factory=dict)
     _in_work: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self.schedules = FakeSchedules(self.submit)
         self.live = FakeLive(lambda ref: self._find(ref).id, self.run, self.logs)
 
     # --- what a test arranges ---------------------------------------------------------------------------------------
@@ -142,6 +145,7 @@ class FakeDesk:
             self.logs.clear()
             self.live.clear()
             self.notices = FakeNotices()
+            self.schedules.known.clear()
             self._answers.clear()
             self.drained = None
             self.ready, self.now_ms, self.after_submit = True, START_MS, _nothing

@@ -28,7 +28,9 @@ from claudomator_py.service.ports import Messenger
 from claudomator_py.service.queries import Queries
 from claudomator_py.service.reconciler import Reconciler, TickReport
 from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.schedules import StoredSchedules
 from claudomator_py.service.starting import Starter
+from claudomator_py.service.timekeeper import Timekeeper
 from claudomator_py.service.workdirs import Workdirs
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
@@ -115,8 +117,17 @@ class World:
             database, self.registry, self.host, self.observer, self.clock, lambda: self.file_problems, list
         )
         self.notices = StoredNotices(database, Herald(database, _nobody, self.clock), self.clock)
+        self.schedules = StoredSchedules(database, self.registry, lambda: self.workdirs, self.clock, self.queries.task)
+        self.timekeeper = Timekeeper(database, self.registry, lambda: self.workdirs, self.clock)
         self.desk = FrontDesk(
-            database, self.queries, self.registry, self.host, lambda: self.workdirs, self.notices, self.clock
+            database,
+            self.queries,
+            self.registry,
+            self.host,
+            lambda: self.workdirs,
+            self.notices,
+            self.schedules,
+            self.clock,
         )
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.collector = Collector(database, self.registry, self.host, lambda: self.launch_rules)

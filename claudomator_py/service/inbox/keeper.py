@@ -57,6 +57,11 @@ class InboxKeeper:
         """The refused files, by path, with every reason."""
         return self._inbox.problems() if self._inbox is not None else {}
 
+    def looked(self) -> bool:
+        """Whether each inbox was looked at since it is followed, so that it is known which files are gone."""
+        status = self.status()
+        return self._inbox is not None and all(folder.available or folder.problem for folder in status.values())
+
     def status(self) -> Mapping[str, FolderStatus]:
         """Each inbox, by path, as it was at its last scan."""
         return self._inbox.status() if self._inbox is not None else {}
