@@ -28,6 +28,7 @@ from claudomator_py.planning.snapshot import Rules
 from claudomator_py.runs.host import LocalRunHost
 from claudomator_py.runs.launcher import Launcher
 from claudomator_py.runs.watching import HostWatch
+from claudomator_py.runs.worktrees import LocalTrees
 from claudomator_py.service.classifying import TierAsker
 from claudomator_py.service.collecting import Collector
 from claudomator_py.service.crash_hook import install_crash_hook
@@ -42,6 +43,7 @@ from claudomator_py.service.front_desk import FrontDesk
 from claudomator_py.service.health import disk_check, inbox_checks
 from claudomator_py.service.inbox.keeper import InboxKeeper
 from claudomator_py.service.intake import StoreIntake
+from claudomator_py.service.isolation import Isolating
 from claudomator_py.service.launching import LaunchRules
 from claudomator_py.service.metering import StoreMeter, Surroundings
 from claudomator_py.service.notices import StoredNotices
@@ -129,12 +131,14 @@ class _Parts:
     reconciler: Reconciler
     observer: Observer
     current: Current[_Configured]
+    isolating: Isolating
 
     @property
     def workdirs(self) -> Workdirs:
         return self.current().workdirs
 
     def close(self) -> None:
+        self.isolating.close()
         asker = self.current().asker
         if asker is not None:
             asker.close()
@@ -167,6 +171,7 @@ async def _serve(
         longest_s=notifier.watchdog_s or HEALTH_S,
     )
     watch.wake = daemon.wake
+    parts.isolating.made = daemon.wake
     database.on_commit(daemon.wake)
     timekeeper = Timekeeper(database, parts.registry, lambda: parts.workdirs, now_ms)
     clockwork = Clockwork(timekeeper, lambda: inbox.looked())
@@ -372,17 +377,18 @@ def _assemble(
     def disk_low() -> bool:
         return shutil.disk_usage(state).free < current().settings.limits.min_free
 
+    isolating = Isolating(LocalTrees(state / "worktrees", environ))
     observer = Observer(registry, lambda: current().rules, now_ms, disk_low)
     reconciler = Reconciler(
         database,
         host,
         observer=observer,
-        starter=Starter(database, registry, host, lambda: current().launch),
+        starter=Starter(database, registry, host, lambda: current().launch, isolating),
         collector=Collector(database, registry, host, lambda: current().launch),
         clock=now_ms,
         asker=lambda: current().asker,
     )
-    return _Parts(host, registry, reconciler, observer, current)
+    return _Parts(host, registry, reconciler, observer, current, isolating)
 
 
 def now_ms() -> int:

@@ -54,7 +54,6 @@ _LATER: dict[str, _Later] = {
     "catch_up": _choice("What becomes of times missed.", "skip", "once", "all", harmless=(None,)),
     "overlap": _choice("What becomes of a time while it still runs.", "skip", "queue", harmless=(None,)),
     "budget": _Later(_BUDGET_SCHEMA, "What it may cost.", harmless=(None, {})),
-    "isolation": _choice("Where its changes are kept apart.", "none", "worktree", harmless=("none",)),
     "on_input": _choice("What it does when the agent asks.", "wait", "deny", harmless=("deny",)),
 }
 _LATER_CHOICES = {"on_limit": ("wait", "fail")}

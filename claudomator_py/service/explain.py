@@ -8,10 +8,12 @@ from claudomator_py.core.schedule import DependencyState
 from claudomator_py.core.units import DAY_MS, format_duration, format_instant
 from claudomator_py.routing.decision import Candidate, Classification, DecisionRecord
 from claudomator_py.routing.tier import Cause
+from claudomator_py.service.isolation import TREE_USED
 from claudomator_py.service.resuming import GIVEN_UP, resumption_of
 from claudomator_py.store.tables import Event, Run, Task
 
 _DETAIL = 300
+_COMMIT = 10
 _RUN = 8
 """Characters of a run's id that are enough for people."""
 
@@ -130,6 +132,19 @@ def conversation_sentences(task: Task, events: Sequence[Event]) -> list[str]:
     if task.state == "WAITING" and resumption is not None and not resumption.given_up:
         run = resumption.run_id[:_RUN]
         sentences.append(f"Its next run resumes the conversation of run {run} on {resumption.agent}.")
+    return sentences
+
+
+def tree_sentences(events: Sequence[Event]) -> list[str]:
+    """Which work tree the task has, and what is not in it. events: the task's, in order."""
+    told = next((event.data for event in reversed(events) if event.kind == TREE_USED), None)
+    if told is None:
+        return []
+    sentences = [f"It works on branch {told['branch']}, from commit {told['base'][:_COMMIT]}, in {told['path']}."]
+    if told.get("uncommitted_left_out"):
+        sentences.append("The repository had uncommitted changes then: they are not in that tree.")
+    if told.get("submodules_left_out"):
+        sentences.append("Its submodules are not checked out there.")
     return sentences
 
 

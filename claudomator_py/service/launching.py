@@ -9,6 +9,7 @@ from claudomator_py.core.conversation import Usage
 from claudomator_py.core.run import Launch, LaunchRequest, RunLimits, RunOrder
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.service.environment import environment
+from claudomator_py.service.isolation import folder_in_tree, isolated
 from claudomator_py.store.tables import Run
 
 
@@ -69,17 +70,27 @@ def _prepared(
     variables: dict[str, str],
     rules: LaunchRules,
 ) -> Prepared:
+    cwd, roots = _place(run, spec, rules)
     order = RunOrder(
         run_id=run.id,
         commands=commands,
-        cwd=None if spec.working_dir is None else str(Path(spec.working_dir).expanduser()),
-        roots=rules.roots if spec.working_dir is not None else (),
+        cwd=cwd,
+        roots=roots,
         env_names=tuple(sorted(variables)),
         stdin=stdin,
         limits=RunLimits(spec.timeout, spec.stall_timeout, rules.grace_ms, rules.output_bytes),
         scratch_of=run.scratch_of,
     )
     return Prepared(order, variables)
+
+
+def _place(run: Run, spec: TaskSpec, rules: LaunchRules) -> tuple[str | None, tuple[str, ...]]:
+    """Where it works, and the roots that this has to lie in: a work tree lies in none but itself."""
+    if spec.working_dir is None:
+        return None, ()
+    if (isolated_dir := isolated(spec)) is not None:
+        return folder_in_tree(isolated_dir, run.dir_key), (run.dir_key,)
+    return str(Path(spec.working_dir).expanduser()), rules.roots
 
 
 def _own(run: Run) -> dict[str, str]:

@@ -36,6 +36,7 @@ from claudomator_py.service.explain import (
     decision_sentences,
     failure_text,
     run_sentence,
+    tree_sentences,
     waiting_text,
 )
 from claudomator_py.service.live import Live
@@ -125,7 +126,7 @@ class Queries:
             runs = {run.id: run for run in run_rows.of_task(connection, task.id)}
             now_ms = self._clock()
             told = events.of_task(connection, task.id)
-            sentences = [_headline(view), *conversation_sentences(task, told)]
+            sentences = [_headline(view), *conversation_sentences(task, told), *tree_sentences(told)]
             for decision in decisions:
                 run = runs.get(decision.run_id)
                 sentences += decision_sentences(DecisionRecord.model_validate(decision.data), run, decision.at_ms)

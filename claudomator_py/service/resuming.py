@@ -137,6 +137,9 @@ class Resuming:
             was = before.working_dir or "a scratch folder"
             detail = f"The conversation belongs to {was}, and {task.name} has another working directory by now."
             raise Conflict(detail, remedy=_FRESH)
+        if spec.isolation is not before.isolation:
+            detail = f"The conversation belongs to another folder: {task.name} has isolation {spec.isolation} by now."
+            raise Conflict(detail, remedy=_FRESH)
         if spec.working_dir is None and not self._host.has_scratch(scratch_of(run)):
             raise Conflict(f"The scratch folder of run {scratch_of(run)[:8]} is gone.", remedy=_FRESH)
         agent = self._registry.find(run.agent)

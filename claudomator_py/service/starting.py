@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
@@ -11,9 +12,11 @@ from structlog.stdlib import BoundLogger
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.worktree import Tree, TreeFault, TreeOrder
 from claudomator_py.planning.plan import StartRun
 from claudomator_py.planning.snapshot import Snapshot
 from claudomator_py.service.daemon_log import get_logger
+from claudomator_py.service.isolation import Isolating, folder_in_tree, isolated, tell_tree, tree_wanted
 from claudomator_py.service.launching import LaunchRules, Prepared, agent_run, launch_request
 from claudomator_py.service.ports import RunHost
 from claudomator_py.service.prompt import compose, compose_further
@@ -32,7 +35,7 @@ log = get_logger("claudomator.start")
 class _Subject:
     """A task to start. earlier: the run whose conversation it goes on in; told: the content that this knows.
 
-    obstacle: why it cannot go on after all.
+    obstacle: why it cannot go on after all. tree: the work tree that it needs, if it does.
     """
 
     task: Task
@@ -40,6 +43,7 @@ class _Subject:
     earlier: Run | None
     told: TaskSpec
     obstacle: str | None
+    tree: TreeOrder | None = None
 
     @property
     def prompt(self) -> str:
@@ -61,12 +65,18 @@ class Starter:
     """Starts the runs of a plan. rules: those in force."""
 
     def __init__(
-        self, database: Database, registry: AgentRegistry, host: RunHost, rules: Callable[[], LaunchRules]
+        self,
+        database: Database,
+        registry: AgentRegistry,
+        host: RunHost,
+        rules: Callable[[], LaunchRules],
+        isolating: Isolating,
     ) -> None:
         self._database = database
         self._registry = registry
         self._host = host
         self._rules = rules
+        self._isolating = isolating
         self._resuming = Resuming(registry, host)
 
     def start(self, snapshot: Snapshot, starts: Sequence[StartRun]) -> int:
@@ -95,6 +105,16 @@ class Starter:
         kind, spec = self._registry.kind_of(agent), subject.spec
         run = planned_run(subject.task, start, kind, agent.quota_account, now_ms, subject.earlier)
         commit = partial(commit_start, start=start, run=run, observed=observed, obstacle=subject.obstacle)
+        if subject.tree is not None:
+            try:
+                tree = self._tree(subject.tree)
+            except TreeFault as fault:
+                self._refuse(commit, run, str(fault), now_ms)
+                return None
+            if tree is None:
+                return None
+            run.dir_key = tree.path
+            commit = partial(_commit_in_tree, commit=commit, run=run, tree=tree)
         request = launch_request(run, spec, agent, prompt=subject.prompt, effort=start.decision.effort)
         try:
             launch = kind.launch(request)
@@ -105,11 +125,30 @@ class Starter:
         self._host.prepare(prepared.order)
         return _Ready(run, prepared, commit)
 
+    def _tree(self, order: TreeOrder) -> Tree | None:
+        """The work tree, with the folder that the run works in; None: not yet. Raises TreeFault."""
+        tree = self._isolating.tree(order)
+        if tree is not None:
+            folder = Path(folder_in_tree(order.folder, tree.path))
+            try:
+                # What the repository has in no commit is not in the tree, be it the working directory itself.
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise TreeFault(f"{folder} cannot be made ({error.strerror}); see what is in its place") from error
+        return tree
+
     def _subject(self, connection: Connection, start: StartRun) -> _Subject | None:
         """None: the task has changed since it was planned."""
         task = task_rows.find(connection, start.head.task_id)
         if task is None or task.version != start.head.version:
             return None
+        subject = self._going_on(connection, task)
+        working_dir = isolated(subject.spec)
+        if working_dir is None:
+            return subject
+        return replace(subject, tree=tree_wanted(connection, task, working_dir, subject.earlier))
+
+    def _going_on(self, connection: Connection, task: Task) -> _Subject:
         spec = task_rows.spec_of(connection, task.id, task.revision)
         resumption = resumption_of(task)
         if resumption is None or resumption.given_up:
@@ -150,6 +189,11 @@ class Starter:
             self._database.write(transaction)
         except VersionConflict:
             log.debug("task_changed_meanwhile", task_id=run.task_id)
+
+
+def _commit_in_tree(connection: Connection, commit: Callable[[Connection], None], run: Run, tree: Tree) -> None:
+    commit(connection)
+    tell_tree(connection, run, tree)
 
 
 def _log_of(name: str, run: Run) -> BoundLogger:

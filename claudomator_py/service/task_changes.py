@@ -13,7 +13,7 @@ from claudomator_py.core.conversation import Resumption
 from claudomator_py.core.lifecycle import BecameReady, Deferred, Failed, Failing, Queued, Renewed, Waiting, WaitReason
 from claudomator_py.core.outcome import Reason
 from claudomator_py.core.schedule import rank, readiness
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.task import Isolation, TaskSpec
 from claudomator_py.core.taskfile import content_hash
 from claudomator_py.planning.lanes import lane
 from claudomator_py.service.resuming import columns_of
@@ -26,7 +26,7 @@ ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A valid task on its way in. dir_key: see ``store.tables.Task``. source: ``file`` or ``api``.
+    """A valid task on its way in. dir_key: of its working directory. source: ``file`` or ``api``.
 
     place: its place among those that come with it, which is their order if nothing else tells them apart.
     """
@@ -36,6 +36,11 @@ class Order:
     source: str
     file_path: str | None = None
     place: int = 0
+
+    @property
+    def shared(self) -> str:
+        """The directory that one run at a time may use: none, if each of its generations has a work tree of its own."""
+        return "" if self.spec.isolation is Isolation.WORKTREE else self.dir_key
 
 
 def accept(connection: Connection, order: Order, now_ms: int) -> Task:
@@ -49,8 +54,8 @@ def accept(connection: Connection, order: Order, now_ms: int) -> Task:
         **waiting,
         priority=int(spec.priority),
         rank_ms=rank(spec.priority, now_ms + order.place),
-        lane=lane(spec, order.dir_key),
-        dir_key=order.dir_key,
+        lane=lane(spec, order.shared),
+        dir_key=order.shared,
         tags=list(spec.tags),
         source=order.source,
         file_path=order.file_path,
@@ -58,7 +63,7 @@ def accept(connection: Connection, order: Order, now_ms: int) -> Task:
         updated_ms=now_ms,
     )
     task_rows.add(connection, task, now_ms)
-    add_content(connection, task_id, 1, spec, order.dir_key, now_ms)
+    add_content(connection, task_id, 1, spec, order.shared, now_ms)
     dependency_rows.replace(connection, task_id, spec.depends_on)
     task = ready(connection, task, spec, now_ms)
     lend_rank(connection, task, now_ms)
@@ -118,7 +123,7 @@ def ready_dependents(connection: Connection, task: Task, now_ms: int) -> None:
 def replace_content(connection: Connection, task: Task, order: Order, now_ms: int) -> Task:
     """Give the task new content: now if it waits, after its run if it runs, as a new generation if it has ended."""
     revision = task_rows.newest_revision(connection, task.id) + 1
-    add_content(connection, task.id, revision, order.spec, order.dir_key, now_ms)
+    add_content(connection, task.id, revision, order.spec, order.shared, now_ms)
     record(connection, now_ms, "content_changed", task_id=task.id, data={"revision": revision})
     if task.state == "RUNNING":
         return task_rows.change(connection, task, now_ms, next_revision=revision)

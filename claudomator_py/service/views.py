@@ -23,6 +23,7 @@ from claudomator_py.core.views import (
     TaskView,
 )
 from claudomator_py.routing.decision import Candidate, DecisionRecord
+from claudomator_py.service.isolation import branch_of
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.store.tables import Decision, Event, Run, Task
 from claudomator_py.store.task_rows import state_of
@@ -59,6 +60,7 @@ def task_view(
             "priority": Priority(task.priority).label,
             "tags": tuple(task.tags),
             "working_dir": spec.working_dir,
+            "branch": branch_of(task, last),
             "agent": last.agent if last is not None else spec.agent.type,
             "tier": tier,
             "model": last.model if last is not None else spec.agent.model,

@@ -53,6 +53,11 @@ def directory_key(working_dir: str | None) -> str:
     return str(path)
 
 
+def place_in_repository(working_dir: str) -> Path:
+    """Where the directory lies in its git work tree, relative to the top. Raises as ``directory_key`` does."""
+    return resolve(working_dir).relative_to(directory_key(working_dir))
+
+
 def real_paths(roots: Sequence[Path]) -> tuple[str, ...]:
     """The folders as real paths."""
     return tuple(str(root.resolve()) for root in roots)

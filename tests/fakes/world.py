@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
@@ -16,10 +17,12 @@ from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import parse_task
 from claudomator_py.core.views import FileProblemView, RestartRequest, TaskFilter, TaskView
 from claudomator_py.planning.snapshot import Rules
+from claudomator_py.runs.worktrees import LocalTrees
 from claudomator_py.service.collecting import Collector
 from claudomator_py.service.front_desk import FrontDesk
 from claudomator_py.service.inbox.values import FileReading, FileStamp
 from claudomator_py.service.intake import StoreIntake
+from claudomator_py.service.isolation import Isolating, Trees
 from claudomator_py.service.launching import LaunchRules
 from claudomator_py.service.notices import StoredNotices
 from claudomator_py.service.notifying import Herald
@@ -91,6 +94,7 @@ class World:
         *,
         agents: Sequence[AgentSpec] = (CLAUDE, CODEX, LINT),
         workdirs: Workdirs | None = None,
+        trees: Trees | None = None,
         **changes: Any,
     ) -> None:
         self.database = database
@@ -105,6 +109,7 @@ class World:
         self.kinds["command"].conversations = Conversations.NONE
         self.launch_rules = LaunchRules((), 10_000, 2**20, {"PATH": "/bin", "SECRET": "s"})
         self.workdirs = workdirs or Workdirs((), ())
+        self.trees = trees or LocalTrees(Path("/nonexistent"), {})
         self.restarted_daemon()
 
     def restarted_daemon(self) -> None:
@@ -131,7 +136,8 @@ class World:
         )
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.collector = Collector(database, self.registry, self.host, lambda: self.launch_rules)
-        self.starter = Starter(database, self.registry, self.host, lambda: self.launch_rules)
+        self.isolating = Isolating(self.trees)
+        self.starter = Starter(database, self.registry, self.host, lambda: self.launch_rules, self.isolating)
         self.reconciler = Reconciler(
             database,
             self.host,

@@ -36,6 +36,7 @@ GOOD: list[dict[str, Any]] = [
     {"tags": []},
     {"x-a": [1, {"b": None}]},
     {"isolation": "none", "on_input": "deny", "budget": {}},
+    {"isolation": "worktree", "working_dir": "/a"},
 ]
 BAD: list[dict[str, Any]] = [
     {"instructions": ""},
@@ -117,5 +118,5 @@ def test_a_field_that_nothing_acts_on_yet_says_so() -> None:
     properties = SCHEMA["properties"]
     for name in ("specialist", "skill", "continues", "schedule", "timezone", "catch_up", "overlap", "budget"):
         assert "Not supported yet." in properties[name]["description"]
-    assert 'except "none"' in properties["isolation"]["description"]
+    assert 'except "deny"' in properties["on_input"]["description"]
     assert "Not supported yet: wait, fail." in properties["on_limit"]["description"]

@@ -1,0 +1,100 @@
+"""Work trees: a task's own copy of a git repository, on a branch of its own, in which its runs work."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+BRANCHES = "claudomator/"
+_ID = 8
+_LONGEST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOrder:
+    """A tree that a task needs. name: of its folder, the same for all runs that share it. folder: in the repository."""
+
+    name: str
+    branch: str
+    task_id: str
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A tree that was made. path: its folder. repository: the top of the work tree that it was made from.
+
+    base: the commit that it began at. onto: the branch that was checked out there, as a whole ref; None: none was.
+    left_out: the repository had uncommitted changes then, which are not in it. submodules: it has some, which are not
+    checked out.
+    """
+
+    name: str
+    path: str
+    branch: str
+    task_id: str
+    repository: str
+    base: str
+    onto: str | None
+    left_out: bool
+    submodules: bool
+
+
+class TreeStanding(StrEnum):
+    """How a tree stands to what it was made from. Only what is unchanged, merged or gone holds nothing of its own.
+
+    UNCHANGED: no commit and no change. MERGED: all of its commits are in the branch that it was made from, or in that
+    one's upstream. AHEAD: it has commits that are not. DIRTY: uncommitted changes or new files. LOCKED: by
+    ``git worktree lock``. GONE: the folder is not there any more, and its branch, if there is one, is merged.
+    UNKNOWN: git could not tell.
+    """
+
+    UNCHANGED = "unchanged"
+    MERGED = "merged"
+    AHEAD = "ahead"
+    DIRTY = "dirty"
+    LOCKED = "locked"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is lost with the tree."""
+        return self in (TreeStanding.UNCHANGED, TreeStanding.MERGED, TreeStanding.GONE)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeState:
+    """How it stands. commits: since its base. words: why it is not known, or the reason of a lock."""
+
+    standing: TreeStanding
+    commits: int = 0
+    words: str = ""
+
+
+class TreeFault(Exception):
+    """git could not do it; the message holds its words and what to do."""
+
+
+def tree_name(repository: str, task_name: str, task_id: str, generation: int) -> str:
+    """The name of the folder of the tree that this generation of a task makes. repository: its folder's name."""
+    return f"{_plain(repository) or 'repository'}-{_own(task_name, task_id, generation)}"
+
+
+def branch_name(task_name: str, tree: str) -> str:
+    """The branch of the tree of that name: valid as a ref, whatever the task is called."""
+    return f"{BRANCHES}{_plain(task_name) or 'task'}-{tree.rpartition('-')[2]}"
+
+
+def is_tree_of(name: str, task_id: str) -> bool:
+    """Whether a folder of that name is that of a tree of the task."""
+    return bool(name) and name.rpartition("-")[2].partition(".")[0] == task_id.replace("-", "")[:_ID]
+
+
+def _own(task_name: str, task_id: str, generation: int) -> str:
+    again = f".{generation}" if generation > 1 else ""
+    return f"{_plain(task_name) or 'task'}-{task_id.replace('-', '')[:_ID]}{again}"
+
+
+def _plain(text: str) -> str:
+    """What both a ref and a folder may be called: no dots in a row or at an end, nothing that git or a shell reads."""
+    return re.sub(r"\.{2,}", ".", re.sub(r"[^A-Za-z0-9._-]+", "-", text))[:_LONGEST].strip(".-")

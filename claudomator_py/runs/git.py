@@ -1,0 +1,115 @@
+"""git as a subprocess: bare environment, no hooks, no prompts, a deadline, and its words when it refuses."""
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+_PASSED = ("HOME", "PATH", "TMPDIR", "USER", "LOGNAME", "XDG_CONFIG_HOME", "GIT_EXEC_PATH")
+# The user's own configuration holds, as it does for the agent: content filters such as LFS are needed for a tree that
+# is worth anything. What would run programs behind the scenes, or outlive the command, does not.
+_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+    "core.quotePath=false",
+    "color.ui=false",
+)
+_VARIABLES = {
+    "LC_ALL": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "/bin/false",
+    "SSH_ASKPASS": "/bin/false",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+}
+_MOST_WORDS = 2_000
+_TERM_S = 5.0
+
+
+class GitRefused(Exception):
+    """It exited with another code than 0, or could not be started, or took too long; words: what it said."""
+
+    def __init__(self, words: str, code: int | None = None) -> None:
+        super().__init__(words)
+        self.words = words
+        self.code = code
+
+
+class Git:
+    """Calls git. Safe to use from many threads; ``close`` ends what is under way, and nothing is started after it."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = {name: environ[name] for name in _PASSED if name in environ} | _VARIABLES
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def __call__(self, folder: Path | str, *arguments: str, timeout_s: float = 30.0, keep: Sequence[int] = ()) -> str:
+        """What it prints, without the last line's end. keep: descriptors that it inherits. Raises GitRefused."""
+        settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+        command = ["git", "-C", str(folder), *settings, *arguments]
+        process = self._start(command, keep)
+        try:
+            printed, said = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            raise GitRefused(f"git {arguments[0]} took longer than {timeout_s:.0f} s and was ended") from None
+        finally:
+            with self._lock:
+                self._running.discard(process)
+        if process.returncode != 0:
+            words = (said.strip() or printed.strip()).decode(errors="replace")[-_MOST_WORDS:]
+            raise GitRefused(words or f"git {arguments[0]} exited with {process.returncode}", process.returncode)
+        return printed.decode(errors="surrogateescape").removesuffix("\n")
+
+    def says(self, folder: Path | str, *arguments: str) -> bool:
+        """A question that it answers by its exit code: 0 yes, 1 no. Raises GitRefused for any other."""
+        try:
+            self(folder, *arguments)
+        except GitRefused as refused:
+            if refused.code == 1:
+                return False
+            raise
+        return True
+
+    def close(self) -> None:
+        """End what is under way, and start nothing more."""
+        with self._lock:
+            self._closed = True
+            running = list(self._running)
+        for process in running:
+            # It removes its own lock files at SIGTERM.
+            process.send_signal(signal.SIGTERM)
+
+    def _start(self, command: Sequence[str], keep: Sequence[int]) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._closed:
+                raise GitRefused("the daemon is stopping")
+            try:
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env=self._environ,
+                    pass_fds=keep,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise GitRefused(f"git could not be started ({os.strerror(error.errno or 0)})") from error
+            self._running.add(process)
+            return process
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.communicate(timeout=_TERM_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
