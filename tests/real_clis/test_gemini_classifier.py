@@ -32,6 +32,8 @@ MODELS = {"fast": "small", "balanced": "middle", "powerful": "large"}
 # Long enough to hear what goes wrong, short of the minutes for which it would go on.
 TIMEOUT_S = 12
 PATIENCE_S = 60
+# Far short of the timeout, which ends it, too.
+STOP_S = 5
 
 
 @pytest.fixture
@@ -50,7 +52,7 @@ def classifier(api: GeminiApi, tmp_path: Path) -> Iterator[GeminiCli]:
     )
     yield opened
     opened.close()
-    assert not living_in(tmp_path)
+    until_nobody_lives_in(tmp_path)
 
 
 def patient(home: Path) -> None:
@@ -59,6 +61,11 @@ def patient(home: Path) -> None:
     document = json.loads(settings.read_text())
     del document["general"]
     settings.write_text(json.dumps(document))
+
+
+def until_nobody_lives_in(home: Path) -> None:
+    """It is killed by then; the system takes a moment to take it apart."""
+    wait_until(lambda: not living_in(home), "the end of the CLI")
 
 
 def living_in(home: Path) -> list[str]:
@@ -122,14 +129,14 @@ def test_what_it_would_wait_out_ends_at_the_timeout(
     began = time.monotonic()
     assert fault(classifier).cause is cause
     assert time.monotonic() - began < TIMEOUT_S + PATIENCE_S / 2, "it waited for the CLI to give up"
-    assert not living_in(tmp_path)
+    until_nobody_lives_in(tmp_path)
 
 
 def test_a_service_that_is_down_is_a_cause(classifier: GeminiCli, api: GeminiApi, tmp_path: Path) -> None:
     patient(tmp_path)
     down = GeminiCli(classifier.model, [str(GEMINI.program)], {**bare(tmp_path), **GEMINI.env(NOBODY), **GEMINI.key})
     assert fault(down).cause is Cause.UNREACHABLE
-    assert not living_in(tmp_path)
+    until_nobody_lives_in(tmp_path)
     assert api.heard == 0
 
 
@@ -177,7 +184,7 @@ def test_through_the_daemon_it_decides_the_model(site: Site, api: GeminiApi) -> 
 
     assert (task.state, task.tier, task.model) == ("COMPLETED", "powerful", "large")
     assert "Tier powerful (large): as the classifier says (the cause is not known)." in why(daemon, "hard")
-    assert not asking(site)
+    wait_until(lambda: not asking(site), "the end of the CLI")
 
 
 @pytest.mark.parametrize(
@@ -221,7 +228,7 @@ def test_a_daemon_that_ends_leaves_no_question_running(site: Site, api: GeminiAp
     assert asking(site)
     if end == "stop":
         assert daemon.stop() == 0
-        assert not asking(site)
+        wait_until(lambda: not asking(site), "the end of the question", STOP_S)
     else:
         daemon.kill()
         wait_until(lambda: not asking(site), "the end of the question", PATIENCE_S)
