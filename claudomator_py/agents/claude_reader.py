@@ -51,6 +51,7 @@ class _Seen:
     """What the events said so far."""
 
     anything: bool = False
+    answered: bool = False
     conversation_id: str | None = None
     result: Event | None = None
     failure: Failure | None = None
@@ -79,7 +80,7 @@ class _Seen:
     def _take_assistant(self, event: Event) -> None:
         category = text_of(event, "error")
         if category is None:
-            self.failure = None
+            self.failure, self.answered = None, True
             return
         info = event_of(event_of(event, "api_error_params"), "rate_limit_info")
         if info.get("status") == "rejected":
@@ -136,6 +137,11 @@ class ClaudeReader:
             return
         for line in self._lines.feed(data):
             _take_line(self._seen, self._plain, line)
+
+    @property
+    def answered(self) -> bool:
+        """Whether the model has said anything."""
+        return self._seen.answered
 
     @property
     def terminal(self) -> bool:

@@ -84,6 +84,8 @@ class _Seen(Seen):
                 self.conversation_id = text_of(event, "thread_id") or self.conversation_id
             case "turn.started":
                 self.completed, self.failure = False, None
+            case "item.started" | "item.updated":
+                self._note_item(event_of(event, "item"))
             case "item.completed":
                 self._take_item(event_of(event, "item"))
             case "error":
@@ -104,7 +106,11 @@ class _Seen(Seen):
         if found:
             self.complaints = [*self.complaints, found["message"]][-_COMPLAINTS:]
 
+    def _note_item(self, item: Event) -> None:
+        self.answered = self.answered or item.get("type") not in (None, "error")
+
     def _take_item(self, item: Event) -> None:
+        self._note_item(item)
         if item.get("type") == "agent_message":
             self.answer, self.error = text_of(item, "text") or self.answer, None
 

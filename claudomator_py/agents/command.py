@@ -83,6 +83,8 @@ class CommandReader:
     terminal = False
     stuck_until: int | None = None
     stuck_since: int | None = None
+    answered = False
+    """No model answers; that it ended well says as much."""
 
     def __init__(self) -> None:
         self._tails: dict[Stream, Tail] = {"stdout": Tail(MAX_ANSWER_BYTES), "stderr": Tail(MAX_DETAIL)}

@@ -39,6 +39,8 @@ class Seen(ABC):
     """What the events of one CLI said so far."""
 
     anything: bool = False
+    answered: bool = False
+    """Whether the model has said or done anything."""
     conversation_id: str | None = None
 
     @abstractmethod
@@ -103,6 +105,11 @@ class EventReader:
             self._stderr.feed(data)
         for line in self._lines[stream].feed(data):
             _take_line(self._seen, self._plain, stream, line)
+
+    @property
+    def answered(self) -> bool:
+        """Whether the model has said or done anything."""
+        return self._seen.answered
 
     @property
     def terminal(self) -> bool:

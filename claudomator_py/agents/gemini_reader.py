@@ -103,6 +103,7 @@ class _Seen(Seen):
             case "message":
                 self._take_message(event)
             case "tool_use":
+                self.answered = True
                 self.remark, self.answer, self.error = self.answer or self.remark, "", None
                 self.tools[text_of(event, "tool_id") or ""] = text_of(event, "tool_name") or "a tool"
             case "tool_result":
@@ -130,7 +131,7 @@ class _Seen(Seen):
     def _take_message(self, event: Event) -> None:
         if event.get("role") != "assistant":
             return
-        self.error = None
+        self.error, self.answered = None, True
         said = text_of(event, "content") or ""
         self.answer = self.answer + said if event.get("delta") else said
         if len(self.answer) > 8 * MAX_TEXT:

@@ -84,9 +84,11 @@ class _Seen(Seen):
             case "step_start":
                 self.finish, self.answer, self.error = None, "", None
             case "text":
+                self.answered = True
                 said = text_of(part, "text") or ""
                 self.answer = shortened(f"{self.answer}\n\n{said}" if self.answer else said, 2 * MAX_TEXT)
             case "tool_use":
+                self.answered = True
                 self._take_tool(part)
             case "step_finish":
                 self._take_step(part)

@@ -69,6 +69,7 @@ class SimulatedReader:
         self._stderr = Tail(MAX_DETAIL)
         self._start: Event = {}
         self._end: Event | None = None
+        self._worked = False
 
     def feed(self, stream: Stream, data: bytes) -> None:
         """Take the next bytes of a stream."""
@@ -77,6 +78,11 @@ class SimulatedReader:
             return
         for line in self._lines.feed(data):
             self._start, self._end = self._after(line)
+
+    @property
+    def answered(self) -> bool:
+        """Whether it has worked for a second, or has ended well."""
+        return self._worked or (self._end or {}).get("outcome") in ("success", "question")
 
     @property
     def terminal(self) -> bool:
@@ -106,6 +112,8 @@ class SimulatedReader:
                 start = event
             elif event.get("type") == "end":
                 end = event
+            elif event.get("type") == "progress":
+                self._worked = True
         return start, end
 
     def _unsaid(self, exit_record: ExitRecord) -> Verdict:

@@ -12,7 +12,7 @@ from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
 from claudomator_py.cli.table import Column, render
 from claudomator_py.cli.times import now_ms, until
 from claudomator_py.core.units import parse_duration
-from claudomator_py.core.views import AgentView, HoldRequest
+from claudomator_py.core.views import AgentView, HoldRequest, HoldView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -117,6 +117,13 @@ def agents_table(found: Sequence[AgentView], *, wide: bool = False, indent: int 
     return render(_COLUMNS, rows, wide=wide, indent=indent)
 
 
+def _held(hold: HoldView) -> str:
+    what = hold.family or "it"
+    if hold.probing:
+        return f"{what} is being tried after its limit"
+    return f"{what} is held until {until(hold.until, now_ms()) or 'released'}"
+
+
 def _instant(text: str) -> datetime:
     """A full time, or the next such time of day here. Raises BadParameter."""
     try:
@@ -146,7 +153,7 @@ def _why(agent: AgentView) -> str:
     if not agent.installed:
         return "its program is not installed"
     if not agent.limited:
-        held = [f"{hold.family} is held until {until(hold.until, now_ms()) or 'released'}" for hold in agent.holds]
+        held = [_held(hold) for hold in agent.holds]
         return "; ".join([*held, *([] if agent.auto_select else ["chosen by name only"])])
     source = f" ({agent.provenance})" if agent.provenance else ""
     return f"{agent.hold_reason or 'held'}{source}"

@@ -11,7 +11,9 @@ FIRST_ESTIMATE_MS = 5 * MINUTE_MS
 LONGEST_ESTIMATE_MS = HOUR_MS
 SHORTEST_MS = SECOND_MS
 STALE_MS = MINUTE_MS
+_STEEPEST = 20
 
+_GUESSED = (Provenance.ESTIMATED, Provenance.PROBED)
 _NUMBERS = {"one": 1, "two": 2, "three": 3, "five": 5, "six": 6, "seven": 7, "twelve": 12, "thirty": 30}
 _WINDOW = re.compile(rf"({'|'.join(_NUMBERS)})_(minute|hour|day)(?:_([a-z_]+))?")
 
@@ -74,10 +76,24 @@ class Hold:
         """When it ends, for comparing: one without an end outlasts all."""
         return float("inf") if self.until_ms is None else self.until_ms
 
+    def is_on(self, ran_on: "RanOn") -> bool:
+        """Whether it is on what such a run draws on."""
+        bucket = self.bucket
+        return bucket.is_of(ran_on.agent, ran_on.kind, ran_on.account) and (
+            bucket.family is None or in_family(ran_on.model, bucket.family)
+        )
+
 
 def in_family(model: str | None, family: str) -> bool:
     """Whether the model is of that family, by its name or alias. One that has no name is of none."""
     return model is not None and family in model.lower()
+
+
+def ramp(answered: int) -> int:
+    """How many runs may be live at once on a bucket whose limit is over: one, the probe, and twice as many with each
+    that has answered since.
+    """
+    return 1 << min(answered, _STEEPEST)
 
 
 def window_text(window: str) -> str:
@@ -111,9 +127,8 @@ def bucket_after(outcome: Outcome, ran_on: RanOn) -> Bucket | None:
 def hold_after(outcome: Outcome, bucket: Bucket, previous: Hold | None, now_ms: int) -> Hold | None:
     """The hold that follows from a run's outcome, or None.
 
-    previous: the bucket's last hold, released or not. An estimate that proved too short is doubled; one that still
-    runs is confirmed, as several runs meet one limit together. Whatever is limited holds, or it would be tried again
-    at once.
+    previous: the bucket's last hold, released or not. What proved too short is doubled; an estimate that still runs is
+    confirmed, as several runs meet one limit together. Whatever is limited holds, or it would be tried again at once.
     """
     if outcome.reason is None:
         return None
@@ -131,10 +146,11 @@ def hold_after(outcome: Outcome, bucket: Bucket, previous: Hold | None, now_ms: 
             return hold(now_ms + BRIEF_MS, Provenance.ESTIMATED)
         case HoldKind.UNTIL_RESET:
             # A reset that is long past says nothing about when the next one is.
-            if outcome.reset_at is not None and outcome.reset_at > now_ms - STALE_MS:
-                until = max(outcome.reset_at, now_ms + SHORTEST_MS)
-                return hold(until, outcome.provenance or Provenance.REPORTED)
-            return _estimated(hold(now_ms + FIRST_ESTIMATE_MS, Provenance.ESTIMATED), previous, now_ms)
+            if outcome.reset_at is not None and outcome.reset_at >= now_ms + SHORTEST_MS:
+                return hold(outcome.reset_at, outcome.provenance or Provenance.REPORTED)
+            recent = outcome.reset_at is not None and outcome.reset_at > now_ms - STALE_MS
+            length = SHORTEST_MS if recent else FIRST_ESTIMATE_MS
+            return _estimated(hold(now_ms + length, Provenance.ESTIMATED), previous, now_ms)
 
 
 def _kind_of(outcome: Outcome) -> HoldKind:
@@ -148,11 +164,12 @@ def _kind_of(outcome: Outcome) -> HoldKind:
 def _estimated(first: Hold, previous: Hold | None, now_ms: int) -> Hold:
     if previous is None or previous.until_ms is None:
         return first
-    if previous.reason is not first.reason or previous.provenance is not Provenance.ESTIMATED:
+    if previous.reason is not first.reason or previous.provenance not in _GUESSED:
         return first
     if previous.holds_at(now_ms):
         return previous
     length = previous.until_ms - previous.created_ms
-    if now_ms - previous.until_ms >= length:
+    if now_ms - previous.until_ms >= max(length, STALE_MS):
         return first
-    return replace(first, until_ms=now_ms + min(2 * length, LONGEST_ESTIMATE_MS))
+    longer = min(max(2 * length, first.until_ms - now_ms if first.until_ms else 0), LONGEST_ESTIMATE_MS)
+    return replace(first, until_ms=now_ms + longer, provenance=Provenance.PROBED)

@@ -184,7 +184,8 @@ class HoldView(View):
     """A reason not to start anything on a bucket: an agent, or an account that agents of a kind share.
 
     family: only its models of that family; None: all. window: the one that is used up. reason: None for one that an
-    operator has put there. until: None: until it is released. source: where that was read.
+    operator has put there. until: None: until it is released. source: where that was read. probing: its time is over,
+    and more runs follow as the first ones answer.
     """
 
     bucket: str
@@ -195,6 +196,7 @@ class HoldView(View):
     provenance: Provenance
     source: str
     since: Instant
+    probing: bool = False
 
 
 class AgentView(View):

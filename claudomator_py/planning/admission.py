@@ -149,8 +149,11 @@ def _balance(
     if pick is None or (pick.all_limited and unlimited_exists):
         full = [agent for agent in usable if not agent.limited] or usable
         return Blocked("slots", "; ".join(f"{agent.name} is {_full(agent)}" for agent in full))
-    if pick.all_limited and rules.when_all_limited == "wait":
-        return _all_limited(usable)
+    if pick.all_limited:
+        triable = tuple(agent for agent in usable if agent.triable) if rules.when_all_limited == "try" else ()
+        pick = pick_agent(AgentStatus(agent.name, agent.active, agent.limited) for agent in triable if agent.free)
+        if pick is None:
+            return _all_limited(usable)
     chosen = next(agent for agent in usable if agent.name == pick.name)
     fallback = "every agent is limited; tried all the same" if pick.all_limited else None
     return _Choice(chosen, frozenset(agent.name for agent in agents), why, overridden_hint, fallback)
@@ -163,7 +166,8 @@ def _nothing_usable(agents: Sequence[AgentSeen]) -> Blocked:
 
 
 def _all_limited(agents: Sequence[AgentSeen]) -> Blocked:
-    resets = [agent.hold.until for agent in agents if agent.hold is not None and agent.hold.until is not None]
+    holds = [agent.hold for agent in agents if agent.hold is not None and agent.hold.room is None]
+    resets = [hold.until for hold in holds if hold.until is not None]
     parts = "; ".join(f"{agent.name} is {_rejection(agent)}" for agent in agents)
     return Blocked("limited", parts, min(resets) if resets else None)
 
@@ -172,7 +176,10 @@ def _held(name: str, hold: HoldSeen) -> str:
     """In words that follow ``is`` or ``was``. The time is not in them: it is a value of its own."""
     source = window_text(hold.window) if hold.window is not None else " ".join(hold.source.split())
     named = [hold.reason.value] if hold.reason not in (None, Reason.RATE_LIMITED) else []
-    named += [f"{source[:_SOURCE]}..." if len(source) > _SOURCE else source] if source != hold.reason else []
+    named += [f"{source[:_SOURCE]}..." if len(source) > _SOURCE else source] if source and source != hold.reason else []
+    if hold.room is not None:
+        what = f" ({', '.join(named)})" if named else ""
+        return f"being tried after its limit{what}: more may start once it answers"
     if hold.until is None:
         return f"held until `claudomator release {name}` ({': '.join(named) or hold.provenance})"
     return f"limited ({', '.join([': '.join(named), hold.provenance] if named else [hold.provenance])})"
@@ -237,7 +244,7 @@ def _candidate(seen: AgentSeen, choice: _Choice, considered: Set[str], elsewhere
         active=seen.active,
         max_concurrent=seen.max_concurrent,
         limited=seen.limited,
-        limited_until=seen.hold.until if seen.hold else None,
+        limited_until=seen.hold.until if seen.hold is not None and seen.hold.room is None else None,
         eligible=eligible,
         rejected_because=rejected,
     )

@@ -41,7 +41,10 @@ class Planner:
         if isinstance(verdict, Blocked):
             return verdict
         chosen = self._agents[verdict.agent]
-        self._agents[verdict.agent] = chosen.model_copy(update={"active": chosen.active + 1})
+        buckets = chosen.buckets_of(verdict.model)
+        self._agents = {name: agent.having_begun(buckets) for name, agent in self._agents.items()}
+        begun = self._agents[verdict.agent]
+        self._agents[verdict.agent] = begun.model_copy(update={"active": begun.active + 1})
         busy = dict(self._load.busy)
         if head.dir_key:
             busy[head.dir_key] = busy.get(head.dir_key, 0) + 1

@@ -1,5 +1,6 @@
 """What a tick observed: everything that ``plan`` may look at, so that the same snapshot always gives the same plan."""
 
+from collections.abc import Set
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -16,7 +17,9 @@ class _Frozen(BaseModel):
 class HoldSeen(_Frozen):
     """A hold on a bucket that an agent draws on. until: epoch milliseconds; None: until an operator releases it.
 
-    bucket: its label. family: only for models of it; None: for all. reason: None for an operator's own.
+    bucket: its label. family: only for models of it; None: for all. reason: None for an operator's own. room: its
+    time is over, and so many runs may still begin on the bucket, as those before them have to answer first; None:
+    it is in force.
     """
 
     bucket: str
@@ -26,10 +29,22 @@ class HoldSeen(_Frozen):
     source: str
     family: str | None = None
     window: str | None = None
+    room: int | None = None
+
+    @property
+    def stops(self) -> bool:
+        """Whether nothing can begin on the bucket now."""
+        return self.room is None or self.room <= 0
+
+    def having_begun(self) -> "HoldSeen":
+        """With one more run on its bucket."""
+        return self if self.room is None else self.model_copy(update={"room": self.room - 1})
 
     @property
     def end(self) -> float:
         """When it ends, for comparing: one without an end outlasts all."""
+        if self.room is not None:
+            return 0.0
         return float("inf") if self.until is None else self.until
 
 
@@ -53,13 +68,36 @@ class AgentSeen(_Frozen):
 
     @property
     def hold(self) -> HoldSeen | None:
-        """The longest hold on all of its models, if any."""
-        return max((hold for hold in self.holds if hold.family is None), key=lambda hold: hold.end, default=None)
+        """The longest hold that stops all of its models, if any."""
+        stopping = (hold for hold in self.holds if hold.family is None and hold.stops)
+        return max(stopping, key=lambda hold: hold.end, default=None)
+
+    @property
+    def triable(self) -> bool:
+        """Whether it makes sense to try it although it is limited: nobody has put it aside, or is trying it already."""
+        stopping = (hold for hold in self.holds if hold.family is None and hold.stops)
+        return all(hold.room is None and hold.reason is not None for hold in stopping)
 
     @property
     def limited(self) -> bool:
-        """Whether a hold on all of its models is in force."""
+        """Whether a hold stops all of its models."""
         return self.hold is not None
+
+    def having_begun(self, buckets: Set[str]) -> "AgentSeen":
+        """With one more run on these buckets."""
+        if not any(hold.room is not None and hold.bucket in buckets for hold in self.holds):
+            return self
+        holds = tuple(
+            hold.model_copy(update={"room": hold.room - 1})
+            if hold.room is not None and hold.bucket in buckets
+            else hold
+            for hold in self.holds
+        )
+        return self.model_copy(update={"holds": holds})
+
+    def buckets_of(self, model: str | None) -> frozenset[str]:
+        """The buckets that a run on that model draws on, as far as there are holds on them."""
+        return frozenset(hold.bucket for hold in self.holds if hold.family is None or in_family(model, hold.family))
 
     def with_model(self, model: str | None) -> "AgentSeen":
         """As it is for a task on that model: holds on its family are on all, those on others are gone."""

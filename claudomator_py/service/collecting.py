@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
 from claudomator_py.core.agent import AgentSpec
@@ -16,6 +17,7 @@ from claudomator_py.core.units import format_instant
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.launching import LaunchRules, check_run, launch_request
 from claudomator_py.service.ports import OutputReader, RunHost
+from claudomator_py.service.probing import begun_since, close_ramped, note_answer
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.run_changes import begin_check, finish_run, give_up, reach_phase
 from claudomator_py.service.stuck import StuckRuns
@@ -55,10 +57,20 @@ class Collector:
         self._host = host
         self._rules = rules
         self._stuck = StuckRuns(host)
+        self._probes: set[str] = set()
 
-    def look_only_at(self, live: Sequence[Run]) -> None:
+    def look_only_at(self, live: Sequence[Run], now_ms: int) -> None:
         """These are all the live runs there are."""
         self._stuck.keep({run.id for run in live})
+        over = self._database.read(lambda connection: hold_rows.over(connection, now_ms))
+        self._probes = {
+            run.id for run in live if run.answered_ms is None and any(begun_since(hold, run) for hold in over)
+        }
+
+    @property
+    def watches(self) -> bool:
+        """Whether somebody waits for a live run's model to answer."""
+        return bool(self._probes)
 
     def collect(self, run: Run, now_ms: int) -> bool:
         """Whether the run is still live afterwards."""
@@ -98,6 +110,9 @@ class Collector:
             _log_of(subject).info("run_sleeps_in_limit", note="it is ended, and its agent held")
             self._host.cancel(run.id)
             crashpoint("cancel-asked")
+        elif step == 0 and run.answered_ms is None and run.id in self._probes and self._stuck.has_answered(run.id):
+            self._database.write(lambda connection: note_answer(connection, run, self._registry.agents, now_ms))
+            self._probes.discard(run.id)
 
     def _without_record(self, subject: _Subject, step: int, now_ms: int) -> bool:
         """The shim is gone, or the directory is. No retry before nothing of the run is left."""
@@ -109,10 +124,10 @@ class Collector:
         return self._agent_ended(subject, None, now_ms)
 
     def _agent_ended(self, subject: _Subject, exit_record: ExitRecord | None, now_ms: int) -> bool:
-        outcome = self._agent_outcome(subject, exit_record, now_ms)
+        outcome, answered = self._agent_outcome(subject, exit_record, now_ms)
         crashpoint("outcome-read")
         if outcome.status is not OutcomeStatus.SUCCEEDED or not subject.spec.check:
-            return self._finish(subject, outcome, exit_record, now_ms)
+            return self._finish(subject, outcome, exit_record, now_ms, answered=answered)
         if subject.stop_wanted:
             # The agent's word alone is no success of a task that is to be checked.
             return self._finish(subject, _cancelled(outcome), exit_record, now_ms)
@@ -142,22 +157,25 @@ class Collector:
             return self._finish(subject, _unchecked(outcome, detail), None, now_ms)
         return self._check(subject, outcome, run.exit_code, now_ms)
 
-    def _agent_outcome(self, subject: _Subject, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
+    def _agent_outcome(self, subject: _Subject, exit_record: ExitRecord | None, now_ms: int) -> tuple[Outcome, bool]:
+        """And whether the model had answered."""
         reader = self._reader(subject)
         if reader is None:
-            return UNKNOWN.model_copy(update={"detail": f"no agent of kind {subject.run.kind!r} is known any more"})
+            detail = f"no agent of kind {subject.run.kind!r} is known any more"
+            return UNKNOWN.model_copy(update={"detail": detail}), False
         try:
             for stream in STREAMS:
                 for piece in self._host.output(subject.run.id, stream):
                     reader.feed(stream, piece)
-            return priced(reader.outcome(exit_record, now_ms), self._agent(subject.run).prices, subject.run.model)
+            outcome = reader.outcome(exit_record, now_ms)
+            return priced(outcome, self._agent(subject.run).prices, subject.run.model), reader.answered
         except OSError:
             raise
         except Exception as error:
             # Whatever an agent wrote, it must not keep the other runs from being read.
             _log_of(subject).exception("output_not_understood")
             detail = f"its output could not be understood: {error}"
-            return Outcome(status=OutcomeStatus.FAILED, reason=Reason.AGENT_ERROR, detail=detail)
+            return Outcome(status=OutcomeStatus.FAILED, reason=Reason.AGENT_ERROR, detail=detail), False
 
     def _reader(self, subject: _Subject) -> OutputReader | None:
         run = subject.run
@@ -186,10 +204,18 @@ class Collector:
                 tail = (tail + piece)[-TAIL_BYTES:]
         return tail.decode(errors="replace")
 
-    def _finish(self, subject: _Subject, outcome: Outcome, exit_record: ExitRecord | None, now_ms: int) -> bool:
+    def _finish(
+        self,
+        subject: _Subject,
+        outcome: Outcome,
+        exit_record: ExitRecord | None,
+        now_ms: int,
+        *,
+        answered: bool = False,
+    ) -> bool:
         run = subject.run
         crashpoint("finish-begin")
-        self._database.write(lambda connection: finish_run(connection, run, outcome, exit_record, now_ms))
+        self._database.write(lambda connection: self._ended(connection, run, outcome, exit_record, now_ms, answered))
         crashpoint("finish-committed")
         told = {} if outcome.reason is None else {"reason": outcome.reason.value}
         _log_of(subject).info("run_ended", status=outcome.status.value, **told)
@@ -200,6 +226,18 @@ class Collector:
                 held = log.bind(agent=run.agent, reason=hold.reason.value, run_id=run.id, bucket=hold.bucket.label)
                 held.warning("agent_held", until=until, provenance=hold.provenance.value)
         return False
+
+    def _ended(
+        self,
+        connection: Connection,
+        run: Run,
+        outcome: Outcome,
+        exit_record: ExitRecord | None,
+        now_ms: int,
+        answered: bool,
+    ) -> None:
+        finish_run(connection, run, outcome, exit_record, now_ms, answered=answered)
+        close_ramped(connection, self._registry.agents, now_ms)
 
 
 def _log_of(subject: _Subject) -> BoundLogger:

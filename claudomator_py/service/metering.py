@@ -162,7 +162,7 @@ def _holds(present: Snapshot) -> Mapping[tuple[str, str], int | None]:
     """By agent and reason, when the last hold ends (epoch milliseconds); None: it is to be released."""
     ends: dict[tuple[str, str], int | None] = {}
     for agent in present.agents:
-        for hold in sorted(agent.holds, key=lambda hold: hold.end):
+        for hold in sorted((hold for hold in agent.holds if hold.room is None), key=lambda hold: hold.end):
             ends[agent.name, hold.reason.value if hold.reason is not None else BY_HAND] = hold.until
     return ends
 

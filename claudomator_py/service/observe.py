@@ -13,6 +13,7 @@ from claudomator_py.planning.admission import CLASSIFYING, Blocked
 from claudomator_py.planning.plan import Planner
 from claudomator_py.planning.snapshot import AgentSeen, AskedTier, Head, HeldBy, HoldSeen, Rules, Snapshot
 from claudomator_py.service.ports import Clock
+from claudomator_py.service.probing import Probed, probed
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.resuming import resumption_of
 from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, switch_rows
@@ -114,7 +115,9 @@ class Observer:
         return Snapshot(
             now=now_ms,
             rules=self._rules(),
-            agents=_agents(self._registry, live, hold_rows.in_force(connection, now_ms)),
+            agents=_agents(
+                self._registry, live, hold_rows.in_force(connection, now_ms), probed(connection, live, now_ms)
+            ),
             live=len(live),
             busy=dict(sorted(Counter(run.dir_key for run in live if run.dir_key).items())),
             disk_low=self._disk_low(),
@@ -122,7 +125,9 @@ class Observer:
         )
 
 
-def _agents(registry: AgentRegistry, live: Sequence[Run], holds: Sequence[Hold]) -> tuple[AgentSeen, ...]:
+def _agents(
+    registry: AgentRegistry, live: Sequence[Run], holds: Sequence[Hold], tried: Sequence[Probed]
+) -> tuple[AgentSeen, ...]:
     active = Counter(run.agent for run in live)
     return tuple(
         AgentSeen(
@@ -132,7 +137,7 @@ def _agents(registry: AgentRegistry, live: Sequence[Run], holds: Sequence[Hold])
             max_concurrent=agent.max_concurrent,
             auto_select=agent.auto_select,
             problem=registry.health(agent.name).problem,
-            holds=_holds_seen(agent, holds),
+            holds=_holds_seen(agent, [*((hold, None) for hold in holds), *((one.hold, one.room) for one in tried)]),
             models=agent.models,
             default_tier=agent.default_tier,
         )
@@ -160,7 +165,7 @@ def _asked(row: Classification) -> AskedTier:
     )
 
 
-def _holds_seen(agent: AgentSpec, holds: Sequence[Hold]) -> tuple[HoldSeen, ...]:
+def _holds_seen(agent: AgentSpec, holds: Sequence[tuple[Hold, int | None]]) -> tuple[HoldSeen, ...]:
     return tuple(
         HoldSeen(
             bucket=hold.bucket.label,
@@ -170,7 +175,8 @@ def _holds_seen(agent: AgentSpec, holds: Sequence[Hold]) -> tuple[HoldSeen, ...]
             source=hold.source,
             family=hold.bucket.family,
             window=hold.window,
+            room=room,
         )
-        for hold in holds
+        for hold, room in holds
         if hold.bucket.is_of(agent.name, agent.kind, agent.quota_account)
     )

@@ -27,6 +27,10 @@ class OutputReader(Protocol):
     def stuck_since(self) -> int | None:
         """Since when it waits out a limit, whether or not it has said until when."""
 
+    @property
+    def answered(self) -> bool:
+        """Whether its model has said or done anything yet, by what has been fed."""
+
     def feed(self, stream: Stream, data: bytes) -> None:
         """Take the next bytes of a stream."""
 

@@ -230,8 +230,9 @@ class Queries:
     def agent_views(self, connection: Connection) -> list[AgentView]:
         """The shapes of all agents."""
         active = Counter(run.agent for run in run_rows.live(connection))
-        holds = hold_rows.in_force(connection, self._clock())
-        return [agent_view(agent, self._registry, active[agent.name], holds) for agent in self._registry.agents]
+        now_ms = self._clock()
+        holds = [*hold_rows.in_force(connection, now_ms), *hold_rows.over(connection, now_ms)]
+        return [agent_view(agent, self._registry, active[agent.name], holds, now_ms) for agent in self._registry.agents]
 
     def read(self, fn: Callable[[Connection], T]) -> T:
         """What fn reads. Raises what fn raises, and Unavailable."""

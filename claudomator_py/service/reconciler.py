@@ -102,7 +102,7 @@ class Reconciler:
 
     def _collect(self, now_ms: int) -> None:
         live = self._database.read(run_rows.live)
-        self._collector.look_only_at(live)
+        self._collector.look_only_at(live, now_ms)
         for run in live:
             try:
                 self._collector.collect(run, now_ms)
@@ -153,7 +153,7 @@ class Reconciler:
             self._database.read(queue.next_due),
             self._database.read(lambda connection: hold_rows.next_end(connection, now_ms)),
             self._database.read(lambda connection: classification_rows.next_deadline(connection, now_ms)),
-            now_ms + SOON_MS if any(run.state == "starting" for run in live) else None,
+            now_ms + SOON_MS if self._collector.watches or any(run.state == "starting" for run in live) else None,
         ]
         known = [time for time in times if time is not None]
         steps = tuple(LiveStep(run.id, run.check_seq if run.state == "checking" else 0) for run in live)

@@ -10,7 +10,7 @@ from claudomator_py.core.agent import Tier
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.lifecycle import Phase, PhaseReached, Requeued, Started
 from claudomator_py.core.limits import Hold, RanOn, bucket_after, hold_after
-from claudomator_py.core.outcome import Outcome, Reason
+from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.core.run import ExitRecord
 from claudomator_py.core.schedule import backoff_ms
 from claudomator_py.core.units import SECOND_MS
@@ -118,6 +118,7 @@ def begin_check(connection: Connection, run: Run, outcome: Outcome, exit_code: i
     changes = {
         "state": "checking",
         "check_seq": run.check_seq + 1,
+        "answered_ms": run.answered_ms or now_ms,
         "outcome": outcome.model_dump(mode="json"),
         "exit_code": exit_code,
     }
@@ -127,8 +128,16 @@ def begin_check(connection: Connection, run: Run, outcome: Outcome, exit_code: i
     return True
 
 
-def finish_run(connection: Connection, run: Run, outcome: Outcome, exit_record: ExitRecord | None, now_ms: int) -> bool:
-    """The run has ended: outcome, hold and the task's next state in one transaction.
+def finish_run(
+    connection: Connection,
+    run: Run,
+    outcome: Outcome,
+    exit_record: ExitRecord | None,
+    now_ms: int,
+    *,
+    answered: bool = False,
+) -> bool:
+    """The run has ended: outcome, hold and the task's next state in one transaction. answered: its model did.
 
     False, and nothing was written, if it was recorded before.
     """
@@ -144,6 +153,7 @@ def finish_run(connection: Connection, run: Run, outcome: Outcome, exit_record: 
         state="ended",
         live=False,
         ended_ms=max(ended_ms, run.started_ms),
+        answered_ms=run.answered_ms or (now_ms if answered or outcome.status is OutcomeStatus.SUCCEEDED else None),
         exit_code=exit_code,
         outcome=outcome.model_dump(mode="json"),
         conversation_id=conversation_id,

@@ -45,6 +45,11 @@ class StuckRuns:
             return until - now_ms > WORTH_ENDING_MS
         return since is not None and now_ms - since > PATIENCE_MS
 
+    def has_answered(self, run_id: str) -> bool:
+        """Whether the model of the run had answered at the last look."""
+        live = self._live.get(run_id)
+        return live is not None and live.reader.answered
+
     def keep(self, run_ids: Collection[str]) -> None:
         """Forget all runs but these."""
         self._live = {run_id: live for run_id, live in self._live.items() if run_id in run_ids}

@@ -130,10 +130,10 @@ def decision_view(decision: Decision) -> DecisionView:
     )
 
 
-def agent_view(agent: AgentSpec, registry: AgentRegistry, active: int, holds: Sequence[Hold]) -> AgentView:
-    """An agent as it is now. holds: all that are in force, the longest first."""
+def agent_view(agent: AgentSpec, registry: AgentRegistry, active: int, holds: Sequence[Hold], now_ms: int) -> AgentView:
+    """An agent as it is now. holds: all that are not closed, the longest first."""
     own = [hold for hold in holds if hold.bucket.is_of(agent.name, agent.kind, agent.quota_account)]
-    hold = next((hold for hold in own if hold.bucket.family is None), None)
+    hold = next((hold for hold in own if hold.bucket.family is None and hold.holds_at(now_ms)), None)
     health = registry.health(agent.name)
     return AgentView(
         name=agent.name,
@@ -153,7 +153,7 @@ def agent_view(agent: AgentSpec, registry: AgentRegistry, active: int, holds: Se
         models=agent.models,
         default_tier=Tier(agent.default_tier),
         cannot_enforce=tuple(registry.cannot_enforce(agent)),
-        holds=tuple(_hold_view(hold) for hold in own),
+        holds=tuple(_hold_view(hold, now_ms) for hold in own),
     )
 
 
@@ -162,7 +162,7 @@ def _why_held(hold: Hold) -> str:
     return f"{hold.reason or 'by hand'}: {named}" if named else "by hand"
 
 
-def _hold_view(hold: Hold) -> HoldView:
+def _hold_view(hold: Hold, now_ms: int) -> HoldView:
     return HoldView(
         bucket=hold.bucket.label,
         family=hold.bucket.family,
@@ -172,6 +172,7 @@ def _hold_view(hold: Hold) -> HoldView:
         provenance=hold.provenance,
         source=hold.source,
         since=format_instant(hold.created_ms),
+        probing=not hold.holds_at(now_ms),
     )
 
 

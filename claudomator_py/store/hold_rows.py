@@ -33,6 +33,19 @@ def in_force(connection: Connection, now_ms: int) -> Sequence[Hold]:
     return _longest(connection, _open(now_ms))
 
 
+def over(connection: Connection, now_ms: int) -> Sequence[Hold]:
+    """Of each bucket the limit that is over by its time and not closed yet, if nothing holds the bucket any more."""
+    return [hold for hold in _longest(connection, _open(now_ms) | _over(now_ms)) if not hold.holds_at(now_ms)]
+
+
+def close(connection: Connection, hold: Hold, now_ms: int) -> None:
+    """The limit is over, and so is the care with which its bucket is used again."""
+    until = HOLD.c.until_ms <= hold.until_ms
+    connection.execute(
+        update(HOLD).where(_on(hold.bucket), HOLD.c.released_ms.is_(None), until).values(released_ms=now_ms)
+    )
+
+
 def latest(connection: Connection, bucket: Bucket) -> Hold | None:
     """The bucket's newest hold that no operator has put there, in force or not."""
     query = select(HOLD).where(_on(bucket), HOLD.c.reason.is_not(None)).order_by(HOLD.c.id.desc()).limit(1)
@@ -50,7 +63,7 @@ def next_end(connection: Connection, now_ms: int) -> int | None:
 def release(connection: Connection, agent: str, kind: str, account: str, now_ms: int) -> int:
     """End all holds of the buckets that the agent draws on; how many were open."""
     its = or_(HOLD.c.agent == agent, and_(HOLD.c.kind == kind, HOLD.c.account == account))
-    released = connection.execute(update(HOLD).where(its, _open(now_ms)).values(released_ms=now_ms))
+    released = connection.execute(update(HOLD).where(its, _open(now_ms) | _over(now_ms)).values(released_ms=now_ms))
     return released.rowcount
 
 
@@ -66,6 +79,11 @@ def _longest(connection: Connection, which: ColumnElement[bool]) -> Sequence[Hol
 
 def _open(now_ms: int) -> ColumnElement[bool]:
     return HOLD.c.released_ms.is_(None) & or_(HOLD.c.until_ms.is_(None), HOLD.c.until_ms > now_ms)
+
+
+def _over(now_ms: int) -> ColumnElement[bool]:
+    limit = HOLD.c.reason == Reason.RATE_LIMITED.value
+    return HOLD.c.released_ms.is_(None) & limit & (HOLD.c.until_ms <= now_ms)
 
 
 def _on(bucket: Bucket) -> ColumnElement[bool]:

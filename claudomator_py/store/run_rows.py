@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 
+from claudomator_py.core.limits import RanOn
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, Decision, Run
 
 _RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11")
@@ -58,6 +59,13 @@ def of_task(connection: Connection, task_id: str) -> Sequence[Run]:
     """All runs of the task, oldest first."""
     query = select(RUN).where(RUN.c.task_id == task_id).order_by(RUN.c.generation, RUN.c.seq)
     return [Run(**row._mapping) for row in connection.execute(query)]
+
+
+def answered_since(connection: Connection, since_ms: int) -> Sequence[RanOn]:
+    """What the runs drew on that began since then and have answered."""
+    query = select(RUN.c.agent, RUN.c.kind, RUN.c.account, RUN.c.model)
+    query = query.where(RUN.c.answered_ms.is_not(None), RUN.c.started_ms >= since_ms)
+    return [RanOn(*row) for row in connection.execute(query)]
 
 
 def ids(connection: Connection) -> set[str]:

@@ -6,12 +6,13 @@ import pytest
 
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.errors import Invalid, NotFound
-from claudomator_py.core.units import HOUR_MS, format_instant
+from claudomator_py.core.units import HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.core.views import HoldRequest
 from claudomator_py.store.database import Database
-from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World
+from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World, spec
 
 WORK = AgentSpec(name="work", kind="claude", models=CLAUDE_MODELS)
+WIDE = AgentSpec(name="claude", kind="claude", models=CLAUDE_MODELS, max_concurrent=6)
 OTHER = AgentSpec(name="other", kind="claude", account="other", models=CLAUDE_MODELS)
 
 
@@ -112,3 +113,109 @@ def test_a_task_of_a_held_family_hides_no_other_of_its_lane(world: World) -> Non
     world.submit("light")
     world.tick()
     assert world.running() == {"light": "claude"}
+
+
+# --- after the reset --------------------------------------------------------------------------------------------------
+
+
+def queue_behind_a_limit(world: World, number: int, **outcome: Any) -> None:
+    """The account is limited, and so many tasks wait for its reset."""
+    limit_on(world, "claude", tier="balanced", **outcome)
+    assert world.take("/in/many.yaml", *(spec(f"t{task}") for task in range(number))) == []
+    world.tick()
+    assert world.running() == {}
+
+
+def answer_all(world: World) -> list[int]:
+    """How many runs were live, as one round of answers follows the other."""
+    found = []
+    for _ in range(6):
+        world.tick()
+        world.tick(SECOND_MS)
+        found.append(len(world.running()))
+        for name in world.running():
+            world.answer(name)
+    return found
+
+
+def test_five_hundred_tasks_do_not_stampede_at_the_reset(world: World) -> None:
+    world = World(world.database, agents=(WIDE,), total=6)
+    queue_behind_a_limit(world, 500, reset_at=START_MS + HOUR_MS)
+    world.tick(HOUR_MS)
+    assert world.running() == {"t0": "claude"}
+    for _ in range(3):
+        world.tick(MINUTE_MS)
+        assert world.running() == {"t0": "claude"}, "the probe has not answered yet"
+    text = "claude is being tried after its limit: more may start once it answers"
+    assert (world.task("t1").reason, world.task("t1").reason_text) == ("limited", text)
+    assert world.desk.agents()[0].holds[0].probing
+    world.answer("t0")
+    assert answer_all(world) == [2, 4, 6, 6, 6, 6]
+    assert world.desk.agents()[0].holds == ()
+
+
+def test_a_daemon_that_is_killed_goes_on_with_the_ramp_where_it_was(world: World) -> None:
+    world = World(world.database, agents=(WIDE,), total=6)
+    queue_behind_a_limit(world, 20, reset_at=START_MS + HOUR_MS)
+    world.tick(HOUR_MS)
+    for expected in (1, 2, 4, 6):
+        world.restarted_daemon()
+        world.tick()
+        world.restarted_daemon()
+        world.tick(SECOND_MS)
+        assert len(world.running()) == expected
+        for name in world.running():
+            world.answer(name)
+
+
+def test_a_probe_that_meets_the_limit_again_extends_the_hold_and_one_that_ends_otherwise_frees_its_place(
+    world: World,
+) -> None:
+    world = World(world.database, agents=(CLAUDE,))
+    queue_behind_a_limit(world, 5)
+    world.tick(5 * MINUTE_MS)
+    assert set(world.running()) == {"t0"}
+    world.end("t0", status="limited", reason="rate_limited")
+    world.tick()
+    (hold,) = world.desk.agents()[0].holds
+    assert (hold.until, hold.provenance) == (format_instant(world.now_ms + 10 * MINUTE_MS), "probed")
+    world.tick(10 * MINUTE_MS)
+    assert set(world.running()) == {"t0"}
+    world.end("t0", exit_code=1, status="failed", reason="network")
+    world.tick()
+    assert set(world.running()) == {"t1"}, "neither released nor extended"
+    world.tick(MINUTE_MS)
+    assert set(world.running()) == {"t1"}
+    world.succeed("t1")
+    assert len(world.running()) == 2
+
+
+def test_a_probe_that_a_family_needs_is_not_used_up_by_another_family(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE, WORK), total=8)
+    limit_on(world, "claude", limit="seven_day_opus", family="opus", reset_at=START_MS + HOUR_MS)
+    for task in range(4):
+        world.submit(f"strong{task}", agent={"tier": "powerful"})
+        world.submit(f"light{task}", agent={"tier": "fast"})
+    world.tick(HOUR_MS)
+    assert len([name for name in world.running() if name.startswith("strong")]) == 1
+    assert len(world.running()) == 4
+
+
+def test_a_released_bucket_is_open_at_once(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE,))
+    queue_behind_a_limit(world, 5, reset_at=START_MS + HOUR_MS)
+    world.tick(HOUR_MS)
+    assert len(world.running()) == 1
+    world.desk.release("claude")
+    world.tick()
+    assert len(world.running()) == 2
+
+
+def test_trying_all_the_same_does_not_double_a_probe(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE,), when_all_limited="try")
+    limit_on(world, "claude", reset_at=START_MS + HOUR_MS)
+    assert world.take("/in/many.yaml", *(spec(f"t{task}") for task in range(5))) == []
+    world.tick(HOUR_MS)
+    assert [name for name in world.running() if name != "first"] == ["t0"]
+    world.tick(MINUTE_MS)
+    assert [name for name in world.running() if name != "first"] == ["t0"]

@@ -19,6 +19,11 @@ class OutcomeReader:
 
     stuck_since: int | None = None
 
+    @property
+    def answered(self) -> bool:
+        """A line that begins with a hash is what its model says."""
+        return self._data.startswith(b"#")
+
     def __init__(self, poison: bytes) -> None:
         self._data = b""
         self._sleeps = b""

@@ -17,7 +17,9 @@ from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import parse_task
 from claudomator_py.core.views import FileProblemView, RestartRequest, TaskFilter, TaskView
 from claudomator_py.planning.snapshot import Rules
+from claudomator_py.runs.folders import RunFolders
 from claudomator_py.runs.worktrees import LocalTrees
+from claudomator_py.service.cleaning import Cleaner
 from claudomator_py.service.collecting import Collector
 from claudomator_py.service.front_desk import FrontDesk
 from claudomator_py.service.inbox.values import FileReading, FileStamp
@@ -124,6 +126,7 @@ class World:
         self.notices = StoredNotices(database, Herald(database, _nobody, self.clock), self.clock)
         self.schedules = StoredSchedules(database, self.registry, lambda: self.workdirs, self.clock, self.queries.task)
         self.timekeeper = Timekeeper(database, self.registry, lambda: self.workdirs, self.clock)
+        self.isolating = Isolating(self.trees)
         self.desk = FrontDesk(
             database,
             self.queries,
@@ -133,10 +136,10 @@ class World:
             self.notices,
             self.schedules,
             self.clock,
+            Cleaner(database, RunFolders(Path("/nonexistent")), self.isolating, self.clock),
         )
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.collector = Collector(database, self.registry, self.host, lambda: self.launch_rules)
-        self.isolating = Isolating(self.trees)
         self.starter = Starter(database, self.registry, self.host, lambda: self.launch_rules, self.isolating)
         self.reconciler = Reconciler(
             database,
@@ -219,6 +222,10 @@ class World:
         """The task's agent writes its outcome."""
         told = Outcome(**({"status": "succeeded"} | outcome)).model_dump(mode="json")
         self.host.write(self.live(name).id, json.dumps(told).encode() + b"\n")
+
+    def answer(self, name: str) -> None:
+        """The model of the task's run says something; the daemon has not seen it yet."""
+        self.host.write(self.live(name).id, b"# on it\n")
 
     def end(self, name: str, *, exit_code: int | None = 0, ended_by: EndedBy | None = None, **outcome: Any) -> None:
         """The task's agent writes its outcome and ends; the daemon has not seen it yet."""

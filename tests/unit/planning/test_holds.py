@@ -4,11 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.core.agent import Tier
+from claudomator_py.core.outcome import Provenance
 from claudomator_py.planning.admission import Blocked, admit
 from claudomator_py.planning.plan import load_of
 from claudomator_py.planning.snapshot import AgentSeen, AskedTier, Head
 from tests.fakes.world import CLAUDE_MODELS, rules
-from tests.unit.planning.situations import HOLD, NOW, agent, head, placed, snapshot
+from tests.unit.planning.situations import HOLD, NOW, agent, head, placed, snapshot, starts
 
 OPUS = HOLD.model_copy(update={"bucket": "claude/default:opus", "family": "opus", "window": "seven_day_opus"})
 
@@ -55,3 +56,21 @@ def test_agents_of_one_account_wait_for_the_longest_of_its_holds() -> None:
     found = admit(head(1), (both,), rules(), load_of(snapshot()))
     assert isinstance(found, Blocked)
     assert (found.text, found.until) == ("claude is limited (7d window, reported)", NOW + 90_000)
+
+
+@given(st.integers(0, 4), st.lists(st.sampled_from(Tier), max_size=8), st.sampled_from(["wait", "try"]))
+def test_no_more_begin_on_a_bucket_than_its_probe_leaves_room_for(room: int, tiers: list[Tier], when: str) -> None:
+    opus = OPUS.model_copy(update={"room": room, "until": NOW - 1})
+    agents = (agent("claude", hold=opus, max_concurrent=9), agent("second", hold=opus, max_concurrent=9))
+    heads = tuple(head(number, tier=tier) for number, tier in enumerate(tiers))
+    begun = starts(snapshot(*agents, heads=heads, total=18, when_all_limited=when))
+    strong = [start for start in begun if start.decision.model == "opus"]
+    assert len(strong) == min(room, tiers.count(Tier.POWERFUL))
+    assert len(begun) - len(strong) == len(tiers) - tiers.count(Tier.POWERFUL)
+    assert [start.head for start in strong] == [one for one in heads if one.tier is Tier.POWERFUL][:room]
+
+
+def test_what_an_operator_holds_is_not_tried_all_the_same() -> None:
+    by_hand = HOLD.model_copy(update={"reason": None, "window": None, "source": "", "provenance": Provenance.OPERATOR})
+    assert verdict(head(1), agent("claude", hold=by_hand), when_all_limited="try") == "claude is limited (operator)"
+    assert verdict(head(1), agent("claude", hold=HOLD), when_all_limited="try") == "claude"
