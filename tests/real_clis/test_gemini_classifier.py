@@ -117,7 +117,8 @@ def test_a_service_that_refuses_is_a_cause(classifier: GeminiCli, api: GeminiApi
         (capacity_used_up(5 * 3600, "5h"), Cause.LIMITED),
         (overloaded(), Cause.SERVER_ERROR),
         (Hang(), Cause.TIMEOUT),
-        (Text("word " * 2000, pause=0.1), Cause.TIMEOUT),
+        # Each word is another one: it ends an answer that repeats itself.
+        (Text(" ".join(map(str, range(2000))), pause=0.1), Cause.TIMEOUT),
     ],
     ids=["throttled", "asleep", "overloaded", "silent", "dripping"],
 )
