@@ -68,6 +68,8 @@ class OnLimit(StrEnum):
     """What a task does when its agent meets a limit."""
 
     FAILOVER = "failover"
+    WAIT = "wait"
+    FAIL = "fail"
 
 
 class OnLost(StrEnum):
@@ -226,7 +228,10 @@ class TaskSpec(Strict):
         DEFAULT_STALL_MS, gt=0, le=30 * DAY_MS, description="Longest time a run may neither write nor compute."
     )
     retry: RetryPolicy = Field(RetryPolicy(), description="When and how often a failed run is tried again.")
-    on_limit: OnLimit = Field(OnLimit.FAILOVER, description="What it does when its agent meets a limit.")
+    on_limit: OnLimit = Field(
+        OnLimit.FAILOVER,
+        description="At a limit: go to another agent, wait and go on in the same conversation, or fail.",
+    )
     on_lost: OnLost = Field(OnLost.FAIL, description="What it does when a run was killed with its supervisor.")
     isolation: Isolation = Field(
         Isolation.NONE,

@@ -56,7 +56,6 @@ _LATER: dict[str, _Later] = {
     "budget": _Later(_BUDGET_SCHEMA, "What it may cost.", harmless=(None, {})),
     "on_input": _choice("What it does when the agent asks.", "wait", "deny", harmless=("deny",)),
 }
-_LATER_CHOICES = {"on_limit": ("wait", "fail")}
 _ACTED_ON = tuple(name for name in TaskSpec.model_fields if name != "extra")
 
 
@@ -81,8 +80,6 @@ def parse_task(
             problems += _not_yet(key, value, where)
         elif key not in _ACTED_ON:
             problems.append(problem_at(where, (key,), "is not a known key", suggestion(key, (*_ACTED_ON, *_LATER))))
-        elif isinstance(value, str) and value in _LATER_CHOICES.get(key, ()):
-            problems.append(problem_at(where, (key,), f"`{value}` is not supported yet", "remove it"))
         else:
             fields[key] = value
     parsed = validate(TaskSpec, {**fields, "extra": extra}, where)
@@ -143,13 +140,6 @@ def task_json_schema() -> dict[str, Any]:
     whole = TaskSpec(name="a", instructions="a").model_dump(mode="json")
     _set_defaults(properties, whole, definitions)
     properties["env"]["additionalProperties"] = False
-    for key, choices in _LATER_CHOICES.items():
-        definition = definitions.pop(properties[key]["$ref"].rpartition("/")[2])
-        properties[key] = {
-            "description": f"{properties[key]['description']} Not supported yet: {', '.join(choices)}.",
-            "default": properties[key]["default"],
-            "enum": [*definition["enum"], *choices],
-        }
     for key, later in _LATER.items():
         harmless = ", ".join(json.dumps(value) for value in later.harmless if value)
         note = f"Not supported yet, except {harmless}." if harmless else "Not supported yet."

@@ -7,15 +7,14 @@ from claudomator_py.core.agent import TIERS, Tier
 from claudomator_py.core.lifecycle import InputKind, QueueReason
 from claudomator_py.core.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Reason
 from claudomator_py.core.schedule import backoff_ms
-from claudomator_py.core.task import OnLost, TaskSpec
+from claudomator_py.core.task import OnLimit, OnLost, TaskSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
     """The event that the end of a run means for its task, and whether it used up an attempt.
 
-    tier: for the next attempt, if it is another one. goes_on: that attempt goes on in the conversation that this run
-    went on in.
+    tier: for the next attempt, if it is another one. goes_on: that attempt goes on in the conversation of this run.
     """
 
     event: lifecycle.Event
@@ -61,13 +60,15 @@ def after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> E
     reason = outcome.reason or Reason.AGENT_ERROR
     policy = REASON_POLICIES[reason]
     if outcome.status is OutcomeStatus.LIMITED or policy.hold in (HoldKind.UNTIL_RESET, HoldKind.UNTIL_OPERATOR):
+        quota = outcome.status is OutcomeStatus.LIMITED or reason is Reason.RATE_LIMITED
+        if quota and spec.on_limit is OnLimit.FAIL:
+            return Ending(lifecycle.Failing(reason), counts_attempt=False)
+        goes_on = run.resumed or (quota and spec.on_limit is OnLimit.WAIT)
         if run.tries:
             # It would be tried again at once, and so for ever.
             pause = backoff_ms(spec.retry.backoff, run.tries, run.run_id)
-            return Ending(lifecycle.Retrying(now_ms + pause), counts_attempt=False, goes_on=run.resumed)
-        return Ending(
-            lifecycle.Requeued(QueueReason.LIMITED, run.held_until), counts_attempt=False, goes_on=run.resumed
-        )
+            return Ending(lifecycle.Retrying(now_ms + pause), counts_attempt=False, goes_on=goes_on)
+        return Ending(lifecycle.Requeued(QueueReason.LIMITED, run.held_until), counts_attempt=False, goes_on=goes_on)
     if reason is Reason.CANCELLED:
         # Nobody asked for it here: the supervisor itself was told to stop.
         return Ending(lifecycle.Failing(Reason.INTERRUPTED), counts_attempt=True)

@@ -56,13 +56,18 @@ def scratch_of(run: Run) -> str:
     return run.scratch_of or run.id
 
 
-def goes_on(task: Task, run: Run) -> dict[str, Any]:
-    """What to write so that the next attempt goes on after this run, in the conversation that this went on in.
+def goes_on(connection: Connection, task: Task, run: Run) -> dict[str, Any]:
+    """What to write so that the next attempt goes on after this run, which has ended, in its conversation.
 
-    What was new to it is told again: whether it was taken in before the run ended is not known.
+    In one that this run went on in, what was new to it is told again: whether it was taken in before the run ended is
+    not known.
     """
     resumption = resumption_of(task)
-    return {} if resumption is None else {"resume": resumption.model_copy(update={"run_id": run.id}).model_dump()}
+    if resumption is not None and run.resumes is not None:
+        return {"resume": resumption.model_copy(update={"run_id": run.id}).model_dump()}
+    ended = run_rows.find(connection, run.id)
+    spec = task_rows.spec_of(connection, task.id, run.revision)
+    return columns_of(None if ended is None else conversation_of(ended, None), spec, task.dir_key)
 
 
 def give_up_conversation(connection: Connection, task: Task, run_id: str, why: str, now_ms: int) -> dict[str, Any]:

@@ -183,10 +183,10 @@ def finish_run(
     tier = ending.tier.value if ending.tier is not None else task.tier
     restart = task.restart_requested
     changes: dict[str, Any] = {"attempt": attempt, "tier": tier, "cancel_requested_ms": None}
-    if run.resumes is not None and isinstance(event, lifecycle.Retrying | lifecycle.Requeued):
+    if isinstance(event, lifecycle.Retrying | lifecycle.Requeued):
         if ending.goes_on and conversation_id is not None:
-            changes |= goes_on(task, run)
-        else:
+            changes |= goes_on(connection, task, run)
+        elif run.resumes is not None:
             changes |= give_up_conversation(connection, task, run.id, _why_afresh(run, outcome), now_ms)
     task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=told, **changes)
     _follow(connection, task, run, restart, now_ms)

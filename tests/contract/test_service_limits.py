@@ -219,3 +219,55 @@ def test_trying_all_the_same_does_not_double_a_probe(world: World) -> None:
     assert [name for name in world.running() if name != "first"] == ["t0"]
     world.tick(MINUTE_MS)
     assert [name for name in world.running() if name != "first"] == ["t0"]
+
+
+# --- what a task does at a limit --------------------------------------------------------------------------------------
+
+
+def test_a_task_that_is_to_fail_at_a_limit_fails_and_the_account_is_held(world: World) -> None:
+    world.submit("t", on_limit="fail")
+    world.tick()
+    world.limit("t", reset_at=START_MS + HOUR_MS)
+    view = world.task("t")
+    assert (view.state, view.reason, view.attempts) == ("FAILED", "rate_limited", 0)
+    assert world.desk.agents()[0].limited
+
+
+def test_a_task_that_is_to_wait_goes_on_in_its_conversation_at_the_reset_though_another_agent_is_free(
+    world: World,
+) -> None:
+    world.submit("t", on_limit="wait", retry={"max_attempts": 1})
+    world.tick()
+    first = world.live("t")
+    assert first.agent == "claude"
+    world.limit("t", reset_at=START_MS + HOUR_MS)
+    view = world.task("t")
+    assert (view.state, view.reason, view.attempts) == ("QUEUED", "limited", 0)
+    assert view.waiting_until == format_instant(START_MS + HOUR_MS)
+    assert f"resumes the conversation of run {first.id[:8]} on claude" in str(view.reason_text)
+    world.restarted_daemon()
+    world.tick(HOUR_MS - 1)
+    assert world.running() == {}
+    world.tick(1)
+    second = world.live("t")
+    assert (second.agent, second.resumes, second.attempt) == ("claude", first.id, 1)
+    assert second.conversation_id == first.conversation_id
+    assert second.tier == first.tier
+    request = world.kinds["claude"].requests[-1]
+    assert request.resume
+    assert request.prompt.startswith("Go on with the task where you left off.")
+    world.limit("t", reset_at=world.now_ms + HOUR_MS)
+    world.tick(HOUR_MS)
+    assert world.live("t").resumes == second.id
+    world.succeed("t")
+    assert world.state("t") == "COMPLETED"
+
+
+def test_a_task_that_is_to_wait_begins_afresh_when_its_conversation_is_not_known(world: World) -> None:
+    world.submit("t", on_limit="wait")
+    world.tick()
+    world.limit("t", reset_at=START_MS + HOUR_MS)
+    world.tick(HOUR_MS)
+    world.end("t", exit_code=1, status="failed", reason="bad_invocation", conversation_lost=True)
+    world.tick()
+    assert (world.live("t").resumes, world.task("t").attempts) == (None, 0)

@@ -26,6 +26,8 @@ GOOD: list[dict[str, Any]] = [
     {"timeout": "1h30m"},
     {"retry": {"max_attempts": 1, "backoff": "0s"}},
     {"on_limit": "failover"},
+    {"on_limit": "wait"},
+    {"on_limit": "fail"},
     {"on_lost": "retry"},
     {"max_turns": 1},
     {"check": "make test"},
@@ -119,4 +121,3 @@ def test_a_field_that_nothing_acts_on_yet_says_so() -> None:
     for name in ("specialist", "skill", "continues", "schedule", "timezone", "catch_up", "overlap", "budget"):
         assert "Not supported yet." in properties[name]["description"]
     assert 'except "deny"' in properties["on_input"]["description"]
-    assert "Not supported yet: wait, fail." in properties["on_limit"]["description"]

@@ -208,8 +208,6 @@ LATER: list[tuple[dict[str, object], str]] = [
     ({"catch_up": "skip"}, "catch_up: `skip` is not supported yet; remove it"),
     ({"overlap": "queue"}, "overlap: `queue` is not supported yet; remove it"),
     ({"budget": {"usd": 2.0}}, "budget: is not supported yet; remove it"),
-    ({"on_limit": "wait"}, "on_limit: `wait` is not supported yet; remove it"),
-    ({"on_limit": "fail"}, "on_limit: `fail` is not supported yet; remove it"),
     ({"on_input": "wait"}, "on_input: `wait` is not supported yet; remove it"),
     ({"on_input": False}, "on_input: is the truth value false"),
 ]

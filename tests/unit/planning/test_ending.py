@@ -141,3 +141,18 @@ def test_a_lost_conversation_costs_no_attempt_and_is_lost_once() -> None:
     assert after_run(outcome, spec("t"), replace(run, resumed=False), NOW).event == lifecycle.Failing(
         Reason.BAD_INVOCATION
     )
+
+
+@pytest.mark.parametrize("attempt", [1, 3])
+def test_at_a_limit_a_task_fails_or_goes_on_in_its_conversation_if_it_says_so(attempt: int) -> None:
+    limited = Outcome(status=OutcomeStatus.LIMITED, reason=Reason.RATE_LIMITED)
+    failed = end(limited, attempt=attempt, on_limit="fail")
+    assert failed == Ending(lifecycle.Failing(Reason.RATE_LIMITED), counts_attempt=False)
+    waiting = end(limited, attempt=attempt, on_limit="wait")
+    assert waiting == Ending(lifecycle.Requeued(QueueReason.LIMITED, HELD), counts_attempt=False, goes_on=True)
+
+
+@pytest.mark.parametrize("reason", [Reason.AUTH, Reason.NO_CREDIT])
+def test_what_is_no_limit_of_time_is_none_of_that(reason: Reason) -> None:
+    outcome = Outcome(status=OutcomeStatus.FAILED, reason=reason)
+    assert end(outcome, on_limit="fail") == end(outcome, on_limit="wait") == end(outcome)
