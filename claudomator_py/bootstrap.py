@@ -25,11 +25,13 @@ from claudomator_py.core.views import CheckView, FileProblemView
 from claudomator_py.documents import taskfiles
 from claudomator_py.documents.configfile import ConfigError, find_config, load_config, resolve_state_dir
 from claudomator_py.planning.snapshot import Rules
+from claudomator_py.runs.folders import RunFolders
 from claudomator_py.runs.host import LocalRunHost
 from claudomator_py.runs.launcher import Launcher
 from claudomator_py.runs.watching import HostWatch
 from claudomator_py.runs.worktrees import LocalTrees
 from claudomator_py.service.classifying import TierAsker
+from claudomator_py.service.cleaning import Cleaner
 from claudomator_py.service.collecting import Collector
 from claudomator_py.service.crash_hook import install_crash_hook
 from claudomator_py.service.credentials import token_file, with_credentials
@@ -212,6 +214,7 @@ async def _serve(
         StoredNotices(database, herald, now_ms),
         StoredSchedules(database, parts.registry, lambda: parts.workdirs, now_ms, queries.task, clockwork.wake),
         now_ms,
+        Cleaner(database, RunFolders(state / "runs"), parts.isolating, now_ms),
     )
     around = Surroundings(
         ticks=lambda: daemon.ticks,

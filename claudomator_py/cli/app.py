@@ -10,6 +10,7 @@ from claudomator_py.cli import (
     agents,
     backup,
     change,
+    cleanup,
     doctor,
     drain,
     exits,
@@ -72,6 +73,7 @@ def build() -> typer.Typer:
         drain.undrain,
         notifications.notifications,
         backup.backup,
+        cleanup.cleanup,
         init.init,
         doctor.doctor,
     )

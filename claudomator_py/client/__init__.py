@@ -60,10 +60,12 @@ if TYPE_CHECKING:
     )
     from claudomator_py.client.http import Client
     from claudomator_py.client.opening import connect
+    from claudomator_py.core.cleanup import CleanupRequest
     from claudomator_py.core.task import TaskSpec
     from claudomator_py.core.views import HoldRequest, Page, RestartRequest, RunView, TaskFilter, TaskView
 
 __all__ = [
+    "CleanupRequest",
     "Client",
     "ClientError",
     "ConnectionLost",
@@ -97,6 +99,7 @@ _MODULES = {
     ),
     "client.http": ("Client",),
     "client.opening": ("connect",),
+    "core.cleanup": ("CleanupRequest",),
     "core.task": ("TaskSpec",),
     "core.views": ("HoldRequest", "Page", "RestartRequest", "RunView", "TaskFilter", "TaskView"),
 }

@@ -11,6 +11,7 @@ import httpx
 from claudomator_py.client.errors import DaemonNotRunning, UnexpectedAnswer
 from claudomator_py.client.streams import PATIENCE_S
 from claudomator_py.client.transport import VERSIONS, Transport
+from claudomator_py.core.cleanup import CleanupRequest, CleanupView
 from claudomator_py.core.idempotency import LONGEST_KEY
 from claudomator_py.core.notice import DeliveryState, DeliveryView
 from claudomator_py.core.run import Stream
@@ -261,6 +262,11 @@ class Client(Transport):
     def backup(self) -> BackupView:
         """Copy the database, on the daemon's machine."""
         return self._view(BackupView, "POST", "/v1/backups")
+
+    def clean_up(self, request: CleanupRequest | None = None) -> CleanupView:
+        """Remove what ended tasks have left: spent work trees, and the directories of old runs."""
+        body = (request or CleanupRequest()).model_dump(mode="json", exclude_defaults=True)
+        return self._view(CleanupView, "POST", "/v1/cleanup", json=body)
 
     def status(self) -> StatusView:
         """Everything at a glance."""

@@ -64,10 +64,13 @@ class TreeStanding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TreeState:
-    """How it stands. commits: since its base. words: why it is not known, or the reason of a lock."""
+    """How it stands. commits: since its base. changed: files that are not committed. words: why it is not known, or the
+    reason of a lock.
+    """
 
     standing: TreeStanding
     commits: int = 0
+    changed: int = 0
     words: str = ""
 
 

@@ -203,7 +203,9 @@ class LocalTrees:
         if not made or not Path(tree.path).exists():
             if tip is None or self._is_merged(tree, tip):
                 return TreeState(TreeStanding.GONE)
-            return TreeState(TreeStanding.AHEAD, self._commits(tree, tip), "its folder is gone, its branch is not")
+            return TreeState(
+                TreeStanding.AHEAD, self._commits(tree, tip), words="its folder is gone, its branch is not"
+            )
         if not self._stands(tree):
             raise GitRefused("its folder is no work tree of git any more")
         lock = self._lock_reason(tree)
@@ -218,10 +220,11 @@ class LocalTrees:
             "--ignore-submodules=none",
             timeout_s=STATUS_S,
         )
+        changed = len(status.splitlines())
         if lock is not None:
-            return TreeState(TreeStanding.LOCKED, commits, lock)
-        if status:
-            return TreeState(TreeStanding.DIRTY, commits, f"{len(status.splitlines())} files")
+            return TreeState(TreeStanding.LOCKED, commits, changed, lock)
+        if changed:
+            return TreeState(TreeStanding.DIRTY, commits, changed)
         if not all(self._is_merged(tree, end) for end in ends):
             return TreeState(TreeStanding.AHEAD, commits)
         return TreeState(TreeStanding.MERGED if commits else TreeStanding.UNCHANGED, commits)

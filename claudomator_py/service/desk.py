@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Protocol
 
+from claudomator_py.core.cleanup import CleanupRequest, CleanupView
 from claudomator_py.core.errors import StaleVersion
 from claudomator_py.core.idempotency import RequestKey
 from claudomator_py.core.run import Stream
@@ -109,6 +110,9 @@ class Desk(Protocol):
 
     def backup(self) -> BackupView:
         """Copy the database into a new file. Raises Unavailable."""
+
+    def clean_up(self, request: CleanupRequest) -> CleanupView:
+        """Remove what ended tasks have left and nobody misses. Raises Conflict if that is under way."""
 
     def status(self) -> StatusView:
         """Everything at a glance."""

@@ -6,6 +6,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.cleanup import CleanupRequest, CleanupView
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.errors import Conflict, Invalid, NotFound, Unavailable
 from claudomator_py.core.idempotency import RequestKey
@@ -32,6 +33,7 @@ from claudomator_py.core.views import (
 )
 from claudomator_py.service.admission_checks import circle_problem, placement_problems
 from claudomator_py.service.backups import make_backup
+from claudomator_py.service.cleaning import Cleaner
 from claudomator_py.service.desk import Versions, require_version
 from claudomator_py.service.draining import drain, drain_view, undrain
 from claudomator_py.service.live import Live
@@ -69,8 +71,10 @@ class FrontDesk:
         notices: Notices,
         schedules: Schedules,
         clock: Clock,
+        cleaner: Cleaner,
     ) -> None:
         self._database = database
+        self._cleaner = cleaner
         self._queries = queries
         self._registry = registry
         self._workdirs = workdirs
@@ -209,6 +213,13 @@ class FrontDesk:
     def backup(self) -> BackupView:
         """See ``Desk``."""
         return make_backup(self._database, self._clock)
+
+    def clean_up(self, request: CleanupRequest) -> CleanupView:
+        """See ``Desk``."""
+        try:
+            return self._cleaner.clean(request)
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
 
     def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
         """See ``Desk``."""

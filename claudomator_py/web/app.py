@@ -12,6 +12,7 @@ from claudomator_py.service.metering import Meter
 from claudomator_py.web import (
     agents,
     backups,
+    cleanup,
     drain,
     events,
     health,
@@ -74,7 +75,7 @@ def create_app(
         dependencies=[Depends(strict_query)],
     )
     app.include_router(runs.router(desk, streams))
-    for resource in (tasks, schedules, agents, status, drain, notifications, backups, health):
+    for resource in (tasks, schedules, agents, status, drain, notifications, backups, cleanup, health):
         app.include_router(resource.router(desk))
     app.include_router(events.router(desk.live, streams))
     app.include_router(reasons.router())

@@ -33,6 +33,7 @@ OPERATIONS = {
     ("get", "/v1/drain"): "getDrain",
     ("post", "/v1/drain"): "drain",
     ("post", "/v1/undrain"): "undrain",
+    ("post", "/v1/cleanup"): "cleanUp",
     ("get", "/v1/notifications"): "listNotifications",
     ("post", "/v1/notifications/{delivery}/retry"): "retryNotification",
     ("post", "/v1/notifications/test/{target}"): "testNotification",

@@ -10,6 +10,7 @@ import pytest
 
 import claudomator_py.client
 from claudomator_py.client import Client, ClientError, HoldRequest, RestartRequest, TaskSpec
+from claudomator_py.core.cleanup import CleanupRequest
 from claudomator_py.core.lifecycle import Completed, Running
 from claudomator_py.web.app import create_app
 from claudomator_py.web.settings import WebSettings
@@ -45,6 +46,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "retryNotification": lambda client: client.retry_notification(1),
     "testNotification": lambda client: client.test_notification("me"),
     "makeBackup": lambda client: client.backup(),
+    "cleanUp": lambda client: client.clean_up(CleanupRequest(dry_run=True)),
     "createLoginCode": lambda client: client.login_code(),
     "listEvents": lambda client: client.event_page(),
     "getMetrics": lambda client: client.metrics(),

@@ -1,15 +1,18 @@
 """Tasks on branches of their own in one repository: side by side, over retries, restarts, crashes and a cleanup."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.core.cleanup import CleanupRequest
+from claudomator_py.core.task import AgentHint, TaskSpec
 from claudomator_py.core.taskfile import parse_task
 from claudomator_py.core.views import RestartRequest, TaskView
-from tests.e2e.harness import Daemon, Site
+from tests.e2e.harness import COMMAND, REPOSITORY, Daemon, Site, wait_until
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -130,3 +133,115 @@ def test_a_daemon_killed_on_the_way_to_a_tree_leaves_one_tree_and_one_run(site: 
     (tree,) = trees(site, shop)
     assert Path(tree, "api", "result").read_text() == "done\n"
     assert branches(shop) == [view.branch]
+
+
+def cleaned(daemon: Daemon, **asked: object) -> dict[tuple[str, bool], list[str]]:
+    """What a cleanup of all that has ended says: the reasons by kind and whether it is removed."""
+    found = daemon.client.clean_up(CleanupRequest.model_validate({"older_than": "0s", **asked}))
+    reasons: dict[tuple[str, bool], list[str]] = {}
+    for item in found.items:
+        reasons.setdefault((item.kind, item.removed), []).append(f"{item.task}: {item.why}")
+    return {key: sorted(whys) for key, whys in reasons.items()}
+
+
+def test_a_cleanup_removes_what_nobody_misses_and_says_why_it_keeps_the_rest(site: Site, shop: Path) -> None:
+    daemon = site.start().ready()
+    done(
+        site,
+        daemon,
+        spec(shop, "nothing", "true"),
+        spec(shop, "ahead", f"touch it && git add it && {COMMIT}"),
+        spec(shop, "merged", f"touch that && git add that && {COMMIT}"),
+        spec(shop, "dirty", "touch new"),
+        spec(shop, "locked", "git worktree lock ."),
+    )
+    by_name = {view.name: view for view in daemon.client.all_tasks()}
+    git(shop, "merge", "-q", str(by_name["merged"].branch))
+    daemon.client.submit(spec(shop, "lasting", "sleep 60"))
+    wait_until(lambda: daemon.client.task("lasting").state == "RUNNING", "the task that lasts")
+    kept = [
+        "ahead: 1 commit is not in main",
+        "dirty: 1 file is not committed",
+        "lasting: lasting is RUNNING",
+        "locked: it is locked",
+    ]
+    spent = ["merged: its commit is merged", "nothing: nothing was changed in it"]
+    runs = [f"{name}: its task has ended" for name in sorted(by_name)]
+    expected = {("worktree", False): kept, ("worktree", True): spent, ("run", True): runs}
+    assert cleaned(daemon, older_than="1h").keys() == {("worktree", False)}
+    assert cleaned(daemon, dry_run=True) == expected
+    assert len(trees(site, shop)) == 6, "a dry run removes nothing"
+    assert cleaned(daemon) == expected
+    left = [by_name["ahead"].branch, by_name["dirty"].branch, by_name["locked"].branch]
+    assert len(trees(site, shop)) == 4
+    assert set(branches(shop)) >= set(map(str, left))
+    assert len(branches(shop)) == 4
+    assert len(site.run_ids()) == 1
+    assert cleaned(daemon) == {("worktree", False): kept}
+    daemon.client.cancel("lasting")
+    site.drain(daemon)
+    assert "lasting: nothing was changed in it" in cleaned(daemon)["worktree", True]
+
+
+def test_a_cleanup_leaves_alone_where_somebody_works(site: Site, shop: Path) -> None:
+    daemon = site.start().ready()
+    done(site, daemon, spec(shop, "seen", "true"))
+    (tree,) = trees(site, shop)
+    with subprocess.Popen(["cat"], cwd=tree, stdin=subprocess.PIPE) as person:
+        assert cleaned(daemon)["worktree", False] == [f"seen: process {person.pid} works in it"]
+        person.communicate()
+    assert cleaned(daemon)["worktree", True] == ["seen: nothing was changed in it"]
+    assert trees(site, shop) == []
+    assert branches(shop) == []
+
+
+def test_a_scratch_folder_goes_with_the_last_run_that_worked_in_it(site: Site) -> None:
+    daemon = site.start().ready()
+    talk = TaskSpec(name="talk", instructions="hello", agent=AgentHint(type="simulated"))
+    (first,) = done(site, daemon, talk)
+    daemon.client.restart(first.id, RestartRequest(resume=True))
+    done(site, daemon)
+    older, newer = daemon.client.runs(first.id)
+    with subprocess.Popen(["cat"], cwd=site.state / "runs" / newer.id, stdin=subprocess.PIPE) as person:
+        assert cleaned(daemon) == {
+            ("run", False): [
+                f"talk: process {person.pid} works in it",
+                f"talk: run {newer.id[:8]} worked in its scratch folder, and is kept",
+            ]
+        }
+        person.communicate()
+    assert (site.state / "runs" / older.id / "work").is_dir()
+    assert cleaned(daemon) == {("run", True): ["talk: its task has ended"] * 2}
+    assert site.run_ids() == []
+    with pytest.raises(ServiceProblem, match="scratch folder"):
+        daemon.client.restart(first.id, RestartRequest(resume=True))
+
+
+def test_after_a_cleanup_a_task_begins_again_with_a_tree(site: Site, shop: Path) -> None:
+    daemon = site.start().ready()
+    (first,) = done(site, daemon, spec(shop, "talk", "x", agent={"type": "simulated"}))
+    cleaned(daemon)
+    assert trees(site, shop) == []
+    daemon.client.restart(first.id, RestartRequest(resume=True))
+    (second,) = done(site, daemon)
+    assert (second.state, second.branch) == ("COMPLETED", first.branch)
+    assert len(trees(site, shop)) == 1
+
+
+def command(site: Site, *arguments: str) -> str:
+    environ = {"PATH": os.environ["PATH"], "HOME": str(site.root / "home"), "PYTHONPATH": str(REPOSITORY)}
+    called = [*COMMAND, "cleanup", *arguments, "--config", str(site.config_file)]
+    done = subprocess.run(called, env=environ, cwd=site.root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_command_says_what_went_and_what_is_kept(site: Site, shop: Path) -> None:
+    daemon = site.start().ready()
+    done(site, daemon, spec(shop, "nothing", "true"), spec(shop, "dirty", "touch new"))
+    shown = command(site, "--dry-run", "--older-than", "0s")
+    assert "Would be removed:" in shown
+    assert "3 would be removed" in shown
+    assert "1 kept." in shown
+    assert json.loads(command(site, "--older-than", "0s", "-o", "json"))["dry_run"] is False
+    assert "0 removed, 0 B freed; 1 kept." in command(site, "--older-than", "0s")

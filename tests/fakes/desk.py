@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from claudomator_py.core.agent import ModelChoice, Tier
+from claudomator_py.core.cleanup import CleanupItemView, CleanupRequest, CleanupView
 from claudomator_py.core.errors import (
     Ambiguous,
     BadCursor,
@@ -400,6 +401,23 @@ class FakeDesk:
         with self._lock:
             self.now_ms += 1_000
             return BackupView(path="/state/backups/it.db", bytes=4096, created_at=format_instant(self.now_ms))
+
+    def clean_up(self, request: CleanupRequest) -> CleanupView:
+        with self._lock:
+            ended = [job for job in self._newest_first() if job.runs and isinstance(job.state, Completed)]
+            items = [
+                CleanupItemView(
+                    kind="run",
+                    path=f"/state/runs/{job.runs[-1].id}",
+                    task_id=job.id,
+                    task=job.spec.name,
+                    bytes=4096,
+                    removed=True,
+                    why="its task has ended",
+                )
+                for job in ended
+            ]
+            return CleanupView(dry_run=request.dry_run, items=tuple(items), freed_bytes=4096 * len(items))
 
     def status(self) -> StatusView:
         with self._lock:
