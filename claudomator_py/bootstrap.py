@@ -215,6 +215,7 @@ async def _serve(
         StoredSchedules(database, parts.registry, lambda: parts.workdirs, now_ms, queries.task, clockwork.wake),
         now_ms,
         Cleaner(database, RunFolders(state / "runs"), parts.isolating, now_ms),
+        parts.isolating.trees,
     )
     around = Surroundings(
         ticks=lambda: daemon.ticks,

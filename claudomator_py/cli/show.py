@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Format, FormatOption, fail, out, out_json
+from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_json
 from claudomator_py.cli.table import Column, fields, heading, render
 from claudomator_py.cli.times import ago, now_ms, parse_instant, short_duration, until
 from claudomator_py.core.plaintext import plain
-from claudomator_py.core.views import RunView, TaskView
+from claudomator_py.core.views import RunView, TaskView, WorktreeView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -63,6 +63,8 @@ def result(client: "Client", task: TaskArgument, output: FormatOption = Format.T
         out_json(found)
     elif found.result_text:
         out(plain(found.result_text))
+    if found.worktree is not None and output is not Format.JSON:
+        note(f"On branch {found.branch}: {tree_text(found.worktree)}.")
     if found.state not in _ENDED:
         fail(f"{found.name} has not ended; it is {found.state}.", f"See `claudomator why {found.name}`.")
     if found.state == "FAILED":
@@ -70,6 +72,16 @@ def result(client: "Client", task: TaskArgument, output: FormatOption = Format.T
         fail(f"{found.name} failed: {found.reason}.{meaning}", f"See `claudomator logs {found.name}`.")
     if found.state == "CANCELLED":
         fail(f"{found.name} was cancelled.", f"Run it again with `claudomator restart {found.name}`.")
+
+
+def tree_text(tree: WorktreeView) -> str:
+    """What is in a work tree that its repository does not have, in words."""
+    words = []
+    if tree.commits:
+        words.append("1 commit" if tree.commits == 1 else f"{tree.commits} commits")
+    if tree.changed:
+        words.append(f"{'1 file' if tree.changed == 1 else f'{tree.changed} files'} not committed")
+    return f"{tree.standing} ({', '.join(words)})" if words else str(tree.standing)
 
 
 def _summary(task: TaskView) -> str:
@@ -91,6 +103,7 @@ def _summary(task: TaskView) -> str:
             ("tags", ", ".join(task.tags)),
             ("directory", task.working_dir or "a scratch folder of each run"),
             ("branch", task.branch or ""),
+            ("work tree", "" if task.worktree is None else f"{tree_text(task.worktree)}: {task.worktree.path}"),
             ("depends on", needs),
             ("source", task.file_path or task.source),
             ("attempts", f"{task.attempts} in generation {task.generation}; {task.runs} runs in all"),

@@ -14,6 +14,7 @@ from claudomator_py.core.outcome import REASON_POLICIES, HoldKind, Outcome, Outc
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import Instant as GivenInstant
 from claudomator_py.core.units import format_instant
+from claudomator_py.core.worktree import TreeStanding
 
 T = TypeVar("T")
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
@@ -68,12 +69,26 @@ class DependencyView(View):
     state: StateName | None = None
 
 
+class WorktreeView(View):
+    """A task's work tree, on its branch. commits: since it was made. changed: files that are not committed.
+
+    standing: ``unchanged``, ``merged``, ``ahead``, ``dirty``, ``locked``, ``gone`` or ``unknown``; detail: in words.
+    """
+
+    path: str
+    standing: TreeStanding
+    commits: int = 0
+    changed: int = 0
+    detail: str = ""
+
+
 class TaskView(View):
     """A task. reason: why it waits or failed; reason_text: the same in words. attempts: used up in this generation.
 
     agent, tier, model, branch and specialist are those of its last run, else what is asked for. runs: how many there
     were in all. tokens and cost_usd: summed over its runs. started_at: that of its last run. source: ``file`` or
-    ``api``. spec: the content as a task file would write it; absent in lists.
+    ``api``. worktree: how that of its last run stands, once it does not run. Both it and spec, the content as a task
+    file would write it, are absent in lists.
     """
 
     id: str
@@ -106,6 +121,7 @@ class TaskView(View):
     depends_on: tuple[DependencyView, ...] = ()
     source: str = "api"
     file_path: str | None = None
+    worktree: WorktreeView | None = None
     spec: dict[str, object] | None = None
 
 

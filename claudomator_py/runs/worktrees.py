@@ -75,6 +75,11 @@ class LocalTrees:
         records = (self._read(name) for name in names)
         return [record[0] for record in records if record is not None]
 
+    def find(self, name: str) -> Tree | None:
+        """The tree of that name, or None."""
+        record = self._read(name) if name else None
+        return None if record is None else record[0]
+
     def state(self, tree: Tree) -> TreeState:
         """How it stands at present. Never raises."""
         record = self._read(tree.name)

@@ -36,6 +36,7 @@ from claudomator_py.service.backups import make_backup
 from claudomator_py.service.cleaning import Cleaner
 from claudomator_py.service.desk import Versions, require_version
 from claudomator_py.service.draining import drain, drain_view, undrain
+from claudomator_py.service.isolation import Trees, with_tree
 from claudomator_py.service.live import Live
 from claudomator_py.service.notices import Notices
 from claudomator_py.service.operator_holds import hold_agent, release_agent
@@ -72,9 +73,11 @@ class FrontDesk:
         schedules: Schedules,
         clock: Clock,
         cleaner: Cleaner,
+        trees: Trees,
     ) -> None:
         self._database = database
         self._cleaner = cleaner
+        self._trees = trees
         self._queries = queries
         self._registry = registry
         self._workdirs = workdirs
@@ -227,7 +230,7 @@ class FrontDesk:
 
     def task(self, ref: str) -> TaskView:
         """See ``Desk``."""
-        return self._queries.task(ref)
+        return with_tree(self._queries.task(ref), self._trees, self._queries.read)
 
     def runs(self, ref: str) -> list[RunView]:
         """See ``Desk``."""

@@ -10,6 +10,7 @@ from typing import Protocol
 from sqlalchemy import Connection
 
 from claudomator_py.core.task import Isolation, TaskSpec
+from claudomator_py.core.views import TaskView, WorktreeView
 from claudomator_py.core.worktree import Tree, TreeFault, TreeOrder, TreeState, branch_name, is_tree_of, tree_name
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.workdirs import directory_key, place_in_repository, resolve
@@ -31,6 +32,9 @@ class Trees(Protocol):
 
     def all(self) -> list[Tree]:
         """The trees that there are."""
+
+    def find(self, name: str) -> Tree | None:
+        """The tree of that name."""
 
     def state(self, tree: Tree) -> TreeState:
         """How it stands at present. Never raises."""
@@ -93,6 +97,25 @@ def tell_tree(connection: Connection, run: Run, tree: Tree) -> None:
     told = {"uncommitted_left_out": tree.left_out, "submodules_left_out": tree.submodules}
     data |= {key: value for key, value in told.items() if value}
     events.record(connection, run.started_ms, TREE_USED, task_id=run.task_id, run_id=run.id, data=data)
+
+
+def with_tree(view: TaskView, trees: Trees, read: Callable[[Callable[[Connection], str]], str]) -> TaskView:
+    """The view with how its tree stands. Not while it runs: git would be asked again and again of what changes."""
+    if view.branch is None or view.state == "RUNNING":
+        return view
+
+    def folder(connection: Connection) -> str:
+        runs = run_rows.of_task(connection, view.id)
+        return runs[-1].dir_key if runs else ""
+
+    tree = trees.find(Path(read(folder)).name)
+    if tree is None:
+        return view
+    state = trees.state(tree)
+    told = WorktreeView(
+        path=tree.path, standing=state.standing, commits=state.commits, changed=state.changed, detail=state.words
+    )
+    return view.model_copy(update={"worktree": told})
 
 
 def _tell_nobody() -> None:

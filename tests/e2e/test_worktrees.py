@@ -84,6 +84,9 @@ def test_four_tasks_work_in_one_repository_at_once_each_on_its_branch(site: Site
         why = daemon.client.why(view.id).sentences
         assert any(str(view.branch) in sentence for sentence in why)
         assert any("had uncommitted changes then: they are not in that tree" in sentence for sentence in why)
+        standing = daemon.client.task(view.id).worktree
+        assert standing is not None
+        assert (standing.path, standing.standing, standing.commits, standing.changed) == (tree, "ahead", 1, 0)
     assert git(shop, "status", "--porcelain") == "?? notes"
     assert git(shop, "rev-list", "--count", "main") == "1"
 
@@ -230,7 +233,7 @@ def test_after_a_cleanup_a_task_begins_again_with_a_tree(site: Site, shop: Path)
 
 def command(site: Site, *arguments: str) -> str:
     environ = {"PATH": os.environ["PATH"], "HOME": str(site.root / "home"), "PYTHONPATH": str(REPOSITORY)}
-    called = [*COMMAND, "cleanup", *arguments, "--config", str(site.config_file)]
+    called = [*COMMAND, *arguments, "--config", str(site.config_file)]
     done = subprocess.run(called, env=environ, cwd=site.root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -239,9 +242,10 @@ def command(site: Site, *arguments: str) -> str:
 def test_the_command_says_what_went_and_what_is_kept(site: Site, shop: Path) -> None:
     daemon = site.start().ready()
     done(site, daemon, spec(shop, "nothing", "true"), spec(shop, "dirty", "touch new"))
-    shown = command(site, "--dry-run", "--older-than", "0s")
+    assert f"dirty (1 file not committed): {site.state}" in command(site, "show", "dirty")
+    shown = command(site, "cleanup", "--dry-run", "--older-than", "0s")
     assert "Would be removed:" in shown
     assert "3 would be removed" in shown
     assert "1 kept." in shown
-    assert json.loads(command(site, "--older-than", "0s", "-o", "json"))["dry_run"] is False
-    assert "0 removed, 0 B freed; 1 kept." in command(site, "--older-than", "0s")
+    assert json.loads(command(site, "cleanup", "--older-than", "0s", "-o", "json"))["dry_run"] is False
+    assert "0 removed, 0 B freed; 1 kept." in command(site, "cleanup", "--older-than", "0s")

@@ -137,6 +137,7 @@ class World:
             self.schedules,
             self.clock,
             Cleaner(database, RunFolders(Path("/nonexistent")), self.isolating, self.clock),
+            self.trees,
         )
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.collector = Collector(database, self.registry, self.host, lambda: self.launch_rules)

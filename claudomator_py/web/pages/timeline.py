@@ -21,6 +21,7 @@ _TITLES = {
     "drained": "Starting stopped",
     "undrained": "Starting resumed",
     "conversation_given_up": "Conversation given up",
+    "worktree": "Work tree made",
     "config_reloaded": "Configuration read again",
 }
 KINDS = tuple(_TITLES)
