@@ -49,10 +49,6 @@ _LATER: dict[str, _Later] = {
     "specialist": _text("The specialist who does it."),
     "skill": _text("The skill asked of the specialist."),
     "continues": _text("The task whose conversation this one goes on with."),
-    "schedule": _text("When it runs again and again: five cron fields."),
-    "timezone": _text("The zone of `schedule`, such as Europe/Berlin."),
-    "catch_up": _choice("What becomes of times missed.", "skip", "once", "all", harmless=(None,)),
-    "overlap": _choice("What becomes of a time while it still runs.", "skip", "queue", harmless=(None,)),
     "budget": _Later(_BUDGET_SCHEMA, "What it may cost.", harmless=(None, {})),
     "on_input": _choice("What it does when the agent asks.", "wait", "deny", harmless=("deny",)),
 }

@@ -44,6 +44,7 @@ from claudomator_py.service.observe import Observer
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.reading import find_run, find_task
 from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.schedule_words import schedule_sentences
 from claudomator_py.service.secrets import Secrets
 from claudomator_py.service.stored_live import StoredLive
 from claudomator_py.service.views import agent_view, decision_view, event_view, run_view, task_view
@@ -127,6 +128,7 @@ class Queries:
             now_ms = self._clock()
             told = events.of_task(connection, task.id)
             sentences = [_headline(view), *conversation_sentences(task, told), *tree_sentences(told)]
+            sentences += schedule_sentences(connection, task)
             for decision in decisions:
                 run = runs.get(decision.run_id)
                 sentences += decision_sentences(DecisionRecord.model_validate(decision.data), run, decision.at_ms)

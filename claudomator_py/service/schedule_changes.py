@@ -85,10 +85,13 @@ def end_of_file(connection: Connection, path: str, now_ms: int, besides: frozens
             end(connection, schedule, now_ms)
 
 
-def fire(connection: Connection, schedule: Schedule, at_ms: int, dir_key: str, by: str, now_ms: int) -> Task:
-    """Make the task of that time. dir_key: see ``store.tables.Task``. by: ``clock`` or ``operator``."""
+def fire(
+    connection: Connection, schedule: Schedule, at_ms: int, dir_key: str, by: str, now_ms: int, place: int = 0
+) -> Task:
+    """Make the task of that time. dir_key: see ``store.tables.Task``. by: ``clock`` or ``operator``. place: among
+    those that are caught up together."""
     spec = TaskSpec.model_validate(schedule.spec).fired(at_ms)
-    task = accept(connection, Order(spec, dir_key, "schedule"), now_ms)
+    task = accept(connection, Order(spec, dir_key, "schedule", place=place), now_ms)
     schedule_rows.fire(
         connection, ScheduleFire(schedule_id=schedule.id, due_ms=at_ms, task_id=task.id, by=by, at_ms=now_ms)
     )

@@ -87,7 +87,7 @@ class Timekeeper:
                 schedule_rows.change(connection, schedule.id, now_ms, last_ms=missed_ms)
                 record(connection, now_ms, "schedule_missed", data={"schedule": schedule.name, "until": missed_ms})
 
-        def meeting(at_ms: int, connection: Connection) -> None:
+        def meeting(place: int, at_ms: int, connection: Connection) -> None:
             if not self._unchanged(connection, schedule, at_ms):
                 return
             now_ms = self._clock()
@@ -97,14 +97,14 @@ class Timekeeper:
             elif other is not None:
                 skip(connection, schedule, at_ms, f"{other.name} had not ended ({other.state})", now_ms)
             else:
-                fire(connection, schedule, at_ms, dir_key, "clock", now_ms)
+                fire(connection, schedule, at_ms, dir_key, "clock", now_ms, place)
             schedule_rows.change(connection, schedule.id, now_ms, last_ms=at_ms)
 
         if found.missed is not None:
             self._database.write(partial(passing_over, found.missed))
             log.info("schedule_missed", schedule=schedule.name, until=format_instant(found.missed))
-        for at_ms in found.times:
-            self._database.write(partial(meeting, at_ms))
+        for place, at_ms in enumerate(found.times):
+            self._database.write(partial(meeting, place, at_ms))
             crashpoint("schedule-met")
             log.info("schedule_met", schedule=schedule.name, due=format_instant(at_ms))
         return len(found.times)

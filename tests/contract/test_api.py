@@ -21,6 +21,13 @@ OPERATIONS = {
     ("post", "/v1/tasks/{ref}/restart"): "restartTask",
     ("get", "/v1/tasks/{ref}/why"): "explainTask",
     ("get", "/v1/tasks/{ref}/runs"): "listRuns",
+    ("get", "/v1/schedules"): "listSchedules",
+    ("post", "/v1/schedules"): "addSchedule",
+    ("get", "/v1/schedules/{name}"): "getSchedule",
+    ("delete", "/v1/schedules/{name}"): "deleteSchedule",
+    ("post", "/v1/schedules/{name}/pause"): "pauseSchedule",
+    ("post", "/v1/schedules/{name}/resume"): "resumeSchedule",
+    ("post", "/v1/schedules/{name}/run"): "runSchedule",
     ("get", "/v1/runs/{run_id}"): "getRun",
     ("get", "/v1/runs/{run_id}/log"): "readLog",
     ("get", "/v1/agents"): "listAgents",
@@ -244,6 +251,29 @@ def test_changes_have_the_published_shape(daemon: Daemon, document: dict[str, An
     restarted = daemon.ask("POST", "/v1/tasks/new/restart", json_body={"tier": "powerful"})
     assert restarted.status == 202
     _check(document, "post", "/v1/tasks/{ref}/restart", restarted)
+
+
+def test_schedules_have_the_published_shape(daemon: Daemon, document: dict[str, Any]) -> None:
+    body = {"name": "nightly", "instructions": "Do it.", "schedule": "0 3 * * *", "timezone": "Europe/Berlin"}
+    one = "/v1/schedules/{name}"
+    answers = [
+        ("post", "/v1/schedules", daemon.ask("POST", "/v1/schedules", json_body=body), 201),
+        ("post", "/v1/schedules", daemon.ask("POST", "/v1/schedules", json_body={**body, "schedule": "x"}), 422),
+        ("post", "/v1/schedules", daemon.ask("POST", "/v1/schedules", json_body={**body, "tags": ["x"]}), 409),
+        ("get", "/v1/schedules", daemon.ask("GET", "/v1/schedules"), 200),
+        ("get", one, daemon.ask("GET", "/v1/schedules/nightly"), 200),
+        ("get", one, daemon.ask("GET", "/v1/schedules/missing"), 404),
+        ("post", f"{one}/pause", daemon.ask("POST", "/v1/schedules/nightly/pause"), 200),
+        ("post", f"{one}/resume", daemon.ask("POST", "/v1/schedules/nightly/resume"), 200),
+        ("post", f"{one}/run", daemon.ask("POST", "/v1/schedules/nightly/run"), 201),
+        ("get", one, daemon.ask("GET", "/v1/schedules/nightly"), 200),
+        ("delete", one, daemon.ask("DELETE", "/v1/schedules/nightly"), 204),
+        ("delete", one, daemon.ask("DELETE", "/v1/schedules/nightly"), 404),
+    ]
+    for method, path, answer, status in answers:
+        assert answer.status == status, (method, path)
+        if status != 204:
+            _check(document, method, path, answer)
 
 
 def test_refusals_before_routing_have_the_published_shape(daemon: Daemon, document: dict[str, Any]) -> None:

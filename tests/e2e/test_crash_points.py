@@ -41,6 +41,8 @@ WITH: dict[str, dict[str, Any]] = {
 ON_THE_WAY_TO_TREES = tuple(point for point in CRASH_POINTS if point.startswith("worktree-"))
 # Nothing survives unless a shim was killed too.
 WITH_LOST_SHIM = ("survivors-signalled",)
+# The time of a schedule would be long in coming: `test_schedules` goes through these.
+WITH_SCHEDULE = ("schedule-due", "schedule-met")
 AGAIN = tuple(
     f"{point}:{count}"
     for counts, points in {
@@ -83,7 +85,9 @@ def test_without_a_crash_the_workload_comes_out_as_it_should(site: Site) -> None
     assert_nothing_shows(operator.finish())
 
 
-@pytest.mark.parametrize("point", [point for point in CRASH_POINTS if point not in WITH_LOST_SHIM + ON_THE_WAY_TO_TREES])
+@pytest.mark.parametrize(
+    "point", [point for point in CRASH_POINTS if point not in WITH_LOST_SHIM + ON_THE_WAY_TO_TREES + WITH_SCHEDULE]
+)
 def test_a_daemon_killed_at_any_point_leaves_no_trace_in_its_tasks(site: Site, point: str) -> None:
     site.configure(**WITH.get(point, {}))
     lives = [AFTER[point]] if point in AFTER else []

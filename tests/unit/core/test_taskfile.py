@@ -203,10 +203,6 @@ LATER: list[tuple[dict[str, object], str]] = [
     ({"specialist": "backend-engineer"}, "specialist: is not supported yet; remove it"),
     ({"skill": "api"}, "skill: is not supported yet; remove it"),
     ({"continues": "b"}, "continues: is not supported yet; remove it"),
-    ({"schedule": "0 3 * * *"}, "schedule: is not supported yet; remove it"),
-    ({"timezone": "Europe/Berlin"}, "timezone: is not supported yet; remove it"),
-    ({"catch_up": "skip"}, "catch_up: `skip` is not supported yet; remove it"),
-    ({"overlap": "queue"}, "overlap: `queue` is not supported yet; remove it"),
     ({"budget": {"usd": 2.0}}, "budget: is not supported yet; remove it"),
     ({"on_input": "wait"}, "on_input: `wait` is not supported yet; remove it"),
     ({"on_input": False}, "on_input: is the truth value false"),
@@ -274,3 +270,28 @@ def test_a_rendered_problem_is_one_printable_line() -> None:
     assert problem.render("x.yaml") == "x.yaml:3:2: a: is bad; mend it"
     assert Problem(message="is bad").render() == "is bad"
     assert problem.render("a\x1b[0m\n.yaml") == "a\\x1b[0m\\n.yaml:3:2: a: is bad; mend it"
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"schedule": "0 3 * *"}, "schedule: `0 3 * *` has 4 fields instead of five; write minute, hour, day, month"),
+        ({"schedule": "@daily"}, 'schedule: `@daily` is not taken; write "0 0 * * *"'),
+        ({"timezone": "Europe/Berlin"}, "timezone: is about times, and there is no schedule; add `schedule`"),
+        ({"overlap": "queue"}, "overlap: is about times, and there is no schedule; add `schedule`, or remove it"),
+        ({"catch_up": "once"}, "catch_up: is about times, and there is no schedule; add `schedule`, or remove it"),
+        (
+            {"schedule": "0 3 * * *", "catch_up": "all"},
+            "catch_up: would skip all but the first, as that has not ended; add `overlap: queue`",
+        ),
+        ({"name": "a" * 84, "schedule": "0 3 * * *"}, "shorten `name` to 83 characters"),
+    ],
+)
+def test_a_schedule_that_would_not_do_what_it_says_is_refused(fields: dict[str, object], words: str) -> None:
+    assert words in refusal(**fields).render()
+
+
+def test_a_schedule_however_spaced_is_the_same_content() -> None:
+    assert content_hash(task(schedule="0 3 * * *")) == content_hash(task(schedule=" 0  3 * * * "))
+    assert content_hash(task(schedule="0 3 * * *", catch_up="skip")) == content_hash(task(schedule="0 3 * * *"))
+    assert content_hash(task(schedule="0 4 * * *")) != content_hash(task(schedule="0 3 * * *"))

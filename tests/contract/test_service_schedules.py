@@ -1,0 +1,293 @@
+"""What becomes of schedules: their times, files, pauses and overlaps, and what was missed."""
+
+import pytest
+
+from claudomator_py.core.errors import Conflict, Invalid, NotFound
+from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
+from claudomator_py.store import schedule_rows
+from claudomator_py.store.database import Database
+from tests.fakes.world import START_MS, World, spec
+
+PATH = "/in/t.yaml"
+# START_MS is 2026-09-21T14:13:20Z.
+FIRST = START_MS // HOUR_MS * HOUR_MS + HOUR_MS
+HOURLY = {"schedule": "0 * * * *", "timezone": "UTC"}
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    return World(database)
+
+
+def meet(world: World, at_ms: int) -> list[str]:
+    """The names of all tasks, in order, once the timekeeper has looked at that time."""
+    world.now_ms = at_ms
+    world.timekeeper.meet()
+    return sorted(world.names())
+
+
+def due(hours: int) -> str:
+    """The name of the task of t's so-manieth time."""
+    return f"t.20260921t{15 + hours:02d}00z"
+
+
+def test_a_file_with_a_schedule_becomes_a_schedule_and_no_task(world: World) -> None:
+    assert world.take(PATH, spec("t", **HOURLY, tags=["x"])) == []
+    assert world.names() == []
+    view = world.schedules.one("t")
+    assert (view.source, view.file_path, view.schedule, view.timezone) == ("file", PATH, "0 * * * *", "UTC")
+    assert (view.next_at, view.last) == (format_instant(FIRST), None)
+    assert meet(world, FIRST - 1) == []
+    assert meet(world, FIRST) == [due(0)]
+    assert meet(world, FIRST + 1) == [due(0)]
+    task = world.task(due(0))
+    assert (task.state, task.source, task.tags) == ("QUEUED", "schedule", ("x",))
+    last = world.schedules.one("t").last
+    assert last is not None
+    assert (last.task_id, last.by, last.due_at) == (task.id, "clock", format_instant(FIRST))
+
+
+def test_why_names_the_schedule_and_the_time(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY))
+    meet(world, FIRST)
+    sentences = world.desk.why(due(0)).sentences
+    assert any("schedule t" in sentence and "15:00 UTC" in sentence for sentence in sentences), sentences
+
+
+def test_what_waits_for_the_name_of_a_schedule_is_told_that_it_is_none_of_a_task(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY))
+    world.submit("after", depends_on=["t"])
+    assert world.state("after") == "WAITING dependency"
+    assert any("t is a schedule" in sentence for sentence in world.desk.why("after").sentences)
+
+
+def test_unchanged_content_changes_nothing_and_new_content_is_for_later_tasks(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY, overlap="queue"))
+    before = world.schedules.one("t")
+    world.take(PATH, spec("t", **HOURLY, overlap="queue"), mtime_ns=2)
+    assert world.schedules.one("t") == before
+    meet(world, FIRST)
+    world.take(PATH, spec("t", **HOURLY, overlap="queue", tags=["new"]), mtime_ns=3)
+    assert world.schedules.one("t").id == before.id
+    meet(world, FIRST + HOUR_MS)
+    assert world.task(due(0)).tags == ()
+    assert world.task(due(1)).tags == ("new",)
+
+
+def test_content_changed_at_a_time_does_not_lose_it_but_other_times_begin_now(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY, overlap="queue", catch_up="all"))
+    world.now_ms = FIRST + HOUR_MS
+    world.take(PATH, spec("t", **HOURLY, overlap="queue", catch_up="all", tags=["x"]), mtime_ns=2)
+    assert meet(world, FIRST + HOUR_MS) == [due(0), due(1)]
+    more = {**HOURLY, "schedule": "0,30 * * * *"}
+    world.now_ms += 20 * MINUTE_MS
+    world.take(PATH, spec("t", **more, overlap="queue", catch_up="all"), mtime_ns=3)
+    assert meet(world, world.now_ms) == [due(0), due(1)]
+    assert meet(world, FIRST + 90 * MINUTE_MS)[2:] == ["t.20260921t1630z"]
+
+
+def test_a_deleted_file_ends_its_schedule_and_leaves_its_tasks(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY))
+    meet(world, FIRST)
+    world.intake.gone([PATH])
+    assert world.schedules.all() == []
+    assert meet(world, FIRST + HOUR_MS) == [due(0)]
+    assert world.state(due(0)).startswith("QUEUED")
+
+
+def test_a_file_that_comes_back_goes_on_with_its_next_time(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY, catch_up="once"))
+    world.intake.gone([PATH])
+    world.now_ms = FIRST + 5 * MINUTE_MS
+    world.take(PATH, spec("t", **HOURLY, catch_up="once"), mtime_ns=2)
+    assert meet(world, world.now_ms) == []
+    assert meet(world, FIRST + HOUR_MS) == [due(1)]
+
+
+def test_a_renamed_file_is_the_same_schedule(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY))
+    before = world.schedules.one("t")
+    world.intake.gone([PATH])
+    world.take("/in/other.yaml", spec("t", **HOURLY))
+    after = world.schedules.one("t")
+    assert (after.id, after.file_path) == (before.id, "/in/other.yaml")
+
+
+def test_a_document_taken_out_of_its_file_ends_its_schedule(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY), spec("u", **HOURLY))
+    world.take(PATH, spec("u", **HOURLY), mtime_ns=2)
+    assert [view.name for view in world.schedules.all()] == ["u"]
+
+
+def test_a_schedule_becomes_a_task_and_a_task_a_schedule(world: World) -> None:
+    world.take(PATH, spec("t"))
+    world.take(PATH, spec("t", **HOURLY), mtime_ns=2)
+    assert world.state("t") == "CANCELLED", "it was replaced before it began"
+    assert [view.name for view in world.schedules.all()] == ["t"]
+    world.now_ms += 1
+    world.take(PATH, spec("t"), mtime_ns=3)
+    assert world.schedules.all() == []
+    assert (world.names(), world.state("t").split()[0]) == (["t", "t"], "QUEUED")
+    world.tick()
+    world.take(PATH, spec("t", **HOURLY), mtime_ns=4)
+    assert world.state("t").startswith("RUNNING"), "a run goes on to its end"
+
+
+def test_the_schedule_of_a_file_that_was_moved_away_goes_on_and_is_replaced_by_the_next_arrival(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY))
+    world.intake.archived([PATH])
+    before = world.schedules.one("t")
+    assert before.file_path is None
+    world.take(PATH, spec("t", **HOURLY, tags=["new"]), mtime_ns=2)
+    world.intake.archived([PATH])
+    assert world.schedules.one("t").id == before.id
+    meet(world, FIRST)
+    assert world.task(due(0)).tags == ("new",)
+    world.schedules.delete("t")
+    assert world.schedules.all() == []
+
+
+def test_a_name_is_one_schedule(world: World) -> None:
+    world.schedules.add(spec("t", **HOURLY))
+    (problem,) = world.take(PATH, spec("t", **HOURLY))
+    assert problem.field == "name"
+    assert "claudomator schedule delete t" in str(problem.remedy)
+    assert world.schedules.add(spec("t", **HOURLY)).id == world.schedules.one("t").id, "harmless when repeated"
+    with pytest.raises(Conflict):
+        world.schedules.add(spec("t", **HOURLY, tags=["x"]))
+
+
+def test_an_unknown_zone_is_refused_by_every_way(world: World) -> None:
+    atlantis = spec("t", schedule="0 3 * * *", timezone="Europe/Atlantis")
+    (problem,) = world.take(PATH, atlantis)
+    assert (problem.field, "Europe/Berlin" in str(problem.remedy)) == ("timezone", True)
+    with pytest.raises(Invalid, match="Atlantis"):
+        world.schedules.add(atlantis)
+
+
+def test_the_zone_of_the_machine_is_written_down(world: World) -> None:
+    view = world.schedules.add(spec("t", schedule="0 3 * * *"))
+    assert view.timezone
+    assert "timezone" not in view.spec
+
+
+def test_a_schedule_is_not_submitted_as_a_task_nor_a_task_as_a_schedule(world: World) -> None:
+    with pytest.raises(Invalid, match="/v1/schedules"):
+        world.submit("t", **HOURLY)
+    with pytest.raises(Invalid, match="/v1/tasks"):
+        world.schedules.add(spec("t"))
+
+
+@pytest.mark.parametrize(("policy", "made"), [("skip", []), ("once", [4]), ("all", [0, 1, 2, 3, 4])])
+def test_what_was_missed_is_caught_up_as_told(world: World, policy: str, made: list[int]) -> None:
+    world.take(PATH, spec("t", **HOURLY, catch_up=policy, overlap="queue"))
+    world.restarted_daemon()
+    later = FIRST + 4 * HOUR_MS + 30 * MINUTE_MS
+    names = [due(hour) for hour in made]
+    assert meet(world, later) == names
+    world.restarted_daemon()
+    assert meet(world, later) == names, "once and for all"
+    assert meet(world, FIRST + 5 * HOUR_MS) == [*names, due(5)]
+
+
+def test_what_is_caught_up_runs_in_order(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY, catch_up="all", overlap="queue", working_dir="/tmp"))
+    meet(world, FIRST + 4 * HOUR_MS)
+    for hour in range(5):
+        world.tick()
+        assert list(world.running()) == [due(hour)]
+        world.succeed(due(hour))
+
+
+def test_a_restart_within_a_minute_misses_nothing(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY))
+    world.restarted_daemon()
+    assert meet(world, FIRST + MINUTE_MS - 1) == [due(0)]
+
+
+def test_all_is_not_without_bounds(world: World) -> None:
+    world.take(PATH, spec("t", schedule="* * * * *", timezone="UTC", catch_up="all", overlap="queue"))
+    world.now_ms = START_MS + 30 * DAY_MS
+    assert world.timekeeper.meet() == 1_000
+    assert world.timekeeper.meet() == 0
+
+
+def test_a_time_is_skipped_while_a_task_of_the_schedule_has_not_ended(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY))
+    meet(world, FIRST)
+    assert meet(world, FIRST + HOUR_MS) == [due(0)]
+    last = world.schedules.one("t").last
+    assert last is not None
+    assert (last.task_id, last.due_at) == (None, format_instant(FIRST + HOUR_MS))
+    assert due(0) in str(last.skipped)
+    world.tick()
+    world.succeed(due(0))
+    assert meet(world, FIRST + 2 * HOUR_MS) == [due(0), due(2)]
+
+
+def test_times_queue_where_they_may_overlap(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY, overlap="queue"))
+    meet(world, FIRST)
+    assert meet(world, FIRST + HOUR_MS) == [due(0), due(1)]
+
+
+def test_a_paused_schedule_makes_nothing_and_goes_on_with_its_next_time(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY, catch_up="once"))
+    view = world.schedules.pause("t")
+    assert (view.next_at, view.paused_since) == (None, format_instant(START_MS))
+    assert world.schedules.pause("t") == view
+    assert meet(world, FIRST + 30 * MINUTE_MS) == []
+    assert world.schedules.resume("t").next_at == format_instant(FIRST + HOUR_MS)
+    assert world.schedules.resume("t").paused_since is None
+    assert meet(world, world.now_ms) == []
+    assert meet(world, FIRST + HOUR_MS) == [due(1)]
+
+
+def test_a_task_is_made_now_besides_the_times(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY))
+    world.schedules.pause("t")
+    task = world.schedules.run("t")
+    assert task.name == "t.20260921t141320z"
+    with pytest.raises(Conflict, match="has not ended"):
+        world.schedules.run("t")
+    world.desk.cancel(task.id)
+    assert world.schedules.run("t").id != task.id
+
+
+def test_the_schedule_of_a_file_is_ended_by_deleting_the_file_alone(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY))
+    with pytest.raises(Conflict, match=PATH):
+        world.schedules.delete("t")
+    with pytest.raises(NotFound, match="'u'"):
+        world.schedules.delete("u")
+    with pytest.raises(NotFound):
+        world.schedules.run("u")
+
+
+def test_a_time_at_which_no_task_can_be_made_is_skipped_with_the_reason(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY, agent={"type": "codex"}))
+    world.agents = tuple(agent for agent in world.agents if agent.name != "codex")
+    del world.kinds["codex"]
+    world.restarted_daemon()
+    assert meet(world, FIRST) == []
+    last = world.schedules.one("t").last
+    assert last is not None
+    assert "codex" in str(last.skipped)
+
+
+def test_a_drained_daemon_makes_tasks_and_starts_none(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY))
+    world.desk.drain("for a while")
+    assert meet(world, FIRST) == [due(0)]
+    world.tick()
+    assert world.running() == {}
+
+
+def test_what_changed_while_it_was_looked_at_is_not_met(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.take(PATH, spec("t", **HOURLY))
+    seen = world.database.read(schedule_rows.all_there)
+    monkeypatch.setattr(world.timekeeper, "_going", lambda: seen)
+    world.schedules.pause("t")
+    assert meet(world, FIRST) == []
+    world.schedules.resume("t")
+    assert meet(world, FIRST + MINUTE_MS) == [], "resumed after the time had passed"

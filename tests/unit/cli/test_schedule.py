@@ -1,0 +1,60 @@
+"""``schedule``: the list, pausing, ending, and a task now; and files with a schedule in ``submit``."""
+
+import json
+from pathlib import Path
+
+from tests.fakes.command import Command
+from tests.fakes.desk import FakeDesk
+
+NIGHTLY = 'instructions: x\nschedule: "0 3 * * *"\ntimezone: Europe/Berlin\n'
+
+
+def add(command: Command, *names: str) -> None:
+    for name in names:
+        path = Path(command.home) / f"{name}.yaml"
+        path.write_text(NIGHTLY)
+        assert command("submit", str(path)).returncode == 0
+
+
+def test_an_empty_list_says_how_to_fill_it(command: Command) -> None:
+    done = command("schedule", "list")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "`schedule`" in done.stderr
+    assert json.loads(command("schedule", "list", "-o", "json").stdout) == []
+
+
+def test_a_submitted_file_with_a_schedule_becomes_one_and_no_task(command: Command, desk: FakeDesk) -> None:
+    add(command, "nightly", "nightly")
+    (line,) = command("schedule", "list").stdout.splitlines()[1:]
+    assert line.split()[:7] == ["nightly", "0", "3", "*", "*", "*", "Europe/Berlin"]
+    assert desk.jobs == {}
+
+
+def test_tasks_and_schedules_are_told_together_and_only_tasks_are_awaited(command: Command, desk: FakeDesk) -> None:
+    path = Path(command.home) / "both.yaml"
+    path.write_text(f"name: once\ninstructions: x\n---\nname: nightly\n{NIGHTLY}")
+    told = json.loads(command("submit", str(path), "-o", "json").stdout)
+    assert [one["name"] for one in told] == ["once", "nightly"]
+    (Path(command.home) / "nightly.yaml").write_text(NIGHTLY)
+    waited = command("submit", "--wait", str(Path(command.home) / "nightly.yaml"))
+    assert (waited.returncode, "nightly" in waited.stdout) == (0, True)
+
+
+def test_one_is_paused_and_resumed(command: Command) -> None:
+    add(command, "nightly")
+    assert "paused" in command("schedule", "pause", "nightly").stdout
+    assert "paused" not in command("schedule", "resume", "nightly").stdout
+
+
+def test_a_task_is_made_now(command: Command, desk: FakeDesk) -> None:
+    add(command, "nightly")
+    assert command("schedule", "run", "nightly").stdout.startswith("nightly.20261122t0200z  ")
+    assert "nightly.20261122t0200z QUEUED" in command("schedule", "list").stdout
+    assert json.loads(command("schedule", "run", "nightly", "-o", "json").stdout)["name"] == "nightly.20261122t0200z"
+
+
+def test_one_is_ended(command: Command) -> None:
+    add(command, "nightly")
+    assert command("schedule", "delete", "nightly").returncode == 0
+    refused = command("schedule", "delete", "nightly")
+    assert (refused.returncode, "There is no schedule 'nightly'." in refused.stderr) == (1, True)
