@@ -428,7 +428,7 @@ class TaskFilter(View):
     text: str | None = Field(default=None, max_length=200, description="Only tasks with this in their name.")
     tag: str | None = Field(default=None, description="Only tasks with this tag.")
     agent: str | None = Field(default=None, description="Only tasks whose last run was on this agent.")
-    source: str | None = Field(default=None, description="Only tasks from here: `file` or `api`.")
+    source: str | None = Field(default=None, description="Only tasks from here: `file`, `api` or `schedule`.")
 
 
 class RestartRequest(View):
