@@ -36,10 +36,10 @@ def cleanup(
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Remove work trees in which nothing would be lost, with their branches, and the directories of old runs.
+    """Remove what ended tasks have left and nobody misses.
 
-    Only of tasks that have ended. A work tree is kept while it has changes that are not committed, or commits that are
-    not merged; a run's directory goes with its output and its scratch folder.
+    Work trees go with their branches, and only if nothing in them would be lost: one is kept while it has changes that
+    are not committed, or commits that are not merged. A run's directory goes with its output and its scratch folder.
     """
     age = DEFAULT_AGE_MS if older_than is None else older_than
     found = client.clean_up(CleanupRequest.model_validate({"dry_run": dry_run, "older_than": format_duration(age)}))
