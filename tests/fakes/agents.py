@@ -46,7 +46,9 @@ class OutcomeReader:
             return Outcome(status=OutcomeStatus.LIMITED, reason=Reason.RATE_LIMITED, reset_at=self.stuck_until)
         if exit_record is not None and exit_record.ended_by == "cancel":
             return Outcome(status=OutcomeStatus.CANCELLED, reason=Reason.CANCELLED)
-        lines = [line for line in self._data.splitlines(keepends=True) if line.endswith(b"\n")]
+        lines = [
+            line for line in self._data.splitlines(keepends=True) if line.endswith(b"\n") and not line.startswith(b"#")
+        ]
         if lines:
             return Outcome.model_validate_json(lines[-1])
         if exit_record is None:

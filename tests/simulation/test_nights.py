@@ -1,0 +1,42 @@
+"""Nights in virtual time: whatever the seed, caps and holds are kept, nobody starves, and all that can be done is."""
+
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.store.database import Database
+from claudomator_py.store.migrate import migrate
+from tests.simulation.night import Night, Report, Weather, claude_and_codex
+
+
+def night(tmp_path: Path, seed: int, tasks: int, scale: int, weather: Weather) -> Report:
+    accounts, agents = claude_and_codex(scale)
+    with Database.open("sqlite", state_dir=tmp_path) as database:
+        migrate(database)
+        report = Night(database, seed, tasks=tasks, accounts=accounts, agents=agents, weather=weather).play()
+    print(f"seed {seed}: {report}")  # noqa: T201 (shown by -s, and with a failure)
+    return report
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_night(tmp_path: Path, seed: int) -> None:
+    report = night(tmp_path, seed, 60, 90, Weather())
+    assert report.limits, "a night without a limit tests little"
+    assert sum(report.states.values()) == 60
+    assert report.states["COMPLETED"] >= 52
+
+
+def test_in_fair_weather_all_is_done(tmp_path: Path) -> None:
+    calm = Weather(fails=0, overloaded=0, lost=0, unreported=0, crashes=0)
+    assert night(tmp_path, 7, 40, 60, calm).states["COMPLETED"] == 40
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("seed", range(100, 104))
+def test_a_week_of_thousands_of_tasks(tmp_path: Path, seed: int) -> None:
+    report = night(tmp_path, seed, 2_000, 400, Weather())
+    assert report.limits
+    assert sum(report.states.values()) == 2_000
+    assert report.states["COMPLETED"] >= 1_800
