@@ -23,7 +23,8 @@ class Resumption(BaseModel):
 
     agent, kind: who has it; nobody else can go on in it. tier: how strong it was. revision: the content that the
     conversation was last told for certain. words: what the operator adds to it. given_up: it cannot go on after all, or
-    is not to; a fresh one begins, and is told the words.
+    is not to; a fresh one begins, and is told the words. optional: whoever can start first takes the task, its holder
+    in this conversation, anybody else in a fresh one.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -35,11 +36,12 @@ class Resumption(BaseModel):
     revision: int
     words: str | None = None
     given_up: bool = False
+    optional: bool = False
 
     @property
     def holder(self) -> str | None:
         """The only agent that the next run can start on; None: any."""
-        return None if self.given_up else self.agent
+        return None if self.given_up or self.optional else self.agent
 
 
 class Usage(BaseModel):

@@ -76,7 +76,7 @@ class RunOrder:
 
     commands: argv after argv, until one does not exit 0. cwd: None for a scratch folder. roots: where cwd may lie;
     empty: anywhere. stdin: the text that each command reads. scratch_of: the run whose scratch folder it works in;
-    None: its own.
+    None: its own. handoff: what the agent left that had the task before; kept for people, as the prompt has it, too.
     """
 
     run_id: str
@@ -87,6 +87,7 @@ class RunOrder:
     stdin: str
     limits: RunLimits
     scratch_of: str | None = None
+    handoff: str | None = None
 
 
 class RunConflict(Exception):

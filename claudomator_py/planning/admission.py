@@ -77,6 +77,7 @@ def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> 
     if head.dir_key and load.busy.get(head.dir_key, 0) >= rules.per_workdir:
         return Blocked("workdir", f"another run is using {head.dir_key}")
     agents = tuple(_for_task(head, agents, agent, rules, load.now) for agent in agents)
+    head = _with_choice(head, agents)
     choice = _choose(head, agents, rules)
     if isinstance(choice, Blocked):
         return choice
@@ -98,6 +99,16 @@ def _for_task(head: Head, agents: Sequence[AgentSeen], agent: AgentSeen, rules: 
     hinted = hinted_by(head, agents)
     decided = tier_for(head, hinted, agent, classifier=rules.classifier, now_ms=now_ms)
     return agent.with_model(None if isinstance(decided, Undecided) else _model(head, hinted, agent, decided[0]))
+
+
+def _with_choice(head: Head, agents: Sequence[AgentSeen]) -> Head:
+    """The task with its conversation only if it goes on there: one that need not be has to be at hand."""
+    held = head.conversation
+    if held is None or not held.optional:
+        return head
+    holders = (agent for agent in agents if (agent.name, agent.kind) == (held.agent, held.kind))
+    ready = any(agent.problem is None and not agent.limited and agent.free for agent in holders)
+    return head if ready else head.model_copy(update={"conversation": None})
 
 
 def _model(head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen, tier: Tier) -> str | None:

@@ -15,12 +15,14 @@ class Ending:
     """The event that the end of a run means for its task, and whether it used up an attempt.
 
     tier: for the next attempt, if it is another one. goes_on: that attempt goes on in the conversation of this run.
+    may_go_on: it does if nobody else can begin it before.
     """
 
     event: lifecycle.Event
     counts_attempt: bool
     tier: Tier | None = None
     goes_on: bool = False
+    may_go_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,9 @@ def after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> E
             # It would be tried again at once, and so for ever.
             pause = backoff_ms(spec.retry.backoff, run.tries, run.run_id)
             return Ending(lifecycle.Retrying(now_ms + pause), counts_attempt=False, goes_on=goes_on)
-        return Ending(lifecycle.Requeued(QueueReason.LIMITED, run.held_until), counts_attempt=False, goes_on=goes_on)
+        may_go_on = quota and not goes_on
+        queued = lifecycle.Requeued(QueueReason.LIMITED, run.held_until)
+        return Ending(queued, counts_attempt=False, goes_on=goes_on, may_go_on=may_go_on)
     if reason is Reason.CANCELLED:
         # Nobody asked for it here: the supervisor itself was told to stop.
         return Ending(lifecycle.Failing(Reason.INTERRUPTED), counts_attempt=True)

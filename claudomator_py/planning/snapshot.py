@@ -123,11 +123,15 @@ class AskedTier(_Frozen):
 
 
 class HeldBy(_Frozen):
-    """A conversation that a task goes on in: that of a run, and the agent that has it."""
+    """A conversation that a task goes on in: that of a run, and the agent that has it.
+
+    optional: another agent that is free may begin afresh instead.
+    """
 
     run: str
     agent: str
     kind: str
+    optional: bool = False
 
 
 class Head(_Frozen):

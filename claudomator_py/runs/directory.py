@@ -15,6 +15,7 @@ from claudomator_py.runs.shim.main import PROMPT
 CHECK = "check"
 SCRATCH = "work"
 HANDOFF = "handoff.json"
+HANDOFF_NOTE = "handoff.md"
 NEW_SUFFIX = ".new"
 TRASH_SUFFIX = ".trash"
 
@@ -58,6 +59,8 @@ class RunDirectory:
         }
         if handoff is not None:
             files[HANDOFF] = handoff
+        if order.handoff is not None:
+            files[HANDOFF_NOTE] = order.handoff.encode(errors="surrogateescape")
         for name, data in files.items():
             write_new(new / name, data)
         for name in (output.STDOUT, output.STDERR, record.LOCK):

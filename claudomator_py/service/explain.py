@@ -129,7 +129,7 @@ def conversation_sentences(task: Task, events: Sequence[Event]) -> list[str]:
             run, why = str(event.data["resumes"])[:_RUN], event.data["why"]
             sentences.append(f"The conversation of run {run} was given up: {why}. A fresh one takes its place.")
     resumption = resumption_of(task)
-    if task.state == "WAITING" and resumption is not None and not resumption.given_up:
+    if task.state == "WAITING" and resumption is not None and resumption.holder is not None:
         run = resumption.run_id[:_RUN]
         sentences.append(f"Its next run resumes the conversation of run {run} on {resumption.agent}.")
     return sentences

@@ -148,7 +148,7 @@ def _agents(
 def _held_by(resumption: Resumption | None) -> HeldBy | None:
     if resumption is None or resumption.given_up:
         return None
-    return HeldBy(run=resumption.run_id, agent=resumption.agent, kind=resumption.kind)
+    return HeldBy(run=resumption.run_id, agent=resumption.agent, kind=resumption.kind, optional=resumption.optional)
 
 
 def _asked(row: Classification) -> AskedTier:

@@ -10,12 +10,13 @@ _CHANGED = "The task has changed since. It reads now:"
 _ADDED = "The operator adds:"
 
 
-def compose(spec: TaskSpec, words: str | None = None) -> str:
+def compose(spec: TaskSpec, words: str | None = None, handoff: str | None = None) -> str:
     """For a fresh conversation: the task's instructions and what is to be handed back.
 
-    words: what the operator said to a conversation that this one begins instead of.
+    handoff: what the agent left that had the task before. words: what the operator said to a conversation that this one
+    begins instead of.
     """
-    return _joined([*_task(spec), *_words(words)])
+    return _joined([*_task(spec), *_words(words), *([handoff] if handoff is not None else [])])
 
 
 def compose_further(spec: TaskSpec, told: TaskSpec, words: str | None = None) -> str:

@@ -56,18 +56,21 @@ def scratch_of(run: Run) -> str:
     return run.scratch_of or run.id
 
 
-def goes_on(connection: Connection, task: Task, run: Run) -> dict[str, Any]:
+def goes_on(connection: Connection, task: Task, run: Run, *, optional: bool = False) -> dict[str, Any]:
     """What to write so that the next attempt goes on after this run, which has ended, in its conversation.
 
-    In one that this run went on in, what was new to it is told again: whether it was taken in before the run ended is
-    not known.
+    optional: unless somebody else can begin it before. In one that this run went on in, what was new to it is told
+    again: whether it was taken in before the run ended is not known.
     """
     resumption = resumption_of(task)
     if resumption is not None and run.resumes is not None:
         return {"resume": resumption.model_copy(update={"run_id": run.id}).model_dump()}
     ended = run_rows.find(connection, run.id)
     spec = task_rows.spec_of(connection, task.id, run.revision)
-    return columns_of(None if ended is None else conversation_of(ended, None), spec, task.dir_key)
+    resumption = None if ended is None else conversation_of(ended, None)
+    if resumption is not None:
+        resumption = resumption.model_copy(update={"optional": optional})
+    return columns_of(resumption, spec, task.dir_key)
 
 
 def give_up_conversation(connection: Connection, task: Task, run_id: str, why: str, now_ms: int) -> dict[str, Any]:

@@ -18,7 +18,14 @@ from claudomator_py.planning.ending import EndedRun, after_run
 from claudomator_py.planning.plan import StartRun
 from claudomator_py.planning.snapshot import Snapshot
 from claudomator_py.service.ports import AgentKind
-from claudomator_py.service.resuming import give_up_conversation, goes_on, meant_by_force, scratch_of, used_by
+from claudomator_py.service.resuming import (
+    give_up_conversation,
+    goes_on,
+    meant_by_force,
+    resumption_of,
+    scratch_of,
+    used_by,
+)
 from claudomator_py.service.task_changes import ENDED, ready_dependents, renew
 from claudomator_py.store import hold_rows, run_rows, task_rows
 from claudomator_py.store.events import record
@@ -47,11 +54,18 @@ class Observed:
 
 
 def planned_run(
-    task: Task, start: StartRun, kind: AgentKind, account: str, now_ms: int, earlier: Run | None = None
+    task: Task,
+    start: StartRun,
+    kind: AgentKind,
+    account: str,
+    now_ms: int,
+    earlier: Run | None = None,
+    scratch: str | None = None,
 ) -> Run:
     """The run that this start means: its identity follows from the task's row alone.
 
-    account: whose quota it draws on. earlier: the run whose conversation it goes on in; None: it begins one.
+    account: whose quota it draws on. earlier: the run whose conversation it goes on in; None: it begins one. scratch:
+    the run whose scratch folder it takes over then; None: its own.
     """
     attempt, seq = task.attempt + 1, task.seq + 1
     run_id, conversation_id = run_rows.identity(task.id, task.generation, attempt, seq)
@@ -72,7 +86,7 @@ def planned_run(
         conversation_id=given if earlier is None else earlier.conversation_id,
         resumes=None if earlier is None else earlier.id,
         prior=None if earlier is None else used_by(earlier).model_dump(mode="json"),
-        scratch_of=None if earlier is None else scratch_of(earlier),
+        scratch_of=scratch if earlier is None else scratch_of(earlier),
         state="starting",
         live=True,
         started_ms=now_ms,
@@ -97,7 +111,10 @@ def commit_start(
         Decision(run_id=run.id, task_id=task.id, at_ms=run.started_ms, snapshot_hash=observed.digest, data=decision),
     )
     changes: dict[str, Any] = {"seq": run.seq, "last_run_id": run.id, "tier": run.tier}
-    if obstacle is not None:
+    resumption = resumption_of(task)
+    if resumption is not None and resumption.optional and run.resumes is None:
+        changes["resume"] = None
+    elif obstacle is not None:
         changes |= give_up_conversation(connection, task, run.id, obstacle, run.started_ms)
     told = {"agent": run.agent, "attempt": run.attempt}
     task_rows.advance(connection, task, Started(), run.started_ms, run_id=run.id, data=told, **changes)
@@ -184,8 +201,8 @@ def finish_run(
     restart = task.restart_requested
     changes: dict[str, Any] = {"attempt": attempt, "tier": tier, "cancel_requested_ms": None}
     if isinstance(event, lifecycle.Retrying | lifecycle.Requeued):
-        if ending.goes_on and conversation_id is not None:
-            changes |= goes_on(connection, task, run)
+        if (ending.goes_on or ending.may_go_on) and conversation_id is not None:
+            changes |= goes_on(connection, task, run, optional=ending.may_go_on)
         elif run.resumes is not None:
             changes |= give_up_conversation(connection, task, run.id, _why_afresh(run, outcome), now_ms)
     task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=told, **changes)

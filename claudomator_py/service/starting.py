@@ -16,13 +16,15 @@ from claudomator_py.core.worktree import Tree, TreeFault, TreeOrder
 from claudomator_py.planning.plan import StartRun
 from claudomator_py.planning.snapshot import Snapshot
 from claudomator_py.service.daemon_log import get_logger
+from claudomator_py.service.handoff import handoff_note, left_by
 from claudomator_py.service.isolation import Isolating, folder_in_tree, isolated, tell_tree, tree_wanted
 from claudomator_py.service.launching import LaunchRules, Prepared, agent_run, launch_request
 from claudomator_py.service.ports import RunHost
 from claudomator_py.service.prompt import compose, compose_further
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.service.resuming import Resuming, resumption_of
+from claudomator_py.service.resuming import Resuming, resumption_of, scratch_of
 from claudomator_py.service.run_changes import Observed, commit_start, finish_run, planned_run
+from claudomator_py.service.secrets import Secrets
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
@@ -35,7 +37,8 @@ log = get_logger("claudomator.start")
 class _Subject:
     """A task to start. earlier: the run whose conversation it goes on in; told: the content that this knows.
 
-    obstacle: why it cannot go on after all. tree: the work tree that it needs, if it does.
+    obstacle: why it cannot go on after all. left: the run whose work it takes over from another agent. tree: the work
+    tree that it needs, if it does.
     """
 
     task: Task
@@ -44,12 +47,15 @@ class _Subject:
     told: TaskSpec
     obstacle: str | None
     tree: TreeOrder | None = None
+    left: Run | None = None
 
-    @property
-    def prompt(self) -> str:
+    def prompt(self, handoff: str | None) -> str:
+        """What the agent is told. handoff: what the other agent left, if it takes over from one."""
         resumption = resumption_of(self.task)
         words = None if resumption is None else resumption.words
-        return compose(self.spec, words) if self.earlier is None else compose_further(self.spec, self.told, words)
+        if self.earlier is None:
+            return compose(self.spec, words, handoff)
+        return compose_further(self.spec, self.told, words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +109,8 @@ class Starter:
         if subject is None or agent is None:
             return None
         kind, spec = self._registry.kind_of(agent), subject.spec
-        run = planned_run(subject.task, start, kind, agent.quota_account, now_ms, subject.earlier)
+        scratch, note = self._scratch(subject), self._handoff(subject)
+        run = planned_run(subject.task, start, kind, agent.quota_account, now_ms, subject.earlier, scratch)
         commit = partial(commit_start, start=start, run=run, observed=observed, obstacle=subject.obstacle)
         if subject.tree is not None:
             try:
@@ -115,15 +122,32 @@ class Starter:
                 return None
             run.dir_key = tree.path
             commit = partial(_commit_in_tree, commit=commit, run=run, tree=tree)
-        request = launch_request(run, spec, agent, prompt=subject.prompt, effort=start.decision.effort)
+        request = launch_request(run, spec, agent, prompt=subject.prompt(note), effort=start.decision.effort)
         try:
             launch = kind.launch(request)
         except ValueError as error:
             self._refuse(commit, run, str(error), now_ms)
             return None
         prepared = agent_run(run, spec, agent, launch, self._rules())
+        prepared = replace(prepared, order=replace(prepared.order, handoff=note))
         self._host.prepare(prepared.order)
         return _Ready(run, prepared, commit)
+
+    def _scratch(self, subject: _Subject) -> str | None:
+        """The run whose scratch folder is taken over with its work."""
+        if subject.left is None or subject.spec.working_dir is not None:
+            return None
+        scratch = scratch_of(subject.left)
+        return scratch if self._host.has_scratch(scratch) else None
+
+    def _handoff(self, subject: _Subject) -> str | None:
+        left = subject.left
+        if left is None:
+            return None
+        kind = self._registry.kinds.get(left.kind)
+        transcript = None if kind is None else kind.transcript("stdout")
+        redactor = Secrets(self._registry, self._rules().environ).redactor(subject.spec.env)
+        return handoff_note(left, self._host, transcript, redactor)
 
     def _tree(self, order: TreeOrder) -> Tree | None:
         """The work tree, with the folder that the run works in; None: not yet. Raises TreeFault."""
@@ -142,16 +166,21 @@ class Starter:
         task = task_rows.find(connection, start.head.task_id)
         if task is None or task.version != start.head.version:
             return None
-        subject = self._going_on(connection, task)
+        subject = self._going_on(connection, task, start.decision.agent)
+        if subject.earlier is None:
+            runs = [run for run in run_rows.of_task(connection, task.id) if run.generation == task.generation]
+            left = left_by(runs)
+            if left is not None and left.agent != start.decision.agent:
+                subject = replace(subject, left=left)
         working_dir = isolated(subject.spec)
         if working_dir is None:
             return subject
         return replace(subject, tree=tree_wanted(connection, task, working_dir, subject.earlier))
 
-    def _going_on(self, connection: Connection, task: Task) -> _Subject:
+    def _going_on(self, connection: Connection, task: Task, agent: str) -> _Subject:
         spec = task_rows.spec_of(connection, task.id, task.revision)
         resumption = resumption_of(task)
-        if resumption is None or resumption.given_up:
+        if resumption is None or resumption.given_up or (resumption.optional and resumption.agent != agent):
             return _Subject(task, spec, None, spec, None)
         earlier = run_rows.find(connection, resumption.run_id)
         obstacle = self._resuming.obstacle(earlier, spec)

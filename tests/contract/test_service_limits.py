@@ -13,6 +13,7 @@ from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World, spe
 
 WORK = AgentSpec(name="work", kind="claude", models=CLAUDE_MODELS)
 WIDE = AgentSpec(name="claude", kind="claude", models=CLAUDE_MODELS, max_concurrent=6)
+ONE_SLOT = AgentSpec(name="codex", kind="codex", models=CLAUDE_MODELS, max_concurrent=1)
 OTHER = AgentSpec(name="other", kind="claude", account="other", models=CLAUDE_MODELS)
 
 
@@ -271,3 +272,49 @@ def test_a_task_that_is_to_wait_begins_afresh_when_its_conversation_is_not_known
     world.end("t", exit_code=1, status="failed", reason="bad_invocation", conversation_lost=True)
     world.tick()
     assert (world.live("t").resumes, world.task("t").attempts) == (None, 0)
+
+
+def test_the_next_agent_is_told_what_the_one_before_it_left(world: World) -> None:
+    world.submit("t", retry={"max_attempts": 1})
+    world.tick()
+    world.end(
+        "t", status="limited", reason="rate_limited", reset_at=START_MS + HOUR_MS, provenance="reported",
+        text="I have changed login.py. key=sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789", detail="limit reached",
+    )  # fmt: skip
+    world.tick()
+    run = world.live("t")
+    assert (run.agent, run.resumes, run.attempt) == ("codex", None, 1)
+    prompt = world.kinds["codex"].requests[-1].prompt
+    assert prompt.startswith("do t\n\n# Handoff\n\nAnother agent, claude, had this task before you and stopped: ")
+    assert "I have changed login.py." in prompt
+    assert "limit reached" in prompt
+    assert "sk-ant" not in prompt
+    handoff = world.host.directories[run.id, 0].order.handoff
+    assert handoff is not None
+    assert handoff in prompt
+    world.fail("t", "network")
+    assert world.task("t").state == "FAILED"
+
+
+def test_if_no_other_agent_is_free_before_the_reset_it_goes_on_where_it_was(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE, ONE_SLOT))
+    world.submit("busy", agent={"type": "codex", "strict": True})
+    world.submit("t")
+    world.tick()
+    first = world.live("t")
+    assert first.agent == "claude"
+    world.limit("t", reset_at=START_MS + HOUR_MS)
+    assert (world.task("t").state, world.task("t").reason) == ("QUEUED", "slots")
+    world.tick(HOUR_MS)
+    second = world.live("t")
+    assert (second.agent, second.resumes, second.conversation_id) == ("claude", first.id, first.conversation_id)
+
+
+def test_once_another_agent_has_taken_it_over_the_old_conversation_is_left(world: World) -> None:
+    world.submit("t", retry={"max_attempts": 2, "backoff": "1s"})
+    world.tick()
+    world.limit("t", reset_at=START_MS + HOUR_MS)
+    assert world.live("t").agent == "codex"
+    world.fail("t", "agent_error")
+    world.tick(HOUR_MS)
+    assert world.live("t").resumes is None

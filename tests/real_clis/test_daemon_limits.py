@@ -33,7 +33,7 @@ class Limit:
 
 
 LIMITS = {
-    "claude-subscription": Limit(CLAUDE, messages_api.used_up, early_s=0, window="five_hour"),
+    "claude-subscription": Limit(CLAUDE, messages_api.used_up, early_s=0, window="5h window"),
     "claude-key": Limit(CLAUDE, lambda _: messages_api.throttled(HOUR_S)),
     "codex-subscription": Limit(CODEX, responses_api.used_up, early_s=MINUTE_S),
     "codex-key": Limit(CODEX, lambda _: responses_api.throttled()),
@@ -104,3 +104,28 @@ def test_a_limit_of_a_second_is_over_when_the_task_comes_back(place: Place, cli:
 
     task = ended(daemon, "greet", END_S)
     assert (task.state, task.attempts) == ("COMPLETED", 1)
+
+
+@pytest.mark.parametrize("cli", [pytest.param(CLAUDE, id="claude", marks=CLAUDE.marks)])
+def test_a_task_that_waits_goes_on_in_its_conversation_at_the_reset(place: Place, cli: Cli) -> None:
+    place.configure(key=cli.login, next_agent=True)
+    place.api.script(messages_api.used_up(int(time.time()) + 12))
+    daemon = place.start(cli.login)
+
+    place.drop("greet", on_limit="wait", retry={"max_attempts": 1})
+    place.drop("meanwhile")
+    limited = outcome_of(daemon, "greet")
+    assert (limited.status, limited.provenance) == ("limited", "reported")
+    assert ended(daemon, "meanwhile", END_S).agent == NEXT, "the other agent is used meanwhile"
+    heard = place.api.heard
+    place.api.script(Text("It is done."))
+
+    task = ended(daemon, "greet", END_S)
+    assert (task.state, task.agent, task.attempts, task.runs) == ("COMPLETED", cli.kind, 1, 2), why(daemon, "greet")
+    assert place.api.heard == heard + 1, "once, at the reset"
+    first, second = daemon.client.runs("greet")
+    assert second.resumes == first.id
+    assert second.started_at >= str(limited.reset_at)
+    assert second.outcome is not None
+    assert second.outcome.conversation_id == limited.conversation_id
+    assert place.agent(daemon).holds == (), "the probe has answered"

@@ -49,7 +49,9 @@ def end(
 def test_every_reason_with_every_status(reason: Reason, status: OutcomeStatus) -> None:
     ending = end(Outcome(status=status, reason=reason))
     if status is OutcomeStatus.LIMITED or TABLE.get(reason) == WAITS:
-        assert ending == Ending(lifecycle.Requeued(QueueReason.LIMITED, HELD), counts_attempt=False)
+        may_go_on = status is OutcomeStatus.LIMITED or reason is Reason.RATE_LIMITED
+        queued = lifecycle.Requeued(QueueReason.LIMITED, HELD)
+        assert ending == Ending(queued, counts_attempt=False, may_go_on=may_go_on)
     elif reason is Reason.CANCELLED:
         assert ending == Ending(lifecycle.Failing(Reason.INTERRUPTED), counts_attempt=True)
     elif TABLE.get(reason) == AGAIN:

@@ -1,0 +1,69 @@
+"""What one agent leaves to the next: who had the task, why it stopped, and the last that it said and did."""
+
+from collections import deque
+
+from claudomator_py.core.outcome import REASON_POLICIES, Outcome, OutcomeStatus
+from claudomator_py.core.redact import Redactor
+from claudomator_py.core.transcript import Part
+from claudomator_py.service.ports import RunHost, Transcript
+from claudomator_py.store.tables import Run
+
+MOST_READ = 1 << 20
+MOST_SAID = 4_000
+_MOST_DETAIL = 300
+_PARTS = 12
+
+
+def left_by(runs: list[Run]) -> Run | None:
+    """The run whose work a fresh conversation takes over: the last that began, if it met a limit. runs: in order."""
+    begun = [run for run in runs if run.state == "ended"]
+    if not begun or begun[-1].outcome is None:
+        return None
+    outcome = Outcome.model_validate(begun[-1].outcome)
+    return begun[-1] if outcome.status is OutcomeStatus.LIMITED else None
+
+
+def handoff_note(run: Run, host: RunHost, transcript: Transcript | None, redactor: Redactor) -> str:
+    """The note, without secrets. What the run wrote is left out where it cannot be read."""
+    outcome = Outcome.model_validate(run.outcome)
+    why = REASON_POLICIES[outcome.reason].meaning if outcome.reason is not None else "It stopped."
+    detail = " ".join((outcome.detail or "").split())[:_MOST_DETAIL]
+    parts = [
+        "# Handoff",
+        f"Another agent, {run.agent}, had this task before you and stopped: {why} {detail}".rstrip(),
+        "What it did is as it left it. Look at what is there before you repeat or rely on it.",
+    ]
+    said = [] if transcript is None else _last(run, host, transcript)
+    if outcome.text and outcome.text not in (*said, outcome.detail):
+        said.append(outcome.text)
+    words = _bounded(said)
+    if words:
+        parts += ["The last that it said and did:", words]
+    return redactor.redact("\n\n".join(parts))
+
+
+def _last(run: Run, host: RunHost, transcript: Transcript) -> list[str]:
+    """Its last messages and calls, oldest first."""
+    pieces: deque[bytes] = deque()
+    kept = 0
+    try:
+        for piece in host.output(run.id, "stdout"):
+            pieces.append(piece)
+            kept += len(piece)
+            while kept - len(pieces[0]) > MOST_READ:
+                kept -= len(pieces.popleft())
+    except OSError:
+        return []
+    entries = transcript.feed(0, b"".join(pieces), final=True)
+    said = [_words(entry.part) for entry in entries if entry.part.kind in ("message", "tool_call") and entry.part.text]
+    return said[-_PARTS:]
+
+
+def _words(part: Part) -> str:
+    return part.text.strip() if part.kind == "message" else f"[{part.tool or 'tool'}] {part.text.strip()}"
+
+
+def _bounded(said: list[str]) -> str:
+    """As much of the end as there is room for."""
+    words = "\n\n".join(said)
+    return words if len(words) <= MOST_SAID else f"[...] {words[-MOST_SAID:]}"
