@@ -108,9 +108,9 @@ def test_a_limit_of_a_second_is_over_when_the_task_comes_back(place: Place, cli:
 
 @pytest.mark.parametrize("cli", [pytest.param(CLAUDE, id="claude", marks=CLAUDE.marks)])
 def test_a_task_that_waits_goes_on_in_its_conversation_at_the_reset(place: Place, cli: Cli) -> None:
-    place.configure(key=cli.login, next_agent=True)
+    place.configure(key=CLAUDE.login, next_agent=True)
     place.api.script(messages_api.used_up(int(time.time()) + 12))
-    daemon = place.start(cli.login)
+    daemon = place.start(CLAUDE.login)
 
     place.drop("greet", on_limit="wait", retry={"max_attempts": 1})
     place.drop("meanwhile")

@@ -1,6 +1,7 @@
 """The note that one agent leaves to the next."""
 
 import json
+from typing import Any
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.core.redact import Redactor
@@ -14,9 +15,9 @@ RUN = "run"
 LIMITED = {"status": "limited", "reason": "rate_limited", "detail": "You've hit your limit", "text": None}
 
 
-def run(**fields: object) -> Run:
-    usual = {"id": RUN, "task_id": "t", "generation": 1, "attempt": 1, "seq": 1, "revision": 1, "dir_key": ""}
-    state = {"kind": "claude", "agent": "home", "state": "ended", "live": False, "started_ms": START_MS}
+def run(**fields: Any) -> Run:
+    usual: dict[str, Any] = {"id": RUN, "task_id": "t", "generation": 1, "attempt": 1, "seq": 1, "revision": 1, "dir_key": ""}
+    state: dict[str, Any] = {"kind": "claude", "agent": "home", "state": "ended", "live": False, "started_ms": START_MS}
     return Run(**{**usual, **state, "outcome": LIMITED, **fields})
 
 
