@@ -45,7 +45,7 @@ def due(
 
     next_after: the schedule's first time after another, None after its last. most: how many are caught up at once.
     """
-    wanted = 1 if catch_up is CatchUp.ONCE else most
+    wanted = most if catch_up is CatchUp.ALL else 1
     times = _newest(next_after, last_ms, now_ms, wanted + 1)
     met = [at for at in times if at > now_ms - LATE_MS]
     late = times[: len(times) - len(met)]
