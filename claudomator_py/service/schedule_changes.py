@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.core.recurrence import Overlap
 from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.units import format_instant
 from claudomator_py.service.task_changes import Order, accept
 from claudomator_py.store import schedule_rows
 from claudomator_py.store.events import record
@@ -95,7 +96,7 @@ def fire(
     schedule_rows.fire(
         connection, ScheduleFire(schedule_id=schedule.id, due_ms=at_ms, task_id=task.id, by=by, at_ms=now_ms)
     )
-    told = {"schedule": schedule.name, "due": at_ms, "by": by}
+    told = {"schedule": schedule.name, "due": format_instant(at_ms), "by": by}
     record(connection, now_ms, "schedule_fired", task_id=task.id, data=told)
     return task
 
@@ -105,7 +106,7 @@ def skip(connection: Connection, schedule: Schedule, at_ms: int, why: str, now_m
     schedule_rows.fire(
         connection, ScheduleFire(schedule_id=schedule.id, due_ms=at_ms, skipped=why, by="clock", at_ms=now_ms)
     )
-    record(connection, now_ms, "schedule_skipped", data={"schedule": schedule.name, "due": at_ms, "why": why})
+    record(connection, now_ms, "schedule_skipped", data={"schedule": schedule.name, "due": format_instant(at_ms), "why": why})
 
 
 def overlapping(connection: Connection, schedule: Schedule) -> Task | None:

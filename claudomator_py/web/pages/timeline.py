@@ -22,6 +22,14 @@ _TITLES = {
     "undrained": "Starting resumed",
     "conversation_given_up": "Conversation given up",
     "worktree": "Work tree made",
+    "schedule_added": "Schedule added",
+    "schedule_changed": "Schedule changed",
+    "schedule_ended": "Schedule ended",
+    "schedule_paused": "Schedule paused",
+    "schedule_resumed": "Schedule resumed",
+    "schedule_fired": "Made by a schedule",
+    "schedule_skipped": "Time of a schedule skipped",
+    "schedule_missed": "Times of a schedule missed",
     "config_reloaded": "Configuration read again",
 }
 KINDS = tuple(_TITLES)
