@@ -106,7 +106,8 @@ def skip(connection: Connection, schedule: Schedule, at_ms: int, why: str, now_m
     schedule_rows.fire(
         connection, ScheduleFire(schedule_id=schedule.id, due_ms=at_ms, skipped=why, by="clock", at_ms=now_ms)
     )
-    record(connection, now_ms, "schedule_skipped", data={"schedule": schedule.name, "due": format_instant(at_ms), "why": why})
+    told = {"schedule": schedule.name, "due": format_instant(at_ms), "why": why}
+    record(connection, now_ms, "schedule_skipped", data=told)
 
 
 def overlapping(connection: Connection, schedule: Schedule) -> Task | None:

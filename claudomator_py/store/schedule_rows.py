@@ -46,7 +46,8 @@ def all_there(connection: Connection) -> Sequence[Schedule]:
 
 def of_file(connection: Connection, path: str) -> Sequence[Schedule]:
     """The schedules of that file that are not gone, by name."""
-    return [schedule for schedule in all_there(connection) if schedule.file_path == path]
+    query = select(SCHEDULE).where(SCHEDULE.c.file_path == path, SCHEDULE.c.gone_ms.is_(None)).order_by(SCHEDULE.c.name)
+    return [Schedule(**row._mapping) for row in connection.execute(query)]
 
 
 def detach(connection: Connection, paths: Collection[str], now_ms: int) -> None:
