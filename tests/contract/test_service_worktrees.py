@@ -1,0 +1,165 @@
+"""Tasks with work trees: they share no directory, wait for their tree without a run, and keep it over retries."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.core.worktree import Tree, TreeFault, TreeOrder, TreeStanding, TreeState
+from claudomator_py.store.database import Database
+from tests.fakes.world import World
+
+
+class FakeTrees:
+    """Folders instead of work trees. made: lets ``ensure`` go on; fault: what it fails with, once."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.made = threading.Event()
+        self.made.set()
+        self.fault: TreeFault | None = None
+        self.asked: list[str] = []
+
+    def ensure(self, order: TreeOrder) -> Tree:
+        self.asked.append(order.name)
+        assert self.made.wait(10)
+        fault, self.fault = self.fault, None
+        if fault is not None:
+            raise fault
+        (self.root / order.name).mkdir(exist_ok=True)
+        tree = self.find(order.name)
+        assert tree is not None
+        return tree
+
+    def all(self) -> list[Tree]:
+        return []
+
+    def find(self, name: str) -> Tree | None:
+        path = self.root / name
+        return Tree(name, str(path), f"b/{name}", "t", "/repo", "0" * 40, None, left_out=False, submodules=False)
+
+    def state(self, tree: Tree) -> TreeState:
+        return TreeState(TreeStanding.AHEAD, commits=2)
+
+    def users(self, tree: Tree) -> list[int]:
+        return []
+
+    def size(self, tree: Tree) -> int:
+        return 0
+
+    def remove(self, tree: Tree) -> None:
+        pass
+
+    def close(self) -> None:
+        self.made.set()
+
+
+@pytest.fixture
+def trees(tmp_path: Path) -> FakeTrees:
+    (tmp_path / "trees").mkdir()
+    return FakeTrees(tmp_path / "trees")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> str:
+    (tmp_path / "shop" / ".git").mkdir(parents=True)
+    return str(tmp_path / "shop")
+
+
+@pytest.fixture
+def world(database: Database, trees: FakeTrees) -> Iterator[World]:
+    world = World(database, trees=trees)
+    yield world
+    world.isolating.close()
+
+
+def begun(world: World, *names: str) -> None:
+    """Tick until these run."""
+    told = threading.Event()
+    world.isolating.made = told.set
+    for _ in range(20):
+        world.tick()
+        if set(names) <= world.running().keys():
+            return
+        told.wait(0.5)
+        told.clear()
+    raise AssertionError({name: world.state(name) for name in names})
+
+
+def test_tasks_in_one_repository_run_side_by_side_and_beside_one_without_a_tree(world: World, repository: str) -> None:
+    for name in ("a", "b"):
+        world.submit(name, working_dir=repository, isolation="worktree")
+    for name in ("c", "d"):
+        world.submit(name, working_dir=repository)
+    begun(world, "a", "b", "c")
+    world.tick()
+    assert world.state("d") == "QUEUED workdir"
+    assert len({world.live(name).dir_key for name in ("a", "b", "c")}) == 3
+    assert world.task("a").branch != world.task("b").branch
+    assert world.task("c").branch is None
+
+
+def test_while_its_tree_is_made_a_task_has_no_run_and_others_go_on(
+    world: World, trees: FakeTrees, repository: str
+) -> None:
+    trees.made.clear()
+    world.submit("slow", working_dir=repository, isolation="worktree")
+    world.submit("other")
+    world.tick()
+    world.tick()
+    assert world.state("slow") == "QUEUED ready"
+    assert world.task("slow").runs == 0
+    assert list(world.running()) == ["other"]
+    assert len(trees.asked) == 1
+    trees.made.set()
+    begun(world, "slow")
+
+
+def test_a_tree_that_cannot_be_made_is_told_and_tried_anew_by_a_restart(
+    world: World, trees: FakeTrees, repository: str
+) -> None:
+    trees.fault = TreeFault("no work tree of shop: No space left; make room")
+    world.submit("fix", working_dir=repository, isolation="worktree", retry={"max_attempts": 1})
+    for _ in range(20):
+        world.tick()
+        if world.task("fix").runs:
+            break
+        threading.Event().wait(0.05)
+    assert world.state("fix") == "FAILED setup_failed"
+    assert "No space left; make room" in str(world.task("fix").reason_text)
+    world.restart("fix")
+    begun(world, "fix")
+
+
+def test_a_retry_keeps_the_tree_and_a_restart_gets_another(world: World, trees: FakeTrees, repository: str) -> None:
+    world.submit("fix", working_dir=repository, isolation="worktree", retry={"max_attempts": 2, "backoff": "1s"})
+    begun(world, "fix")
+    first = world.live("fix").dir_key
+    world.fail("fix", reason="agent_error")
+    world.tick(10_000)
+    begun(world, "fix")
+    assert world.live("fix").dir_key == first
+    world.succeed("fix")
+    done = world.task("fix")
+    assert done.worktree is not None
+    assert (done.worktree.standing, done.worktree.commits) == ("ahead", 2)
+    world.restart("fix")
+    begun(world, "fix")
+    assert world.live("fix").dir_key == f"{first}.2"
+    assert world.task("fix").worktree is None, "it is not looked at while it runs"
+
+
+def test_while_a_tree_is_removed_no_run_gets_it(world: World, repository: str) -> None:
+    world.submit("fix", working_dir=repository, isolation="worktree", retry={"max_attempts": 1})
+    begun(world, "fix")
+    name = Path(world.live("fix").dir_key).name
+    world.fail("fix")
+    order = TreeOrder(name, "b", "t", repository)
+    with world.isolating.leaving(name) as free:
+        assert free
+        assert world.isolating.tree(order) is None
+        assert world.isolating.tree(order) is None
+    world.isolating.tree(order)
+    with world.isolating.leaving(name) as free:
+        assert not free, "it is being made for a run"
