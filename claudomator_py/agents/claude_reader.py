@@ -56,6 +56,7 @@ class _Seen:
     result: Event | None = None
     failure: Failure | None = None
     rejection: Rejection | None = None
+    near_limit_until: int | None = None
     denied: dict[str, str] = field(default_factory=dict)
     since_last: Used | None = Used()
     turns: Used = Used()
@@ -74,8 +75,10 @@ class _Seen:
                 self._take_result(event)
 
     def _take_rate_limit(self, info: Event) -> None:
+        resets_at = epoch_ms(info.get("resetsAt"))
+        self.near_limit_until = resets_at if info.get("status") == "allowed_warning" else None
         rejected = info.get("status") == "rejected"
-        self.rejection = Rejection(epoch_ms(info.get("resetsAt")), text_of(info, "rateLimitType")) if rejected else None
+        self.rejection = Rejection(resets_at, text_of(info, "rateLimitType")) if rejected else None
 
     def _take_assistant(self, event: Event) -> None:
         category = text_of(event, "error")
@@ -156,7 +159,8 @@ class ClaudeReader:
         verdict = settle(said, exit_record, lambda record: self._unsaid(seen, plain, record, printed_ms))
         if self._resumed:
             verdict = with_lost_conversation(verdict, _LOST)
-        return outcome(_storable(verdict), self._result(seen))
+        found = outcome(_storable(verdict), self._result(seen))
+        return found.model_copy(update={"near_limit_until": seen.near_limit_until})
 
     def _all(self) -> tuple[_Seen, str]:
         """What was seen, with the line that has no end yet: the last one may have none."""

@@ -167,7 +167,8 @@ class Outcome(BaseModel):
     reset_at: epoch milliseconds, only with status ``limited``. limit: the window or bucket that the agent named,
     such as ``five_hour``; family: the models that it is for, if not for all. detail: the error in the agent's own
     words. text: the final answer. cost_usd: the run's own share in US dollars. conversation_lost: the agent does
-    not know the conversation that it was to go on in.
+    not know the conversation that it was to go on in. near_limit_until: when a limit resets that the account was
+    warned of, in epoch milliseconds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -178,6 +179,7 @@ class Outcome(BaseModel):
     provenance: Provenance | None = None
     limit: AgentText | None = None
     family: AgentText | None = None
+    near_limit_until: int | None = None
     conversation_id: AgentText | None = None
     text: AgentText | None = None
     detail: AgentText | None = None

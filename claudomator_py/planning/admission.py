@@ -8,7 +8,7 @@ from claudomator_py.core.limits import window_text
 from claudomator_py.core.outcome import Reason
 from claudomator_py.planning.snapshot import AgentSeen, Head, HeldBy, HoldSeen, Rules
 from claudomator_py.planning.tiers import Undecided, tier_for
-from claudomator_py.routing.balance import AgentStatus, pick_agent
+from claudomator_py.routing.balance import pick_agent
 from claudomator_py.routing.decision import Candidate, Classification, DecisionRecord
 
 CLASSIFYING = "classifying"
@@ -155,14 +155,14 @@ def _balance(
     usable = tuple(agent for agent in agents if agent.problem is None)
     if not usable:
         return _nothing_usable(agents)
-    pick = pick_agent(AgentStatus(agent.name, agent.active, agent.limited) for agent in usable if agent.free)
+    pick = pick_agent(agent.status for agent in usable if agent.free)
     unlimited_exists = any(not agent.limited for agent in usable)
     if pick is None or (pick.all_limited and unlimited_exists):
         full = [agent for agent in usable if not agent.limited] or usable
         return Blocked("slots", "; ".join(f"{agent.name} is {_full(agent)}" for agent in full))
     if pick.all_limited:
         triable = tuple(agent for agent in usable if agent.triable) if rules.when_all_limited == "try" else ()
-        pick = pick_agent(AgentStatus(agent.name, agent.active, agent.limited) for agent in triable if agent.free)
+        pick = pick_agent(agent.status for agent in triable if agent.free)
         if pick is None:
             return _all_limited(usable)
     chosen = next(agent for agent in usable if agent.name == pick.name)
@@ -264,4 +264,6 @@ def _candidate(seen: AgentSeen, choice: _Choice, considered: Set[str], elsewhere
 def _less_preferred(seen: AgentSeen, chosen: AgentSeen) -> str:
     if seen.active > chosen.active:
         return f"busier ({seen.active} of {seen.max_concurrent} slots)"
+    if seen.near_limit and not chosen.near_limit:
+        return f"as active as {chosen.name}, and near its limit"
     return f"as active as {chosen.name}, and comes after it in the alphabet"

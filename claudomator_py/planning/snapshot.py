@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from claudomator_py.core.agent import ModelChoice, Tier
 from claudomator_py.core.limits import in_family
 from claudomator_py.core.outcome import Provenance, Reason
+from claudomator_py.routing.balance import AgentStatus
 
 
 class _Frozen(BaseModel):
@@ -49,7 +50,10 @@ class HoldSeen(_Frozen):
 
 
 class AgentSeen(_Frozen):
-    """A configured agent. active: its live runs. problem: why it cannot run at all."""
+    """A configured agent. active: its live runs. problem: why it cannot run at all.
+
+    near_limit: its account has warned that a limit is near.
+    """
 
     name: str
     kind: str
@@ -58,8 +62,14 @@ class AgentSeen(_Frozen):
     auto_select: bool
     problem: str | None = None
     holds: tuple[HoldSeen, ...] = ()
+    near_limit: bool = False
     models: dict[Tier, ModelChoice] = {}
     default_tier: Tier = Tier.BALANCED
+
+    @property
+    def status(self) -> AgentStatus:
+        """As the balancer sees it."""
+        return AgentStatus(self.name, self.active, self.limited, self.near_limit)
 
     @property
     def free(self) -> bool:

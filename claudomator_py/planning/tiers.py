@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from claudomator_py.core.agent import Tier
 from claudomator_py.planning.snapshot import AgentSeen, Head
-from claudomator_py.routing.balance import AgentStatus, pick_agent
+from claudomator_py.routing.balance import pick_agent
 from claudomator_py.routing.decision import Classification
 from claudomator_py.routing.tier import Cause
 
@@ -62,7 +62,7 @@ def question(head: Head, hinted: Sequence[AgentSeen], agents: Sequence[AgentSeen
     if head.asked is not None or head.kept_tier is not None or _pinned(head, hinted) is not None:
         return None
     candidates = [agent for agent in hinted or agents if agent.problem is None and (hinted or agent.auto_select)]
-    pick = pick_agent(AgentStatus(agent.name, agent.active, agent.limited) for agent in candidates)
+    pick = pick_agent(agent.status for agent in candidates)
     if pick is None:
         return None
     agent = next(agent for agent in candidates if agent.name == pick.name)

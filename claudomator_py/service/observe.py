@@ -1,7 +1,7 @@
 """Observing: from rows to the snapshot that ``plan`` decides on."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 from sqlalchemy import Connection
 
@@ -116,7 +116,11 @@ class Observer:
             now=now_ms,
             rules=self._rules(),
             agents=_agents(
-                self._registry, live, hold_rows.in_force(connection, now_ms), probed(connection, live, now_ms)
+                self._registry,
+                live,
+                hold_rows.in_force(connection, now_ms),
+                probed(connection, live, now_ms),
+                run_rows.warned(connection, now_ms),
             ),
             live=len(live),
             busy=dict(sorted(Counter(run.dir_key for run in live if run.dir_key).items())),
@@ -126,7 +130,11 @@ class Observer:
 
 
 def _agents(
-    registry: AgentRegistry, live: Sequence[Run], holds: Sequence[Hold], tried: Sequence[Probed]
+    registry: AgentRegistry,
+    live: Sequence[Run],
+    holds: Sequence[Hold],
+    tried: Sequence[Probed],
+    warned: Set[tuple[str, str]],
 ) -> tuple[AgentSeen, ...]:
     active = Counter(run.agent for run in live)
     return tuple(
@@ -138,6 +146,7 @@ def _agents(
             auto_select=agent.auto_select,
             problem=registry.health(agent.name).problem,
             holds=_holds_seen(agent, [*((hold, None) for hold in holds), *((one.hold, one.room) for one in tried)]),
+            near_limit=(agent.kind, agent.quota_account) in warned,
             models=agent.models,
             default_tier=agent.default_tier,
         )

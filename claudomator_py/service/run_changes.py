@@ -174,6 +174,7 @@ def finish_run(
         exit_code=exit_code,
         outcome=outcome.model_dump(mode="json"),
         conversation_id=conversation_id,
+        warned_until_ms=outcome.near_limit_until,
         ended_as=outcome.status.value,
         reason=outcome.reason.value if outcome.reason is not None else None,
         input_tokens=_plausible(outcome.tokens.input),

@@ -68,6 +68,12 @@ def answered_since(connection: Connection, since_ms: int) -> Sequence[RanOn]:
     return [RanOn(*row) for row in connection.execute(query)]
 
 
+def warned(connection: Connection, now_ms: int) -> set[tuple[str, str]]:
+    """Kind and account of those that are near a limit which has not reset since."""
+    query = select(RUN.c.kind, RUN.c.account).where(RUN.c.warned_until_ms > now_ms).distinct()
+    return {(kind, account) for kind, account in connection.execute(query)}
+
+
 def ids(connection: Connection) -> set[str]:
     """The ids of all runs, ended ones included."""
     return set(connection.execute(select(RUN.c.id)).scalars())

@@ -127,7 +127,7 @@ class Run(SQLModel, table=True):
     ``core.conversation.Usage``; scratch_of: the run whose scratch folder it works in, if it needs one; None: its own.
 
     account: whose quota it draws on, among those of its kind. answered_ms: when its model was first seen to answer, as
-    far as anybody had to know.
+    far as anybody had to know. warned_until_ms: its account was near a limit then, which resets at that time.
 
     ended_as: the outcome's status, or ``revoked``; None while live. It, the reason, tokens and dollars repeat what the
     outcome says, so that a hundred thousand runs are summed from one index, and none of their texts is read.
@@ -139,6 +139,7 @@ class Run(SQLModel, table=True):
         # As each database is asked: SQLite uses the index only for a condition that is written like this one.
         Index("uq_run_live", "task_id", unique=True, sqlite_where=text("live = 1"), postgresql_where=text("live")),
         Index("ix_run_task", "task_id", "started_ms"),
+        _partial("ix_run_warned", "warned_until_ms", where="warned_until_ms IS NOT NULL"),
         _partial("ix_run_answered", "started_ms", where="answered_ms IS NOT NULL"),
         _partial("ix_run_ended", *_SUMMED, where="ended_as IS NOT NULL"),
     )
@@ -164,6 +165,7 @@ class Run(SQLModel, table=True):
     check_seq: int = 0
     started_ms: int = Field(sa_type=BigInteger)
     answered_ms: int | None = Field(default=None, sa_type=BigInteger)
+    warned_until_ms: int | None = Field(default=None, sa_type=BigInteger)
     ended_ms: int | None = Field(default=None, sa_type=BigInteger)
     exit_code: int | None = None
     outcome: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))

@@ -318,3 +318,18 @@ def test_once_another_agent_has_taken_it_over_the_old_conversation_is_left(world
     world.fail("t", "agent_error")
     world.tick(HOUR_MS)
     assert world.live("t").resumes is None
+
+
+def test_an_agent_that_was_warned_goes_second_until_the_reset(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    world.end("t", near_limit_until=START_MS + HOUR_MS)
+    world.tick()
+    world.submit("next")
+    world.tick()
+    assert world.running() == {"next": "codex"}
+    assert "claude was as active as codex, and near its limit." in world.desk.why("next").sentences
+    world.succeed("next")
+    world.submit("later")
+    world.tick(HOUR_MS)
+    assert world.running() == {"later": "claude"}

@@ -77,6 +77,7 @@ def _agents(draw: st.DrawFn) -> tuple[AgentSeen, ...]:
                 active=draw(st.integers(0, most + 1)),
                 max_concurrent=most,
                 auto_select=draw(st.booleans()),
+                near_limit=draw(st.booleans()),
                 problem=draw(st.none() | st.just("its program was not found")),
                 holds=tuple(draw(st.lists(_HOLDS, max_size=2))),
                 models=draw(st.sampled_from([CLAUDE_MODELS, CODEX_MODELS, {Tier.FAST: ModelChoice(model="one")}, {}])),

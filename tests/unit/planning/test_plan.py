@@ -96,7 +96,7 @@ def _allowed(seen: Snapshot, active: dict[str, int], wanted: str | None, *, stri
     if seen.rules.type_hint == "prefer":
         ready = [name for name in named if _unlimited(agents[name]) and active[name] < agents[name].max_concurrent]
         if ready:
-            return min(ready, key=lambda name: (active[name], name))
+            return min(ready, key=lambda name: (active[name], agents[name].near_limit, name))
     return _balanced(agents, active, everyone, seen.rules.when_all_limited)
 
 
@@ -107,7 +107,7 @@ def _balanced(agents: dict[str, AgentSeen], active: dict[str, int], names: list[
         return None
     # A limited one is never chosen while another merely has no slot.
     free = [name for name in unlimited or healthy if active[name] < agents[name].max_concurrent]
-    return min(free, key=lambda name: (active[name], name), default=None)
+    return min(free, key=lambda name: (active[name], agents[name].near_limit, name), default=None)
 
 
 def _unlimited(known: AgentSeen) -> bool:

@@ -67,3 +67,10 @@ def test_a_limited_idle_agent_loses_to_a_busy_one_with_quota() -> None:
 def test_when_all_are_limited_the_least_active_is_the_fallback() -> None:
     limited = [AgentStatus("b", 1, True), AgentStatus("a", 2, True), AgentStatus("c", 1, True)]
     assert pick_agent(limited) == Pick("b", all_limited=True)
+
+
+def test_among_equals_one_that_is_not_near_its_limit_goes_first_but_never_before_a_less_active_one() -> None:
+    near = AgentStatus("claude", 0, False, near_limit=True)
+    assert pick_agent([near, AgentStatus("codex", 0, False)]) == Pick("codex", all_limited=False)
+    assert pick_agent([near, AgentStatus("codex", 1, False)]) == Pick("claude", all_limited=False)
+    assert pick_agent([near]) == Pick("claude", all_limited=False)

@@ -288,6 +288,7 @@ def upgrade() -> None:
         sa.Column("check_seq", sa.Integer(), nullable=False),
         sa.Column("started_ms", sa.BigInteger(), nullable=False),
         sa.Column("answered_ms", sa.BigInteger(), nullable=True),
+        sa.Column("warned_until_ms", sa.BigInteger(), nullable=True),
         sa.Column("ended_ms", sa.BigInteger(), nullable=True),
         sa.Column("exit_code", sa.Integer(), nullable=True),
         sa.Column("outcome", sa.JSON(none_as_null=True), nullable=True),
@@ -317,6 +318,14 @@ def upgrade() -> None:
         postgresql_where=sa.text("ended_as IS NOT NULL"),
     )
     op.create_index("ix_run_task", "run", ["task_id", "started_ms"], unique=False)
+    op.create_index(
+        "ix_run_warned",
+        "run",
+        ["warned_until_ms"],
+        unique=False,
+        sqlite_where=sa.text("warned_until_ms IS NOT NULL"),
+        postgresql_where=sa.text("warned_until_ms IS NOT NULL"),
+    )
     op.create_index(
         "uq_run_live",
         "run",
