@@ -17,9 +17,7 @@ class CleanupRequest(View):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     dry_run: Flag = Field(False, description="Say what would be removed, and remove nothing.")
-    older_than: Duration = Field(
-        DEFAULT_AGE_MS, le=3_650 * DAY_MS, description="Only what ended longer ago than that."
-    )
+    older_than: Duration = Field(DEFAULT_AGE_MS, le=3_650 * DAY_MS, description="Only what ended longer ago than that.")
 
 
 class CleanupItemView(View):
