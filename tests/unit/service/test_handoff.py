@@ -16,9 +16,9 @@ LIMITED = {"status": "limited", "reason": "rate_limited", "detail": "You've hit 
 
 
 def run(**fields: Any) -> Run:
-    usual: dict[str, Any] = {"id": RUN, "task_id": "t", "generation": 1, "attempt": 1, "seq": 1, "revision": 1, "dir_key": ""}
-    state: dict[str, Any] = {"kind": "claude", "agent": "home", "state": "ended", "live": False, "started_ms": START_MS}
-    return Run(**{**usual, **state, "outcome": LIMITED, **fields})
+    usual: dict[str, Any] = {"id": RUN, "task_id": "t", "generation": 1, "attempt": 1, "seq": 1, "revision": 1}
+    where: dict[str, Any] = {"kind": "claude", "agent": "home", "dir_key": "", "started_ms": START_MS}
+    return Run(**{**usual, **where, "state": "ended", "live": False, "outcome": LIMITED, **fields})
 
 
 def said(*texts: str) -> bytes:
