@@ -10,6 +10,9 @@ PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14
 # Further arguments for pytest: `make test ARGS="tests/unit -x"`.
 ARGS ?=
 
+# Tests wait for processes more than they compute, so there are more workers than most machines have processors.
+WORKERS ?= 4
+
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := .venv/bin/python -m pip install --quiet
 
@@ -20,7 +23,7 @@ run: .venv/runtime.stamp ## start the daemon on the samples in tasks/
 	.venv/bin/claudomator serve
 
 test: .venv/dev.stamp ## run the tests that take minutes at most
-	.venv/bin/pytest $(ARGS)
+	.venv/bin/pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
 
 check: lint contracts types deps test ## everything a change must pass
 

@@ -18,8 +18,8 @@ _HOLD = request_body(
     required=False,
     examples={
         "until_released": {},
-        "for_the_night": {"until": "2026-12-01T06:00:00Z", "reason": "The window is kept for the day."},
-        "one_family": {"family": "opus", "until": "2026-12-01T06:00:00Z"},
+        "for_the_night": {"until": "2099-12-01T06:00:00Z", "reason": "The window is kept for the day."},
+        "one_family": {"family": "opus", "until": "2099-12-01T06:00:00Z"},
     },
 )
 

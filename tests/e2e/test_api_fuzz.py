@@ -54,7 +54,7 @@ KINDS = [
     # What takes nothing cannot be given anything wrong.
     if mode is POSITIVE or operation.get("parameters") or "requestBody" in operation
 ]
-AGENT = {"kind": "simulated", "auto_select": True, "max_concurrent": 2}
+AGENT = {"kind": "simulated", "auto_select": True, "max_concurrent": 2, "models": {"balanced": "opus"}}
 
 
 @dataclass(frozen=True)
@@ -175,13 +175,14 @@ def test_the_document_itself_is_sound(api: Api) -> None:
 
 def test_the_examples_of_the_document_are_taken(api: Api) -> None:
     waiting = TaskSpec(name="waiting", instructions="x", depends_on=("what-never-comes",))
+    agent = api.daemon.client.agents()[0].name
     sent = 0
     with httpx.Client(base_url=api.url, headers=api.headers, trust_env=False) as http:
         for method, path, operation in OPERATIONS:
             content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
             for name, example in content.get("examples", {}).items():
                 ref = api.daemon.client.submit(waiting).id
-                answer = http.request(method, path.replace("{ref}", ref), json=example["value"])
+                answer = http.request(method, path.replace("{ref}", ref).replace("{name}", agent), json=example["value"])
                 assert answer.is_success, (name, answer.text)
                 assert str(answer.status_code) in operation["responses"]
                 sent += 1
