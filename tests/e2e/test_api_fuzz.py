@@ -182,7 +182,8 @@ def test_the_examples_of_the_document_are_taken(api: Api) -> None:
             content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
             for name, example in content.get("examples", {}).items():
                 ref = api.daemon.client.submit(waiting).id
-                answer = http.request(method, path.replace("{ref}", ref).replace("{name}", agent), json=example["value"])
+                filled = path.format(ref=ref, name=agent)
+                answer = http.request(method, filled, json=example["value"])
                 assert answer.is_success, (name, answer.text)
                 assert str(answer.status_code) in operation["responses"]
                 sent += 1
