@@ -1,41 +1,32 @@
-"""The composition root: the only place that knows the concrete classes and puts them together into a daemon."""
+"""The daemon, put together and run until it is told to end."""
 
 import asyncio
 import faulthandler
 import os
 import shutil
 import sys
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from claudomator_py import __version__
-from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.agents.detected import detected_agents
-from claudomator_py.classify.configured import CLI_VARIABLES, tier_model
+from claudomator_py.bootstrap.configured import assemble, now_ms, take, tell_agents
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.log import LogFormat
-from claudomator_py.core.notice import NotifyTarget, TargetKind
-from claudomator_py.core.settings import Classifier, ClassifierKind, Log, OnStop, Settings, settings_hash
+from claudomator_py.core.notice import NotifyTarget
+from claudomator_py.core.settings import Log, OnStop, Settings
 from claudomator_py.core.views import CheckView, FileProblemView
 from claudomator_py.documents import taskfiles
 from claudomator_py.documents.configfile import ConfigError, find_config, load_config, resolve_state_dir
-from claudomator_py.planning.snapshot import Rules
+from claudomator_py.notify.configured import messenger
 from claudomator_py.runs.folders import RunFolders
-from claudomator_py.runs.host import LocalRunHost
 from claudomator_py.runs.launcher import Launcher
 from claudomator_py.runs.watching import HostWatch
-from claudomator_py.runs.worktrees import LocalTrees
-from claudomator_py.service.classifying import TierAsker
 from claudomator_py.service.cleaning import Cleaner
-from claudomator_py.service.collecting import Collector
 from claudomator_py.service.crash_hook import install_crash_hook
 from claudomator_py.service.credentials import token_file, with_credentials
-from claudomator_py.service.current import Current
 from claudomator_py.service.daemon import Daemon, StateLost
 from claudomator_py.service.daemon_log import clean_with as clean_log_with
 from claudomator_py.service.daemon_log import get_logger
@@ -45,26 +36,20 @@ from claudomator_py.service.front_desk import FrontDesk
 from claudomator_py.service.health import disk_check, inbox_checks
 from claudomator_py.service.inbox.keeper import InboxKeeper
 from claudomator_py.service.intake import StoreIntake
-from claudomator_py.service.isolation import Isolating
-from claudomator_py.service.launching import LaunchRules
 from claudomator_py.service.metering import StoreMeter, Surroundings
 from claudomator_py.service.notices import StoredNotices
 from claudomator_py.service.notifying import Herald
-from claudomator_py.service.observe import Observer
 from claudomator_py.service.ports import Messenger
 from claudomator_py.service.queries import Queries
-from claudomator_py.service.reconciler import Reconciler
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.reloading import ConfigurationRefused, Reloader
 from claudomator_py.service.schedules import StoredSchedules
 from claudomator_py.service.secrets import Secrets
 from claudomator_py.service.signals import handle_signals
-from claudomator_py.service.starting import Starter
 from claudomator_py.service.state_lock import StateInUse, hold_state
 from claudomator_py.service.supervision import Supervision
 from claudomator_py.service.systemd import VARIABLES, Notifier
 from claudomator_py.service.timekeeper import Clockwork, Timekeeper
-from claudomator_py.service.workdirs import Workdirs, real_paths
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.schema import is_current
 from claudomator_py.web.app import create_app
@@ -115,37 +100,6 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
     return EXIT_FAILURE
 
 
-@dataclass(frozen=True, slots=True)
-class _Configured:
-    """What follows from the configuration: replaced as a whole, between two ticks."""
-
-    settings: Settings
-    rules: Rules
-    launch: LaunchRules
-    workdirs: Workdirs
-    asker: TierAsker | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    host: LocalRunHost
-    registry: AgentRegistry
-    reconciler: Reconciler
-    observer: Observer
-    current: Current[_Configured]
-    isolating: Isolating
-
-    @property
-    def workdirs(self) -> Workdirs:
-        return self.current().workdirs
-
-    def close(self) -> None:
-        self.isolating.close()
-        asker = self.current().asker
-        if asker is not None:
-            asker.close()
-
-
 async def _serve(
     settings: Settings, read: Callable[[], Settings], state: Path, listen: str | None, stack: ExitStack
 ) -> int:
@@ -158,7 +112,7 @@ async def _serve(
     launcher = Launcher()
     stack.callback(launcher.close)
     environ = with_credentials(os.environ)
-    parts = _assemble(settings, environ, state, database, launcher)
+    parts = assemble(settings, environ, state, database, launcher)
     stack.callback(parts.close)
     await asyncio.to_thread(parts.registry.refresh)
     loop = asyncio.get_running_loop()
@@ -181,11 +135,16 @@ async def _serve(
     inbox = InboxKeeper(intake, taskfiles, daemon.wake)
     stack.callback(inbox.stop)
     stack.callback(clockwork.close)
-    herald = Herald(database, partial(messenger, environ=environ), now_ms)
+    for_commands = agent_environment(environ, AgentSpec(name="notify", kind="command"))
+
+    def to(target: NotifyTarget) -> Messenger:
+        return messenger(target, environ, for_commands, time.time)
+
+    herald = Herald(database, to, now_ms)
     stack.callback(herald.close)
     database.on_commit(herald.wake)
     reloader = Reloader(
-        settings, read, partial(_take, parts, inbox, herald, environ, state, database), notifier, database, now_ms
+        settings, read, partial(take, parts, inbox, herald, environ, state, database), notifier, database, now_ms
     )
 
     def least_free() -> int:
@@ -238,7 +197,7 @@ async def _serve(
     inbox.follow(settings.inbox)
     herald.follow(settings.notify)
     log.info("listening", url=url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))
-    _tell_agents(parts.registry)
+    tell_agents(parts.registry)
     serving = asyncio.create_task(server.serve())
     looking = asyncio.create_task(_keep_looking(parts.registry, daemon))
     try:
@@ -262,31 +221,6 @@ async def _keep_looking(registry: AgentRegistry, daemon: Daemon) -> None:
         await asyncio.sleep(HEALTH_S)
         await asyncio.to_thread(registry.refresh)
         daemon.wake()
-
-
-async def _take(
-    parts: _Parts,
-    inbox: InboxKeeper,
-    herald: Herald,
-    environ: Mapping[str, str],
-    state: Path,
-    database: Database,
-    settings: Settings,
-) -> None:
-    """Put other settings in force. Everything is made before anything is replaced."""
-    agents = _agents(settings)
-    found = await asyncio.to_thread(parts.registry.look, agents)
-    former = parts.current()
-    configured = _configured(settings, environ, state, database, former)
-    parts.registry.replace(agents, found)
-    parts.current.replace(configured)
-    parts.host.grace_ms = settings.limits.grace
-    if former.asker is not None and former.asker is not configured.asker:
-        # Beside everything else: what it was asked is still answered.
-        threading.Thread(target=former.asker.close, kwargs={"wait": True}, daemon=True).start()
-    await asyncio.to_thread(inbox.follow, settings.inbox)
-    await asyncio.to_thread(herald.follow, settings.notify)
-    _tell_agents(parts.registry)
 
 
 def _read_again(path: Path | None) -> Settings:
@@ -321,85 +255,6 @@ def _migrate(database: Database, notifier: Notifier) -> None:
         migrate(database)
 
 
-def messenger(target: NotifyTarget, environ: Mapping[str, str]) -> Messenger:
-    """The way to one who is told of things. What its variables lack is found out by whoever tells."""
-    timeout_s = target.timeout / 1000
-    if target.kind is TargetKind.COMMAND:
-        from claudomator_py.notify.command import Command
-
-        return Command(target.command, agent_environment(environ, AgentSpec(name="notify", kind="command")), timeout_s)
-    from claudomator_py.notify.webhook import Unconfigured, Webhook
-
-    for name in (target.url_env, target.secret_env):
-        if name is not None and not environ.get(name):
-            return Unconfigured(name)
-    url = target.url or environ[target.url_env or ""]
-    secret = environ[target.secret_env] if target.secret_env is not None else None
-    return Webhook(url, target.format, secret, timeout_s, time.time)
-
-
-def _agents(settings: Settings) -> list[AgentSpec]:
-    return list(settings.agents.values()) if settings.agents_configured else detected_agents()
-
-
-def _asker(
-    classifier: Classifier, environ: Mapping[str, str], database: Database, former: _Configured | None
-) -> TierAsker | None:
-    """The former one as long as nothing that it depends on is different, so that it keeps what it has learnt."""
-    if former is not None and former.settings.classifier == classifier:
-        return former.asker
-    nobody = AgentSpec(name="classifier", kind="gemini", pass_env=CLI_VARIABLES)
-    model = tier_model(classifier, environ, agent_environment(environ, nobody))
-    return None if model is None else TierAsker(database, model, classifier.timeout, now_ms)
-
-
-def _configured(
-    settings: Settings, environ: Mapping[str, str], state: Path, database: Database, former: _Configured | None
-) -> _Configured:
-    roots = tuple(Path(root) for root in settings.workdir_roots)
-    workdirs = Workdirs(roots, (state, *(Path(path) for path in settings.inbox.paths)))
-    rules = Rules(
-        total=settings.concurrency.total,
-        per_workdir=settings.concurrency.per_workdir,
-        type_hint=settings.balancing.type_hint.value,
-        when_all_limited=settings.balancing.when_all_limited.value,
-        classifier=settings.classifier.kind is not ClassifierKind.NONE,
-        settings_hash=settings_hash(settings),
-    )
-    launch = LaunchRules(real_paths(roots), settings.limits.grace, settings.limits.output_cap, environ)
-    asker = _asker(settings.classifier, environ, database, former)
-    return _Configured(settings, rules, launch, workdirs, asker)
-
-
-def _assemble(
-    settings: Settings, environ: Mapping[str, str], state: Path, database: Database, launcher: Launcher
-) -> _Parts:
-    host = LocalRunHost(state / "runs", launcher, grace_ms=settings.limits.grace)
-    registry = AgentRegistry(_agents(settings), AGENT_KINDS, os.environ.get("PATH", os.defpath))
-    current = Current(_configured(settings, environ, state, database, None))
-
-    def disk_low() -> bool:
-        return shutil.disk_usage(state).free < current().settings.limits.min_free
-
-    isolating = Isolating(LocalTrees(state / "worktrees", environ))
-    observer = Observer(registry, lambda: current().rules, now_ms, disk_low)
-    reconciler = Reconciler(
-        database,
-        host,
-        observer=observer,
-        starter=Starter(database, registry, host, lambda: current().launch, isolating),
-        collector=Collector(database, registry, host, lambda: current().launch),
-        clock=now_ms,
-        asker=lambda: current().asker,
-    )
-    return _Parts(host, registry, reconciler, observer, current, isolating)
-
-
-def now_ms() -> int:
-    """The present, in epoch milliseconds."""
-    return time.time_ns() // 1_000_000
-
-
 def _web_server(
     desk: FrontDesk, meter: StoreMeter, token: str, address: str, hosts: tuple[str, ...]
 ) -> tuple[WebServer, str]:
@@ -426,15 +281,6 @@ def _token(state: Path) -> str:
 
 def _problems(inbox: InboxKeeper) -> list[FileProblemView]:
     return [FileProblemView(path=path, problems=problems) for path, problems in sorted(inbox.problems().items())]
-
-
-def _tell_agents(registry: AgentRegistry) -> None:
-    for agent in registry.agents:
-        health = registry.health(agent.name)
-        if health.problem is not None:
-            log.warning("agent_unable", agent=agent.name, kind=agent.kind, problem=health.problem)
-        else:
-            log.info("agent_ready", agent=agent.name, kind=agent.kind, version=health.version or "not known")
 
 
 def _say(text: str) -> None:

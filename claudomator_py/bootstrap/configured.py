@@ -1,0 +1,170 @@
+"""What follows from the configuration, put together from the concrete classes; and put anew at a reload."""
+
+import asyncio
+import os
+import shutil
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.agents.detected import detected_agents
+from claudomator_py.classify.configured import CLI_VARIABLES, tier_model
+from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.settings import Classifier, ClassifierKind, Settings, settings_hash
+from claudomator_py.planning.snapshot import Rules
+from claudomator_py.runs.host import LocalRunHost
+from claudomator_py.runs.launcher import Launcher
+from claudomator_py.runs.worktrees import LocalTrees
+from claudomator_py.service.classifying import TierAsker
+from claudomator_py.service.collecting import Collector
+from claudomator_py.service.current import Current
+from claudomator_py.service.daemon_log import get_logger
+from claudomator_py.service.environment import agent_environment
+from claudomator_py.service.inbox.keeper import InboxKeeper
+from claudomator_py.service.isolation import Isolating
+from claudomator_py.service.launching import LaunchRules
+from claudomator_py.service.notifying import Herald
+from claudomator_py.service.observe import Observer
+from claudomator_py.service.reconciler import Reconciler
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.starting import Starter
+from claudomator_py.service.workdirs import Workdirs, real_paths
+from claudomator_py.store.database import Database
+
+log = get_logger("claudomator")
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """What follows from the configuration: replaced as a whole, between two ticks."""
+
+    settings: Settings
+    rules: Rules
+    launch: LaunchRules
+    workdirs: Workdirs
+    asker: TierAsker | None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What ticks, and what it is made of."""
+
+    host: LocalRunHost
+    registry: AgentRegistry
+    reconciler: Reconciler
+    observer: Observer
+    current: Current[Configured]
+    isolating: Isolating
+
+    @property
+    def workdirs(self) -> Workdirs:
+        """Where tasks may work at present."""
+        return self.current().workdirs
+
+    def close(self) -> None:
+        """Let go of what works beside the loop."""
+        self.isolating.close()
+        asker = self.current().asker
+        if asker is not None:
+            asker.close()
+
+
+def _agents(settings: Settings) -> list[AgentSpec]:
+    return list(settings.agents.values()) if settings.agents_configured else detected_agents()
+
+
+def _asker(
+    classifier: Classifier, environ: Mapping[str, str], database: Database, former: Configured | None
+) -> TierAsker | None:
+    """The former one as long as nothing that it depends on is different, so that it keeps what it has learnt."""
+    if former is not None and former.settings.classifier == classifier:
+        return former.asker
+    nobody = AgentSpec(name="classifier", kind="gemini", pass_env=CLI_VARIABLES)
+    model = tier_model(classifier, environ, agent_environment(environ, nobody))
+    return None if model is None else TierAsker(database, model, classifier.timeout, now_ms)
+
+
+def _configured(
+    settings: Settings, environ: Mapping[str, str], state: Path, database: Database, former: Configured | None
+) -> Configured:
+    roots = tuple(Path(root) for root in settings.workdir_roots)
+    workdirs = Workdirs(roots, (state, *(Path(path) for path in settings.inbox.paths)))
+    rules = Rules(
+        total=settings.concurrency.total,
+        per_workdir=settings.concurrency.per_workdir,
+        type_hint=settings.balancing.type_hint.value,
+        when_all_limited=settings.balancing.when_all_limited.value,
+        classifier=settings.classifier.kind is not ClassifierKind.NONE,
+        settings_hash=settings_hash(settings),
+    )
+    launch = LaunchRules(real_paths(roots), settings.limits.grace, settings.limits.output_cap, environ)
+    asker = _asker(settings.classifier, environ, database, former)
+    return Configured(settings, rules, launch, workdirs, asker)
+
+
+def assemble(
+    settings: Settings, environ: Mapping[str, str], state: Path, database: Database, launcher: Launcher
+) -> Parts:
+    """The parts for these settings. environ: the daemon's, with its credentials; state: the state folder."""
+    host = LocalRunHost(state / "runs", launcher, grace_ms=settings.limits.grace)
+    registry = AgentRegistry(_agents(settings), AGENT_KINDS, os.environ.get("PATH", os.defpath))
+    current = Current(_configured(settings, environ, state, database, None))
+
+    def disk_low() -> bool:
+        return shutil.disk_usage(state).free < current().settings.limits.min_free
+
+    isolating = Isolating(LocalTrees(state / "worktrees", environ))
+    observer = Observer(registry, lambda: current().rules, now_ms, disk_low)
+    reconciler = Reconciler(
+        database,
+        host,
+        observer=observer,
+        starter=Starter(database, registry, host, lambda: current().launch, isolating),
+        collector=Collector(database, registry, host, lambda: current().launch),
+        clock=now_ms,
+        asker=lambda: current().asker,
+    )
+    return Parts(host, registry, reconciler, observer, current, isolating)
+
+
+async def take(
+    parts: Parts,
+    inbox: InboxKeeper,
+    herald: Herald,
+    environ: Mapping[str, str],
+    state: Path,
+    database: Database,
+    settings: Settings,
+) -> None:
+    """Put other settings in force. Everything is made before anything is replaced."""
+    agents = _agents(settings)
+    found = await asyncio.to_thread(parts.registry.look, agents)
+    former = parts.current()
+    configured = _configured(settings, environ, state, database, former)
+    parts.registry.replace(agents, found)
+    parts.current.replace(configured)
+    parts.host.grace_ms = settings.limits.grace
+    if former.asker is not None and former.asker is not configured.asker:
+        # Beside everything else: what it was asked is still answered.
+        threading.Thread(target=former.asker.close, kwargs={"wait": True}, daemon=True).start()
+    await asyncio.to_thread(inbox.follow, settings.inbox)
+    await asyncio.to_thread(herald.follow, settings.notify)
+    tell_agents(parts.registry)
+
+
+def tell_agents(registry: AgentRegistry) -> None:
+    """Log which agents can run, and which cannot, and why."""
+    for agent in registry.agents:
+        health = registry.health(agent.name)
+        if health.problem is not None:
+            log.warning("agent_unable", agent=agent.name, kind=agent.kind, problem=health.problem)
+        else:
+            log.info("agent_ready", agent=agent.name, kind=agent.kind, version=health.version or "not known")
+
+
+def now_ms() -> int:
+    """The present, in epoch milliseconds."""
+    return time.time_ns() // 1_000_000
