@@ -42,6 +42,7 @@ class Terminal:
             cwd=root,
             env=self._environ,
             start_new_session=True,
+            preexec_fn=_end_with_parent,
         )
         self._daemon: subprocess.Popen[bytes] | None = None
         self._log = root / ".daemon.log"
@@ -135,7 +136,7 @@ def open_terminal(root: Path) -> Iterator[Terminal]:
 
 
 def _end_with_parent() -> None:
-    """A daemon must not outlive a test that was killed itself."""
+    """Neither a daemon nor a loop of a page must outlive a test that was killed itself."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
