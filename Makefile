@@ -10,8 +10,8 @@ PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14
 # Further arguments for pytest: `make test ARGS="tests/unit -x"`.
 ARGS ?=
 
-# Tests wait for processes more than they compute, so there are more workers than most machines have processors.
-WORKERS ?= 4
+# How many tests run at a time. They wait for processes of their own, so more than there are processors is no gain.
+WORKERS ?= 2
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := .venv/bin/python -m pip install --quiet

@@ -91,6 +91,7 @@ def test_tasks_in_one_repository_run_side_by_side_and_beside_one_without_a_tree(
     for name in ("a", "b"):
         world.submit(name, working_dir=repository, isolation="worktree")
     for name in ("c", "d"):
+        world.now_ms += 1
         world.submit(name, working_dir=repository)
     begun(world, "a", "b", "c")
     world.tick()

@@ -50,7 +50,8 @@ def test_instants_are_read_as_they_are_written() -> None:
 
 
 @freeze_time("2026-09-21T14:20:02Z")
-def test_a_table_tells_times_relative_to_now() -> None:
+def test_a_table_tells_times_relative_to_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     desk = FakeDesk(now_ms=START_MS)
     desk.add("backs-off", Waiting(WaitReason.BACKOFF, now_ms() + 90 * SECOND_MS))
     desk.add("broken", Failed(Reason.TIMEOUT))
