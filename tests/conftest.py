@@ -2,6 +2,7 @@
 
 import itertools
 import shutil
+import signal
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -14,6 +15,13 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
 
 _numbers = itertools.count(1)
+
+
+def pytest_configure() -> None:
+    """As from a terminal: a shell has its background jobs ignore these, and so would all that tests start."""
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")
