@@ -1,6 +1,6 @@
 """For developers: write the next migration from the tables. ``python -m claudomator_py.store.migrations.revise TEXT``.
 
-With ``--replace`` the newest migration is written anew, which is right only while no release holds it. Read what was
+With ``--replace`` the newest migration is written anew, unless somebody's database may already hold it. Read what was
 written: a renamed column looks like one dropped and one added.
 """
 
@@ -20,13 +20,16 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import alembic_config, migrate
 from claudomator_py.store.tables import Task
 
+# The newest migration that databases out there may hold: it, and what came before, stays as it is.
+FROZEN = "0001_first"
+
 
 def revise(message: str, *, replace: bool = False) -> Path:
     """Write the migration from the newest revision to the tables as they are; returns its file."""
     config = alembic_config()
     script = ScriptDirectory.from_config(config)
     newest = script.get_current_head()
-    if replace and newest is not None:
+    if replace and newest is not None and newest > FROZEN:
         Path(script.get_revision(newest).path).unlink()
         script = ScriptDirectory.from_config(config)
     number = sum(1 for _ in script.walk_revisions()) + 1
@@ -57,6 +60,6 @@ def _render_item(kind: str, item: Any, _context: object) -> str | Literal[False]
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("message", help="what changes, in a few words")
-    parser.add_argument("--replace", action="store_true", help="write the newest migration anew (unreleased only)")
+    parser.add_argument("--replace", action="store_true", help=f"write the newest migration anew, if it is after {FROZEN}")
     arguments = parser.parse_args()
     sys.stdout.write(f"{revise(arguments.message, replace=arguments.replace)}\n")
