@@ -18,20 +18,20 @@ from claudomator_py.planning.snapshot import Rules
 from claudomator_py.runs.host import LocalRunHost
 from claudomator_py.runs.launcher import Launcher
 from claudomator_py.runs.worktrees import LocalTrees
-from claudomator_py.service.classifying import TierAsker
-from claudomator_py.service.collecting import Collector
-from claudomator_py.service.current import Current
-from claudomator_py.service.daemon_log import get_logger
-from claudomator_py.service.environment import agent_environment
 from claudomator_py.service.inbox.keeper import InboxKeeper
-from claudomator_py.service.isolation import Isolating
-from claudomator_py.service.launching import LaunchRules
 from claudomator_py.service.notifying import Herald
-from claudomator_py.service.observe import Observer
-from claudomator_py.service.reconciler import Reconciler
+from claudomator_py.service.process.current import Current
+from claudomator_py.service.process.daemon_log import get_logger
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.service.starting import Starter
-from claudomator_py.service.workdirs import Workdirs, real_paths
+from claudomator_py.service.surroundings.environment import agent_environment
+from claudomator_py.service.surroundings.isolation import Isolating
+from claudomator_py.service.surroundings.workdirs import Workdirs, real_paths
+from claudomator_py.service.tick.classifying import TierAsker
+from claudomator_py.service.tick.collecting import Collector
+from claudomator_py.service.tick.launching import LaunchRules
+from claudomator_py.service.tick.observe import Observer
+from claudomator_py.service.tick.reconciler import Reconciler
+from claudomator_py.service.tick.starting import Starter
 from claudomator_py.store.database import Database
 
 log = get_logger("claudomator")

@@ -5,7 +5,7 @@ from fastapi import APIRouter
 from claudomator_py.core.errors import Invalid
 from claudomator_py.core.validation import validate
 from claudomator_py.core.views import DrainRequest, DrainView
-from claudomator_py.service.desk import Desk
+from claudomator_py.service.desk.desk import Desk
 from claudomator_py.web.json_body import OptionalJsonObject
 from claudomator_py.web.openapi import problems, request_body
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.core.notice import DeliveryState, DeliveryView
 from claudomator_py.core.views import Page
-from claudomator_py.service.desk import Desk
+from claudomator_py.service.desk.desk import Desk
 from claudomator_py.web.openapi import problems
 
 _LAST_ID = 2**63 - 1

@@ -9,7 +9,7 @@ from claudomator_py.core.schedule_view import ScheduleView
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import parse_task
 from claudomator_py.core.views import Page, TaskView
-from claudomator_py.service.desk import Desk
+from claudomator_py.service.desk.desk import Desk
 from claudomator_py.web.json_body import JsonObject
 from claudomator_py.web.openapi import problems, request_body, told
 

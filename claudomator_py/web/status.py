@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 
 from claudomator_py.core.views import FileProblemView, Page, StatusView
-from claudomator_py.service.desk import Desk
+from claudomator_py.service.desk.desk import Desk
 
 
 def router(desk: Desk) -> APIRouter:

@@ -10,7 +10,7 @@ from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import parse_task
 from claudomator_py.core.validation import validate
 from claudomator_py.core.views import Page, RestartRequest, RunView, TaskFilter, TaskView, WhyView
-from claudomator_py.service.desk import Desk
+from claudomator_py.service.desk.desk import Desk
 from claudomator_py.web.idempotency import IdempotencyKey
 from claudomator_py.web.json_body import JsonObject, OptionalJsonObject
 from claudomator_py.web.openapi import (

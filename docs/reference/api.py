@@ -6,7 +6,7 @@ from typing import Any, cast
 from unittest.mock import MagicMock
 
 from claudomator_py.core.errors import ServiceError
-from claudomator_py.service.desk import Desk
+from claudomator_py.service.desk.desk import Desk
 from claudomator_py.web.app import create_app
 from claudomator_py.web.settings import MIN_TOKEN_LENGTH, WebSettings
 from docs.reference.markdown import code, page, table

@@ -12,7 +12,7 @@ from claudomator_py.core.errors import Conflict, NotFound
 from claudomator_py.core.notice import DeliveryFault, DeliveryState, Notice, NoticeKind, NotifyTarget
 from claudomator_py.core.outcome import Reason
 from claudomator_py.core.units import DAY_MS, HOUR_MS
-from claudomator_py.service.notices import StoredNotices
+from claudomator_py.service.desk.notices import StoredNotices
 from claudomator_py.service.notifying import ATTEMPTS, Herald
 from claudomator_py.store import outbox_rows
 from claudomator_py.store.database import Database

@@ -280,7 +280,7 @@ def test_a_task_is_found_by_id_prefix_or_newest_name(world: World) -> None:
 
 def test_a_prefix_of_several_ids_is_ambiguous(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = iter(["aaaa-1", "aaaa-2"])
-    monkeypatch.setattr("claudomator_py.service.task_changes.uuid.uuid4", lambda: next(ids))
+    monkeypatch.setattr("claudomator_py.service.changes.tasks.uuid.uuid4", lambda: next(ids))
     world.submit("one")
     world.submit("two")
     with pytest.raises(Ambiguous, match="aaaa-"):

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from claudomator_py.client.http import Client
-from claudomator_py.service.desk import Desk
-from claudomator_py.service.metering import Meter
+from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.metering import Meter
 from claudomator_py.web.app import create_app
 from claudomator_py.web.connection import Connection
 from claudomator_py.web.endpoint import bind, bound_address, publish_endpoint, url_of

@@ -64,7 +64,7 @@ from claudomator_py.core.views import (
     TaskView,
     WhyView,
 )
-from claudomator_py.service.desk import Versions, require_version
+from claudomator_py.service.desk.desk import Versions, require_version
 from tests.fakes.live import FakeLive
 from tests.fakes.notices import FakeNotices
 from tests.fakes.schedules import FakeSchedules

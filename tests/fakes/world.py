@@ -19,24 +19,24 @@ from claudomator_py.core.views import FileProblemView, RestartRequest, TaskFilte
 from claudomator_py.planning.snapshot import Rules
 from claudomator_py.runs.folders import RunFolders
 from claudomator_py.runs.worktrees import LocalTrees
-from claudomator_py.service.cleaning import Cleaner
-from claudomator_py.service.collecting import Collector
-from claudomator_py.service.front_desk import FrontDesk
+from claudomator_py.service.desk.front_desk import FrontDesk
+from claudomator_py.service.desk.notices import StoredNotices
+from claudomator_py.service.desk.queries import Queries
+from claudomator_py.service.inbox.intake import StoreIntake
 from claudomator_py.service.inbox.values import FileReading, FileStamp
-from claudomator_py.service.intake import StoreIntake
-from claudomator_py.service.isolation import Isolating, Trees
-from claudomator_py.service.launching import LaunchRules
-from claudomator_py.service.notices import StoredNotices
 from claudomator_py.service.notifying import Herald
-from claudomator_py.service.observe import Observer
 from claudomator_py.service.ports import Messenger
-from claudomator_py.service.queries import Queries
-from claudomator_py.service.reconciler import Reconciler, TickReport
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.service.schedules import StoredSchedules
-from claudomator_py.service.starting import Starter
-from claudomator_py.service.timekeeper import Timekeeper
-from claudomator_py.service.workdirs import Workdirs
+from claudomator_py.service.schedules.schedule_desk import StoredSchedules
+from claudomator_py.service.schedules.timekeeper import Timekeeper
+from claudomator_py.service.surroundings.cleaning import Cleaner
+from claudomator_py.service.surroundings.isolation import Isolating, Trees
+from claudomator_py.service.surroundings.workdirs import Workdirs
+from claudomator_py.service.tick.collecting import Collector
+from claudomator_py.service.tick.launching import LaunchRules
+from claudomator_py.service.tick.observe import Observer
+from claudomator_py.service.tick.reconciler import Reconciler, TickReport
+from claudomator_py.service.tick.starting import Starter
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK, Run, Task

@@ -60,6 +60,6 @@ def _render_item(kind: str, item: Any, _context: object) -> str | Literal[False]
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("message", help="what changes, in a few words")
-    parser.add_argument("--replace", action="store_true", help=f"write the newest migration anew, if it is after {FROZEN}")
+    parser.add_argument("--replace", action="store_true", help=f"write the newest anew, if it is after {FROZEN}")
     arguments = parser.parse_args()
     sys.stdout.write(f"{revise(arguments.message, replace=arguments.replace)}\n")

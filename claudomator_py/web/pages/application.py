@@ -2,7 +2,7 @@
 
 from fastapi import FastAPI
 
-from claudomator_py.service.desk import Desk
+from claudomator_py.service.desk.desk import Desk
 from claudomator_py.web.login_codes import LoginCodes
 from claudomator_py.web.pages import errors, front, login, static, tasks
 from claudomator_py.web.sessions import Sessions

@@ -14,7 +14,7 @@ from claudomator_py.core.agent import TIERS
 from claudomator_py.core.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.core.validation import validate
 from claudomator_py.core.views import RestartRequest, TaskView
-from claudomator_py.service.desk import Desk
+from claudomator_py.service.desk.desk import Desk
 from claudomator_py.web.pages.rendering import render
 from claudomator_py.web.pages.rows import row_of
 from claudomator_py.web.pages.task_model import task_page_of

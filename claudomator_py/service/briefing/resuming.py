@@ -1,0 +1,178 @@
+"""Going on in a conversation: which one a restart means, whether that can be, and what is written of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.conversation import Conversations, Resumption, Usage
+from claudomator_py.core.errors import Conflict, Invalid
+from claudomator_py.core.outcome import Outcome
+from claudomator_py.core.problem import Problem
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.views import RestartRequest
+from claudomator_py.planning.lanes import lane
+from claudomator_py.service.ports import RunHost
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.surroundings.workdirs import resolve
+from claudomator_py.store import run_rows, task_rows
+from claudomator_py.store.events import record
+from claudomator_py.store.tables import Run, Task
+
+GIVEN_UP = "conversation_given_up"
+"""The event: ``resumes`` is the run whose conversation it was, ``why`` the cause in words."""
+_FRESH = "Restart it without `resume`."
+
+
+def resumption_of(task: Task) -> Resumption | None:
+    """What the task's row says."""
+    return None if task.resume is None else Resumption.model_validate(task.resume)
+
+
+def columns_of(resumption: Resumption | None, spec: TaskSpec, dir_key: str) -> dict[str, Any]:
+    """The columns that say it: the lane depends on it, too."""
+    holder = None if resumption is None else resumption.holder
+    return {
+        "resume": None if resumption is None else resumption.model_dump(mode="json"),
+        "lane": lane(spec, dir_key, holder),
+    }
+
+
+def conversation_of(run: Run, words: str | None) -> Resumption | None:
+    """The conversation of a run that has ended; None: there is none to go on in."""
+    if run.state != "ended" or run.conversation_id is None:
+        return None
+    return Resumption(run_id=run.id, agent=run.agent, kind=run.kind, tier=run.tier, revision=run.revision, words=words)
+
+
+def used_by(run: Run) -> Usage:
+    """What its conversation had used by its end."""
+    before = Usage() if run.prior is None else Usage.model_validate(run.prior)
+    return before.after(None if run.outcome is None else Outcome.model_validate(run.outcome))
+
+
+def scratch_of(run: Run) -> str:
+    """The run that was made with the scratch folder that this one works in."""
+    return run.scratch_of or run.id
+
+
+def goes_on(connection: Connection, task: Task, run: Run, *, optional: bool = False) -> dict[str, Any]:
+    """What to write so that the next attempt goes on after this run, which has ended, in its conversation.
+
+    optional: unless somebody else can begin it before. In one that this run went on in, what was new to it is told
+    again: whether it was taken in before the run ended is not known.
+    """
+    resumption = resumption_of(task)
+    if resumption is not None and run.resumes is not None:
+        return {"resume": resumption.model_copy(update={"run_id": run.id}).model_dump()}
+    ended = run_rows.find(connection, run.id)
+    spec = task_rows.spec_of(connection, task.id, run.revision)
+    resumption = None if ended is None else conversation_of(ended, None)
+    if resumption is not None:
+        resumption = resumption.model_copy(update={"optional": optional})
+    return columns_of(resumption, spec, task.dir_key)
+
+
+def give_up_conversation(connection: Connection, task: Task, run_id: str, why: str, now_ms: int) -> dict[str, Any]:
+    """Record that a fresh conversation begins although one was to go on; what to write to the task.
+
+    run_id: the run that could not, or no longer, go on in it.
+    """
+    resumption = resumption_of(task)
+    if resumption is None:
+        return {}
+    _tell(connection, task, run_id, resumption.run_id, why, now_ms)
+    spec = task_rows.spec_of(connection, task.id, task.revision)
+    return columns_of(resumption.model_copy(update={"given_up": True}), spec, task.dir_key)
+
+
+def _tell(connection: Connection, task: Task, run_id: str | None, resumes: str, why: str, now_ms: int) -> None:
+    record(connection, now_ms, GIVEN_UP, task_id=task.id, run_id=run_id, data={"resumes": resumes, "why": why})
+
+
+def meant_by_force(
+    connection: Connection, task: Task, run: Run, restart: Mapping[str, Any], revision: int, now_ms: int
+) -> Resumption | None:
+    """What a forced restart goes on in, now that the run has ended which it cancelled; None: a fresh conversation.
+
+    Of a run that never started it is the conversation that this was to go on in. Content that is newer than the
+    request begins afresh.
+    """
+    ended = run_rows.find(connection, run.id) or run
+    if ended.state == "revoked" and ended.resumes is not None:
+        ended = run_rows.find(connection, ended.resumes) or ended
+    if revision != restart["revision"]:
+        _tell(connection, task, None, ended.id, "the content has changed since", now_ms)
+        return None
+    meant = conversation_of(ended, restart.get("reason"))
+    if meant is None:
+        _tell(connection, task, None, ended.id, f"{ended.agent} had not begun it", now_ms)
+    return meant
+
+
+class Resuming:
+    """What can be said against a restart that is to go on in the last conversation."""
+
+    def __init__(self, registry: AgentRegistry, host: RunHost) -> None:
+        self._registry = registry
+        self._host = host
+
+    def last_run(self, connection: Connection, task: Task, request: RestartRequest) -> Run:
+        """The run whose conversation is meant: the last that was started. Raises Conflict or Invalid."""
+        runs = [run for run in run_rows.of_task(connection, task.id) if run.state != "revoked"]
+        if not runs:
+            raise Conflict(f"No run of {task.name} has begun, so it has no conversation.", remedy=_FRESH)
+        run = runs[-1]
+        where = f"The last run of {task.name} ({run.id[:8]})"
+        agent = self._registry.find(run.agent)
+        if agent is None or agent.kind != run.kind:
+            remedy = f"Configure {run.agent} as kind {run.kind} again, or restart it without `resume`."
+            raise Conflict(f"{where} was on {run.agent}, which is no longer configured.", remedy=remedy)
+        if self._registry.kind_of(agent).conversations is Conversations.NONE:
+            raise Conflict(f"{where} was on {run.agent}, a {run.kind}, which holds no conversations.", remedy=_FRESH)
+        if request.agent not in (None, agent.name, agent.kind):
+            message = f"{request.agent} cannot go on in a conversation that {agent.name} has"
+            raise _invalid([Problem(field="agent", message=message, remedy="leave out `agent`, or `resume`")])
+        if not run.live and conversation_of(run, None) is None:
+            raise Conflict(f"{where} left no conversation behind.", remedy=_FRESH)
+        return run
+
+    def check(self, connection: Connection, task: Task, run: Run, revision: int) -> None:
+        """Whether the agent can go on with this content, in the folder where it was. Raises Conflict or Invalid."""
+        spec = task_rows.spec_of(connection, task.id, revision)
+        before = task_rows.spec_of(connection, task.id, run.revision)
+        if _folder(spec) != _folder(before):
+            was = before.working_dir or "a scratch folder"
+            detail = f"The conversation belongs to {was}, and {task.name} has another working directory by now."
+            raise Conflict(detail, remedy=_FRESH)
+        if spec.isolation is not before.isolation:
+            detail = f"The conversation belongs to another folder: {task.name} has isolation {spec.isolation} by now."
+            raise Conflict(detail, remedy=_FRESH)
+        if spec.working_dir is None and not self._host.has_scratch(scratch_of(run)):
+            raise Conflict(f"The scratch folder of run {scratch_of(run)[:8]} is gone.", remedy=_FRESH)
+        agent = self._registry.find(run.agent)
+        lacking = [] if agent is None else self._registry.kind_of(agent).unsupported(spec, agent)
+        if lacking:
+            remedy = "leave it out, or restart it without `resume`"
+            raise _invalid([Problem(field="resume", message=sentence, remedy=remedy) for sentence in lacking])
+
+    def obstacle(self, earlier: Run | None, spec: TaskSpec) -> str | None:
+        """Why the run that is about to start cannot go on in the conversation of the earlier one after all, or None."""
+        if earlier is None or earlier.conversation_id is None:
+            return "it is not known any more"
+        if spec.working_dir is None and not self._host.has_scratch(scratch_of(earlier)):
+            return "its scratch folder is gone"
+        return None
+
+
+def _folder(spec: TaskSpec) -> str | None:
+    if spec.working_dir is None:
+        return None
+    try:
+        return str(resolve(spec.working_dir))
+    except (OSError, RuntimeError):
+        return spec.working_dir
+
+
+def _invalid(problems: list[Problem]) -> Invalid:
+    return Invalid("; ".join(problem.render() for problem in problems), remedy="Correct it.", problems=problems)

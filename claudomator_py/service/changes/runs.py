@@ -1,0 +1,301 @@
+"""What can happen to a run inside one transaction: committed, seen running, checking, ended, or given up."""
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
+
+from claudomator_py.core import lifecycle
+from claudomator_py.core.agent import Tier
+from claudomator_py.core.conversation import Conversations
+from claudomator_py.core.lifecycle import Phase, PhaseReached, Requeued, Started
+from claudomator_py.core.limits import Hold, RanOn, bucket_after, hold_after
+from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.core.run import ExitRecord
+from claudomator_py.core.schedule import backoff_ms
+from claudomator_py.core.units import SECOND_MS
+from claudomator_py.planning.ending import EndedRun, after_run
+from claudomator_py.planning.plan import StartRun
+from claudomator_py.planning.snapshot import Snapshot
+from claudomator_py.service.briefing.resuming import (
+    give_up_conversation,
+    goes_on,
+    meant_by_force,
+    resumption_of,
+    scratch_of,
+    used_by,
+)
+from claudomator_py.service.changes.tasks import ENDED, ready_dependents, renew
+from claudomator_py.service.ports import AgentKind
+from claudomator_py.store import hold_rows, run_rows, task_rows
+from claudomator_py.store.events import record
+from claudomator_py.store.tables import Decision, Run, Task
+from claudomator_py.store.task_rows import VersionConflict
+
+GIVEN_UP_PAUSE_MS = SECOND_MS
+MOST_USED = 10**12
+"""Tokens, or US dollars: what one run can have used at most, many times over."""
+
+Used = TypeVar("Used", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A snapshot as it is stored, once, with the first start that was decided on it."""
+
+    digest: str
+    data: dict[str, Any]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "Observed":
+        """The snapshot and its address."""
+        data = snapshot.model_dump(mode="json")
+        return cls(run_rows.snapshot_hash(data), data)
+
+
+def planned_run(
+    task: Task,
+    start: StartRun,
+    kind: AgentKind,
+    account: str,
+    now_ms: int,
+    earlier: Run | None = None,
+    scratch: str | None = None,
+) -> Run:
+    """The run that this start means: its identity follows from the task's row alone.
+
+    account: whose quota it draws on. earlier: the run whose conversation it goes on in; None: it begins one. scratch:
+    the run whose scratch folder it takes over then; None: its own.
+    """
+    attempt, seq = task.attempt + 1, task.seq + 1
+    run_id, conversation_id = run_rows.identity(task.id, task.generation, attempt, seq)
+    given = conversation_id if kind.conversations is Conversations.GIVEN else None
+    return Run(
+        id=run_id,
+        task_id=task.id,
+        generation=task.generation,
+        attempt=attempt,
+        seq=seq,
+        revision=task.revision,
+        agent=start.decision.agent,
+        kind=kind.kind,
+        account=account,
+        model=start.decision.model,
+        tier=start.decision.tier.value,
+        dir_key=task.dir_key,
+        conversation_id=given if earlier is None else earlier.conversation_id,
+        resumes=None if earlier is None else earlier.id,
+        prior=None if earlier is None else used_by(earlier).model_dump(mode="json"),
+        scratch_of=scratch if earlier is None else scratch_of(earlier),
+        state="starting",
+        live=True,
+        started_ms=now_ms,
+    )
+
+
+def commit_start(
+    connection: Connection, start: StartRun, run: Run, observed: Observed, obstacle: str | None = None
+) -> None:
+    """Record the intent to start the run. Raises VersionConflict if the task has changed since it was planned.
+
+    obstacle: why it does not go on in the conversation that it was to go on in.
+    """
+    task = task_rows.get(connection, run.task_id)
+    if task.version != start.head.version or task.state != "QUEUED":
+        raise VersionConflict(task.id, start.head.version)
+    run_rows.add(connection, run)
+    run_rows.add_snapshot(connection, observed.digest, observed.data, run.started_ms)
+    decision = start.decision.model_dump(mode="json")
+    run_rows.add_decision(
+        connection,
+        Decision(run_id=run.id, task_id=task.id, at_ms=run.started_ms, snapshot_hash=observed.digest, data=decision),
+    )
+    changes: dict[str, Any] = {"seq": run.seq, "last_run_id": run.id, "tier": run.tier}
+    resumption = resumption_of(task)
+    if resumption is not None and resumption.optional and run.resumes is None:
+        changes["resume"] = None
+    elif obstacle is not None:
+        changes |= give_up_conversation(connection, task, run.id, obstacle, run.started_ms)
+    told = {"agent": run.agent, "attempt": run.attempt}
+    task_rows.advance(connection, task, Started(), run.started_ms, run_id=run.id, data=told, **changes)
+
+
+def reach_phase(connection: Connection, run: Run, phase: Phase, now_ms: int) -> None:
+    """The run got to this phase; nothing happens if it has ended meanwhile, or is stopping already."""
+    task = task_rows.get(connection, run.task_id)
+    if task.last_run_id != run.id or task.state != "RUNNING" or task.phase in (phase.value, Phase.STOPPING.value):
+        return
+    if phase is Phase.RUNNING and not run_rows.change(connection, run, state="running"):
+        return
+    task_rows.advance(connection, task, PhaseReached(phase), now_ms, run_id=run.id)
+
+
+def begin_check(connection: Connection, run: Run, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
+    """The agent succeeded: record its outcome and the intent to check it (again). False: the run is no longer live."""
+    changes = {
+        "state": "checking",
+        "check_seq": run.check_seq + 1,
+        "answered_ms": run.answered_ms or now_ms,
+        "outcome": outcome.model_dump(mode="json"),
+        "exit_code": exit_code,
+    }
+    if not run_rows.change(connection, run, **changes):
+        return False
+    reach_phase(connection, run, Phase.CHECKING, now_ms)
+    return True
+
+
+def finish_run(
+    connection: Connection,
+    run: Run,
+    outcome: Outcome,
+    exit_record: ExitRecord | None,
+    now_ms: int,
+    *,
+    answered: bool = False,
+) -> bool:
+    """The run has ended: outcome, hold and the task's next state in one transaction. answered: its model did.
+
+    False, and nothing was written, if it was recorded before.
+    """
+    ended_ms = exit_record.ended_ms if exit_record is not None else now_ms
+    exit_code = exit_record.exit_code if exit_record is not None else None
+    if run.state == "checking":
+        # The record is the check's; the run's own exit code is known already.
+        exit_code = run.exit_code
+    conversation_id = _left_behind(run, outcome)
+    written = run_rows.change(
+        connection,
+        run,
+        state="ended",
+        live=False,
+        ended_ms=max(ended_ms, run.started_ms),
+        answered_ms=run.answered_ms or (now_ms if answered or outcome.status is OutcomeStatus.SUCCEEDED else None),
+        exit_code=exit_code,
+        outcome=outcome.model_dump(mode="json"),
+        conversation_id=conversation_id,
+        warned_until_ms=outcome.near_limit_until,
+        ended_as=outcome.status.value,
+        reason=outcome.reason.value if outcome.reason is not None else None,
+        input_tokens=_plausible(outcome.tokens.input),
+        output_tokens=_plausible(outcome.tokens.output),
+        cost_usd=_plausible(outcome.cost_usd),
+    )
+    if not written:
+        return False
+    task = task_rows.get(connection, run.task_id)
+    hold = _hold(connection, task, run, outcome, now_ms)
+    ended = EndedRun(
+        run_id=run.id,
+        attempt=run.attempt,
+        tier=Tier(run.tier) if run.tier is not None else None,
+        held_until=hold.until_ms if hold is not None else None,
+        cancelled=task.cancel_requested_ms is not None,
+        tries=run.seq if _was_a_try(connection, run) else 0,
+        resumed=run.resumes is not None,
+    )
+    ending = after_run(outcome, task_rows.spec_of(connection, task.id, run.revision), ended, now_ms)
+    attempt = run.attempt if ending.counts_attempt else run.attempt - 1
+    told = {"status": outcome.status.value, "agent": run.agent, "detail": outcome.detail}
+    event = _unless_superseded(task, ending.event)
+    tier = ending.tier.value if ending.tier is not None else task.tier
+    restart = task.restart_requested
+    changes: dict[str, Any] = {"attempt": attempt, "tier": tier, "cancel_requested_ms": None}
+    if isinstance(event, lifecycle.Retrying | lifecycle.Requeued):
+        if (ending.goes_on or ending.may_go_on) and conversation_id is not None:
+            changes |= goes_on(connection, task, run, optional=ending.may_go_on)
+        elif run.resumes is not None:
+            changes |= give_up_conversation(connection, task, run.id, _why_afresh(run, outcome), now_ms)
+    task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=told, **changes)
+    _follow(connection, task, run, restart, now_ms)
+    return True
+
+
+def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
+    """The run was revoked before it started: it cost nothing, and the task is queued again. False: it had ended.
+
+    If it was not the first in a row, the next one follows after a pause: what keeps runs from starting may last.
+    """
+    if not run_rows.change(connection, run, state="revoked", live=False, ended_ms=now_ms, ended_as="revoked"):
+        return False
+    task = task_rows.get(connection, run.task_id)
+    restart = task.restart_requested
+    event: lifecycle.Event = Requeued()
+    if task.cancel_requested_ms is not None:
+        event = lifecycle.Cancelling()
+    elif (in_a_row := run_rows.given_up_in_a_row(connection, run)) > 1:
+        event = lifecycle.Retrying(now_ms + backoff_ms(GIVEN_UP_PAUSE_MS, in_a_row - 1, run.id))
+    event = _unless_superseded(task, event)
+    told = {"why": "the run was given up before it started"}
+    task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=told, cancel_requested_ms=None)
+    _follow(connection, task, run, restart, now_ms)
+    return True
+
+
+def _hold(connection: Connection, task: Task, run: Run, outcome: Outcome, now_ms: int) -> Hold | None:
+    """Write down what the outcome holds, if anything."""
+    bucket = bucket_after(outcome, RanOn(run.agent, run.kind, run.account, run.model))
+    if bucket is None:
+        return None
+    hold = hold_after(outcome, bucket, hold_rows.latest(connection, bucket), now_ms)
+    if hold is None:
+        return None
+    hold_rows.add(connection, hold, run.id)
+    told = {
+        "agent": run.agent,
+        "bucket": bucket.label,
+        "window": hold.window,
+        "reason": hold.reason,
+        "until": hold.until_ms,
+        "provenance": hold.provenance,
+    }
+    data = {key: value for key, value in told.items() if value is not None or key == "until"}
+    record(connection, now_ms, "hold", task_id=task.id, run_id=run.id, data=data)
+    return hold
+
+
+def _left_behind(run: Run, outcome: Outcome) -> str | None:
+    """The conversation that a later run can go on in: as the agent calls it, else as it was given to the agent."""
+    if outcome.conversation_lost:
+        return None
+    if outcome.conversation_id is not None:
+        return outcome.conversation_id
+    begun = run.resumes is not None or outcome.reason is not Reason.SETUP_FAILED
+    return run.conversation_id if begun else None
+
+
+def _why_afresh(run: Run, outcome: Outcome) -> str:
+    return f"{run.agent} does not know it any more" if outcome.conversation_lost else f"it ended in {outcome.reason}"
+
+
+def _plausible(used: Used | None) -> Used | None:
+    """What an agent says it used, unless no run can have used so much, and the sum of all would be worth nothing."""
+    return used if used is not None and 0 <= used <= MOST_USED else None
+
+
+def _was_a_try(connection: Connection, run: Run) -> bool:
+    """Whether it was started although every agent was limited."""
+    decisions = run_rows.decisions_of(connection, run.task_id)
+    return any(decision.run_id == run.id and decision.data["fallback"] is not None for decision in decisions)
+
+
+def _unless_superseded(task: Task, event: lifecycle.Event) -> lifecycle.Event:
+    """With new content or a forced restart at hand no further attempt at the old content follows."""
+    if task.restart_requested is not None and not isinstance(event, lifecycle.Succeeded):
+        return lifecycle.Cancelling()
+    if task.next_revision is not None and isinstance(event, lifecycle.Retrying):
+        return Requeued()
+    return event
+
+
+def _follow(connection: Connection, task: Task, run: Run, restart: dict[str, Any] | None, now_ms: int) -> None:
+    if restart is not None:
+        # Content that arrived after the request is the newer wish.
+        revision = max(int(restart["revision"]), task.next_revision or 0)
+        meant = meant_by_force(connection, task, run, restart, revision, now_ms) if restart.get("resume") else None
+        renew(connection, task, now_ms, revision=revision, data={"restart": restart}, resumption=meant)
+    elif task.next_revision is not None and task.state != "CANCELLED":
+        told = {"why": "its content had changed while it ran"}
+        renew(connection, task, now_ms, revision=task.next_revision, data=told)
+    elif task.state in ENDED:
+        ready_dependents(connection, task, now_ms)

@@ -1,0 +1,262 @@
+"""What can happen to a task inside one transaction: accepted, replaced, renewed, readied; and what follows."""
+
+import uuid
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from claudomator_py.core import lifecycle
+from claudomator_py.core.conversation import Resumption
+from claudomator_py.core.lifecycle import BecameReady, Deferred, Failed, Failing, Queued, Renewed, Waiting, WaitReason
+from claudomator_py.core.outcome import Reason
+from claudomator_py.core.schedule import rank, readiness
+from claudomator_py.core.task import Isolation, TaskSpec
+from claudomator_py.core.taskfile import content_hash
+from claudomator_py.planning.lanes import lane
+from claudomator_py.service.briefing.resuming import columns_of
+from claudomator_py.store import dependency_rows, task_rows
+from claudomator_py.store.events import record
+from claudomator_py.store.tables import Task, TaskRevision
+
+ENDED = ("COMPLETED", "FAILED", "CANCELLED")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A valid task on its way in. dir_key: of its working directory. source: ``file`` or ``api``.
+
+    place: its place among those that come with it, which is their order if nothing else tells them apart.
+    """
+
+    spec: TaskSpec
+    dir_key: str
+    source: str
+    file_path: str | None = None
+    place: int = 0
+
+    @property
+    def shared(self) -> str:
+        """The directory that one run at a time may use: none, if each of its generations has a work tree of its own."""
+        return "" if self.spec.isolation is Isolation.WORKTREE else self.dir_key
+
+
+def accept(connection: Connection, order: Order, now_ms: int) -> Task:
+    """Insert the task, in the state in which its readiness puts it."""
+    spec = order.spec
+    task_id = str(uuid.uuid4())
+    waiting = task_rows.columns_of(Waiting(WaitReason.DEPENDENCY))
+    task = Task(
+        id=task_id,
+        name=spec.name,
+        **waiting,
+        priority=int(spec.priority),
+        rank_ms=rank(spec.priority, now_ms + order.place),
+        lane=lane(spec, order.shared),
+        dir_key=order.shared,
+        tags=list(spec.tags),
+        source=order.source,
+        file_path=order.file_path,
+        created_ms=now_ms,
+        updated_ms=now_ms,
+    )
+    task_rows.add(connection, task, now_ms)
+    add_content(connection, task_id, 1, spec, order.shared, now_ms)
+    dependency_rows.replace(connection, task_id, spec.depends_on)
+    task = ready(connection, task, spec, now_ms)
+    lend_rank(connection, task, now_ms)
+    for waiter in dependency_rows.bind(connection, task):
+        lend_rank(connection, task_rows.get(connection, waiter), now_ms)
+        record(connection, now_ms, "dependency_bound", task_id=waiter, data={"name": spec.name, "to": task_id})
+    # It may have failed already by a dependency of its own, which those that waited for its name have to hear.
+    ready_dependents(connection, task, now_ms)
+    return task_rows.get(connection, task_id)
+
+
+def ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:
+    """Let a WAITING or QUEUED task become what its readiness says, if that is something else; and its dependents."""
+    task = _become_ready(connection, task, spec, now_ms)
+    if task.state in ENDED:
+        ready_dependents(connection, task, now_ms)
+    return task
+
+
+def _become_ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:
+    backoff_until = task.until_ms if task.reason == WaitReason.BACKOFF else None
+    match _readiness(connection, task.id, spec, backoff_until, now_ms):
+        case Queued():
+            if task.state == "QUEUED":
+                return task
+            return task_rows.advance(connection, task, BecameReady(), now_ms)
+        case Waiting(reason, until) as waiting:
+            if task_rows.state_of(task) == waiting:
+                return task
+            return task_rows.advance(connection, task, Deferred(reason, until), now_ms)
+        case Failing() as failing:
+            return _fail_dependent(connection, task, failing, now_ms)
+
+
+def _fail_dependent(connection: Connection, task: Task, failing: Failing, now_ms: int) -> Task:
+    """A dependency ended badly, and the task fails by it."""
+    if task.state == "QUEUED":
+        task = task_rows.advance(connection, task, Deferred(WaitReason.DEPENDENCY), now_ms)
+    names = [
+        state.name for state in dependency_rows.states(connection, task.id) if state.state in ("FAILED", "CANCELLED")
+    ]
+    return task_rows.advance(connection, task, failing, now_ms, data={"dependencies": names})
+
+
+def ready_dependents(connection: Connection, task: Task, now_ms: int) -> None:
+    """The task has ended: let every task that waits for it become ready, or fail by it, and then those behind it."""
+    ended = deque([task] if task.state in ENDED else [])
+    while ended:
+        for dependent in dependency_rows.dependents(connection, ended.popleft().id):
+            if dependent.state == "WAITING" and dependent.reason == WaitReason.DEPENDENCY:
+                spec = task_rows.spec_of(connection, dependent.id, dependent.revision)
+                dependent = _become_ready(connection, dependent, spec, now_ms)
+                if dependent.state in ENDED:
+                    ended.append(dependent)
+
+
+def replace_content(connection: Connection, task: Task, order: Order, now_ms: int) -> Task:
+    """Give the task new content: now if it waits, after its run if it runs, as a new generation if it has ended."""
+    revision = task_rows.newest_revision(connection, task.id) + 1
+    add_content(connection, task.id, revision, order.spec, order.shared, now_ms)
+    record(connection, now_ms, "content_changed", task_id=task.id, data={"revision": revision})
+    if task.state == "RUNNING":
+        return task_rows.change(connection, task, now_ms, next_revision=revision)
+    return renew(connection, task, now_ms, revision=revision, again=task.state in ENDED, place=order.place)
+
+
+def add_content(
+    connection: Connection,
+    task_id: str,
+    revision: int,
+    spec: TaskSpec,
+    dir_key: str,
+    now_ms: int,
+    derived_from: int | None = None,
+) -> None:
+    """Insert one version of a task's content."""
+    content = TaskRevision(
+        task_id=task_id,
+        revision=revision,
+        spec=spec.model_dump(mode="json"),
+        content_hash=content_hash(spec),
+        dir_key=dir_key,
+        derived_from=derived_from,
+        created_ms=now_ms,
+    )
+    task_rows.add_revision(connection, content)
+
+
+def renew(
+    connection: Connection,
+    task: Task,
+    now_ms: int,
+    *,
+    revision: int,
+    again: bool = True,
+    data: Mapping[str, Any] | None = None,
+    place: int = 0,
+    resumption: Resumption | None = None,
+) -> Task:
+    """Begin again with this content. again: a new generation; else the present one, of which nothing has run.
+    place: see ``Order``. resumption: the conversation to go on in; None: a fresh one.
+
+    What failed by this task is revived, and so are its own dependents; what was ready because this task had completed
+    waits for it once more.
+    """
+    task = _renew(
+        connection, task, now_ms, revision=revision, again=again, data=data, place=place, resumption=resumption
+    )
+    begun = deque([task])
+    while begun:
+        dependency = begun.popleft()
+        if dependency.state in ENDED:
+            ready_dependents(connection, dependency, now_ms)
+            continue
+        for seen in dependency_rows.dependents(connection, dependency.id):
+            # Lending its rank may have changed it since it was listed.
+            dependent = task_rows.get(connection, seen.id)
+            if _revivable(connection, dependent):
+                told = {"revived_by": dependency.name}
+                begun.append(_renew(connection, dependent, now_ms, revision=dependent.revision, again=True, data=told))
+            elif dependent.state in ("WAITING", "QUEUED"):
+                spec = task_rows.spec_of(connection, dependent.id, dependent.revision)
+                dependent = _become_ready(connection, dependent, spec, now_ms)
+                lend_rank(connection, dependent, now_ms)
+                if dependent.state in ENDED:
+                    begun.append(dependent)
+    return task_rows.get(connection, task.id)
+
+
+def _renew(
+    connection: Connection,
+    task: Task,
+    now_ms: int,
+    *,
+    revision: int,
+    again: bool,
+    data: Mapping[str, Any] | None,
+    place: int = 0,
+    resumption: Resumption | None = None,
+) -> Task:
+    content = task_rows.revision_of(connection, task.id, revision)
+    spec = TaskSpec.model_validate(content.spec)
+    dependency_rows.replace(connection, task.id, spec.depends_on)
+    again = again or task.seq > 0
+    changes: dict[str, Any] = {
+        "revision": revision,
+        "next_revision": None,
+        "generation": task.generation + 1 if again else task.generation,
+        "attempt": 0,
+        "seq": 0,
+        "tier": None if resumption is None else resumption.tier,
+        "priority": int(spec.priority),
+        "rank_ms": rank(spec.priority, now_ms + place),
+        "dir_key": content.dir_key,
+        **columns_of(resumption, spec, content.dir_key),
+        "tags": list(spec.tags),
+        "cancel_requested_ms": None,
+        "restart_requested": None,
+    }
+    into = Waiting(WaitReason.DEPENDENCY)
+    task = task_rows.advance(connection, task, Renewed(into), now_ms, data=data, **changes)
+    task = _become_ready(connection, task, spec, now_ms)
+    lend_rank(connection, task, now_ms)
+    return task
+
+
+def _revivable(connection: Connection, dependent: Task) -> bool:
+    """Whether it failed by a dependency, and none of them stands in its way any more."""
+    if task_rows.state_of(dependent) != Failed(Reason.DEPENDENCY_FAILED):
+        return False
+    states = dependency_rows.states(connection, dependent.id)
+    return not any(dependency.state in ("FAILED", "CANCELLED") for dependency in states)
+
+
+def cancel_now(connection: Connection, task: Task, now_ms: int, *, data: Mapping[str, Any] | None = None) -> Task:
+    """Cancel a task of which no run lives."""
+    task = task_rows.advance(connection, task, lifecycle.Cancelling(), now_ms, data=data, cancel_requested_ms=None)
+    ready_dependents(connection, task, now_ms)
+    return task
+
+
+def lend_rank(connection: Connection, task: Task, now_ms: int) -> None:
+    """A dependency inherits the rank of a dependent that is ahead of it, and so do the dependencies of that one."""
+    lenders = deque([task] if task.state not in ENDED else [])
+    while lenders:
+        lender = lenders.popleft()
+        for dependency in dependency_rows.dependencies(connection, lender.id):
+            if dependency.state not in ENDED and dependency.rank_ms > lender.rank_ms:
+                lenders.append(task_rows.change(connection, dependency, now_ms, rank_ms=lender.rank_ms))
+
+
+def _readiness(
+    connection: Connection, task_id: str, spec: TaskSpec, backoff_until: int | None, now_ms: int
+) -> Queued | Waiting | Failing:
+    not_before = None if spec.not_before is None else int(spec.not_before.timestamp() * 1000)
+    return readiness(dependency_rows.states(connection, task_id), not_before, backoff_until, now_ms)

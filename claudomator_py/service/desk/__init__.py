@@ -1,0 +1,1 @@
+"""What anyone can ask for, and the answers."""

@@ -1,0 +1,198 @@
+"""Explaining: from rows and decisions to sentences that a person reads."""
+
+from collections.abc import Sequence
+
+from claudomator_py.core.limits import window_text
+from claudomator_py.core.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Reason
+from claudomator_py.core.schedule import DependencyState
+from claudomator_py.core.units import DAY_MS, format_duration, format_instant
+from claudomator_py.routing.decision import Candidate, Classification, DecisionRecord
+from claudomator_py.routing.tier import Cause
+from claudomator_py.service.briefing.resuming import GIVEN_UP, resumption_of
+from claudomator_py.service.surroundings.isolation import TREE_USED
+from claudomator_py.store.tables import Event, Run, Task
+
+_DETAIL = 300
+_COMMIT = 10
+_RUN = 8
+"""Characters of a run's id that are enough for people."""
+
+_HOW = {
+    OutcomeStatus.SUCCEEDED: "succeeded",
+    OutcomeStatus.FAILED: "failed",
+    OutcomeStatus.LIMITED: "met a limit",
+    OutcomeStatus.NEEDS_INPUT: "ended with a question",
+    OutcomeStatus.CANCELLED: "was cancelled",
+    OutcomeStatus.LOST: "was lost",
+}
+_TIER_SOURCES = {
+    "pinned": "as the task asks",
+    "kept": "as before",
+    "cache": "as classified before",
+    "classifier": "as the classifier says",
+    "default": "the agent's default",
+}
+_NO_TIER: dict[str, str] = {
+    Cause.OFF: "no classifier is configured",
+    Cause.NOTHING_TO_CHOOSE: "the agent has no tiers to choose from",
+    Cause.TIMEOUT: "the classifier did not answer in time",
+    Cause.UNREACHABLE: "the classifier could not be reached",
+    Cause.LIMITED: "the classifier is rate-limited",
+    Cause.REFUSED: "the classifier refused the request",
+    Cause.SERVER_ERROR: "the classifier failed",
+    Cause.NOT_CONFIGURED: "the classifier is not set up",
+    Cause.GARBAGE: "the classifier's answer could not be read",
+    Cause.DISALLOWED: "the classifier named what was not offered",
+    Cause.BREAKER_OPEN: "the classifier is left alone after several failures",
+    Cause.INTERRUPTED: "the question was interrupted",
+}
+
+
+def waiting_text(task: Task, dependencies: Sequence[DependencyState], now_ms: int) -> str:
+    """Why the task is not ready."""
+    match task.reason:
+        case "dependency":
+            parts = [_dependency(state) for state in dependencies if state.state != "COMPLETED"]
+            return f"waits for {', '.join(parts)}" if parts else "waits for its dependencies"
+        case "time":
+            return f"not before {_due(task.until_ms, now_ms)}"
+        case "backoff":
+            return f"tries again at {_due(task.until_ms, now_ms)}"
+        case _:
+            return f"waits: {task.reason}"
+
+
+def blocked_text(text: str, until_ms: int | None, now_ms: int) -> str:
+    """What stands between a queued task and its start, and until when."""
+    return text if until_ms is None else f"{text}, until {_due(until_ms, now_ms)}"
+
+
+def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
+    """Why the task failed: what the code means, and the error in the agent's own words or the names that did it."""
+    meaning = REASON_POLICIES[Reason(reason)].meaning
+    if reason == Reason.DEPENDENCY_FAILED:
+        parts = [_dependency(state) for state in dependencies if state.state in ("FAILED", "CANCELLED")]
+        return f"{meaning[:-1]}: {', '.join(parts)}." if parts else meaning
+    detail = outcome.detail if outcome is not None and outcome.reason == reason else None
+    return f"{meaning} {_short(detail)}" if detail else meaning
+
+
+def decision_sentences(record: DecisionRecord, run: Run | None, at_ms: int) -> list[str]:
+    """Why a run was started where it was. at_ms: when that was decided."""
+    which = f"Attempt {run.attempt}" if run is not None else "The run"
+    chosen = next((candidate for candidate in record.candidates if candidate.agent == record.agent), None)
+    slots = f" ({chosen.active} of {chosen.max_concurrent} slots)" if chosen is not None else ""
+    sentences = [f"{which} went to {record.agent}: {record.reason}{slots}."]
+    if record.overridden_hint is not None:
+        sentences.append(_overridden(record.overridden_hint))
+    if record.fallback is not None:
+        sentences.append(f"{record.fallback[0].upper()}{record.fallback[1:]}.")
+    others = [candidate for candidate in record.candidates if candidate.agent != record.agent and candidate.eligible]
+    sentences += [_rejected(candidate, at_ms) for candidate in others]
+    model = f" ({record.model})" if record.model else ""
+    without = "" if record.model else "; no model is named to the agent"
+    sentences.append(f"Tier {record.tier}{model}: {_tier_source(record.classification)}{without}.")
+    return sentences
+
+
+def run_sentence(run: Run, now_ms: int) -> str:
+    """How one run went."""
+    where = f"Attempt {run.attempt} on {run.agent}"
+    if run.resumes is not None:
+        where += f", in the conversation of run {run.resumes[:_RUN]},"
+    if run.state == "revoked":
+        return f"{where} was given up before it started; it cost nothing."
+    if run.live or run.ended_ms is None:
+        return f"{where} is {run.state}, {_since(run.started_ms, now_ms)} so far."
+    took = _since(run.started_ms, run.ended_ms)
+    if run.outcome is None:
+        return f"{where} ended after {took}."
+    outcome = Outcome.model_validate(run.outcome)
+    evident = (None, Reason.CANCELLED, Reason.LOST, Reason.RATE_LIMITED)
+    reason = "" if outcome.reason in evident else f" ({outcome.reason})"
+    reset = ""
+    if outcome.reset_at is not None:
+        window = window_text(outcome.limit) if outcome.limit else None
+        named = ", ".join(part for part in (window, outcome.provenance) if part)
+        reset = f" It resets at {clock_text(outcome.reset_at, run.ended_ms)}{f' ({named})' if named else ''}."
+    detail = f" {_short(outcome.detail)}" if outcome.detail and outcome.status is not OutcomeStatus.SUCCEEDED else ""
+    return f"{where} {_HOW[outcome.status]}{reason} after {took}.{reset}{detail}"
+
+
+def conversation_sentences(task: Task, events: Sequence[Event]) -> list[str]:
+    """What becomes of the conversation that the last restart was to go on in. events: the task's, in order."""
+    sentences: list[str] = []
+    for event in events:
+        if event.kind == "restart_requested":
+            sentences.clear()
+        elif event.kind == GIVEN_UP:
+            run, why = str(event.data["resumes"])[:_RUN], event.data["why"]
+            sentences.append(f"The conversation of run {run} was given up: {why}. A fresh one takes its place.")
+    resumption = resumption_of(task)
+    if task.state == "WAITING" and resumption is not None and resumption.holder is not None:
+        run = resumption.run_id[:_RUN]
+        sentences.append(f"Its next run resumes the conversation of run {run} on {resumption.agent}.")
+    return sentences
+
+
+def tree_sentences(events: Sequence[Event]) -> list[str]:
+    """Which work tree the task has, and what is not in it. events: the task's, in order."""
+    told = next((event.data for event in reversed(events) if event.kind == TREE_USED), None)
+    if told is None:
+        return []
+    sentences = [f"It works on branch {told['branch']}, from commit {told['base'][:_COMMIT]}, in {told['path']}."]
+    if told.get("uncommitted_left_out"):
+        sentences.append("The repository had uncommitted changes then: they are not in that tree.")
+    if told.get("submodules_left_out"):
+        sentences.append("Its submodules are not checked out there.")
+    return sentences
+
+
+def clock_text(instant_ms: int, near_ms: int) -> str:
+    """The time of day in UTC, to the minute, with its date unless that is the day of ``near_ms``."""
+    date, _, clock = format_instant(instant_ms).partition("T")
+    same_day = instant_ms // DAY_MS == near_ms // DAY_MS
+    return f"{clock[:5]} UTC" if same_day else f"{date} {clock[:5]} UTC"
+
+
+def _dependency(state: DependencyState) -> str:
+    if state.state is None:
+        return f"{state.name} (no task of that name was seen yet)"
+    return f"{state.name} ({state.state})"
+
+
+def _overridden(hint: str) -> str:
+    """The hint is ``agent: why``; what kept an agent of that name is told with the candidates."""
+    agent, _, why = hint.partition(": ")
+    if why.startswith(f"{agent} was "):
+        return f"The task prefers {agent}, which could not take it."
+    return f"The task prefers {agent}, but {why}."
+
+
+def _rejected(candidate: Candidate, at_ms: int) -> str:
+    why = candidate.rejected_because or "not picked"
+    if candidate.limited_until is not None and why.startswith("limited"):
+        why = f"limited until {clock_text(candidate.limited_until, at_ms)}{why.removeprefix('limited')}"
+    return f"{candidate.agent} was {why}."
+
+
+def _tier_source(classification: Classification) -> str:
+    source = _TIER_SOURCES[classification.source]
+    cause = _NO_TIER.get(classification.cause, classification.cause) if classification.cause else None
+    parts = [part for part in (cause, classification.reason) if part]
+    return f"{source} ({': '.join(parts)})" if parts else source
+
+
+def _due(until_ms: int | None, now_ms: int) -> str:
+    if until_ms is None:
+        return "a time that is not known"
+    return f"{clock_text(until_ms, now_ms)} (in {_since(now_ms, until_ms)})"
+
+
+def _since(start_ms: int, end_ms: int) -> str:
+    return format_duration(max(0, end_ms - start_ms) // 1000 * 1000)
+
+
+def _short(text: str | None) -> str:
+    line = " ".join((text or "").split())
+    return line if len(line) <= _DETAIL else f"{line[: _DETAIL - 3]}..."

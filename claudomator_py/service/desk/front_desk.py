@@ -1,0 +1,383 @@
+"""The desk as anyone sees it: requests that change something, each in one transaction, and the answers of Queries."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.cleanup import CleanupRequest, CleanupView
+from claudomator_py.core.crashpoint import crashpoint
+from claudomator_py.core.errors import Conflict, Invalid, NotFound, Unavailable
+from claudomator_py.core.idempotency import RequestKey
+from claudomator_py.core.outcome import Reason
+from claudomator_py.core.problem import Problem, suggestion
+from claudomator_py.core.run import Stream
+from claudomator_py.core.task import AgentHint, TaskSpec
+from claudomator_py.core.validation import validate
+from claudomator_py.core.views import (
+    AgentView,
+    BackupView,
+    DrainView,
+    FileProblemView,
+    HoldRequest,
+    LogChunk,
+    Page,
+    ReadinessView,
+    RestartRequest,
+    RunView,
+    StatusView,
+    TaskFilter,
+    TaskView,
+    WhyView,
+)
+from claudomator_py.service.briefing.resuming import Resuming, conversation_of
+from claudomator_py.service.changes.admission_checks import circle_problem, placement_problems
+from claudomator_py.service.changes.draining import drain, drain_view, undrain
+from claudomator_py.service.changes.holds import hold_agent, release_agent
+from claudomator_py.service.changes.tasks import ENDED, Order, accept, add_content, cancel_now, renew
+from claudomator_py.service.desk.backups import make_backup
+from claudomator_py.service.desk.desk import Versions, require_version
+from claudomator_py.service.desk.notices import Notices
+from claudomator_py.service.desk.queries import Queries
+from claudomator_py.service.desk.reading import find_task
+from claudomator_py.service.desk.repeats import Repeats
+from claudomator_py.service.ports import Clock, RunHost
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.schedules.schedule_desk import Schedules
+from claudomator_py.service.streams.live import Live
+from claudomator_py.service.surroundings.cleaning import Cleaner
+from claudomator_py.service.surroundings.isolation import Trees, with_tree
+from claudomator_py.service.surroundings.workdirs import Workdirs, directory_key
+from claudomator_py.store import dependency_rows, task_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.events import record
+from claudomator_py.store.tables import Run, Task
+
+T = TypeVar("T")
+Told = tuple[str, TaskView | None]
+"""A task's id, and what is told of it where that was settled in the transaction."""
+
+
+class FrontDesk:
+    """Implements ``Desk`` on the store. workdirs: what is allowed at present."""
+
+    def __init__(
+        self,
+        database: Database,
+        queries: Queries,
+        registry: AgentRegistry,
+        host: RunHost,
+        workdirs: Callable[[], Workdirs],
+        notices: Notices,
+        schedules: Schedules,
+        clock: Clock,
+        cleaner: Cleaner,
+        trees: Trees,
+    ) -> None:
+        self._database = database
+        self._cleaner = cleaner
+        self._trees = trees
+        self._queries = queries
+        self._registry = registry
+        self._workdirs = workdirs
+        self._notices = notices
+        self._schedules = schedules
+        self._clock = clock
+        self._repeats = Repeats(queries.read, clock)
+        self._resuming = Resuming(registry, host)
+
+    @property
+    def live(self) -> Live:
+        """See ``Desk``."""
+        return self._queries.live
+
+    @property
+    def notices(self) -> Notices:
+        """See ``Desk``."""
+        return self._notices
+
+    @property
+    def schedules(self) -> Schedules:
+        """See ``Desk``."""
+        return self._schedules
+
+    def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
+        """See ``Desk``."""
+        order = Order(spec, directory_key(spec.working_dir), "api")
+
+        def transaction(connection: Connection) -> Told:
+            task = accept(connection, order, self._clock())
+            circle = circle_problem(connection, [(task, spec)])
+            _refuse([circle] if circle is not None else [])
+            return self._told(connection, task.id, key)
+
+        with self._repeats.claim(key) as earlier:
+            if earlier is not None:
+                return TaskView.model_validate(earlier)
+            _refuse(_of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs()))
+            task_id, told = self._write(transaction)
+            crashpoint("submit-committed")
+            return told or self._queries.task(task_id)
+
+    def cancel(self, ref: str, *, if_version: Versions = None, key: RequestKey | None = None) -> TaskView:
+        """See ``Desk``."""
+
+        def transaction(connection: Connection) -> Told:
+            task = _current(connection, ref, if_version)
+            if task.state in ENDED:
+                raise Conflict(f"{task.name} is {task.state} already.", remedy="There is nothing left to cancel.")
+            now_ms = self._clock()
+            if task.state != "RUNNING":
+                cancel_now(connection, task, now_ms, data={"by": "operator"})
+            elif task.cancel_requested_ms is None:
+                record(connection, now_ms, "cancel_requested", task_id=task.id, run_id=task.last_run_id)
+                task_rows.change(connection, task, now_ms, cancel_requested_ms=now_ms, restart_requested=None)
+            return self._told(connection, task.id, key)
+
+        with self._repeats.claim(key) as earlier:
+            if earlier is not None:
+                return TaskView.model_validate(earlier)
+            task_id, told = self._write(transaction)
+            crashpoint("cancel-committed")
+            return told or self._queries.task(task_id)
+
+    def restart(
+        self, ref: str, request: RestartRequest, *, if_version: Versions = None, key: RequestKey | None = None
+    ) -> TaskView:
+        """See ``Desk``."""
+
+        def transaction(connection: Connection) -> Told:
+            return self._told(connection, self._restart(connection, ref, request, if_version), key)
+
+        with self._repeats.claim(key) as earlier:
+            if earlier is not None:
+                return TaskView.model_validate(earlier)
+            _refuse(_unsupported(request))
+            task_id, told = self._write(transaction)
+            crashpoint("restart-committed")
+            return told or self._queries.task(task_id)
+
+    def hold(self, agent: str, request: HoldRequest, *, key: RequestKey | None = None) -> AgentView:
+        """See ``Desk``."""
+        return self._change_agent(
+            agent, lambda connection, found, now_ms: hold_agent(connection, found, request, now_ms), key
+        )
+
+    def release(self, agent: str, *, key: RequestKey | None = None) -> AgentView:
+        """See ``Desk``."""
+        return self._change_agent(agent, release_agent, key)
+
+    def _change_agent(
+        self, agent: str, change: Callable[[Connection, AgentSpec, int], None], key: RequestKey | None
+    ) -> AgentView:
+        found = self._agent(agent)
+
+        def transaction(connection: Connection) -> AgentView:
+            change(connection, found, self._clock())
+            view = next(view for view in self._queries.agent_views(connection) if view.name == agent)
+            if key is not None:
+                self._repeats.record(connection, key, view)
+            return view
+
+        with self._repeats.claim(key) as earlier:
+            return AgentView.model_validate(earlier) if earlier is not None else self._write(transaction)
+
+    def _agent(self, name: str) -> AgentSpec:
+        found = self._registry.find(name)
+        if found is None:
+            names = [known.name for known in self._registry.agents]
+            remedy = suggestion(name, names) if names else "No agent is configured."
+            raise NotFound(f"There is no agent {name!r}.", remedy=f"{remedy[0].upper()}{remedy[1:]}")
+        return found
+
+    def drain(self, reason: str | None) -> DrainView:
+        """See ``Desk``."""
+
+        def transaction(connection: Connection) -> DrainView:
+            drain(connection, reason, self._clock())
+            return drain_view(connection)
+
+        return self._write(transaction)
+
+    def undrain(self) -> DrainView:
+        """See ``Desk``."""
+
+        def transaction(connection: Connection) -> DrainView:
+            undrain(connection, self._clock())
+            return drain_view(connection)
+
+        return self._write(transaction)
+
+    def drain_state(self) -> DrainView:
+        """See ``Desk``."""
+        return self._queries.drain_state()
+
+    def backup(self) -> BackupView:
+        """See ``Desk``."""
+        return make_backup(self._database, self._clock)
+
+    def clean_up(self, request: CleanupRequest) -> CleanupView:
+        """See ``Desk``."""
+        try:
+            return self._cleaner.clean(request)
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+
+    def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
+        """See ``Desk``."""
+        return self._queries.tasks(wanted, cursor, limit)
+
+    def task(self, ref: str) -> TaskView:
+        """See ``Desk``."""
+        return with_tree(self._queries.task(ref), self._trees, self._queries.read)
+
+    def runs(self, ref: str) -> list[RunView]:
+        """See ``Desk``."""
+        return self._queries.runs(ref)
+
+    def run(self, run_id: str) -> RunView:
+        """See ``Desk``."""
+        return self._queries.run(run_id)
+
+    def log(self, run_id: str, stream: Stream, offset: int, limit: int) -> LogChunk:
+        """See ``Desk``."""
+        return self._queries.log(run_id, stream, offset, limit)
+
+    def why(self, ref: str) -> WhyView:
+        """See ``Desk``."""
+        return self._queries.why(ref)
+
+    def agents(self) -> list[AgentView]:
+        """See ``Desk``."""
+        return self._queries.agents()
+
+    def status(self) -> StatusView:
+        """See ``Desk``."""
+        return self._queries.status()
+
+    def inbox_problems(self) -> list[FileProblemView]:
+        """See ``Desk``."""
+        return self._queries.inbox_problems()
+
+    def readiness(self) -> ReadinessView:
+        """See ``Desk``."""
+        return self._queries.readiness()
+
+    def _restart(self, connection: Connection, ref: str, request: RestartRequest, if_version: Versions) -> str:
+        task = _current(connection, ref, if_version)
+        now_ms = self._clock()
+        if task.state == "QUEUED":
+            raise Conflict(
+                f"{task.name} is QUEUED already.", remedy="It starts by itself; `claudomator why` says when."
+            )
+        if task.state == "RUNNING" and not request.force:
+            remedy = "Cancel it first, or restart it with `force`, which cancels the run."
+            raise Conflict(f"{task.name} is RUNNING.", remedy=remedy)
+        failed = [
+            name for name, _, state in dependency_rows.bound(connection, task.id) if state in ("FAILED", "CANCELLED")
+        ]
+        if failed:
+            revived = task.state == "FAILED" and task.reason == Reason.DEPENDENCY_FAILED
+            then = f"{task.name} is revived with it" if revived else f"then {task.name}"
+            remedy = f"Restart {failed[0]} first; {then}."
+            raise Conflict(f"{task.name} depends on {', '.join(failed)}, which did not complete.", remedy=remedy)
+        earlier = self._resuming.last_run(connection, task, request) if request.resume else None
+        revision = self._restart_revision(connection, task, request, earlier, now_ms)
+        if earlier is not None:
+            self._resuming.check(connection, task, earlier, revision)
+        told = {"revision": revision, **request.model_dump(mode="json", exclude_none=True)}
+        record(connection, now_ms, "restart_requested", task_id=task.id, data=told)
+        if task.state == "RUNNING":
+            # Which conversation is meant is known for certain when the run has ended.
+            task_rows.change(connection, task, now_ms, restart_requested=told, cancel_requested_ms=None)
+        else:
+            resumption = None if earlier is None else conversation_of(earlier, request.reason)
+            renew(connection, task, now_ms, revision=revision, data={"restart": told}, resumption=resumption)
+        return task.id
+
+    def _restart_revision(
+        self, connection: Connection, task: Task, request: RestartRequest, earlier: Run | None, now_ms: int
+    ) -> int:
+        """The content to begin again with: the file's own, or a revision made of it with what the request pins.
+
+        earlier: the run whose conversation goes on; a model that is asked for is one of its agent.
+        """
+        if earlier is not None and request.agent is None and request.model is not None:
+            request = request.model_copy(update={"agent": earlier.agent})
+        number = task.next_revision or task.revision
+        newest = task_rows.revision_of(connection, task.id, number)
+        if newest.derived_from is not None:
+            number = newest.derived_from
+        if request.agent is None and request.tier is None and request.model is None:
+            return number
+        content = task_rows.revision_of(connection, task.id, number)
+        spec = TaskSpec.model_validate(content.spec)
+        changed = spec.model_copy(update={"agent": _hint(spec.agent, request)})
+        _refuse(placement_problems(changed, self._registry, self._workdirs()))
+        revision = task_rows.newest_revision(connection, task.id) + 1
+        add_content(connection, task.id, revision, changed, content.dir_key, now_ms, derived_from=number)
+        return revision
+
+    def _told(self, connection: Connection, task_id: str, key: RequestKey | None) -> Told:
+        """The end of every change of a task: with a key, what is told of it is settled and kept here and now."""
+        if key is None:
+            return task_id, None
+        view = self._queries.views(connection, [task_rows.get(connection, task_id)], with_spec=True)[0]
+        self._repeats.record(connection, key, view)
+        return task_id, view
+
+    def _write(self, transaction: Callable[[Connection], T]) -> T:
+        try:
+            return self._database.write(transaction)
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+        except task_rows.VersionConflict as error:
+            raise Conflict("The task changed in the same moment.", remedy="Look at it, and ask again.") from error
+
+
+def _current(connection: Connection, ref: str, if_version: Versions) -> Task:
+    task = find_task(connection, ref)
+    require_version(task.name, task.version, if_version)
+    return task
+
+
+def _hint(hint: AgentHint, request: RestartRequest) -> AgentHint:
+    """What the request says goes first; a model pinned for another agent does not bind this one.
+
+    A tier and a model are two ways to say how strong: one that is asked for replaces the other that was pinned.
+    """
+    agent = hint.type if request.agent is None else request.agent
+    same_agent = agent == hint.type
+    model = request.model or (hint.model if same_agent and request.tier is None else None)
+    tier = request.tier or (hint.tier if request.model is None else None)
+    if model is not None and agent is None:
+        _refuse([Problem(field="model", message="does not say of which agent", remedy="give `agent`, too")])
+    wanted = {"type": agent, "tier": tier, "model": model, "strict": hint.strict and same_agent}
+    changed = validate(AgentHint, wanted, {}, ("agent",))
+    if not isinstance(changed, AgentHint):
+        raise _invalid(changed)
+    return changed
+
+
+def _of_a_schedule(spec: TaskSpec) -> list[Problem]:
+    if spec.schedule is None:
+        return []
+    message = "makes this a schedule, and no task"
+    return [Problem(field="schedule", message=message, remedy="send it to /v1/schedules, or leave it out")]
+
+
+def _unsupported(request: RestartRequest) -> list[Problem]:
+    problems = []
+    if request.specialist is not None:
+        problems.append(Problem(field="specialist", message="is not supported yet", remedy="leave it out"))
+    return problems
+
+
+def _refuse(problems: list[Problem]) -> None:
+    if problems:
+        raise _invalid(problems)
+
+
+def _invalid(problems: list[Problem]) -> Invalid:
+    return Invalid("; ".join(problem.render() for problem in problems), remedy="Correct it.", problems=problems)

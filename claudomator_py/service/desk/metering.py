@@ -1,0 +1,174 @@
+"""What is measured for monitoring: summed from rows when asked, beside what only this process knows."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.errors import Unavailable
+from claudomator_py.core.histogram import Histogram
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.views import CheckView
+from claudomator_py.planning.admission import Blocked, admit
+from claudomator_py.planning.plan import load_of
+from claudomator_py.planning.snapshot import AgentSeen, Snapshot
+from claudomator_py.service.ports import Clock
+from claudomator_py.service.process.daemon import Ticks
+from claudomator_py.service.tick.observe import Observer
+from claudomator_py.store import metric_rows, queue
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.metric_rows import EndedRuns
+
+FRESH_S = 5.0
+MOST_LANES = 200
+READY = "ready"
+NOT_EXAMINED = "not_examined"
+OTHER_AGENT = "other"
+BY_HAND = "operator"
+"""The reason of a hold that an operator has put there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why tasks wait. agent: the configured agent or kind that they ask for; ``other``, or empty if they ask for none.
+
+    reason: as the API says it of each task; ``not_examined`` behind a great many lanes.
+    """
+
+    state: str
+    reason: str
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Everything at one moment. Histograms in seconds, times in epoch milliseconds, sizes in bytes.
+
+    live: runs by agent and state. holds: by agent and reason, until when; None: until released. answers: questions for
+    a tier by source and cause. checks: what readiness says, by name.
+    """
+
+    database: str
+    tasks: Mapping[str, int]
+    waits: Mapping[Wait, int]
+    agents: Sequence[AgentSeen]
+    slots: int
+    live: Mapping[tuple[str, str], int]
+    ended: Sequence[EndedRuns]
+    holds: Mapping[tuple[str, str], int | None]
+    answers: Mapping[tuple[str, str], int]
+    ticks: Ticks
+    writes: Histogram
+    writes_pending: int
+    refused_files: int
+    free_bytes: int
+    least_free_bytes: int
+    checks: Mapping[str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is measured and is in no row. least_free_bytes: below it nothing is started."""
+
+    ticks: Callable[[], Ticks]
+    checks: Callable[[], Sequence[CheckView]]
+    refused_files: Callable[[], int]
+    free_bytes: Callable[[], int]
+    least_free_bytes: Callable[[], int]
+
+
+class Meter(Protocol):
+    """Synchronous and safe to call from many threads."""
+
+    def measure(self) -> Measured:
+        """The present, or what was measured a few seconds ago. Raises Unavailable."""
+
+
+class StoreMeter:
+    """Implements ``Meter``. However often it is asked, it reads the rows once in ``FRESH_S``."""
+
+    def __init__(self, database: Database, observer: Observer, clock: Clock, around: Surroundings) -> None:
+        self._database = database
+        self._observer = observer
+        self._clock = clock
+        self._around = around
+        self._lock = threading.Lock()
+        self._last: tuple[float, Measured] | None = None
+
+    def measure(self) -> Measured:
+        """See ``Meter``."""
+        with self._lock:
+            if self._last is not None and time.monotonic() - self._last[0] < FRESH_S:
+                return self._last[1]
+            try:
+                checks = self._around.checks()
+                measured = self._database.read(lambda connection: self._measure(connection, checks))
+            except StoreUnavailable as error:
+                raise Unavailable(error.reason, remedy=error.remedy) from error
+            self._last = time.monotonic(), measured
+            return measured
+
+    def _measure(self, connection: Connection, checks: Sequence[CheckView]) -> Measured:
+        around = self._around
+        present = self._observer.present(connection)
+        passed: dict[str, bool] = {}
+        for check in checks:
+            passed[check.name] = passed.get(check.name, True) and check.ok
+        return Measured(
+            database=self._database.dialect,
+            tasks=queue.counts(connection),
+            waits=self._waits(connection, present),
+            agents=present.agents,
+            slots=present.rules.total,
+            live=metric_rows.live_runs(connection),
+            ended=metric_rows.ended_runs(connection),
+            holds=_holds(present),
+            answers=metric_rows.answers(connection),
+            ticks=around.ticks(),
+            writes=self._database.written,
+            writes_pending=self._database.pending,
+            refused_files=around.refused_files(),
+            free_bytes=around.free_bytes(),
+            least_free_bytes=around.least_free_bytes(),
+            checks=passed,
+        )
+
+    def _waits(self, connection: Connection, present: Snapshot) -> Mapping[Wait, int]:
+        """A queued task's reason is asked of the planner, once for each lane: all in one wait for the same."""
+        waits: Counter[Wait] = Counter()
+        for reason, number in metric_rows.waiting(connection).items():
+            waits[Wait("WAITING", reason)] += number
+        lanes = metric_rows.lanes(connection)
+        heads = metric_rows.lane_heads(connection, [(lane, rank_ms) for lane, rank_ms, _ in lanes[:MOST_LANES]])
+        load = load_of(present)
+        asked = self._observer.asked(connection, [task for task, _ in heads.values()])
+        for lane, _, number in lanes:
+            if lane not in heads:
+                waits[Wait("QUEUED", NOT_EXAMINED)] += number
+                continue
+            task, spec = heads[lane]
+            head = self._observer.head(task, TaskSpec.model_validate(spec), asked.get(task.id))
+            verdict = admit(head, present.agents, present.rules, load)
+            reason = verdict.reason if isinstance(verdict, Blocked) else READY
+            waits[Wait("QUEUED", reason, _known(head.agent_type, present))] += number
+        return waits
+
+
+def _holds(present: Snapshot) -> Mapping[tuple[str, str], int | None]:
+    """By agent and reason, when the last hold ends (epoch milliseconds); None: it is to be released."""
+    ends: dict[tuple[str, str], int | None] = {}
+    for agent in present.agents:
+        for hold in sorted((hold for hold in agent.holds if hold.room is None), key=lambda hold: hold.end):
+            ends[agent.name, hold.reason.value if hold.reason is not None else BY_HAND] = hold.until
+    return ends
+
+
+def _known(agent_type: str | None, present: Snapshot) -> str:
+    """A task may ask for anything; only what is configured becomes a label."""
+    if not agent_type:
+        return ""
+    return agent_type if any(agent_type in (agent.name, agent.kind) for agent in present.agents) else OTHER_AGENT

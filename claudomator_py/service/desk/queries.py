@@ -1,0 +1,259 @@
+"""Answers: what anyone may ask about tasks, runs and agents. Reads only."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.outcome import Outcome
+from claudomator_py.core.run import Stream
+from claudomator_py.core.units import DAY_MS
+from claudomator_py.core.views import (
+    AgentView,
+    CheckView,
+    DrainView,
+    FileProblemView,
+    LogChunk,
+    Page,
+    ReadinessView,
+    RunView,
+    StateName,
+    StatusView,
+    TaskFilter,
+    TaskView,
+    WhyView,
+)
+from claudomator_py.planning.admission import Blocked, admit
+from claudomator_py.planning.plan import load_of
+from claudomator_py.planning.snapshot import Head, Snapshot
+from claudomator_py.routing.decision import DecisionRecord
+from claudomator_py.service.changes.draining import drain_check, drain_view
+from claudomator_py.service.desk import cursors, reading
+from claudomator_py.service.desk.explain import (
+    blocked_text,
+    conversation_sentences,
+    decision_sentences,
+    failure_text,
+    run_sentence,
+    tree_sentences,
+    waiting_text,
+)
+from claudomator_py.service.desk.reading import find_run, find_task
+from claudomator_py.service.desk.views import agent_view, decision_view, event_view, run_view, task_view
+from claudomator_py.service.ports import Clock, RunHost
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.schedules.words import schedule_sentences
+from claudomator_py.service.streams.live import Live
+from claudomator_py.service.streams.stored_live import StoredLive
+from claudomator_py.service.surroundings.secrets import Secrets
+from claudomator_py.service.tick.observe import Observer
+from claudomator_py.store import dependency_rows, events, hold_rows, queue, reads, run_rows, task_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.tables import Run, Task
+
+T = TypeVar("T")
+
+SHOWN = 50
+MOST_LOG_BYTES = 1024 * 1024
+
+
+class Queries:
+    """The reading half of the desk. inbox_problems: the files that are refused at present."""
+
+    def __init__(
+        self,
+        database: Database,
+        registry: AgentRegistry,
+        host: RunHost,
+        observer: Observer,
+        clock: Clock,
+        inbox_problems: Callable[[], list[FileProblemView]],
+        health: Callable[[], list[CheckView]],
+        secrets: Secrets | None = None,
+    ) -> None:
+        """secrets: what agents may know and their output is not to show; None: nothing but what is known by its
+        shape."""
+        self._database = database
+        self._registry = registry
+        self._host = host
+        self._observer = observer
+        self._clock = clock
+        self._inbox_problems = inbox_problems
+        self._health = health
+        self.live: Live = StoredLive(database, registry, host, secrets or Secrets(registry, {}))
+
+    def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
+        """See ``Desk``."""
+        before = cursors.read(cursor, wanted) if cursor is not None else None
+
+        def read(connection: Connection) -> Page[TaskView]:
+            found = reads.page(connection, wanted, before, limit + 1)
+            items = found[:limit]
+            more = len(found) > limit
+            last = cursors.write((items[-1].created_ms, items[-1].id), wanted) if more and items else None
+            return Page(items=tuple(self.views(connection, items)), next_cursor=last)
+
+        return self.read(read)
+
+    def task(self, ref: str) -> TaskView:
+        """See ``Desk``."""
+        return self.read(lambda connection: self.views(connection, [find_task(connection, ref)], with_spec=True)[0])
+
+    def runs(self, ref: str) -> list[RunView]:
+        """See ``Desk``."""
+        return self.read(
+            lambda connection: [run_view(run) for run in run_rows.of_task(connection, find_task(connection, ref).id)]
+        )
+
+    def run(self, run_id: str) -> RunView:
+        """See ``Desk``."""
+        return run_view(self.read(lambda connection: find_run(connection, run_id)))
+
+    def log(self, run_id: str, stream: Stream, offset: int, limit: int) -> LogChunk:
+        """See ``Desk``."""
+        run = self.read(lambda connection: find_run(connection, run_id))
+        data = self._host.read(run.id, stream, offset, min(limit, MOST_LOG_BYTES))
+        end = offset + len(data)
+        return LogChunk(data, offset, end, ended=not run.live and not data)
+
+    def why(self, ref: str) -> WhyView:
+        """See ``Desk``."""
+
+        def read(connection: Connection) -> WhyView:
+            task = find_task(connection, ref)
+            view = self.views(connection, [task], with_spec=True)[0]
+            decisions = run_rows.decisions_of(connection, task.id)
+            runs = {run.id: run for run in run_rows.of_task(connection, task.id)}
+            now_ms = self._clock()
+            told = events.of_task(connection, task.id)
+            sentences = [_headline(view), *conversation_sentences(task, told), *tree_sentences(told)]
+            sentences += schedule_sentences(connection, task)
+            for decision in decisions:
+                run = runs.get(decision.run_id)
+                sentences += decision_sentences(DecisionRecord.model_validate(decision.data), run, decision.at_ms)
+                if run is not None:
+                    sentences.append(run_sentence(run, now_ms))
+            return WhyView(
+                task=view,
+                sentences=tuple(sentences),
+                decisions=tuple(decision_view(decision) for decision in decisions),
+                events=tuple(event_view(event) for event in told),
+            )
+
+        return self.read(read)
+
+    def agents(self) -> list[AgentView]:
+        """See ``Desk``."""
+        return self.read(self.agent_views)
+
+    def status(self) -> StatusView:
+        """See ``Desk``."""
+
+        def read(connection: Connection) -> StatusView:
+            since = self._clock() - DAY_MS
+            return StatusView(
+                needs_you=self._in_states(connection, ["NEEDS_INPUT"]),
+                problems=self._in_states(connection, ["FAILED"], since_ms=since),
+                inbox=tuple(self._inbox_problems()),
+                running=self._in_states(connection, ["RUNNING"]),
+                queued=tuple(self.views(connection, reads.in_queue_order(connection, SHOWN))),
+                recent=self._in_states(connection, ["COMPLETED", "CANCELLED"]),
+                agents=tuple(self.agent_views(connection)),
+                counts={cast(StateName, state): number for state, number in queue.counts(connection).items()},
+            )
+
+        found = self.read(read)
+        return found.model_copy(update={"trouble": tuple(check for check in self._checks() if not check.ok)})
+
+    def drain_state(self) -> DrainView:
+        """See ``Desk``."""
+        return self.read(drain_view)
+
+    def inbox_problems(self) -> list[FileProblemView]:
+        """See ``Desk``."""
+        return self._inbox_problems()
+
+    def readiness(self) -> ReadinessView:
+        """See ``Desk``."""
+        checks = self._checks()
+        return ReadinessView(ready=all(check.ok or not check.blocking for check in checks), checks=tuple(checks))
+
+    def views(self, connection: Connection, tasks: Sequence[Task], *, with_spec: bool = False) -> list[TaskView]:
+        """The shapes of these tasks, with the reason and the time of every wait."""
+        runs = reads.runs_of(connection, [task.id for task in tasks])
+        present = self._observer.present(connection)
+        asked = self._observer.asked(connection, tasks)
+        shapes = []
+        for task in tasks:
+            spec = task_rows.spec_of(connection, task.id, task.revision)
+            of_task = runs.get(task.id, [])
+            head = self._observer.head(task, spec, asked.get(task.id))
+            reason, text, until = self._reason(connection, task, head, of_task, present)
+            shapes.append(
+                task_view(
+                    task,
+                    spec,
+                    of_task,
+                    reason=reason,
+                    reason_text=text,
+                    until_ms=until,
+                    dependencies=dependency_rows.bound(connection, task.id) if spec.depends_on else (),
+                    with_spec=with_spec,
+                )
+            )
+        return shapes
+
+    def _reason(
+        self, connection: Connection, task: Task, head: Head, runs: Sequence[Run], present: Snapshot
+    ) -> tuple[str | None, str | None, int | None]:
+        """A queued task's reason is not stored: it is asked of the planner as it is now, so it is never stale."""
+        if task.state == "QUEUED":
+            verdict = admit(head, present.agents, present.rules, load_of(present))
+            if isinstance(verdict, Blocked):
+                return verdict.reason, blocked_text(verdict.text, verdict.until, present.now), verdict.until
+            return "ready", f"is about to start on {verdict.agent}", None
+        if task.state == "WAITING":
+            states = dependency_rows.states(connection, task.id)
+            return task.reason, waiting_text(task, states, present.now), task.until_ms
+        if task.state == "FAILED" and task.reason is not None:
+            last = runs[-1] if runs else None
+            outcome = Outcome.model_validate(last.outcome) if last is not None and last.outcome is not None else None
+            return task.reason, failure_text(task.reason, outcome, dependency_rows.states(connection, task.id)), None
+        if task.state == "NEEDS_INPUT":
+            last_outcome = runs[-1].outcome if runs else None
+            question = Outcome.model_validate(last_outcome).detail if last_outcome is not None else None
+            return task.reason, question or f"needs {task.reason}", None
+        return None, None, None
+
+    def _in_states(self, connection: Connection, states: list[str], *, since_ms: int = 0) -> tuple[TaskView, ...]:
+        return tuple(self.views(connection, reads.in_states(connection, states, SHOWN, since_ms=since_ms)))
+
+    def agent_views(self, connection: Connection) -> list[AgentView]:
+        """The shapes of all agents."""
+        active = Counter(run.agent for run in run_rows.live(connection))
+        now_ms = self._clock()
+        holds = [*hold_rows.in_force(connection, now_ms), *hold_rows.over(connection, now_ms)]
+        return [agent_view(agent, self._registry, active[agent.name], holds, now_ms) for agent in self._registry.agents]
+
+    def read(self, fn: Callable[[Connection], T]) -> T:
+        """What fn reads. Raises what fn raises, and Unavailable."""
+        return reading.read(self._database, fn)
+
+    def _checks(self) -> list[CheckView]:
+        return [*self._store_checks(), *self._health()]
+
+    def _store_checks(self) -> list[CheckView]:
+        try:
+            drained = drain_check(self._database.read(drain_view))
+        except StoreUnavailable as error:
+            return [CheckView(name="store", ok=False, detail=error.reason, remedy=error.remedy)]
+        if (trouble := self._database.trouble) is not None:
+            return [CheckView(name="store", ok=False, detail=trouble.reason, remedy=trouble.remedy), drained]
+        return [CheckView(name="store", ok=True, detail=f"{self._database.dialect} answers"), drained]
+
+
+def _headline(view: TaskView) -> str:
+    tail = f": {view.reason_text}" if view.reason_text else ""
+    where = f" on {view.agent}" if view.state == "RUNNING" and view.agent else ""
+    return f"{view.name} is {view.state}{where}{tail.rstrip('.')}."

@@ -1,0 +1,208 @@
+"""From rows to the shapes of the API."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from claudomator_py.core.agent import AgentSpec, Tier
+from claudomator_py.core.lifecycle import available_actions
+from claudomator_py.core.limits import Hold, window_text
+from claudomator_py.core.outcome import Outcome, Tokens
+from claudomator_py.core.task import Priority, TaskSpec
+from claudomator_py.core.taskfile import to_document
+from claudomator_py.core.units import format_instant
+from claudomator_py.core.views import (
+    AgentView,
+    CandidateView,
+    ClassificationView,
+    DecisionView,
+    DependencyView,
+    EventView,
+    HoldView,
+    OutcomeView,
+    RunView,
+    TaskView,
+)
+from claudomator_py.routing.decision import Candidate, DecisionRecord
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.surroundings.isolation import branch_of
+from claudomator_py.store.tables import Decision, Event, Run, Task
+from claudomator_py.store.task_rows import state_of
+
+__all__ = ["agent_view", "decision_view", "event_view", "run_view", "task_view"]
+
+
+def task_view(
+    task: Task,
+    spec: TaskSpec,
+    runs: Sequence[Run],
+    *,
+    reason: str | None,
+    reason_text: str | None,
+    until_ms: int | None,
+    dependencies: Sequence[tuple[str, str | None, str | None]] = (),
+    with_spec: bool = False,
+) -> TaskView:
+    """A task. runs: all of them, oldest first. reason, reason_text, until_ms: why it is where it is."""
+    last = runs[-1] if runs else None
+    outcomes = [Outcome.model_validate(run.outcome) for run in runs if run.outcome is not None]
+    last_outcome = Outcome.model_validate(last.outcome) if last is not None and last.outcome is not None else None
+    tier = last.tier if last is not None else spec.agent.tier
+    return TaskView.model_validate(
+        {
+            "id": task.id,
+            "name": task.name,
+            "version": task.version,
+            "state": task.state,
+            "phase": task.phase,
+            "reason": reason,
+            "reason_text": reason_text,
+            "waiting_until": _instant(until_ms),
+            "priority": Priority(task.priority).label,
+            "tags": tuple(task.tags),
+            "working_dir": spec.working_dir,
+            "branch": branch_of(task, last),
+            "agent": last.agent if last is not None else spec.agent.type,
+            "tier": tier,
+            "model": last.model if last is not None else spec.agent.model,
+            "attempts": task.attempt,
+            "runs": len(runs),
+            "result_text": last_outcome.text if last_outcome is not None else None,
+            "tokens": _sum_tokens(outcomes),
+            "cost_usd": _sum_cost(outcomes),
+            "created_at": format_instant(task.created_ms),
+            "updated_at": format_instant(task.updated_ms),
+            "started_at": format_instant(last.started_ms) if last is not None else None,
+            "available_actions": available_actions(state_of(task)),
+            "generation": task.generation,
+            "revision": task.revision,
+            "depends_on": tuple(
+                DependencyView.model_validate({"name": name, "task_id": bound, "state": state})
+                for name, bound, state in dependencies
+            ),
+            "source": task.source,
+            "file_path": task.file_path,
+            "spec": to_document(spec) if with_spec else None,
+        }
+    )
+
+
+def run_view(run: Run) -> RunView:
+    """A run."""
+    return RunView.model_validate(
+        {
+            "id": run.id,
+            "task_id": run.task_id,
+            "generation": run.generation,
+            "attempt": run.attempt,
+            "agent": run.agent,
+            "model": run.model,
+            "tier": run.tier,
+            "state": run.state,
+            "started_at": format_instant(run.started_ms),
+            "ended_at": _instant(run.ended_ms),
+            "exit_code": run.exit_code,
+            "outcome": OutcomeView.of(Outcome.model_validate(run.outcome)) if run.outcome is not None else None,
+            "resumes": run.resumes,
+        }
+    )
+
+
+def decision_view(decision: Decision) -> DecisionView:
+    """A decision."""
+    record = DecisionRecord.model_validate(decision.data)
+    classification = record.classification
+    return DecisionView(
+        route=record.route,
+        specialist=record.specialist,
+        agent=record.agent,
+        tier=record.tier,
+        model=record.model,
+        confidence=record.confidence,
+        reason=record.reason,
+        risk=record.risk,
+        required_capabilities=record.required_capabilities,
+        fallback=record.fallback,
+        classification=ClassificationView.model_validate(classification.model_dump()),
+        candidates=tuple(_candidate_view(candidate) for candidate in record.candidates),
+        overridden_hint=record.overridden_hint,
+        run_id=decision.run_id,
+        at=format_instant(decision.at_ms),
+    )
+
+
+def agent_view(agent: AgentSpec, registry: AgentRegistry, active: int, holds: Sequence[Hold], now_ms: int) -> AgentView:
+    """An agent as it is now. holds: all that are not closed, the longest first."""
+    own = [hold for hold in holds if hold.bucket.is_of(agent.name, agent.kind, agent.quota_account)]
+    hold = next((hold for hold in own if hold.bucket.family is None and hold.holds_at(now_ms)), None)
+    health = registry.health(agent.name)
+    return AgentView(
+        name=agent.name,
+        kind=agent.kind,
+        account=agent.account,
+        program=health.program,
+        version=health.version,
+        installed=health.installed,
+        problem=health.problem,
+        active=active,
+        max_concurrent=agent.max_concurrent,
+        auto_select=agent.auto_select,
+        limited=hold is not None,
+        limited_until=_instant(hold.until_ms) if hold is not None else None,
+        hold_reason=_why_held(hold) if hold is not None else None,
+        provenance=hold.provenance if hold is not None else None,
+        models=agent.models,
+        default_tier=Tier(agent.default_tier),
+        cannot_enforce=tuple(registry.cannot_enforce(agent)),
+        holds=tuple(_hold_view(hold, now_ms) for hold in own),
+    )
+
+
+def _why_held(hold: Hold) -> str:
+    named = window_text(hold.window) if hold.window is not None else hold.source
+    return f"{hold.reason or 'by hand'}: {named}" if named else "by hand"
+
+
+def _hold_view(hold: Hold, now_ms: int) -> HoldView:
+    return HoldView(
+        bucket=hold.bucket.label,
+        family=hold.bucket.family,
+        window=hold.window,
+        reason=hold.reason,
+        until=_instant(hold.until_ms),
+        provenance=hold.provenance,
+        source=hold.source,
+        since=format_instant(hold.created_ms),
+        probing=not hold.holds_at(now_ms),
+    )
+
+
+def event_view(event: Event) -> EventView:
+    """An event."""
+    return EventView(
+        id=event.id or 0,
+        at=format_instant(event.at_ms),
+        task_id=event.task_id,
+        run_id=event.run_id,
+        kind=event.kind,
+        data=event.data,
+    )
+
+
+def _candidate_view(candidate: Candidate) -> CandidateView:
+    values: dict[str, Any] = candidate.model_dump()
+    return CandidateView(**(values | {"limited_until": _instant(candidate.limited_until)}))
+
+
+def _instant(epoch_ms: int | None) -> str | None:
+    return None if epoch_ms is None else format_instant(epoch_ms)
+
+
+def _sum_tokens(outcomes: Sequence[Outcome]) -> Tokens:
+    inputs = [outcome.tokens.input for outcome in outcomes if outcome.tokens.input is not None]
+    outputs = [outcome.tokens.output for outcome in outcomes if outcome.tokens.output is not None]
+    return Tokens(input=sum(inputs) if inputs else None, output=sum(outputs) if outputs else None)
+
+
+def _sum_cost(outcomes: Sequence[Outcome]) -> float | None:
+    costs = [outcome.cost_usd for outcome in outcomes if outcome.cost_usd is not None]
+    return round(sum(costs), 6) if costs else None

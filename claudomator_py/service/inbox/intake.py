@@ -1,0 +1,215 @@
+"""The intake: accepted files become tasks and schedules, or change those that they became before."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.problem import Problem
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.taskfile import content_hash
+from claudomator_py.service.changes.admission_checks import circle_problem, placement_problems, zone_problems
+from claudomator_py.service.changes.schedules import Plan, begin, end_of_file, replace
+from claudomator_py.service.changes.tasks import ENDED, Order, accept, cancel_now, replace_content
+from claudomator_py.service.inbox.values import FileReading, FileStamp
+from claudomator_py.service.ports import Clock
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.schedules.recurring import local_zone
+from claudomator_py.service.surroundings.workdirs import Workdirs, directory_key
+from claudomator_py.store import inbox_rows, schedule_rows, task_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import InboxDocument, InboxFile, Task
+
+
+class StoreIntake:
+    """Makes tasks of files, each file in one transaction. workdirs: what is allowed at present.
+
+    rescheduled: told after files with schedules came.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        registry: AgentRegistry,
+        workdirs: Callable[[], Workdirs],
+        clock: Clock,
+        rescheduled: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._registry = registry
+        self._workdirs = workdirs
+        self._clock = clock
+        self._rescheduled = rescheduled
+
+    def known_files(self) -> Mapping[str, FileStamp]:
+        """See ``inbox.values.Intake``."""
+        files = self._database.read(inbox_rows.files)
+        return {file.path: FileStamp(file.mtime_ns, file.size, file.inode) for file in files}
+
+    def take(self, reading: FileReading) -> Sequence[Problem]:
+        """See ``inbox.values.Intake``."""
+        return self.take_many([reading])[0]
+
+    def take_many(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
+        """See ``inbox.values.Intake``."""
+        taking: list[list[Problem] | Future[None]] = []
+        place = 0
+        for reading in readings:
+            problems = [
+                problem
+                for spec in reading.parsed.specs
+                for problem in (*placement_problems(spec, self._registry, self._workdirs()), *zone_problems(spec))
+            ]
+            taking.append(problems or self._database.submit(_Taking(reading, self._clock(), place)))
+            place += len(reading.parsed.specs)
+        verdicts = [taken if isinstance(taken, list) else _verdict(taken) for taken in taking]
+        if any(spec.schedule is not None for reading in readings for spec in reading.parsed.specs):
+            self._rescheduled()
+        return verdicts
+
+    def gone(self, paths: Sequence[str]) -> None:
+        """See ``inbox.values.Intake``."""
+        now_ms = self._clock()
+
+        def forget(connection: Connection) -> None:
+            inbox_rows.forget_files(connection, paths)
+            for path in paths:
+                inbox_rows.mark_gone(connection, path, now_ms)
+                end_of_file(connection, path, now_ms)
+
+        self._database.write(forget)
+
+    def keep_to(self, folders: Collection[str]) -> None:
+        """These are the inboxes now: what was accepted from any other folder lies in none any more, and is gone."""
+        elsewhere = [path for path in self.known_files() if str(Path(path).parent) not in folders]
+        if elsewhere:
+            self.gone(elsewhere)
+
+    def archived(self, paths: Sequence[str]) -> None:
+        """See ``inbox.values.Intake``. The next arrival of such a file is a new one, so its identity is given up."""
+
+        def forget(connection: Connection) -> None:
+            inbox_rows.forget_files(connection, paths)
+            for path in paths:
+                inbox_rows.forget_documents(connection, path)
+            schedule_rows.detach(connection, paths, self._clock())
+
+        self._database.write(forget)
+
+
+class _Refused(Exception):
+    """Undoes the transaction that it is raised in."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("; ".join(problem.render() for problem in problems))
+        self.problems = problems
+
+
+def _verdict(taken: Future[None]) -> list[Problem]:
+    try:
+        taken.result()
+    except _Refused as refused:
+        return refused.problems
+    return []
+
+
+class _Taking:
+    """The transaction that takes one file. Raises _Refused."""
+
+    def __init__(self, reading: FileReading, now_ms: int, place: int) -> None:
+        """place: how many documents of other files come before its own."""
+        self._path = reading.path
+        self._stamp = reading.stamp
+        self._specs = reading.parsed.specs
+        self._orders = {
+            spec.name: Order(spec, directory_key(spec.working_dir), "file", self._path, number)
+            for number, spec in enumerate(self._specs, place)
+        }
+        self._schedules = frozenset(spec.name for spec in self._specs if spec.schedule is not None)
+        self._zone = local_zone() if self._schedules else ""
+        self._now_ms = now_ms
+
+    def __call__(self, connection: Connection) -> None:
+        self._refuse([problem for spec in self._specs for problem in self._taken_names(connection, spec)])
+        end_of_file(connection, self._path, self._now_ms, besides=self._schedules)
+        tasks = [(self._document(connection, spec), spec) for spec in self._specs if spec.schedule is None]
+        # Only now, as the documents of one file may name each other, in any order.
+        circle = circle_problem(connection, tasks)
+        self._refuse([circle] if circle is not None else [])
+        for spec in self._specs:
+            if spec.schedule is not None:
+                self._schedule(connection, spec)
+        inbox_rows.mark_gone(connection, self._path, self._now_ms, besides=self._orders)
+        stamp = self._stamp
+        file = InboxFile(
+            path=self._path, mtime_ns=stamp.mtime_ns, size=stamp.size, inode=stamp.inode, accepted_ms=self._now_ms
+        )
+        inbox_rows.put_file(connection, file)
+
+    def _refuse(self, problems: list[Problem]) -> None:
+        if problems:
+            raise _Refused(problems)
+
+    def _taken_names(self, connection: Connection, spec: TaskSpec) -> list[Problem]:
+        for other in inbox_rows.named(connection, spec.name):
+            if other.path != self._path and other.gone_ms is None:
+                message = f"the name `{spec.name}` is taken by {other.path}"
+                return [Problem(field="name", message=message, remedy="give one of the two another name")]
+        there = schedule_rows.named(connection, spec.name) if spec.schedule is not None else None
+        if there is not None and there.source == "api":
+            message = f"the name `{spec.name}` is taken by a schedule made through the API"
+            remedy = f"give it another name, or end the other: claudomator schedule delete {spec.name}"
+            return [Problem(field="name", message=message, remedy=remedy)]
+        return []
+
+    def _document(self, connection: Connection, spec: TaskSpec) -> Task:
+        digest = content_hash(spec)
+        order = self._orders[spec.name]
+        entry = inbox_rows.document(connection, self._path, spec.name) or self._moved(connection, spec.name, digest)
+        if entry is None or entry.task_id is None:
+            task = accept(connection, order, self._now_ms)
+        else:
+            task = task_rows.get(connection, entry.task_id)
+            if task.file_path != self._path:
+                task = task_rows.change(connection, task, self._now_ms, file_path=self._path)
+            if entry.content_hash != digest:
+                task = replace_content(connection, task, order, self._now_ms)
+        inbox_rows.put_document(
+            connection, InboxDocument(path=self._path, name=spec.name, task_id=task.id, content_hash=digest)
+        )
+        return task
+
+    def _schedule(self, connection: Connection, spec: TaskSpec) -> None:
+        digest = content_hash(spec)
+        plan = Plan(spec, self._zone, "file", self._path)
+        entry = inbox_rows.document(connection, self._path, spec.name) or self._moved(connection, spec.name, digest)
+        if entry is not None and entry.task_id is not None:
+            self._give_up(connection, entry.task_id)
+        # Else one that is left of a file which was moved away once it was accepted.
+        known = entry.schedule_id if entry is not None else None
+        schedule = (
+            schedule_rows.get(connection, known) if known is not None else schedule_rows.named(connection, spec.name)
+        )
+        if schedule is None:
+            schedule = begin(connection, plan, self._now_ms)
+        elif entry is None or entry.content_hash != digest or schedule.gone_ms is not None:
+            replace(connection, schedule, plan, self._now_ms)
+        inbox_rows.put_document(
+            connection,
+            InboxDocument(path=self._path, name=spec.name, schedule_id=schedule.id, content_hash=digest),
+        )
+
+    def _give_up(self, connection: Connection, task_id: str) -> None:
+        """The document is a schedule now: what it was does not start any more; a run goes on to its end."""
+        task = task_rows.get(connection, task_id)
+        if task.state not in (*ENDED, "RUNNING"):
+            cancel_now(connection, task, self._now_ms, data={"by": "schedule"})
+
+    def _moved(self, connection: Connection, name: str, digest: str) -> InboxDocument | None:
+        """A file that was only renamed: the same name and content as a document that is gone. It is no new task."""
+        for other in inbox_rows.named(connection, name):
+            if other.gone_ms is not None and other.content_hash == digest:
+                inbox_rows.forget_document(connection, other.path, other.name)
+                return other
+        return None

@@ -1,0 +1,164 @@
+"""The loop: a tick whenever something happened, a slow one in case an event was missed, and an orderly stop."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from claudomator_py.core.histogram import Histogram
+from claudomator_py.core.views import CheckView
+from claudomator_py.service.ports import Clock
+from claudomator_py.service.process.daemon_log import get_logger
+from claudomator_py.service.tick.reconciler import LiveStep, Reconciler, TickReport
+from claudomator_py.store.database import StoreUnavailable
+
+log = get_logger("claudomator.daemon")
+
+SAFETY_S = 5.0
+RETRY_S = 1.0
+TICK_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class StateLost(Exception):
+    """The state folder was removed or exchanged under the daemon: what it writes is nowhere any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """The ticks of this process. durations: in seconds, of those that came to their end; completed_ms: the last."""
+
+    durations: Histogram
+    completed_ms: int | None = None
+    failed: int = 0
+
+
+class Watch(Protocol):
+    """Notices the end of runs."""
+
+    def watch(self, run_id: str, step: int) -> None:
+        """Watch a live run, on the loop's thread; harmless when repeated."""
+
+
+async def _tell_nobody() -> None:
+    pass
+
+
+class Daemon:
+    """Drives the reconciler from one asyncio loop. ``wake`` may be called from any thread.
+
+    in_place: whether the state folder is still the one that this daemon has locked. ticked: told on the loop after
+    each tick that came to its end, and only then. longest_s: the most seconds between two ticks.
+    """
+
+    def __init__(
+        self,
+        reconciler: Reconciler,
+        watch: Watch,
+        clock: Clock,
+        in_place: Callable[[], bool],
+        *,
+        ticked: Callable[[], Awaitable[None]] = _tell_nobody,
+        longest_s: float = SAFETY_S,
+    ) -> None:
+        self._reconciler = reconciler
+        self._in_place = in_place
+        self._watch = watch
+        self._clock = clock
+        self._woken: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ticked = ticked
+        self._longest_s = min(SAFETY_S, longest_s)
+        self._between: deque[Callable[[], Awaitable[None]]] = deque()
+        self._stopping = False
+        self._live_to_await: int | None = None
+        self._trouble: str | None = None
+        self.ticks = Ticks(Histogram.empty(TICK_BOUNDS_S))
+
+    async def run(self) -> None:
+        """Tick until ``stop``. Raises StateLost."""
+        self._loop = asyncio.get_running_loop()
+        self._woken = asyncio.Event()
+        await asyncio.to_thread(self._reconciler.sweep)
+        while not self._stopping or self._live_to_await:
+            self._woken.clear()
+            if not self._in_place():
+                raise StateLost
+            while self._between:
+                await self._between.popleft()()
+            report = await self._tick()
+            if self._stopping and not self._live_to_await:
+                break
+            pause = RETRY_S if report is None else self._pause(report)
+            try:
+                await asyncio.wait_for(self._woken.wait(), pause)
+            except TimeoutError:
+                continue
+
+    def wake(self) -> None:
+        """Something happened: tick soon."""
+        loop, woken = self._loop, self._woken
+        if loop is not None and woken is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(woken.set)
+
+    def between_ticks(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Have the loop do this soon, while no tick is under way. On the loop's thread."""
+        self._between.append(work)
+        self.wake()
+
+    def stop(self, *, drain: bool = False) -> None:
+        """End after the present tick; nothing more is started.
+
+        Runs are left to their shims; with ``drain`` they are awaited, a check that is still to come included.
+        """
+        self._stopping = True
+        self._live_to_await = 1 if drain else None
+        self.wake()
+
+    def health(self) -> list[CheckView]:
+        """Whether the last tick came to its end, and starts things."""
+        if self._stopping:
+            detail = "the daemon is stopping: nothing is started any more"
+            return [CheckView(name="scheduler", ok=False, detail=detail, remedy="start it again once it has ended")]
+        if self._trouble is not None:
+            remedy = "see the daemon's log; it tries again by itself"
+            return [CheckView(name="scheduler", ok=False, detail=self._trouble, remedy=remedy)]
+        return [CheckView(name="scheduler", ok=True, detail="the last tick was completed")]
+
+    async def _tick(self) -> TickReport | None:
+        """None, and the trouble remembered, if the tick failed: whatever it was, the next one goes on from there."""
+        begin_s = time.monotonic()
+        failed = replace(self.ticks, failed=self.ticks.failed + 1)
+        try:
+            starting = not self._stopping
+            report = await asyncio.to_thread(self._reconciler.tick, starting=starting)
+        except (StoreUnavailable, OSError) as error:
+            if self._trouble != str(error):
+                log.error("tick_not_completed", problem=str(error))
+            self._trouble = str(error)
+            self.ticks = failed
+            return None
+        except Exception:
+            log.exception("tick_failed")
+            self._trouble = "a tick failed unexpectedly"
+            self.ticks = failed
+            return None
+        self._trouble = None
+        durations = self.ticks.durations.plus(time.monotonic() - begin_s)
+        self.ticks = replace(self.ticks, durations=durations, completed_ms=self._clock())
+        self._follow(report.live)
+        if not starting and self._live_to_await is not None:
+            self._live_to_await = len(report.live)
+        await self._ticked()
+        return report
+
+    def _follow(self, live: tuple[LiveStep, ...]) -> None:
+        for step in live:
+            self._watch.watch(step.run_id, step.step)
+
+    def _pause(self, report: TickReport) -> float:
+        """Seconds until the next tick is due. Short of the longest interval even when a clock was set."""
+        if report.wake_ms is None:
+            return self._longest_s
+        return min(self._longest_s, max(0.0, (report.wake_ms - self._clock()) / 1000))

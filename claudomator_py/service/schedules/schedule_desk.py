@@ -1,0 +1,230 @@
+"""Schedules as a desk: looking at them, making, pausing and ending them, and having one make a task now."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar, cast
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.errors import Conflict, Invalid, NotFound, Unavailable
+from claudomator_py.core.problem import Problem, suggestion
+from claudomator_py.core.schedule_view import FireView, ScheduleView
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.taskfile import to_document
+from claudomator_py.core.units import format_instant
+from claudomator_py.core.views import StateName, TaskView
+from claudomator_py.service.changes.admission_checks import placement_problems, zone_problems
+from claudomator_py.service.changes.schedules import Plan, begin, end, fire, overlapping
+from claudomator_py.service.ports import Clock
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.schedules.recurring import local_zone
+from claudomator_py.service.schedules.timekeeper import recurrence
+from claudomator_py.service.surroundings.workdirs import Workdirs, directory_key
+from claudomator_py.store import schedule_rows, task_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.events import record
+from claudomator_py.store.tables import Schedule, ScheduleFire
+
+T = TypeVar("T")
+
+
+class Schedules(Protocol):
+    """What can be asked about schedules. name: a schedule's name. Every method may raise ``core.errors.ServiceError``,
+    NotFound above all.
+    """
+
+    def all(self) -> list[ScheduleView]:
+        """Every schedule, by name."""
+
+    def one(self, name: str) -> ScheduleView:
+        """The schedule of that name."""
+
+    def add(self, spec: TaskSpec) -> ScheduleView:
+        """Begin a schedule; harmless when repeated. Raises Invalid, and Conflict where another has its name."""
+
+    def pause(self, name: str) -> ScheduleView:
+        """Make no more tasks until it is resumed. Harmless when repeated."""
+
+    def resume(self, name: str) -> ScheduleView:
+        """Go on with the next time; those that passed meanwhile are not caught up. Harmless when repeated."""
+
+    def run(self, name: str) -> TaskView:
+        """Make a task of it now, besides its times, paused or not. Raises Conflict where the last one has not ended
+        and the schedule does not let them queue."""
+
+    def delete(self, name: str) -> None:
+        """End it; its tasks stay. Raises Conflict for one that follows a file."""
+
+
+class StoredSchedules:
+    """Implements ``Schedules`` on the store. changed: told after a change of any. task_view: what is told of a task."""
+
+    def __init__(
+        self,
+        database: Database,
+        registry: AgentRegistry,
+        workdirs: Callable[[], Workdirs],
+        clock: Clock,
+        task_view: Callable[[str], TaskView],
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._registry = registry
+        self._workdirs = workdirs
+        self._clock = clock
+        self._task_view = task_view
+        self._changed = changed
+
+    def all(self) -> list[ScheduleView]:
+        """See ``Schedules``."""
+        return self._read(lambda connection: _views(connection, list(schedule_rows.all_there(connection))))
+
+    def one(self, name: str) -> ScheduleView:
+        """See ``Schedules``."""
+        return self._read(lambda connection: _views(connection, [_named(connection, name)])[0])
+
+    def add(self, spec: TaskSpec) -> ScheduleView:
+        """See ``Schedules``."""
+        _refuse(_no_times(spec) or zone_problems(spec) or self._problems(spec))
+        plan = Plan(spec, local_zone(), "api")
+
+        def transaction(connection: Connection) -> ScheduleView:
+            there = schedule_rows.named(connection, spec.name)
+            if there is not None and (there.source != "api" or TaskSpec.model_validate(there.spec) != spec):
+                remedy = f"Give it another name, or end that one first: claudomator schedule delete {spec.name}"
+                raise Conflict(f"There is another schedule named {spec.name}.", remedy=remedy)
+            schedule = there if there is not None else begin(connection, plan, self._clock())
+            return _views(connection, [schedule])[0]
+
+        return self._change(transaction)
+
+    def pause(self, name: str) -> ScheduleView:
+        """See ``Schedules``."""
+        return self._switch(name, paused=True)
+
+    def resume(self, name: str) -> ScheduleView:
+        """See ``Schedules``."""
+        return self._switch(name, paused=False)
+
+    def run(self, name: str) -> TaskView:
+        """See ``Schedules``."""
+        spec = TaskSpec.model_validate(self._read(lambda connection: _named(connection, name)).spec)
+        _refuse(self._problems(spec))
+        dir_key = directory_key(spec.working_dir)
+
+        def transaction(connection: Connection) -> str:
+            schedule = _named(connection, name)
+            if schedule.spec != spec.model_dump(mode="json"):
+                raise Conflict(f"{name} was changed in the same moment.", remedy="Look at it, and ask again.")
+            other = overlapping(connection, schedule)
+            if other is not None:
+                remedy = f"Cancel it, or await its end; with `overlap: queue` {name} would not wait for it."
+                raise Conflict(f"{other.name} has not ended ({other.state}).", remedy=remedy)
+            now_ms = at_ms = self._clock()
+            while schedule_rows.was_fired(connection, schedule.id, at_ms):
+                at_ms += 1
+            return fire(connection, schedule, at_ms, dir_key, "operator", now_ms).id
+
+        return self._task_view(self._change(transaction))
+
+    def delete(self, name: str) -> None:
+        """See ``Schedules``."""
+
+        def transaction(connection: Connection) -> None:
+            schedule = _named(connection, name)
+            if schedule.file_path is not None:
+                remedy = "Delete the file, or pause the schedule."
+                raise Conflict(f"{name} follows the file {schedule.file_path}.", remedy=remedy)
+            end(connection, schedule, self._clock())
+
+        self._change(transaction)
+
+    def _switch(self, name: str, *, paused: bool) -> ScheduleView:
+        def transaction(connection: Connection) -> ScheduleView:
+            schedule = _named(connection, name)
+            now_ms = self._clock()
+            if paused and schedule.paused_ms is None:
+                schedule_rows.change(connection, schedule.id, now_ms, paused_ms=now_ms)
+                record(connection, now_ms, "schedule_paused", data={"schedule": name})
+            elif not paused and schedule.paused_ms is not None:
+                schedule_rows.change(connection, schedule.id, now_ms, paused_ms=None, last_ms=now_ms)
+                record(connection, now_ms, "schedule_resumed", data={"schedule": name})
+            return _views(connection, [_named(connection, name)])[0]
+
+        return self._change(transaction)
+
+    def _problems(self, spec: TaskSpec) -> list[Problem]:
+        return placement_problems(spec, self._registry, self._workdirs())
+
+    def _read(self, query: Callable[[Connection], T]) -> T:
+        try:
+            return self._database.read(query)
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+
+    def _change(self, transaction: Callable[[Connection], T]) -> T:
+        try:
+            told = self._database.write(transaction)
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+        self._changed()
+        return told
+
+
+def _named(connection: Connection, name: str) -> Schedule:
+    schedule = schedule_rows.named(connection, name)
+    if schedule is None:
+        names = [known.name for known in schedule_rows.all_there(connection)]
+        hint = suggestion(name, names) if names else "there are no schedules yet"
+        raise NotFound(f"There is no schedule {name!r}.", remedy=f"{hint[0].upper()}{hint[1:]}.".replace("..", "."))
+    return schedule
+
+
+def _views(connection: Connection, schedules: list[Schedule]) -> list[ScheduleView]:
+    fires = schedule_rows.last_fires(connection, [schedule.id for schedule in schedules])
+    return [_view(connection, schedule, fires.get(schedule.id)) for schedule in schedules]
+
+
+def _view(connection: Connection, schedule: Schedule, last: ScheduleFire | None) -> ScheduleView:
+    spec = TaskSpec.model_validate(schedule.spec)
+    paused = schedule.paused_ms
+    next_ms = recurrence(schedule.cron, schedule.timezone).next_after(schedule.last_ms) if paused is None else None
+    return ScheduleView(
+        id=schedule.id,
+        name=schedule.name,
+        schedule=schedule.cron,
+        timezone=schedule.timezone,
+        catch_up=spec.catch_up,
+        overlap=spec.overlap,
+        next_at=None if next_ms is None else format_instant(next_ms),
+        paused_since=None if paused is None else format_instant(paused),
+        last=None if last is None else _fire_view(connection, last),
+        source=schedule.source,
+        file_path=schedule.file_path,
+        created_at=format_instant(schedule.created_ms),
+        spec=to_document(spec),
+    )
+
+
+def _fire_view(connection: Connection, last: ScheduleFire) -> FireView:
+    task = None if last.task_id is None else task_rows.get(connection, last.task_id)
+    return FireView(
+        due_at=format_instant(last.due_ms),
+        by=last.by,
+        task_id=last.task_id,
+        task_name=None if task is None else task.name,
+        task_state=None if task is None else cast(StateName, task.state),
+        skipped=last.skipped,
+    )
+
+
+def _no_times(spec: TaskSpec) -> list[Problem]:
+    if spec.schedule is not None:
+        return []
+    remedy = 'add one, such as "0 3 * * *", or send it to /v1/tasks'
+    return [Problem(field="schedule", message="is missing", remedy=remedy)]
+
+
+def _refuse(problems: list[Problem]) -> None:
+    if problems:
+        detail = "; ".join(problem.render() for problem in problems)
+        raise Invalid(detail, remedy="Correct it.", problems=problems)

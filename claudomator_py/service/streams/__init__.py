@@ -1,0 +1,1 @@
+"""What can be followed while it happens: events, and the output of runs."""

@@ -1,0 +1,175 @@
+"""One reader's way through what a run writes: from its files to pieces of text, or to what the agent said and did."""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from claudomator_py.core.plaintext import plain
+from claudomator_py.core.readable import Piece, ReadableText
+from claudomator_py.core.redact import MAX_HELD, Redactor
+from claudomator_py.core.transcript import Entry
+from claudomator_py.core.units import format_instant
+from claudomator_py.core.views import LogEntryView, LogKind, LogTextView
+from claudomator_py.service.ports import Transcript
+from claudomator_py.service.streams.live import LogItem, LogPosition
+
+CHUNK = 64 * 1024
+CONTEXT = 1024 * 1024
+"""Bytes before its beginning that a feed of entries looks at, to know which call a result answers."""
+SHOWN: dict[LogKind, int] = {"tool_call": 4_000, "tool_result": 4_000, "usage": 4_000, "notice": 4_000}
+MOST_SHOWN = 100_000
+"""Characters of an entry's text; the calls and results of tools are shown shorter, as SHOWN says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is read from.
+
+    read: from an offset, at most that many bytes, and where they stand, which is past the offset if bytes there were
+    not kept. over: whether the run has ended; what it wrote is then all there.
+    """
+
+    read: Callable[[int, int], tuple[int, bytes]]
+    over: Callable[[], bool]
+
+
+class _Feed(ABC):
+    """What both ways have in common. Implements ``service.live.LogFeed`` but for ``_take``."""
+
+    def __init__(self, source: Source, position: LogPosition) -> None:
+        self._source = source
+        self._next = position.offset
+        self._ready: deque[LogItem] = deque()
+        self._final = False
+        self.position = position
+        self.caught_up = False
+
+    @property
+    def ended(self) -> bool:
+        return self._final and not self._ready
+
+    def read(self, most: int) -> list[LogItem]:
+        """See ``LogFeed``. Raises OSError."""
+        if not self._ready and not self._final:
+            over = self._source.over()  # before the look at the bytes: after the end nothing is written
+            start, data = self._source.read(self._next, CHUNK)
+            self._final = over and not data
+            self.caught_up = not data
+            self._ready.extend(self._take(start, data))
+            self._next = start + len(data)
+        items = [self._ready.popleft() for _ in range(min(most, len(self._ready)))]
+        if items:
+            self.position = items[-1].after
+        if not self._ready:
+            self.position = self._settled()
+        return items
+
+    @abstractmethod
+    def _take(self, start: int, data: bytes) -> Sequence[LogItem]:
+        """What these bytes complete; they stand at start."""
+
+    @abstractmethod
+    def _settled(self) -> LogPosition:
+        """The place behind all that was taken and is not held back."""
+
+
+class TextFeed(_Feed):
+    """The text, as it comes."""
+
+    def __init__(self, source: Source, redactor: Redactor, position: LogPosition) -> None:
+        super().__init__(source, position)
+        self._text = ReadableText(redactor, position.offset)
+
+    def _take(self, start: int, data: bytes) -> Sequence[LogItem]:
+        pieces: list[Piece] = self._text.skip_to(start) if start > self._next else []
+        if (piece := self._text.feed(data, final=self._final)) is not None:
+            pieces.append(piece)
+        return [
+            LogItem(
+                LogPosition(piece.next_offset),
+                LogTextView(offset=piece.offset, next_offset=piece.next_offset, text=piece.text),
+            )
+            for piece in pieces
+        ]
+
+    def _settled(self) -> LogPosition:
+        return LogPosition(self._text.offset)
+
+
+class EntryFeed(_Feed):
+    """What the agent said and did. transcript: makes a fresh one that begins at an offset."""
+
+    def __init__(
+        self, source: Source, redactor: Redactor, position: LogPosition, transcript: Callable[[int], Transcript]
+    ) -> None:
+        super().__init__(source, position)
+        self._redactor = redactor
+        self._begin = position
+        self._held: Entry | None = None
+        self._next = max(0, position.offset - CONTEXT)
+        self._transcript = transcript(self._next)
+        while self._next < position.offset:
+            start, data = source.read(self._next, min(CHUNK, position.offset - self._next))
+            if not data or start >= position.offset:
+                break
+            self._transcript.feed(start, data)
+            self._next = start + len(data)
+        self._next = max(self._next, position.offset)
+
+    def _take(self, start: int, data: bytes) -> Sequence[LogItem]:
+        entries = self._joined(self._transcript.feed(start, data, final=self._final))
+        items = []
+        for next_offset, group in groupby(entries, key=lambda entry: entry.next_offset):
+            if next_offset <= self._begin.offset:
+                continue  # a last line without an end, told before
+            of_line = list(group)
+            places = [LogPosition(entry.offset, taken) for taken, entry in enumerate(of_line, 1)]
+            places[-1] = LogPosition(next_offset)
+            had = self._begin.taken if of_line[0].offset == self._begin.offset else 0
+            new = list(zip(places, of_line, strict=True))[had:]
+            items += [LogItem(place, self._view(entry)) for place, entry in new]
+        return items
+
+    def _settled(self) -> LogPosition:
+        if self._held is not None:
+            return LogPosition(self._held.offset)
+        return max(self._begin, LogPosition(self._transcript.offset), key=lambda place: (place.offset, place.taken))
+
+    def _joined(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Parts that go on are joined for as long as a secret may be cut in two by their end."""
+        joined: list[Entry] = []
+        for entry in entries:
+            held, self._held = self._held, None
+            if held is not None and (held.part.kind, held.part.tool) == (entry.part.kind, entry.part.tool):
+                part = replace(entry.part, text=held.part.text + entry.part.text, at_ms=held.part.at_ms)
+                entry = Entry(held.offset, entry.next_offset, part)
+            elif held is not None:
+                joined.append(held)
+            text = entry.part.text
+            if entry.part.partial and self._redactor.settled(text) < len(text) <= MAX_HELD:
+                self._held = entry
+            else:
+                joined.append(entry)
+        if self._final and self._held is not None:
+            joined.append(self._held)
+            self._held = None
+        return joined
+
+    def _view(self, entry: Entry) -> LogEntryView:
+        part = entry.part
+        limit = SHOWN.get(part.kind, MOST_SHOWN)
+        # Cut only after secrets are out: one that is cut in two is not found. Far behind, nothing need be searched.
+        text = self._redactor.redact(plain(part.text[: limit + MAX_HELD]))
+        omitted = max(0, len(text) - limit) + max(0, len(part.text) - limit - MAX_HELD)
+        return LogEntryView(
+            offset=entry.offset,
+            next_offset=entry.next_offset,
+            kind=part.kind,
+            text=text[:limit],
+            tool=self._redactor.redact(plain(part.tool[:200])) if part.tool is not None else None,
+            at=format_instant(part.at_ms) if part.at_ms is not None else None,
+            omitted=omitted,
+            partial=part.partial,
+        )

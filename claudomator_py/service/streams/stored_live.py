@@ -1,0 +1,106 @@
+"""What can be followed, read from the store and from the files of runs."""
+
+from collections.abc import Callable, Collection
+from functools import partial
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.errors import Unavailable
+from claudomator_py.core.run import Stream
+from claudomator_py.service.desk.reading import find_run, find_task, read
+from claudomator_py.service.desk.views import event_view
+from claudomator_py.service.ports import RunHost
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.streams.live import EventFilter, EventPage, LogFeed, LogPosition, LogView
+from claudomator_py.service.streams.log_feeds import EntryFeed, Source, TextFeed
+from claudomator_py.service.surroundings.secrets import Secrets
+from claudomator_py.store import events, task_rows
+from claudomator_py.store.database import Database
+
+
+class StoredLive:
+    """Implements ``Live``."""
+
+    def __init__(self, database: Database, registry: AgentRegistry, host: RunHost, secrets: Secrets) -> None:
+        self._database = database
+        self._registry = registry
+        self._host = host
+        self._secrets = secrets
+        self._commits = 0
+        database.on_commit(self._count)
+
+    def newest_event(self) -> int:
+        """See ``Live``."""
+        return read(self._database, events.last_id)
+
+    def event_filter(self, task: str | None, kinds: Collection[str]) -> EventFilter:
+        """See ``Live``."""
+        known = tuple(kind for kind in kinds if "\0" not in kind)  # PostgreSQL refuses such a text altogether
+        if kinds and not known:
+            known = ("",)
+        if task is None:
+            return EventFilter(None, known)
+        return EventFilter(read(self._database, lambda connection: find_task(connection, task).id), known)
+
+    def events(self, wanted: EventFilter, after: int, limit: int) -> EventPage:
+        """See ``Live``."""
+
+        def page(connection: Connection) -> EventPage:
+            found = events.following(connection, after, limit + 1, task_id=wanted.task_id, kinds=wanted.kinds)
+            items = tuple(event_view(event) for event in found[:limit])
+            more = len(found) > limit
+            upto = items[-1].id if more else max(after, events.last_id(connection))
+            return EventPage(items, upto, more)
+
+        return read(self._database, page)
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """See ``Live``."""
+        self._database.on_commit(callback)
+
+    def open_log(self, run_id: str, stream: Stream, view: LogView, position: LogPosition) -> LogFeed:
+        """See ``Live``."""
+        run = read(self._database, lambda connection: find_run(connection, run_id))
+        spec = read(self._database, lambda connection: task_rows.spec_of(connection, run.task_id, run.revision))
+        redactor = self._secrets.redactor(spec.env)
+        source = Source(partial(self._read, run.id, stream), _Over(self, run.id))
+        kind = self._registry.kinds.get(run.kind)
+        if view == "text" or kind is None:
+            return TextFeed(source, redactor, position)
+        return EntryFeed(source, redactor, position, lambda offset: kind.transcript(stream, offset))
+
+    def is_over(self, run_id: str) -> bool:
+        """Whether the run has ended."""
+        return not read(self._database, lambda connection: find_run(connection, run_id)).live
+
+    @property
+    def commits(self) -> int:
+        """How often something was stored."""
+        return self._commits
+
+    def _count(self) -> None:
+        self._commits += 1
+
+    def _read(self, run_id: str, stream: Stream, offset: int, limit: int) -> tuple[int, bytes]:
+        try:
+            return self._host.read_on(run_id, stream, offset, limit)
+        except OSError as error:
+            detail = f"The output of run {run_id} cannot be read ({error.strerror})."
+            raise Unavailable(detail, remedy="See the disk and the rights of the state folder.") from error
+
+
+class _Over:
+    """Whether a run has ended: asked anew only when something was stored since."""
+
+    def __init__(self, live: StoredLive, run_id: str) -> None:
+        self._live = live
+        self._run_id = run_id
+        self._seen: int | None = None
+        self._over = False
+
+    def __call__(self) -> bool:
+        commits = self._live.commits
+        if not self._over and commits != self._seen:
+            self._over = self._live.is_over(self._run_id)
+            self._seen = commits
+        return self._over

@@ -1,0 +1,1 @@
+"""Where a run works and with what: directories, work trees, environment and secrets."""

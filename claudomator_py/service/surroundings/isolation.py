@@ -1,0 +1,177 @@
+"""Work trees for tasks that ask for one: made beside the loop, since a checkout may take minutes, before their run."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.task import Isolation, TaskSpec
+from claudomator_py.core.views import TaskView, WorktreeView
+from claudomator_py.core.worktree import Tree, TreeFault, TreeOrder, TreeState, branch_name, is_tree_of, tree_name
+from claudomator_py.service.process.daemon_log import get_logger
+from claudomator_py.service.surroundings.workdirs import directory_key, place_in_repository, resolve
+from claudomator_py.store import events, run_rows
+from claudomator_py.store.tables import Run, Task
+
+log = get_logger("claudomator.worktree")
+
+TREE_USED = "worktree"
+"""The event: the tree, its branch and what is not in it, told with the first run of a generation."""
+_AT_ONCE = 2
+
+
+class Trees(Protocol):
+    """Work trees on this machine. Safe to use from many threads."""
+
+    def ensure(self, order: TreeOrder) -> Tree:
+        """The tree, made now unless it is there. Raises TreeFault; another exception if somebody else is at it."""
+
+    def all(self) -> list[Tree]:
+        """The trees that there are."""
+
+    def find(self, name: str) -> Tree | None:
+        """The tree of that name."""
+
+    def state(self, tree: Tree) -> TreeState:
+        """How it stands at present. Never raises."""
+
+    def users(self, tree: Tree) -> list[int]:
+        """The processes that work in it."""
+
+    def size(self, tree: Tree) -> int:
+        """The bytes that it takes on the disk."""
+
+    def remove(self, tree: Tree) -> None:
+        """Remove a spent tree and its branch. Raises TreeFault, or another exception if somebody is at it."""
+
+    def close(self) -> None:
+        """End what is under way, and do nothing more."""
+
+
+def isolated(spec: TaskSpec) -> str | None:
+    """The working directory of a task that has a work tree of its own; None: it has none."""
+    return spec.working_dir if spec.isolation is Isolation.WORKTREE else None
+
+
+def tree_wanted(connection: Connection, task: Task, working_dir: str, earlier: Run | None) -> TreeOrder:
+    """The tree of the task's present generation: that of its earlier runs, and of the conversation that it goes on in.
+
+    earlier: the run whose conversation the next one goes on in. Raises OSError or RuntimeError for a directory that
+    cannot be looked at.
+    """
+    runs = [run for run in run_rows.of_task(connection, task.id) if run.generation == task.generation and run.dir_key]
+    if not runs and earlier is not None and is_tree_of(Path(earlier.dir_key).name, task.id):
+        runs = [earlier]
+    if runs:
+        name = Path(runs[0].dir_key).name
+    else:
+        repository = Path(directory_key(working_dir)).name
+        name = tree_name(repository, task.name, task.id, task.generation)
+    return TreeOrder(name, branch_name(task.name, name), task.id, str(resolve(working_dir)))
+
+
+def folder_in_tree(working_dir: str, tree: str) -> str:
+    """Where a run in that tree works: as deep in it as the working directory lies in its repository."""
+    try:
+        return str(Path(tree) / place_in_repository(working_dir))
+    except (OSError, RuntimeError):
+        return tree
+
+
+def branch_of(task: Task, run: Run | None) -> str | None:
+    """The branch that the run works on, if it has a tree."""
+    tree = "" if run is None else Path(run.dir_key).name
+    return branch_name(task.name, tree) if is_tree_of(tree, task.id) else None
+
+
+def tell_tree(connection: Connection, run: Run, tree: Tree) -> None:
+    """Record which tree the run works in, unless that was told of an earlier one."""
+    told_before = [event.data for event in events.of_task(connection, run.task_id) if event.kind == TREE_USED]
+    if told_before and told_before[-1]["path"] == tree.path:
+        return
+    data: dict[str, object] = {"path": tree.path, "branch": tree.branch, "base": tree.base}
+    told = {"uncommitted_left_out": tree.left_out, "submodules_left_out": tree.submodules}
+    data |= {key: value for key, value in told.items() if value}
+    events.record(connection, run.started_ms, TREE_USED, task_id=run.task_id, run_id=run.id, data=data)
+
+
+def with_tree(view: TaskView, trees: Trees, read: Callable[[Callable[[Connection], str]], str]) -> TaskView:
+    """The view with how its tree stands. Not while it runs: git would be asked again and again of what changes."""
+    if view.branch is None or view.state == "RUNNING":
+        return view
+
+    def folder(connection: Connection) -> str:
+        runs = run_rows.of_task(connection, view.id)
+        return runs[-1].dir_key if runs else ""
+
+    tree = trees.find(Path(read(folder)).name)
+    if tree is None:
+        return view
+    state = trees.state(tree)
+    told = WorktreeView(
+        path=tree.path, standing=state.standing, commits=state.commits, changed=state.changed, detail=state.words
+    )
+    return view.model_copy(update={"worktree": told})
+
+
+def _tell_nobody() -> None:
+    pass
+
+
+class Isolating:
+    """Makes trees, a few at a time. made: called, on any thread, when one is there or has failed."""
+
+    def __init__(self, trees: Trees) -> None:
+        self.trees = trees
+        self.made: Callable[[], None] = _tell_nobody
+        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="worktree")
+        self._making: dict[str, Future[Tree]] = {}
+        self._leaving: set[str] = set()
+        self._lock = threading.Lock()
+
+    def tree(self, order: TreeOrder) -> Tree | None:
+        """The tree, with the folder that its runs work in; None: it is being made, or removed; ask again once told.
+
+        Raises TreeFault, and the next call tries anew.
+        """
+        with self._lock:
+            if order.name in self._leaving:
+                return None
+            making = self._making.get(order.name)
+            if making is None:
+                self._making[order.name] = making = self._pool.submit(self.trees.ensure, order)
+                making.add_done_callback(lambda _: self.made())
+                return None
+            if not making.done():
+                return None
+            del self._making[order.name]
+        error = making.exception()
+        if error is None or isinstance(error, TreeFault):
+            tree = making.result()
+            return tree if Path(tree.path).is_dir() else None
+        log.warning("worktree_waits", tree=order.name, problem=str(error))
+        return None
+
+    @contextmanager
+    def leaving(self, name: str) -> Iterator[bool]:
+        """While the tree is removed no run gets it. False: it is being made for one."""
+        with self._lock:
+            free = name not in self._making and name not in self._leaving
+            if free:
+                self._leaving.add(name)
+        try:
+            yield free
+        finally:
+            if free:
+                with self._lock:
+                    self._leaving.discard(name)
+                self.made()
+
+    def close(self) -> None:
+        """End what git is doing for it; what is half made is found again by the next daemon."""
+        self.trees.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)

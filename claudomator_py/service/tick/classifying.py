@@ -1,0 +1,169 @@
+"""Asking for tiers beside everything else: the question is committed first, the answer whenever it comes."""
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.agent import Tier
+from claudomator_py.core.breaker import Breaker
+from claudomator_py.core.crashpoint import crashpoint
+from claudomator_py.planning.tiers import AskTier
+from claudomator_py.routing.tier import Cause, ClassifierFault, TierQuestion, Unusable, cache_key, parse_answer
+from claudomator_py.service.ports import Clock, TierModel
+from claudomator_py.service.process.daemon_log import get_logger
+from claudomator_py.store import classification_rows, task_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.events import record
+from claudomator_py.store.tables import Classification
+
+log = get_logger("claudomator.classify")
+
+AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question that was committed and has to be put to the model. fresh: no cached answer will do."""
+
+    task_id: str
+    generation: int
+    question: TierQuestion
+    key: str
+    deadline_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    source: str
+    tier: Tier | None = None
+    cause: Cause | None = None
+    detail: str | None = None
+    said_agent: str | None = None
+
+
+class TierAsker:
+    """Puts planned questions to the classifier, a few at a time. No fault of it does more than leave a default."""
+
+    def __init__(self, database: Database, model: TierModel, timeout_ms: int, clock: Clock) -> None:
+        self._database = database
+        self._model = model
+        self._timeout_ms = timeout_ms
+        self._clock = clock
+        self._pool = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="classify")
+        self._breaker = Breaker()
+        self._lock = threading.Lock()
+
+    def ask(self, asks: Sequence[AskTier]) -> None:
+        """Commit the questions and put them to the model; returns before the answers come. Raises StoreUnavailable."""
+        now_ms = self._clock()
+        committing = [self._database.submit(self._committing(ask, now_ms)) for ask in asks]
+        for future in committing:
+            asked = future.result()
+            crashpoint("tier-asked")
+            if asked is not None:
+                self._pool.submit(self._work, asked)
+
+    def close(self, *, wait: bool = False) -> None:
+        """Ask nothing more; what is under way is left without an answer, and its deadline holds.
+
+        With ``wait`` it is answered first, which may take as long as the timeout.
+        """
+        self._pool.shutdown(wait=wait, cancel_futures=not wait)
+        self._model.close()
+
+    def _committing(self, ask: AskTier, now_ms: int) -> Callable[[Connection], _Asked | None]:
+        return lambda connection: self._commit(connection, ask, now_ms)
+
+    def _commit(self, connection: Connection, ask: AskTier, now_ms: int) -> _Asked | None:
+        task = task_rows.find(connection, ask.head.task_id)
+        if task is None or task.version != ask.head.version:
+            return None
+        if classification_rows.find(connection, task.id, task.generation) is not None:
+            return None
+        spec = task_rows.spec_of(connection, task.id, task.revision)
+        question = TierQuestion(spec.name, spec.instructions, ask.agent_type, dict(ask.models))
+        key = cache_key(question, self._model.model)
+        deadline_ms = now_ms + self._timeout_ms
+        row = Classification(
+            task_id=task.id,
+            generation=task.generation,
+            agent=ask.agent,
+            model=self._model.model,
+            cache_key=key,
+            asked_ms=now_ms,
+            deadline_ms=deadline_ms,
+        )
+        classification_rows.add(connection, row)
+        asked = _Asked(task.id, task.generation, question, key, deadline_ms)
+        # A restart decides everything again, so only a first generation takes an answer from the cache.
+        known = classification_rows.cached(connection, key) if task.generation == 1 else None
+        if known is not None:
+            tier, reason = known
+            self._record(connection, asked, _Answer("cache", tier, detail=reason), now_ms)
+            return None
+        return asked
+
+    def _work(self, asked: _Asked) -> None:
+        """On a thread of the pool. Whatever happens, an answer is recorded, or the deadline passes without one."""
+        try:
+            answer = self._answer(asked)
+            self._database.write(lambda connection: self._record(connection, asked, answer, self._clock()))
+        except StoreUnavailable as error:
+            log.warning("answer_not_recorded", task_id=asked.task_id, problem=str(error))
+        except Exception:
+            log.exception("classifying_failed", task_id=asked.task_id)
+
+    def _answer(self, asked: _Asked) -> _Answer:
+        if not self._may_try():
+            return _Answer("default", cause=Cause.BREAKER_OPEN, detail="it failed several times in a row")
+        left_s = (asked.deadline_ms - self._clock()) / 1000
+        try:
+            if left_s <= 0:
+                raise Unusable(Cause.TIMEOUT, "too many questions were ahead of it")
+            text = self._model.ask(asked.question, left_s)
+            self._tried(ok=True)
+            found = parse_answer(text, asked.question)
+        except ClassifierFault as fault:
+            self._tried(ok=False)
+            return _Answer("default", cause=fault.cause, detail=fault.detail)
+        except Unusable as unusable:
+            self._tried(ok=True)
+            return _Answer("default", cause=unusable.cause, detail=unusable.detail)
+        return _Answer("classifier", found.tier, detail=found.reason, said_agent=found.agent_type)
+
+    def _record(self, connection: Connection, asked: _Asked, answer: _Answer, now_ms: int) -> None:
+        written = classification_rows.answer(
+            connection,
+            asked.task_id,
+            asked.generation,
+            source=answer.source,
+            tier=answer.tier,
+            cause=answer.cause.value if answer.cause is not None else None,
+            detail=answer.detail,
+            said_agent=answer.said_agent,
+            now_ms=now_ms,
+        )
+        if not written:
+            return
+        if answer.source == "classifier" and answer.tier is not None:
+            classification_rows.remember(connection, asked.key, answer.tier, answer.detail or "", now_ms)
+        told = {"source": answer.source, "tier": answer.tier, "cause": answer.cause, "detail": answer.detail}
+        data = {key: value for key, value in told.items() if value is not None}
+        record(connection, now_ms, "classified", task_id=asked.task_id, data=data)
+        if answer.cause is not None:
+            about = log.bind(task=asked.question.name, task_id=asked.task_id)
+            about.warning("classifier_fallback", cause=answer.cause.value, detail=answer.detail)
+
+    def _may_try(self) -> bool:
+        with self._lock:
+            if not self._breaker.allows(self._clock()):
+                return False
+            self._breaker = self._breaker.began()
+            return True
+
+    def _tried(self, *, ok: bool) -> None:
+        with self._lock:
+            self._breaker = self._breaker.succeeded() if ok else self._breaker.failed(self._clock())

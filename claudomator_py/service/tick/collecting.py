@@ -1,0 +1,263 @@
+"""Reading what happened: from a live run's directory to its outcome, its check, and its end."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+from structlog.stdlib import BoundLogger
+
+from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.crashpoint import crashpoint
+from claudomator_py.core.lifecycle import Phase
+from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.core.pricing import priced
+from claudomator_py.core.run import ExitRecord, RunFate, RunStatus, Stream
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.units import format_instant
+from claudomator_py.service.changes.runs import begin_check, finish_run, give_up, reach_phase
+from claudomator_py.service.ports import OutputReader, RunHost
+from claudomator_py.service.process.daemon_log import get_logger
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.tick.launching import LaunchRules, check_run, launch_request
+from claudomator_py.service.tick.probing import begun_since, close_ramped, note_answer
+from claudomator_py.service.tick.stuck import StuckRuns
+from claudomator_py.store import hold_rows, task_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import Run, Task
+
+log = get_logger("claudomator.collect")
+
+TAIL_BYTES = 4_000
+MOST_CHECKS = 5
+STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
+UNKNOWN = Outcome(
+    status=OutcomeStatus.LOST, reason=Reason.LOST, detail="its supervisor was killed before it could record the end"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    run: Run
+    task: Task
+    spec: TaskSpec
+
+    @property
+    def stop_wanted(self) -> bool:
+        return self.task.cancel_requested_ms is not None or self.task.restart_requested is not None
+
+
+class Collector:
+    """Looks at one live run and takes it one step further. Every step can be repeated safely. rules: those in force."""
+
+    def __init__(
+        self, database: Database, registry: AgentRegistry, host: RunHost, rules: Callable[[], LaunchRules]
+    ) -> None:
+        self._database = database
+        self._registry = registry
+        self._host = host
+        self._rules = rules
+        self._stuck = StuckRuns(host)
+        self._probes: set[str] = set()
+
+    def look_only_at(self, live: Sequence[Run], now_ms: int) -> None:
+        """These are all the live runs there are."""
+        self._stuck.keep({run.id for run in live})
+        over = self._database.read(lambda connection: hold_rows.over(connection, now_ms))
+        self._probes = {
+            run.id for run in live if run.answered_ms is None and any(begun_since(hold, run) for hold in over)
+        }
+
+    @property
+    def watches(self) -> bool:
+        """Whether somebody waits for a live run's model to answer."""
+        return bool(self._probes)
+
+    def collect(self, run: Run, now_ms: int) -> bool:
+        """Whether the run is still live afterwards."""
+        step = run.check_seq if run.state == "checking" else 0
+        status = self._host.settle(run.id, step)
+        subject = self._subject(run)
+        match status.fate:
+            case RunFate.STARTING | RunFate.ALIVE:
+                self._attend(subject, step, status, now_ms)
+                return True
+            case RunFate.REVOKED if step == 0:
+                return not self._database.write(lambda connection: give_up(connection, run, now_ms))
+            case RunFate.ENDED if step == 0:
+                return self._agent_ended(subject, status.exit, now_ms)
+            case RunFate.ENDED if status.exit is not None and status.exit.ended_by != "interrupt":
+                return self._finish(subject, self._check_outcome(subject, status.exit, step), status.exit, now_ms)
+        return self._without_record(subject, step, now_ms)
+
+    def _subject(self, run: Run) -> _Subject:
+        return self._database.read(
+            lambda connection: _Subject(
+                run, task_rows.get(connection, run.task_id), task_rows.spec_of(connection, run.task_id, run.revision)
+            )
+        )
+
+    def _attend(self, subject: _Subject, step: int, status: RunStatus, now_ms: int) -> None:
+        run = subject.run
+        if subject.stop_wanted:
+            self._host.cancel(run.id, step)
+            crashpoint("cancel-asked")
+            if subject.task.phase != Phase.STOPPING.value:
+                self._database.write(lambda connection: reach_phase(connection, run, Phase.STOPPING, now_ms))
+        elif run.state == "starting" and status.fate is RunFate.ALIVE:
+            self._database.write(lambda connection: reach_phase(connection, run, Phase.RUNNING, now_ms))
+        elif step == 0 and self._stuck.is_stuck(run.id, lambda: self._reader(subject), now_ms):
+            # Its reader makes a limit of it, however it is ended.
+            _log_of(subject).info("run_sleeps_in_limit", note="it is ended, and its agent held")
+            self._host.cancel(run.id)
+            crashpoint("cancel-asked")
+        elif step == 0 and run.answered_ms is None and run.id in self._probes and self._stuck.has_answered(run.id):
+            self._database.write(lambda connection: note_answer(connection, run, self._registry.agents, now_ms))
+            self._probes.discard(run.id)
+
+    def _without_record(self, subject: _Subject, step: int, now_ms: int) -> bool:
+        """The shim is gone, or the directory is. No retry before nothing of the run is left."""
+        if not self._host.end_survivors(subject.run.id):
+            _log_of(subject).warning("run_survived", note="processes of it are still ending")
+            return True
+        if step > 0:
+            return self._check_lost(subject, now_ms)
+        return self._agent_ended(subject, None, now_ms)
+
+    def _agent_ended(self, subject: _Subject, exit_record: ExitRecord | None, now_ms: int) -> bool:
+        outcome, answered = self._agent_outcome(subject, exit_record, now_ms)
+        crashpoint("outcome-read")
+        if outcome.status is not OutcomeStatus.SUCCEEDED or not subject.spec.check:
+            return self._finish(subject, outcome, exit_record, now_ms, answered=answered)
+        if subject.stop_wanted:
+            # The agent's word alone is no success of a task that is to be checked.
+            return self._finish(subject, _cancelled(outcome), exit_record, now_ms)
+        exit_code = exit_record.exit_code if exit_record is not None else None
+        return self._check(subject, outcome, exit_code, now_ms)
+
+    def _check(self, subject: _Subject, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
+        """As with the run itself: directory, committed intent, shim."""
+        run, step = subject.run, subject.run.check_seq + 1
+        prepared = check_run(run, subject.spec, self._rules())
+        self._host.prepare(prepared.order, step)
+        crashpoint("check-prepared")
+        if not self._database.write(lambda connection: begin_check(connection, run, outcome, exit_code, now_ms)):
+            return False
+        crashpoint("check-committed")
+        self._host.spawn(run.id, prepared.environment, step)
+        return True
+
+    def _check_lost(self, subject: _Subject, now_ms: int) -> bool:
+        """A check changes nothing that matters, so a lost one is begun again, unless the task is to stop."""
+        run = subject.run
+        outcome = Outcome.model_validate(run.outcome)
+        if subject.stop_wanted:
+            return self._finish(subject, _cancelled(outcome), None, now_ms)
+        if run.check_seq >= MOST_CHECKS:
+            detail = f"its check was begun {run.check_seq} times, and lost each time"
+            return self._finish(subject, _unchecked(outcome, detail), None, now_ms)
+        return self._check(subject, outcome, run.exit_code, now_ms)
+
+    def _agent_outcome(self, subject: _Subject, exit_record: ExitRecord | None, now_ms: int) -> tuple[Outcome, bool]:
+        """And whether the model had answered."""
+        reader = self._reader(subject)
+        if reader is None:
+            detail = f"no agent of kind {subject.run.kind!r} is known any more"
+            return UNKNOWN.model_copy(update={"detail": detail}), False
+        try:
+            for stream in STREAMS:
+                for piece in self._host.output(subject.run.id, stream):
+                    reader.feed(stream, piece)
+            outcome = reader.outcome(exit_record, now_ms)
+            return priced(outcome, self._agent(subject.run).prices, subject.run.model), reader.answered
+        except OSError:
+            raise
+        except Exception as error:
+            # Whatever an agent wrote, it must not keep the other runs from being read.
+            _log_of(subject).exception("output_not_understood")
+            detail = f"its output could not be understood: {error}"
+            return Outcome(status=OutcomeStatus.FAILED, reason=Reason.AGENT_ERROR, detail=detail), False
+
+    def _reader(self, subject: _Subject) -> OutputReader | None:
+        run = subject.run
+        kind = self._registry.kinds.get(run.kind)
+        return None if kind is None else kind.reader(launch_request(run, subject.spec, self._agent(run)))
+
+    def _agent(self, run: Run) -> AgentSpec:
+        """The run's agent; one that is no longer configured is known by its kind only."""
+        return self._registry.find(run.agent) or AgentSpec(name=run.agent, kind=run.kind)
+
+    def _check_outcome(self, subject: _Subject, exit_record: ExitRecord, step: int) -> Outcome:
+        outcome = Outcome.model_validate(subject.run.outcome)
+        if exit_record.ended_by == "cancel":
+            return _cancelled(outcome)
+        if exit_record.exit_code == 0 and exit_record.ended_by is None:
+            return outcome
+        command = " ".join(subject.spec.check[min(exit_record.step, len(subject.spec.check) - 1)])
+        how = exit_record.error or _how_it_ended(exit_record)
+        detail = f"check `{command}` {how}\n{self._tail(subject.run.id, step)}".rstrip()
+        return _unchecked(outcome, detail)
+
+    def _tail(self, run_id: str, step: int) -> str:
+        tail = b""
+        for stream in STREAMS:
+            for piece in self._host.output(run_id, stream, step):
+                tail = (tail + piece)[-TAIL_BYTES:]
+        return tail.decode(errors="replace")
+
+    def _finish(
+        self,
+        subject: _Subject,
+        outcome: Outcome,
+        exit_record: ExitRecord | None,
+        now_ms: int,
+        *,
+        answered: bool = False,
+    ) -> bool:
+        run = subject.run
+        crashpoint("finish-begin")
+        self._database.write(lambda connection: self._ended(connection, run, outcome, exit_record, now_ms, answered))
+        crashpoint("finish-committed")
+        told = {} if outcome.reason is None else {"reason": outcome.reason.value}
+        _log_of(subject).info("run_ended", status=outcome.status.value, **told)
+        for hold in self._database.read(lambda connection: hold_rows.in_force(connection, now_ms)):
+            its = hold.bucket.is_of(run.agent, run.kind, run.account)
+            if its and hold.reason is not None and hold.created_ms == now_ms:
+                until = format_instant(hold.until_ms) if hold.until_ms is not None else "released"
+                held = log.bind(agent=run.agent, reason=hold.reason.value, run_id=run.id, bucket=hold.bucket.label)
+                held.warning("agent_held", until=until, provenance=hold.provenance.value)
+        return False
+
+    def _ended(
+        self,
+        connection: Connection,
+        run: Run,
+        outcome: Outcome,
+        exit_record: ExitRecord | None,
+        now_ms: int,
+        answered: bool,
+    ) -> None:
+        finish_run(connection, run, outcome, exit_record, now_ms, answered=answered)
+        close_ramped(connection, self._registry.agents, now_ms)
+
+
+def _log_of(subject: _Subject) -> BoundLogger:
+    run = subject.run
+    return log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent, attempt=run.attempt)
+
+
+def _cancelled(outcome: Outcome) -> Outcome:
+    return outcome.model_copy(update={"status": OutcomeStatus.CANCELLED, "reason": Reason.CANCELLED})
+
+
+def _unchecked(outcome: Outcome, detail: str) -> Outcome:
+    return Outcome.model_validate(
+        outcome.model_dump() | {"status": OutcomeStatus.FAILED, "reason": Reason.CHECK_FAILED, "detail": detail}
+    )
+
+
+def _how_it_ended(exit_record: ExitRecord) -> str:
+    if exit_record.ended_by is not None:
+        return f"was ended by its {exit_record.ended_by.replace('_', ' ')}"
+    if exit_record.exit_code is not None and exit_record.exit_code < 0:
+        return f"was ended by signal {-exit_record.exit_code}"
+    return f"exited with {exit_record.exit_code}"

@@ -1,0 +1,102 @@
+"""From a run's row to what its shim is told: prompt, command line, limits and environment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from claudomator_py.core.agent import AgentSpec, ModelChoice
+from claudomator_py.core.conversation import Usage
+from claudomator_py.core.run import Launch, LaunchRequest, RunLimits, RunOrder
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.service.surroundings.environment import environment
+from claudomator_py.service.surroundings.isolation import folder_in_tree, isolated
+from claudomator_py.store.tables import Run
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRules:
+    """The configuration that launching depends on. roots: where working directories may lie; grace in milliseconds."""
+
+    roots: tuple[str, ...]
+    grace_ms: int
+    output_bytes: int
+    environ: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A run directory's content, and the environment that is handed over at the spawn."""
+
+    order: RunOrder
+    environment: dict[str, str]
+
+
+def launch_request(
+    run: Run, spec: TaskSpec, agent: AgentSpec, *, prompt: str = "", effort: str | None = None
+) -> LaunchRequest:
+    """What the agent's kind needs to know of the run. prompt, effort: to start it; to read it, neither is needed."""
+    prior = Usage() if run.prior is None else Usage.model_validate(run.prior)
+    return LaunchRequest(
+        run_id=run.id,
+        agent=agent,
+        task=spec,
+        prompt=prompt,
+        model=ModelChoice(model=run.model, effort=effort) if run.model is not None else None,
+        conversation_id=run.conversation_id or "",
+        resume=run.resumes is not None,
+        prior_tokens=prior.tokens,
+        prior_cost_usd=prior.cost_usd,
+    )
+
+
+def agent_run(run: Run, spec: TaskSpec, agent: AgentSpec, launch: Launch, rules: LaunchRules) -> Prepared:
+    """The agent's run."""
+    variables = environment(rules.environ, agent, spec, launch.env, _own(run))
+    return _prepared(run, spec, (launch.argv,), launch.stdin, variables, rules)
+
+
+def check_run(run: Run, spec: TaskSpec, rules: LaunchRules) -> Prepared:
+    """The task's check after the agent's success. It gets no variable of the agent's."""
+    nobody = AgentSpec(name="check", kind="check")
+    variables = environment(rules.environ, nobody, spec, {}, _own(run))
+    return _prepared(run, spec, spec.check, "", variables, rules)
+
+
+def _prepared(
+    run: Run,
+    spec: TaskSpec,
+    commands: tuple[tuple[str, ...], ...],
+    stdin: str,
+    variables: dict[str, str],
+    rules: LaunchRules,
+) -> Prepared:
+    cwd, roots = _place(run, spec, rules)
+    order = RunOrder(
+        run_id=run.id,
+        commands=commands,
+        cwd=cwd,
+        roots=roots,
+        env_names=tuple(sorted(variables)),
+        stdin=stdin,
+        limits=RunLimits(spec.timeout, spec.stall_timeout, rules.grace_ms, rules.output_bytes),
+        scratch_of=run.scratch_of,
+    )
+    return Prepared(order, variables)
+
+
+def _place(run: Run, spec: TaskSpec, rules: LaunchRules) -> tuple[str | None, tuple[str, ...]]:
+    """Where it works, and the roots that this has to lie in: a work tree lies in none but itself."""
+    if spec.working_dir is None:
+        return None, ()
+    if (isolated_dir := isolated(spec)) is not None:
+        return folder_in_tree(isolated_dir, run.dir_key), (run.dir_key,)
+    return str(Path(spec.working_dir).expanduser()), rules.roots
+
+
+def _own(run: Run) -> dict[str, str]:
+    return {
+        "CLAUDOMATOR_RUN": run.id,
+        "CLAUDOMATOR_TASK": run.task_id,
+        "CLAUDOMATOR_ATTEMPT": str(run.attempt),
+        "CLAUDOMATOR_IDEMPOTENCY_KEY": run.id,
+    }

@@ -1,0 +1,191 @@
+"""Observing: from rows to the snapshot that ``plan`` decides on."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence, Set
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.agent import AgentSpec, Tier
+from claudomator_py.core.conversation import Resumption
+from claudomator_py.core.limits import Hold
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.planning.admission import CLASSIFYING, Blocked
+from claudomator_py.planning.plan import Planner
+from claudomator_py.planning.snapshot import AgentSeen, AskedTier, Head, HeldBy, HoldSeen, Rules, Snapshot
+from claudomator_py.service.briefing.resuming import resumption_of
+from claudomator_py.service.ports import Clock
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.tick.probing import Probed, probed
+from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, switch_rows
+from claudomator_py.store.tables import Classification, Run, Task
+
+PAGE = 64
+MOST_LANES = 5_000
+MOST_PASSED_OVER = 2_000
+AHEAD = 2
+
+
+class Observer:
+    """Reads the present. rules: those in force. disk_low: whether there is too little room left to start anything."""
+
+    def __init__(
+        self, registry: AgentRegistry, rules: Callable[[], Rules], clock: Clock, disk_low: Callable[[], bool]
+    ) -> None:
+        self._registry = registry
+        self._rules = rules
+        self._clock = clock
+        self._disk_low = disk_low
+
+    def snapshot(self, connection: Connection) -> Snapshot:
+        """The present, with the heads that ``plan`` has to look at and no more.
+
+        Pages through the queue until slots or lanes are exhausted; a lane whose head is blocked is left out from there
+        on, so that a long queue behind one busy directory hides nothing. With a classifier it goes on for twice as
+        many heads as there are slots, so that they have their tier when a slot is free.
+        """
+        present = self.present(connection)
+        planner = Planner(present)
+        heads: list[Head] = []
+        blocked: set[str] = set()
+        # With a hold on one family, what blocks a task depends on its tier, which is not a matter of its lane alone.
+        by_tier = any(hold.family is not None for agent in present.agents for hold in agent.holds)
+        blocked_tiers: set[tuple[str, Tier | None]] = set()
+        passed_over = 0
+        after: queue.Position | None = None
+        ahead = AHEAD * present.rules.total if present.rules.classifier and not present.drained else 0
+        while (not planner.exhausted or ahead > 0) and len(blocked) < MOST_LANES and passed_over < MOST_PASSED_OVER:
+            page = queue.heads(connection, blocked_lanes=blocked, after=after, limit=PAGE)
+            if not page:
+                break
+            asked = self.asked(connection, [task for task, _ in page])
+            for task, spec in page:
+                after = (task.rank_ms, task.created_ms, task.id)
+                exhausted = planner.exhausted
+                if task.lane in blocked or (exhausted and ahead <= 0):
+                    continue
+                head = self.head(task, TaskSpec.model_validate(spec), asked.get(task.id))
+                tier = head.tier or head.kept_tier or (head.asked.tier if head.asked is not None else None)
+                if (task.lane, tier) in blocked_tiers:
+                    passed_over += 1
+                    continue
+                heads.append(head)
+                verdict = planner.consider(head)
+                if not isinstance(verdict, Blocked):
+                    continue
+                if exhausted or verdict.reason == CLASSIFYING:
+                    ahead -= 1
+                elif by_tier:
+                    blocked_tiers.add((task.lane, tier))
+                else:
+                    blocked.add(task.lane)
+        return present.model_copy(update={"heads": tuple(heads)})
+
+    def asked(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, AskedTier]:
+        """What was asked about the tiers of these tasks in their present generation."""
+        if not self._rules().classifier:
+            return {}
+        rows = classification_rows.of_tasks(connection, [task.id for task in tasks])
+        present = ((task, rows.get((task.id, task.generation))) for task in tasks)
+        return {task.id: _asked(row) for task, row in present if row is not None}
+
+    def head(self, task: Task, spec: TaskSpec, asked: AskedTier | None = None) -> Head:
+        """The task as planning sees it."""
+        return Head(
+            task_id=task.id,
+            version=task.version,
+            name=task.name,
+            lane=task.lane,
+            dir_key=task.dir_key,
+            rank=task.rank_ms,
+            created=task.created_ms,
+            agent_type=spec.agent.type,
+            tier=spec.agent.tier,
+            kept_tier=Tier(task.tier) if task.tier is not None else None,
+            asked=asked,
+            cannot=self._registry.lacking(spec),
+            model=spec.agent.model,
+            strict=spec.agent.strict,
+            conversation=_held_by(resumption_of(task)),
+        )
+
+    def present(self, connection: Connection) -> Snapshot:
+        """The present without the queue."""
+        now_ms = self._clock()
+        live = run_rows.live(connection)
+        return Snapshot(
+            now=now_ms,
+            rules=self._rules(),
+            agents=_agents(
+                self._registry,
+                live,
+                hold_rows.in_force(connection, now_ms),
+                probed(connection, live, now_ms),
+                run_rows.warned(connection, now_ms),
+            ),
+            live=len(live),
+            busy=dict(sorted(Counter(run.dir_key for run in live if run.dir_key).items())),
+            disk_low=self._disk_low(),
+            drained=switch_rows.find(connection, switch_rows.DRAIN) is not None,
+        )
+
+
+def _agents(
+    registry: AgentRegistry,
+    live: Sequence[Run],
+    holds: Sequence[Hold],
+    tried: Sequence[Probed],
+    warned: Set[tuple[str, str]],
+) -> tuple[AgentSeen, ...]:
+    active = Counter(run.agent for run in live)
+    return tuple(
+        AgentSeen(
+            name=agent.name,
+            kind=agent.kind,
+            active=active[agent.name],
+            max_concurrent=agent.max_concurrent,
+            auto_select=agent.auto_select,
+            problem=registry.health(agent.name).problem,
+            holds=_holds_seen(agent, [*((hold, None) for hold in holds), *((one.hold, one.room) for one in tried)]),
+            near_limit=(agent.kind, agent.quota_account) in warned,
+            models=agent.models,
+            default_tier=agent.default_tier,
+        )
+        for agent in sorted(registry.agents, key=lambda agent: agent.name)
+    )
+
+
+def _held_by(resumption: Resumption | None) -> HeldBy | None:
+    if resumption is None or resumption.given_up:
+        return None
+    return HeldBy(run=resumption.run_id, agent=resumption.agent, kind=resumption.kind, optional=resumption.optional)
+
+
+def _asked(row: Classification) -> AskedTier:
+    return AskedTier.model_validate(
+        {
+            "agent": row.agent,
+            "deadline": row.deadline_ms,
+            "answered": row.answered_ms is not None,
+            "source": row.source,
+            "tier": row.tier,
+            "cause": row.cause,
+            "detail": row.detail,
+        }
+    )
+
+
+def _holds_seen(agent: AgentSpec, holds: Sequence[tuple[Hold, int | None]]) -> tuple[HoldSeen, ...]:
+    return tuple(
+        HoldSeen(
+            bucket=hold.bucket.label,
+            reason=hold.reason,
+            until=hold.until_ms,
+            provenance=hold.provenance,
+            source=hold.source,
+            family=hold.bucket.family,
+            window=hold.window,
+            room=room,
+        )
+        for hold, room in holds
+        if hold.bucket.is_of(agent.name, agent.kind, agent.quota_account)
+    )

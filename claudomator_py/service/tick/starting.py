@@ -1,0 +1,229 @@
+"""Acting on a plan: directory, committed intent, shim, in this order, so that a crash anywhere starts nothing twice."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from sqlalchemy import Connection
+from structlog.stdlib import BoundLogger
+
+from claudomator_py.core.crashpoint import crashpoint
+from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.worktree import Tree, TreeFault, TreeOrder
+from claudomator_py.planning.plan import StartRun
+from claudomator_py.planning.snapshot import Snapshot
+from claudomator_py.service.briefing.handoff import handoff_note, left_by
+from claudomator_py.service.briefing.prompt import compose, compose_further
+from claudomator_py.service.briefing.resuming import Resuming, resumption_of, scratch_of
+from claudomator_py.service.changes.runs import Observed, commit_start, finish_run, planned_run
+from claudomator_py.service.ports import RunHost
+from claudomator_py.service.process.daemon_log import get_logger
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.surroundings.isolation import Isolating, folder_in_tree, isolated, tell_tree, tree_wanted
+from claudomator_py.service.surroundings.secrets import Secrets
+from claudomator_py.service.tick.launching import LaunchRules, Prepared, agent_run, launch_request
+from claudomator_py.store import run_rows, task_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import Run, Task
+from claudomator_py.store.task_rows import VersionConflict
+
+log = get_logger("claudomator.start")
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """A task to start. earlier: the run whose conversation it goes on in; told: the content that this knows.
+
+    obstacle: why it cannot go on after all. left: the run whose work it takes over from another agent. tree: the work
+    tree that it needs, if it does.
+    """
+
+    task: Task
+    spec: TaskSpec
+    earlier: Run | None
+    told: TaskSpec
+    obstacle: str | None
+    tree: TreeOrder | None = None
+    left: Run | None = None
+
+    def prompt(self, handoff: str | None) -> str:
+        """What the agent is told. handoff: what the other agent left, if it takes over from one."""
+        resumption = resumption_of(self.task)
+        words = None if resumption is None else resumption.words
+        if self.earlier is None:
+            return compose(self.spec, words, handoff)
+        return compose_further(self.spec, self.told, words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A run whose directory is there. commit: what makes it a fact; see ``commit_start``."""
+
+    run: Run
+    prepared: Prepared
+    commit: Callable[[Connection], None]
+
+
+class Starter:
+    """Starts the runs of a plan. rules: those in force."""
+
+    def __init__(
+        self,
+        database: Database,
+        registry: AgentRegistry,
+        host: RunHost,
+        rules: Callable[[], LaunchRules],
+        isolating: Isolating,
+    ) -> None:
+        self._database = database
+        self._registry = registry
+        self._host = host
+        self._rules = rules
+        self._isolating = isolating
+        self._resuming = Resuming(registry, host)
+
+    def start(self, snapshot: Snapshot, starts: Sequence[StartRun]) -> int:
+        """How many were started. One whose task has changed meanwhile is left for the next plan.
+
+        Raises OSError when a run directory cannot be made; what was committed before is started all the same.
+        """
+        observed = Observed.of(snapshot)
+        committing: list[tuple[str, Run, Prepared, Future[None]]] = []
+        try:
+            for start in starts:
+                ready = self._prepare(start, snapshot.now, observed)
+                if ready is not None:
+                    crashpoint("start-prepared")
+                    future = self._database.submit(ready.commit)
+                    committing.append((start.head.name, ready.run, ready.prepared, future))
+        finally:
+            started = sum(self._spawn(*commit) for commit in committing)
+        return started
+
+    def _prepare(self, start: StartRun, now_ms: int, observed: Observed) -> _Ready | None:
+        subject = self._database.read(lambda connection: self._subject(connection, start))
+        agent = self._registry.find(start.decision.agent)
+        if subject is None or agent is None:
+            return None
+        kind, spec = self._registry.kind_of(agent), subject.spec
+        scratch, note = self._scratch(subject), self._handoff(subject)
+        run = planned_run(subject.task, start, kind, agent.quota_account, now_ms, subject.earlier, scratch)
+        commit = partial(commit_start, start=start, run=run, observed=observed, obstacle=subject.obstacle)
+        if subject.tree is not None:
+            try:
+                tree = self._tree(subject.tree)
+            except TreeFault as fault:
+                self._refuse(commit, run, str(fault), now_ms)
+                return None
+            if tree is None:
+                return None
+            run.dir_key = tree.path
+            commit = partial(_commit_in_tree, commit=commit, run=run, tree=tree)
+        request = launch_request(run, spec, agent, prompt=subject.prompt(note), effort=start.decision.effort)
+        try:
+            launch = kind.launch(request)
+        except ValueError as error:
+            self._refuse(commit, run, str(error), now_ms)
+            return None
+        prepared = agent_run(run, spec, agent, launch, self._rules())
+        prepared = replace(prepared, order=replace(prepared.order, handoff=note))
+        self._host.prepare(prepared.order)
+        return _Ready(run, prepared, commit)
+
+    def _scratch(self, subject: _Subject) -> str | None:
+        """The run whose scratch folder is taken over with its work."""
+        if subject.left is None or subject.spec.working_dir is not None:
+            return None
+        scratch = scratch_of(subject.left)
+        return scratch if self._host.has_scratch(scratch) else None
+
+    def _handoff(self, subject: _Subject) -> str | None:
+        left = subject.left
+        if left is None:
+            return None
+        kind = self._registry.kinds.get(left.kind)
+        transcript = None if kind is None else kind.transcript("stdout")
+        redactor = Secrets(self._registry, self._rules().environ).redactor(subject.spec.env)
+        return handoff_note(left, self._host, transcript, redactor)
+
+    def _tree(self, order: TreeOrder) -> Tree | None:
+        """The work tree, with the folder that the run works in; None: not yet. Raises TreeFault."""
+        tree = self._isolating.tree(order)
+        if tree is not None:
+            folder = Path(folder_in_tree(order.folder, tree.path))
+            try:
+                # What the repository has in no commit is not in the tree, be it the working directory itself.
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise TreeFault(f"{folder} cannot be made ({error.strerror}); see what is in its place") from error
+        return tree
+
+    def _subject(self, connection: Connection, start: StartRun) -> _Subject | None:
+        """None: the task has changed since it was planned."""
+        task = task_rows.find(connection, start.head.task_id)
+        if task is None or task.version != start.head.version:
+            return None
+        subject = self._going_on(connection, task, start.decision.agent)
+        if subject.earlier is None:
+            runs = [run for run in run_rows.of_task(connection, task.id) if run.generation == task.generation]
+            left = left_by(runs)
+            if left is not None and left.agent != start.decision.agent:
+                subject = replace(subject, left=left)
+        working_dir = isolated(subject.spec)
+        if working_dir is None:
+            return subject
+        return replace(subject, tree=tree_wanted(connection, task, working_dir, subject.earlier))
+
+    def _going_on(self, connection: Connection, task: Task, agent: str) -> _Subject:
+        spec = task_rows.spec_of(connection, task.id, task.revision)
+        resumption = resumption_of(task)
+        if resumption is None or resumption.given_up or (resumption.optional and resumption.agent != agent):
+            return _Subject(task, spec, None, spec, None)
+        earlier = run_rows.find(connection, resumption.run_id)
+        obstacle = self._resuming.obstacle(earlier, spec)
+        if obstacle is not None:
+            return _Subject(task, spec, None, spec, obstacle)
+        return _Subject(task, spec, earlier, task_rows.spec_of(connection, task.id, resumption.revision), None)
+
+    def _spawn(self, name: str, run: Run, prepared: Prepared, committing: "Future[None]") -> int:
+        try:
+            committing.result()
+        except VersionConflict:
+            self._host.discard(run.id)
+            return 0
+        crashpoint("start-committed")
+        try:
+            self._host.spawn(run.id, prepared.environment)
+        except OSError as error:
+            # The next look at the run finds that nobody holds it, revokes it and queues the task again, with a pause
+            # from the second time on.
+            _log_of(name, run).error("run_not_started", problem=str(error))
+            return 0
+        crashpoint("start-spawned")
+        _log_of(name, run).info("run_started", model=run.model, tier=run.tier)
+        return 1
+
+    def _refuse(self, commit: Callable[[Connection], None], run: Run, why: str, now_ms: int) -> None:
+        """The agent cannot be started as configured: the run is recorded, and ends at once."""
+        outcome = Outcome(status=OutcomeStatus.FAILED, reason=Reason.SETUP_FAILED, detail=why)
+
+        def transaction(connection: Connection) -> None:
+            commit(connection)
+            finish_run(connection, run, outcome, None, now_ms)
+
+        try:
+            self._database.write(transaction)
+        except VersionConflict:
+            log.debug("task_changed_meanwhile", task_id=run.task_id)
+
+
+def _commit_in_tree(connection: Connection, commit: Callable[[Connection], None], run: Run, tree: Tree) -> None:
+    commit(connection)
+    tell_tree(connection, run, tree)
+
+
+def _log_of(name: str, run: Run) -> BoundLogger:
+    return log.bind(task=name, task_id=run.task_id, run_id=run.id, agent=run.agent, attempt=run.attempt)

@@ -1,0 +1,106 @@
+"""Observing: lanes leave nothing out that could start, and fetch little."""
+
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection, select
+
+from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.limits import Bucket, Hold
+from claudomator_py.core.outcome import Provenance, Reason
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.planning.plan import StartRun, plan
+from claudomator_py.planning.snapshot import Snapshot
+from claudomator_py.service.tick import observe
+from claudomator_py.store import hold_rows, task_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.migrate import migrate
+from claudomator_py.store.tables import TASK
+from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World, spec
+
+AGENTS = (CLAUDE, CODEX, LINT, AgentSpec(name="second", kind="claude", max_concurrent=1))
+FIELDS = st.fixed_dictionaries(
+    {
+        "priority": st.sampled_from(["low", "normal", "urgent"]),
+        "working_dir": st.sampled_from([None, None, "/srv/a", "/srv/b", "/srv/c"]),
+        "agent": st.sampled_from(
+            [
+                *({}, {"type": "claude"}, {"type": "codex", "strict": True}, {"type": "lint"}, {"tier": "fast"}),
+                *({"type": "claude", "model": "opus"}, {"type": "gemini"}, {"type": "second", "strict": True}),
+            ]
+        ),
+    }
+)
+
+
+def everything(world: World) -> Snapshot:
+    """A snapshot with every queued task, in order: no lanes, no pages."""
+
+    def read(connection: Connection) -> Snapshot:
+        present = world.observer.present(connection)
+        query = select(TASK).where(TASK.c.state == "QUEUED").order_by(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
+        tasks = [task_rows.task_from(row) for row in connection.execute(query)]
+        specs = [task_rows.spec_of(connection, task.id, task.revision) for task in tasks]
+        heads = [world.observer.head(task, content) for task, content in zip(tasks, specs, strict=True)]
+        return present.model_copy(update={"heads": tuple(heads)})
+
+    return world.database.read(read)
+
+
+def started(snapshot: Snapshot) -> list[tuple[str, str]]:
+    return [(action.head.task_id, action.decision.agent) for action in plan(snapshot) if isinstance(action, StartRun)]
+
+
+def queue(world: World, *contents: TaskSpec) -> None:
+    assert world.take("/in/queue.yaml", *contents) == []
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(FIELDS, min_size=1, max_size=24),
+    st.sets(st.sampled_from([agent.name for agent in AGENTS])),
+    st.integers(1, 8),
+    st.integers(1, 2),
+    st.sampled_from(["wait", "try"]),
+    st.integers(0, 3),
+)
+def test_lanes_start_what_a_look_at_the_whole_queue_would(
+    contents: list[dict[str, object]], held: set[str], total: int, per_workdir: int, when: str, ticks: int
+) -> None:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        tempfile.TemporaryDirectory() as folder,
+        Database.open("sqlite", state_dir=Path(folder)) as database,
+    ):
+        patch.setattr(observe, "PAGE", 5)
+        migrate(database)
+        world = World(database, agents=AGENTS, total=total, per_workdir=per_workdir, when_all_limited=when)
+        queue(world, *(spec(f"t{number}", **fields) for number, fields in enumerate(contents)))
+        for _ in range(ticks):
+            world.tick()
+            for name in list(world.running())[::2]:
+                world.end(name)
+        for agent in held:
+            hold = Hold(Bucket(agent=agent), Reason.RATE_LIMITED, START_MS + 1, Provenance.REPORTED, "words", START_MS)
+            database.write(partial(hold_rows.add, hold=hold, run_id=None))
+        observed = database.read(world.observer.snapshot)
+        assert started(observed) == started(everything(world))
+        lanes = {head.lane for head in observed.heads}
+        assert len(observed.heads) <= len(started(observed)) + len(lanes)
+
+
+def test_five_hundred_tasks_on_one_busy_directory_hide_nobody(tmp_path: Path) -> None:
+    with Database.open("sqlite", state_dir=tmp_path) as database:
+        migrate(database)
+        world = World(database)
+        busy = [spec(f"busy{number}", working_dir="/srv/busy", priority="urgent") for number in range(500)]
+        queue(world, *busy, spec("elsewhere", working_dir="/srv/quiet", priority="low"), spec("scratch"))
+        world.tick()
+        assert set(world.running()) - {"elsewhere", "scratch"} == {"busy0"}
+        assert len(world.running()) == 3
+        observed = database.read(world.observer.snapshot)
+        assert [head.name for head in observed.heads] == ["busy1"]
