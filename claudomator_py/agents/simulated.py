@@ -20,6 +20,7 @@ SCRIPT_NAME = "CLAUDOMATOR_SIMULATED_SCRIPT"
 _FAILURES = {
     "fail": Reason.AGENT_ERROR,
     "overloaded": Reason.OVERLOADED,
+    "network": Reason.NETWORK,
     "auth": Reason.AUTH,
     "invalid": Reason.BAD_INVOCATION,
 }

@@ -11,8 +11,12 @@ kept in the working directory, in .simulated/. On a line:
     cost=0.01           US dollars to report
     text="..."          the final answer
     write=NAME          write the text into this file of the working directory
-    outcome=...         success, fail, limited, limited(reset=10m), overloaded, auth, question, crash (kill itself),
-                        hang (stay silent), flood (write without end), ignore-term (stay silent, and ignore SIGTERM)
+    outcome=...         success, fail, limited, limited(reset=10m), overloaded, network, auth, question,
+                        crash (kill itself), hang (stay silent), flood (write without end),
+                        ignore-term (stay silent, and ignore SIGTERM)
+    service=URL         then ask this address for the line to go on with, which may name one again: so several agents
+                        can share an account. It is sent JSON with conversation, resumed, run, attempt, turn, model
+                        and prompt, and answers with a line as text; if it does not, the outcome is network
 
 It uses the standard library only, and nothing of the package that it is part of: it runs isolated.
 """
@@ -33,22 +37,29 @@ DEFAULT_SCRIPT = "delay=200ms outcome=success"
 MEMORY = ".simulated"
 LABEL = "[simulated]"
 OUTCOMES = (
-    *("success", "fail", "limited", "overloaded", "auth", "question"),
+    *("success", "fail", "limited", "overloaded", "network", "auth", "question"),
     *("crash", "hang", "flood", "ignore-term"),
 )
 ERRORS = {
     "fail": "the script says that it fails",
     "limited": "the script says that its quota is used up",
     "overloaded": "the script says that its service is at capacity",
+    "network": "the script says that its service cannot be reached",
     "auth": "the script says that it is not logged in",
 }
 _UNIT_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _LINE = re.compile(r"^[ \t]*simulate:[ \t]*(.*)$", re.MULTILINE)
+_SERVICE_S = 30
+_MOST_ANSWER = 10_000
 _OUTCOME = re.compile(r"([a-z-]+)(?:\(reset=([^)]+)\))?")
 
 
 class ScriptError(Exception):
     """The script says something that there is not."""
+
+
+class Unreachable(Exception):
+    """The service that the script names does not answer."""
 
 
 @dataclass
@@ -62,6 +73,7 @@ class Step:
     write: str | None = None
     outcome: str = "success"
     reset: float | None = None
+    service: str | None = None
 
 
 def main() -> int:
@@ -91,14 +103,53 @@ def main() -> int:
         line = line_for(
             prompts, os.environ.get("CLAUDOMATOR_SIMULATED_SCRIPT"), int(attempt) if attempt.isdecimal() else 1
         )
-        step = parse(line)
-        wait(step.delay)
-        if step.write is not None:
-            write(step.write, step.text)
+        step = perform(parse(line))
+        told = {"conversation": given.conversation, "resumed": given.resume, "model": given.model, "prompt": prompt}
+        turn = 0
+        while step.service is not None:
+            turn += 1
+            step = perform(parse(ask(step.service, {**told, "attempt": attempt, "turn": turn})))
+    except Unreachable as error:
+        end(outcome="network", error=f"{LABEL} {error}")
+        return 1
     except (ScriptError, OSError) as error:
         end(outcome="invalid", error=f"{LABEL} {error}")
         return 2
     return finish(step)
+
+
+def perform(step: Step) -> Step:
+    """Do what comes before its outcome."""
+    wait(step.delay)
+    if step.write is not None:
+        write(step.write, step.text)
+    return step
+
+
+def ask(service: str, told: dict[str, object]) -> str:
+    """The line that the service answers with. Raises ScriptError for what is no address, and Unreachable."""
+    from http.client import HTTPConnection, HTTPException
+    from urllib.parse import urlsplit
+
+    try:
+        address = urlsplit(service)
+        if address.scheme != "http" or not address.hostname:
+            raise ValueError("it does not begin with http:// and a host")
+        connection = HTTPConnection(address.hostname, address.port, timeout=_SERVICE_S)
+    except ValueError as error:
+        remedy = "write for example service=http://127.0.0.1:8000/home"
+        raise ScriptError(f"{service!r} is no address: {error}; {remedy}") from error
+    body = json.dumps({**told, "run": os.environ.get("CLAUDOMATOR_RUN")})
+    try:
+        connection.request("POST", address.path or "/", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        if answer.status != 200:
+            raise Unreachable(f"{service} answered {answer.status} {answer.reason}")
+        return answer.read(_MOST_ANSWER).decode(errors="replace")
+    except (OSError, HTTPException) as error:
+        raise Unreachable(f"{service} did not answer: {error}") from error
+    finally:
+        connection.close()
 
 
 def recall(conversation: str) -> list[str] | None:
@@ -166,12 +217,12 @@ def set_field(step: Step, key: str, value: str) -> None:
                 step.tokens = (int(given), int(written))
             case "cost":
                 step.cost = float(value)
-            case "text" | "write":
+            case "text" | "write" | "service":
                 setattr(step, key, value)
             case "outcome":
                 set_outcome(step, value)
             case _:
-                raise ScriptError(f"unknown key {key!r}; there are delay, tokens, cost, text, write, outcome")
+                raise ScriptError(f"unknown key {key!r}; there are delay, tokens, cost, text, write, outcome, service")
     except ValueError as error:
         raise ScriptError(f"{value!r} cannot be the value of {key}: {error}") from error
 

@@ -4,8 +4,11 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -61,6 +64,7 @@ def test_it_does_as_the_prompt_says_and_says_that_it_is_simulated(tmp_path: Path
         ("fail", "failed", "agent_error"),
         ("limited", "limited", "rate_limited"),
         ("overloaded", "failed", "overloaded"),
+        ("network", "failed", "network"),
         ("auth", "failed", "auth"),
         ("question", "needs_input", None),
         ("crash", "failed", "interrupted"),
@@ -165,3 +169,52 @@ def test_its_command_line_holds_neither_prompt_nor_script() -> None:
     assert not any("secret" in word or "script" in word.replace("simulated_program", "") for word in built.argv)
     assert "--resume" in built.argv
     assert built.stdin == "a secret prompt"
+
+
+class Service(BaseHTTPRequestHandler):
+    """Has an agent work a little first, then be done; keeps what it was sent."""
+
+    heard: ClassVar[list[dict[str, object]]] = []
+
+    def do_POST(self) -> None:
+        sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.heard.append(sent)
+        status = 503 if self.path == "/down" else 200
+        here = f"http://{self.headers['Host']}/up"
+        answer = f"delay=10ms write=first text=one service={here}" if sent["turn"] == 1 else "text=two tokens=3/4"
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(answer.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+def test_a_service_says_what_to_do_turn_by_turn(tmp_path: Path) -> None:
+    with HTTPServer(("127.0.0.1", 0), Service) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_address[1]}"
+            outcome = run("Do it.", tmp_path, script=f"service={url}/up", attempt=3)
+            down = run("Do it.", tmp_path, script=f"service={url}/down")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert (outcome.status, outcome.text, outcome.tokens.output) == ("succeeded", "[simulated] two", 4)
+    assert (tmp_path / "first").read_text() == "one\n"
+    assert [(sent["turn"], sent["attempt"], sent["prompt"]) for sent in Service.heard[:2]] == [
+        (1, "3", "Do it."),
+        (2, "3", "Do it."),
+    ]
+    assert Service.heard[0]["conversation"] == TALK
+    assert (down.status, down.reason) == ("failed", "network")
+    gone = run("Do it.", tmp_path, script=f"service={url}/up")
+    assert (gone.status, gone.reason) == ("failed", "network")
+
+
+@pytest.mark.parametrize("address", ["ftp://127.0.0.1/x", "http://", "http://127.0.0.1:x/", "home"])
+def test_what_is_no_address_of_a_service(address: str, tmp_path: Path) -> None:
+    outcome = run("Do it.", tmp_path, script=f"service={address}")
+    assert (outcome.status, outcome.reason) == ("failed", "bad_invocation")
+    assert "write for example service=" in str(outcome.detail)
