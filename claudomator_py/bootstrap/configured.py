@@ -18,10 +18,10 @@ from claudomator_py.planning.snapshot import Rules
 from claudomator_py.runs.host import LocalRunHost
 from claudomator_py.runs.launcher import Launcher
 from claudomator_py.runs.worktrees import LocalTrees
+from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.inbox.keeper import InboxKeeper
 from claudomator_py.service.notifying import Herald
 from claudomator_py.service.process.current import Current
-from claudomator_py.service.process.daemon_log import get_logger
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.surroundings.environment import agent_environment
 from claudomator_py.service.surroundings.isolation import Isolating

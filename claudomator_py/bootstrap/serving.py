@@ -24,20 +24,21 @@ from claudomator_py.notify.configured import messenger
 from claudomator_py.runs.folders import RunFolders
 from claudomator_py.runs.launcher import Launcher
 from claudomator_py.runs.watching import HostWatch
+from claudomator_py.service.answers.queries import Queries
+from claudomator_py.service.daemon_log import clean_with as clean_log_with
+from claudomator_py.service.daemon_log import get_logger
+from claudomator_py.service.daemon_log import set_up as set_up_log
+from claudomator_py.service.desk.cleaning import Cleaner
 from claudomator_py.service.desk.front_desk import FrontDesk
-from claudomator_py.service.desk.metering import StoreMeter, Surroundings
 from claudomator_py.service.desk.notices import StoredNotices
-from claudomator_py.service.desk.queries import Queries
 from claudomator_py.service.inbox.intake import StoreIntake
 from claudomator_py.service.inbox.keeper import InboxKeeper
 from claudomator_py.service.notifying import Herald
 from claudomator_py.service.ports import Messenger
 from claudomator_py.service.process.crash_hook import install_crash_hook
 from claudomator_py.service.process.daemon import Daemon, StateLost
-from claudomator_py.service.process.daemon_log import clean_with as clean_log_with
-from claudomator_py.service.process.daemon_log import get_logger
-from claudomator_py.service.process.daemon_log import set_up as set_up_log
 from claudomator_py.service.process.health import disk_check, inbox_checks
+from claudomator_py.service.process.metering import StoreMeter, Surroundings
 from claudomator_py.service.process.reloading import ConfigurationRefused, Reloader
 from claudomator_py.service.process.signals import handle_signals
 from claudomator_py.service.process.state_lock import StateInUse, hold_state
@@ -46,7 +47,6 @@ from claudomator_py.service.process.systemd import VARIABLES, Notifier
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.schedules.schedule_desk import StoredSchedules
 from claudomator_py.service.schedules.timekeeper import Clockwork, Timekeeper
-from claudomator_py.service.surroundings.cleaning import Cleaner
 from claudomator_py.service.surroundings.credentials import token_file, with_credentials
 from claudomator_py.service.surroundings.environment import agent_environment
 from claudomator_py.service.surroundings.secrets import Secrets

@@ -8,7 +8,7 @@ from fastapi import Depends, FastAPI
 
 from claudomator_py import __version__
 from claudomator_py.service.desk.desk import Desk
-from claudomator_py.service.desk.metering import Meter
+from claudomator_py.service.process.metering import Meter
 from claudomator_py.web import (
     agents,
     backups,

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from claudomator_py.core.errors import BadCursor, ServiceError
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.views import EventView, Page
-from claudomator_py.service.streams.live import EventFilter, Live
+from claudomator_py.service.answers.live import EventFilter, Live
 from claudomator_py.web.openapi import problems
 from claudomator_py.web.streams import (
     HEARTBEAT,

@@ -16,7 +16,7 @@ from claudomator_py.core.lifecycle import STATE_NAMES
 from claudomator_py.core.outcome import Reason
 from claudomator_py.core.units import SECOND_MS
 from claudomator_py.routing.tier import Cause
-from claudomator_py.service.desk.metering import BY_HAND, Measured
+from claudomator_py.service.process.metering import BY_HAND, Measured
 from claudomator_py.store.metric_rows import REVOKED
 
 PREFIX = "claudomator_"

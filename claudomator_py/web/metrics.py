@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from claudomator_py.core.errors import Unavailable
-from claudomator_py.service.desk.metering import Measured, Meter
+from claudomator_py.service.process.metering import Measured, Meter
 from claudomator_py.web.metric_families import FAMILIES, Family
 from claudomator_py.web.openapi import problems
 

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from claudomator_py.core.errors import BadCursor, Invalid, ServiceError
 from claudomator_py.core.run import Stream
 from claudomator_py.core.views import LogEndView, LogEntryView, LogPageView, LogTextView, RunView
+from claudomator_py.service.answers.live import LogFeed, LogItem, LogPosition, LogView
 from claudomator_py.service.desk.desk import Desk
-from claudomator_py.service.streams.live import LogFeed, LogItem, LogPosition, LogView
 from claudomator_py.web.openapi import problems
 from claudomator_py.web.streams import (
     HEARTBEAT,

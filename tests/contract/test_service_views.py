@@ -11,7 +11,7 @@ from claudomator_py.core.problem import Problem
 from claudomator_py.core.taskfile import from_document
 from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
 from claudomator_py.core.views import FileProblemView, TaskFilter
-from claudomator_py.service.desk import cursors
+from claudomator_py.service.answers import cursors
 from claudomator_py.store.database import Database
 from claudomator_py.store.reads import Position
 from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World, spec

@@ -7,8 +7,8 @@ from sqlalchemy import Connection
 from claudomator_py.core.problem import Problem, suggestion
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.service.schedules.recurring import known_zone
 from claudomator_py.service.surroundings.workdirs import Workdirs
+from claudomator_py.service.surroundings.zones import known_zone
 from claudomator_py.store import dependency_rows
 from claudomator_py.store.tables import Task
 

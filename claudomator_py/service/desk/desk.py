@@ -24,9 +24,9 @@ from claudomator_py.core.views import (
     TaskView,
     WhyView,
 )
+from claudomator_py.service.answers.live import Live
 from claudomator_py.service.desk.notices import Notices
 from claudomator_py.service.schedules.schedule_desk import Schedules
-from claudomator_py.service.streams.live import Live
 
 Versions = int | Collection[int] | None
 """The version of a task that a caller has seen, or several; None: any."""

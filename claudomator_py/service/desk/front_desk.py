@@ -31,22 +31,22 @@ from claudomator_py.core.views import (
     TaskView,
     WhyView,
 )
+from claudomator_py.service.answers.live import Live
+from claudomator_py.service.answers.queries import Queries
+from claudomator_py.service.answers.reading import find_task
 from claudomator_py.service.briefing.resuming import Resuming, conversation_of
 from claudomator_py.service.changes.admission_checks import circle_problem, placement_problems
 from claudomator_py.service.changes.draining import drain, drain_view, undrain
 from claudomator_py.service.changes.holds import hold_agent, release_agent
 from claudomator_py.service.changes.tasks import ENDED, Order, accept, add_content, cancel_now, renew
 from claudomator_py.service.desk.backups import make_backup
+from claudomator_py.service.desk.cleaning import Cleaner
 from claudomator_py.service.desk.desk import Versions, require_version
 from claudomator_py.service.desk.notices import Notices
-from claudomator_py.service.desk.queries import Queries
-from claudomator_py.service.desk.reading import find_task
 from claudomator_py.service.desk.repeats import Repeats
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.schedules.schedule_desk import Schedules
-from claudomator_py.service.streams.live import Live
-from claudomator_py.service.surroundings.cleaning import Cleaner
 from claudomator_py.service.surroundings.isolation import Trees, with_tree
 from claudomator_py.service.surroundings.workdirs import Workdirs, directory_key
 from claudomator_py.store import dependency_rows, task_rows

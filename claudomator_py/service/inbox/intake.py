@@ -15,8 +15,8 @@ from claudomator_py.service.changes.tasks import ENDED, Order, accept, cancel_no
 from claudomator_py.service.inbox.values import FileReading, FileStamp
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.service.schedules.recurring import local_zone
 from claudomator_py.service.surroundings.workdirs import Workdirs, directory_key
+from claudomator_py.service.surroundings.zones import local_zone
 from claudomator_py.store import inbox_rows, schedule_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import InboxDocument, InboxFile, Task

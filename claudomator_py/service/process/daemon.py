@@ -9,8 +9,8 @@ from typing import Protocol
 
 from claudomator_py.core.histogram import Histogram
 from claudomator_py.core.views import CheckView
+from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import Clock
-from claudomator_py.service.process.daemon_log import get_logger
 from claudomator_py.service.tick.reconciler import LiveStep, Reconciler, TickReport
 from claudomator_py.store.database import StoreUnavailable
 

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 from claudomator_py.core.settings import Settings, settings_hash
 from claudomator_py.core.views import CheckView
+from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import Clock
-from claudomator_py.service.process.daemon_log import get_logger
 from claudomator_py.service.process.systemd import Notifier
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record

@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import Callable
 
-from claudomator_py.service.process.daemon_log import get_logger
+from claudomator_py.service.daemon_log import get_logger
 
 log = get_logger("claudomator")
 

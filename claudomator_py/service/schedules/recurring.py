@@ -7,14 +7,13 @@ from the store whenever one rings, and once a minute in any case, for clocks tha
 import logging
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.combining import OrTrigger
 from apscheduler.triggers.cron import CronTrigger
-from tzlocal import get_localzone_name
 
 from claudomator_py.core.cron import Cron, parse_cron
 
@@ -27,21 +26,6 @@ _INSTANT = timedelta(microseconds=1)
 _MOMENT = timedelta(milliseconds=100)
 _EARLIER = timedelta(hours=3)
 """No clock is set by more for the change of seasons."""
-
-
-def local_zone() -> str:
-    """The IANA name of this machine's time zone; UTC where it has none that has a name."""
-    name = get_localzone_name()
-    return name if name is not None and known_zone(name) else "UTC"
-
-
-def known_zone(name: str) -> bool:
-    """Whether this machine knows the time zone."""
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return True
 
 
 class Recurrence:

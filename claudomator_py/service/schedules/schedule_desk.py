@@ -16,9 +16,9 @@ from claudomator_py.service.changes.admission_checks import placement_problems, 
 from claudomator_py.service.changes.schedules import Plan, begin, end, fire, overlapping
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.service.schedules.recurring import local_zone
 from claudomator_py.service.schedules.timekeeper import recurrence
 from claudomator_py.service.surroundings.workdirs import Workdirs, directory_key
+from claudomator_py.service.surroundings.zones import local_zone
 from claudomator_py.store import schedule_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record

@@ -15,8 +15,8 @@ from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import format_instant
 from claudomator_py.service.changes.admission_checks import placement_problems
 from claudomator_py.service.changes.schedules import fire, overlapping, skip
+from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import Clock
-from claudomator_py.service.process.daemon_log import get_logger
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.schedules.recurring import Alarms, Recurrence
 from claudomator_py.service.surroundings.workdirs import Workdirs, directory_key

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from claudomator_py.core.task import Isolation, TaskSpec
 from claudomator_py.core.views import TaskView, WorktreeView
 from claudomator_py.core.worktree import Tree, TreeFault, TreeOrder, TreeState, branch_name, is_tree_of, tree_name
-from claudomator_py.service.process.daemon_log import get_logger
+from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.surroundings.workdirs import directory_key, place_in_repository, resolve
 from claudomator_py.store import events, run_rows
 from claudomator_py.store.tables import Run, Task

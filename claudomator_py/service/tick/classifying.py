@@ -12,8 +12,8 @@ from claudomator_py.core.breaker import Breaker
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.planning.tiers import AskTier
 from claudomator_py.routing.tier import Cause, ClassifierFault, TierQuestion, Unusable, cache_key, parse_answer
+from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import Clock, TierModel
-from claudomator_py.service.process.daemon_log import get_logger
 from claudomator_py.store import classification_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record

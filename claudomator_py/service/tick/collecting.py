@@ -15,8 +15,8 @@ from claudomator_py.core.run import ExitRecord, RunFate, RunStatus, Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import format_instant
 from claudomator_py.service.changes.runs import begin_check, finish_run, give_up, reach_phase
+from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import OutputReader, RunHost
-from claudomator_py.service.process.daemon_log import get_logger
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.tick.launching import LaunchRules, check_run, launch_request
 from claudomator_py.service.tick.probing import begun_since, close_ramped, note_answer

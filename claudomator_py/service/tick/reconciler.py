@@ -12,8 +12,8 @@ from claudomator_py.core.run import RunConflict
 from claudomator_py.planning.plan import StartRun, plan
 from claudomator_py.planning.tiers import AskTier
 from claudomator_py.service.changes.tasks import cancel_now, ready
+from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import Clock, RunHost
-from claudomator_py.service.process.daemon_log import get_logger
 from claudomator_py.service.tick.collecting import Collector
 from claudomator_py.service.tick.observe import Observer
 from claudomator_py.service.tick.starting import Starter

@@ -19,8 +19,8 @@ from claudomator_py.service.briefing.handoff import handoff_note, left_by
 from claudomator_py.service.briefing.prompt import compose, compose_further
 from claudomator_py.service.briefing.resuming import Resuming, resumption_of, scratch_of
 from claudomator_py.service.changes.runs import Observed, commit_start, finish_run, planned_run
+from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import RunHost
-from claudomator_py.service.process.daemon_log import get_logger
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.surroundings.isolation import Isolating, folder_in_tree, isolated, tell_tree, tree_wanted
 from claudomator_py.service.surroundings.secrets import Secrets

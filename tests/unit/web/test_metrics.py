@@ -10,8 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from claudomator_py.core.histogram import Histogram
 from claudomator_py.core.outcome import Reason
 from claudomator_py.planning.snapshot import AgentSeen
-from claudomator_py.service.desk.metering import Measured, Wait
 from claudomator_py.service.process.daemon import Ticks
+from claudomator_py.service.process.metering import Measured, Wait
 from claudomator_py.store.metric_rows import EndedRuns
 from claudomator_py.web.metric_families import FAMILIES
 from claudomator_py.web.metrics import text_of

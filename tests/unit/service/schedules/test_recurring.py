@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import pytest
 from freezegun import freeze_time
 
-from claudomator_py.service.schedules.recurring import Alarms, Recurrence, known_zone, local_zone
+from claudomator_py.service.schedules.recurring import Alarms, Recurrence
+from claudomator_py.service.surroundings.zones import known_zone, local_zone
 
 
 def times(cron: str, begin: str, count: int, zone: str = "Europe/Berlin") -> list[str]:

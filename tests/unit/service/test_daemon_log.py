@@ -13,7 +13,7 @@ import pytest
 from claudomator_py.core.log import LogFormat, LogLevel
 from claudomator_py.core.redact import Redactor
 from claudomator_py.core.settings import Log
-from claudomator_py.service.process.daemon_log import clean_with, get_logger, is_journal, set_up
+from claudomator_py.service.daemon_log import clean_with, get_logger, is_journal, set_up
 
 TEXT = Log(format=LogFormat.TEXT)
 JSON = Log(format=LogFormat.JSON, level=LogLevel.DEBUG)

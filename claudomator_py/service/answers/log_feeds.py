@@ -12,8 +12,8 @@ from claudomator_py.core.redact import MAX_HELD, Redactor
 from claudomator_py.core.transcript import Entry
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.views import LogEntryView, LogKind, LogTextView
+from claudomator_py.service.answers.live import LogItem, LogPosition
 from claudomator_py.service.ports import Transcript
-from claudomator_py.service.streams.live import LogItem, LogPosition
 
 CHUNK = 64 * 1024
 CONTEXT = 1024 * 1024

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection
 
-from claudomator_py.service.desk.explain import clock_text
+from claudomator_py.service.answers.explain import clock_text
 from claudomator_py.store import dependency_rows, schedule_rows
 from claudomator_py.store.tables import Task
 

@@ -18,8 +18,8 @@ from claudomator_py.core.run import RunConflict
 from claudomator_py.core.units import format_duration
 from claudomator_py.core.worktree import Tree, TreeFault, TreeStanding, TreeState
 from claudomator_py.service.changes.tasks import ENDED
+from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import Clock
-from claudomator_py.service.process.daemon_log import get_logger
 from claudomator_py.service.surroundings.isolation import Isolating
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database

@@ -7,12 +7,12 @@ from sqlalchemy import Connection
 
 from claudomator_py.core.errors import Unavailable
 from claudomator_py.core.run import Stream
-from claudomator_py.service.desk.reading import find_run, find_task, read
-from claudomator_py.service.desk.views import event_view
+from claudomator_py.service.answers.live import EventFilter, EventPage, LogFeed, LogPosition, LogView
+from claudomator_py.service.answers.log_feeds import EntryFeed, Source, TextFeed
+from claudomator_py.service.answers.reading import find_run, find_task, read
+from claudomator_py.service.answers.views import event_view
 from claudomator_py.service.ports import RunHost
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.service.streams.live import EventFilter, EventPage, LogFeed, LogPosition, LogView
-from claudomator_py.service.streams.log_feeds import EntryFeed, Source, TextFeed
 from claudomator_py.service.surroundings.secrets import Secrets
 from claudomator_py.store import events, task_rows
 from claudomator_py.store.database import Database

@@ -28,9 +28,8 @@ from claudomator_py.planning.admission import Blocked, admit
 from claudomator_py.planning.plan import load_of
 from claudomator_py.planning.snapshot import Head, Snapshot
 from claudomator_py.routing.decision import DecisionRecord
-from claudomator_py.service.changes.draining import drain_check, drain_view
-from claudomator_py.service.desk import cursors, reading
-from claudomator_py.service.desk.explain import (
+from claudomator_py.service.answers import cursors, reading
+from claudomator_py.service.answers.explain import (
     blocked_text,
     conversation_sentences,
     decision_sentences,
@@ -39,13 +38,14 @@ from claudomator_py.service.desk.explain import (
     tree_sentences,
     waiting_text,
 )
-from claudomator_py.service.desk.reading import find_run, find_task
-from claudomator_py.service.desk.views import agent_view, decision_view, event_view, run_view, task_view
+from claudomator_py.service.answers.live import Live
+from claudomator_py.service.answers.reading import find_run, find_task
+from claudomator_py.service.answers.schedule_words import schedule_sentences
+from claudomator_py.service.answers.stored_live import StoredLive
+from claudomator_py.service.answers.views import agent_view, decision_view, event_view, run_view, task_view
+from claudomator_py.service.changes.draining import drain_check, drain_view
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.service.schedules.words import schedule_sentences
-from claudomator_py.service.streams.live import Live
-from claudomator_py.service.streams.stored_live import StoredLive
 from claudomator_py.service.surroundings.secrets import Secrets
 from claudomator_py.service.tick.observe import Observer
 from claudomator_py.store import dependency_rows, events, hold_rows, queue, reads, run_rows, task_rows

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.core.redact import MARK, Redactor
 from claudomator_py.core.views import LogEntryView, LogTextView
-from claudomator_py.service.streams.live import LogFeed, LogItem, LogPosition
-from claudomator_py.service.streams.log_feeds import EntryFeed, Source, TextFeed
+from claudomator_py.service.answers.live import LogFeed, LogItem, LogPosition
+from claudomator_py.service.answers.log_feeds import EntryFeed, Source, TextFeed
 
 RECORDINGS = Path(__file__).parents[3] / "fixtures" / "recordings"
 ALL = sorted(RECORDINGS.glob("*/*/*.stdout"))
