@@ -15,8 +15,8 @@ kept in the working directory, in .simulated/. On a line:
                         crash (kill itself), hang (stay silent), flood (write without end),
                         ignore-term (stay silent, and ignore SIGTERM)
     service=URL         then ask this address for the line to go on with, which may name one again: so several agents
-                        can share an account. It is sent JSON with conversation, resumed, run, attempt, turn, model
-                        and prompt, and answers with a line as text; if it does not, the outcome is network
+                        can share an account. It is sent JSON with task, run, attempt, conversation, resumed, turn,
+                        model and prompt, and answers with a line as text; if it does not, that is network
 
 It uses the standard library only, and nothing of the package that it is part of: it runs isolated.
 """
@@ -139,7 +139,8 @@ def ask(service: str, told: dict[str, object]) -> str:
     except ValueError as error:
         remedy = "write for example service=http://127.0.0.1:8000/home"
         raise ScriptError(f"{service!r} is no address: {error}; {remedy}") from error
-    body = json.dumps({**told, "run": os.environ.get("CLAUDOMATOR_RUN")})
+    named = {"run": os.environ.get("CLAUDOMATOR_RUN"), "task": os.environ.get("CLAUDOMATOR_TASK")}
+    body = json.dumps({**told, **named})
     try:
         connection.request("POST", address.path or "/", body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
