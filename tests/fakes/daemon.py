@@ -12,7 +12,7 @@ from typing import Any
 
 from claudomator_py.client.http import Client
 from claudomator_py.service.desk.desk import Desk
-from claudomator_py.service.desk.metering import Meter
+from claudomator_py.service.process.metering import Meter
 from claudomator_py.web.app import create_app
 from claudomator_py.web.connection import Connection
 from claudomator_py.web.endpoint import bind, bound_address, publish_endpoint, url_of

@@ -9,8 +9,8 @@ from claudomator_py.core.redact import Redactor
 from claudomator_py.core.run import Stream
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.views import EventView, RunView
-from claudomator_py.service.streams.live import EventFilter, EventPage, LogFeed, LogPosition, LogView
-from claudomator_py.service.streams.log_feeds import EntryFeed, Source, TextFeed
+from claudomator_py.service.answers.live import EventFilter, EventPage, LogFeed, LogPosition, LogView
+from claudomator_py.service.answers.log_feeds import EntryFeed, Source, TextFeed
 
 
 @dataclass

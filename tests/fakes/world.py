@@ -19,9 +19,10 @@ from claudomator_py.core.views import FileProblemView, RestartRequest, TaskFilte
 from claudomator_py.planning.snapshot import Rules
 from claudomator_py.runs.folders import RunFolders
 from claudomator_py.runs.worktrees import LocalTrees
+from claudomator_py.service.answers.queries import Queries
+from claudomator_py.service.desk.cleaning import Cleaner
 from claudomator_py.service.desk.front_desk import FrontDesk
 from claudomator_py.service.desk.notices import StoredNotices
-from claudomator_py.service.desk.queries import Queries
 from claudomator_py.service.inbox.intake import StoreIntake
 from claudomator_py.service.inbox.values import FileReading, FileStamp
 from claudomator_py.service.notifying import Herald
@@ -29,7 +30,6 @@ from claudomator_py.service.ports import Messenger
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.schedules.schedule_desk import StoredSchedules
 from claudomator_py.service.schedules.timekeeper import Timekeeper
-from claudomator_py.service.surroundings.cleaning import Cleaner
 from claudomator_py.service.surroundings.isolation import Isolating, Trees
 from claudomator_py.service.surroundings.workdirs import Workdirs
 from claudomator_py.service.tick.collecting import Collector
