@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check lint format types contracts deps docs reference lock chaos slow real-clis bench clean
+.PHONY: help run test check lint format types contracts deps docs reference lock chaos slow real-clis nights bench clean
 
 # Tried in this order; `make PYTHON=/path/to/python ...` names another.
 PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14
@@ -58,7 +58,10 @@ slow: .venv/dev.stamp ## the tests that take long
 	.venv/bin/pytest -m slow $(ARGS)
 
 real-clis: .venv/dev.stamp build/clis/stamp ## the real agent commands (npm, pinned) against fake servers on loopback
-	.venv/bin/pytest -m real_clis $(ARGS)
+	.venv/bin/pytest -m "real_clis and not nights" $(ARGS)
+
+nights: .venv/dev.stamp build/clis/stamp ## whole nights of limits, outages and kills; the figures are printed
+	.venv/bin/pytest -m nights $(ARGS)
 
 build/clis/stamp: tests/real_clis/versions.txt
 	@command -v npm >/dev/null || { echo "npm is needed to install the agent commands: install Node.js 20 or newer"; exit 1; }

@@ -7,12 +7,13 @@ Requests beside the loop (titles, model lists) get a short answer and take no st
 import json
 import re
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 INPUT_TOKENS = 1200
 OUTPUT_TOKENS = 25
@@ -57,11 +58,24 @@ Step = Answer | Refusal | Hang
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked."""
+    """What was asked. at_ms: when, in epoch milliseconds."""
 
     path: str
     headers: Mapping[str, str]
     body: Mapping[str, Any]
+    at_ms: int = 0
+
+
+class Mind(Protocol):
+    """What decides in place of a script."""
+
+    def step(self, request: Request) -> Step:
+        """What a request of the loop gets."""
+        ...
+
+    def beside(self, request: Request) -> Step:
+        """What one beside the loop gets; anything but a refusal stands for its usual answer."""
+        ...
 
 
 class Exchange(BaseHTTPRequestHandler):
@@ -82,10 +96,10 @@ class Exchange(BaseHTTPRequestHandler):
         self.not_found()
 
     def do_POST(self) -> None:
-        self.server.api.count()
+        at_ms = self.server.api.count()
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        request = Request(self.path, headers, json.loads(raw) if raw else {})
+        request = Request(self.path, headers, json.loads(raw) if raw else {}, at_ms)
         self.server.api.serve(self, request)
 
     def not_found(self) -> None:
@@ -123,14 +137,16 @@ class Exchange(BaseHTTPRequestHandler):
 class ScriptedApi(ABC):
     """The server; a context manager. origin: its address. requests: those of the agent's own loop, in order.
 
-    heard: how many requests of any kind there were.
+    heard_at_ms: when requests of any kind came. mind: what decides in place of the script.
     """
+
+    mind: Mind | None = None
 
     def __init__(self, *steps: Step) -> None:
         self._lock = threading.Lock()
         self._steps: list[Step] = list(steps) or [Text()]
         self.requests: list[Request] = []
-        self.heard = 0
+        self.heard_at_ms: list[int] = []
         self.closing = threading.Event()
         self._server = _Server(self)
         self.origin = f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -153,10 +169,16 @@ class ScriptedApi(ABC):
         with self._lock:
             self._steps = list(steps)
 
-    def count(self) -> None:
-        """One more request was heard."""
+    def count(self) -> int:
+        """One more request was heard: when, in epoch milliseconds."""
         with self._lock:
-            self.heard += 1
+            self.heard_at_ms.append(time.time_ns() // 1_000_000)
+            return self.heard_at_ms[-1]
+
+    @property
+    def heard(self) -> int:
+        """How many requests of any kind there were."""
+        return len(self.heard_at_ms)
 
     @property
     def next_step(self) -> Step:
@@ -167,11 +189,17 @@ class ScriptedApi(ABC):
     def serve(self, exchange: Exchange, request: Request) -> None:
         """Answer by the script."""
         if not self.in_loop(request):
-            self.answer_beside(exchange, request)
+            beside = None if self.mind is None else self.mind.beside(request)
+            if isinstance(beside, Refusal):
+                exchange.send_json(beside.status, beside.body, beside.headers)
+            else:
+                self.answer_beside(exchange, request)
             return
         with self._lock:
             self.requests.append(request)
             step = self._steps.pop(0) if len(self._steps) > 1 else self._steps[0]
+        if self.mind is not None:
+            step = self.mind.step(request)
         match step:
             case Hang():
                 exchange.close_connection = True
