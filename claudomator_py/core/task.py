@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from claudomator_py.core.agent import Tier
+from claudomator_py.core.budget import Budget
 from claudomator_py.core.cron import BadCron, parse_cron
 from claudomator_py.core.fields import (
     LONGEST_NAME,
@@ -77,6 +78,13 @@ class OnLost(StrEnum):
 
     FAIL = "fail"
     RETRY = "retry"
+
+
+class OnInput(StrEnum):
+    """What a task does when its agent asks a question, or is denied a tool."""
+
+    WAIT = "wait"
+    DENY = "deny"
 
 
 class Isolation(StrEnum):
@@ -233,11 +241,17 @@ class TaskSpec(Strict):
         description="At a limit: go to another agent, wait and go on in the same conversation, or fail.",
     )
     on_lost: OnLost = Field(OnLost.FAIL, description="What it does when a run was killed with its supervisor.")
+    on_input: OnInput = Field(
+        OnInput.WAIT,
+        description="When the agent asks a question or is denied a tool: wait for a person, or take the run as it is.",
+    )
+    approval: Flag = Field(False, description="Ask before its first run.")
     isolation: Isolation = Field(
         Isolation.NONE,
         description="`worktree`: it runs on a branch of its own, in a copy of the git repository that `working_dir` "
         "lies in.",
     )
+    budget: Budget = Field(Budget(), description="What it may use up, all of its runs together, restarts included.")
     max_turns: Count | None = Field(None, ge=1, le=10_000, description="Turns a run may take, where the CLI can count.")
     check: Annotated[tuple[Words, ...], Field(max_length=50), OneOrMore] = Field(
         (), description="Commands that must all exit 0 for success; split into words, no shell."

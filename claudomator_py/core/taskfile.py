@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from claudomator_py.core.problem import Lines, Problem, shown, suggestion
+from claudomator_py.core.problem import Lines, Problem, suggestion
 from claudomator_py.core.task import TaskSpec
-from claudomator_py.core.validation import MAX_PROBLEMS, described, odd_values, problem_at, validate
+from claudomator_py.core.validation import MAX_PROBLEMS, odd_values, problem_at, validate
 
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 EXTRA_PREFIX = "x-"
@@ -16,41 +16,21 @@ EXTRA_PREFIX = "x-"
 
 @dataclass(frozen=True, slots=True)
 class _Later:
-    """A field of the schema that nothing acts on yet. harmless: values that ask for what happens anyway.
-
-    choices: the texts it takes, where it takes only some.
-    """
+    """A field of the schema that nothing acts on yet. harmless: values that ask for what happens anyway."""
 
     schema: Mapping[str, Any]
     meaning: str
     harmless: tuple[object, ...] = (None,)
-    choices: tuple[str, ...] = ()
 
 
 def _text(meaning: str, **more: object) -> _Later:
     return _Later({"type": "string", **more}, meaning)
 
 
-def _choice(meaning: str, *choices: str, harmless: tuple[object, ...]) -> _Later:
-    return _Later({"enum": list(choices)}, meaning, harmless, choices)
-
-
-_BUDGET_SCHEMA = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "usd": {"type": "number", "minimum": 0},
-        "tokens": {"type": "integer", "minimum": 0},
-        "runs": {"type": "integer", "minimum": 1},
-    },
-}
-
 _LATER: dict[str, _Later] = {
     "specialist": _text("The specialist who does it."),
     "skill": _text("The skill asked of the specialist."),
     "continues": _text("The task whose conversation this one goes on with."),
-    "budget": _Later(_BUDGET_SCHEMA, "What it may cost.", harmless=(None, {})),
-    "on_input": _choice("What it does when the agent asks.", "wait", "deny", harmless=("deny",)),
 }
 _ACTED_ON = tuple(name for name in TaskSpec.model_fields if name != "extra")
 
@@ -88,12 +68,7 @@ def _not_yet(key: str, value: object, lines: Lines) -> list[Problem]:
     later = _LATER[key]
     if value in later.harmless and not isinstance(value, bool):
         return []
-    if later.choices and not isinstance(value, str):
-        return [problem_at(lines, (key,), described(value), f"write one of {', '.join(later.choices)}")]
-    if later.choices and value not in later.choices:
-        return [problem_at(lines, (key,), f"`{shown(str(value))}` is unknown", suggestion(str(value), later.choices))]
-    what = f"`{value}` is not supported yet" if later.choices else "is not supported yet"
-    return [problem_at(lines, (key,), what, "remove it")]
+    return [problem_at(lines, (key,), "is not supported yet", "remove it")]
 
 
 def to_document(spec: TaskSpec, *, defaults: bool = True) -> dict[str, Any]:

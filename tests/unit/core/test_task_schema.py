@@ -38,7 +38,9 @@ GOOD: list[dict[str, Any]] = [
     {"tags": []},
     {"x-a": [1, {"b": None}]},
     {"isolation": "none", "on_input": "deny", "budget": {}},
+    {"budget": {"usd": 2, "tokens": 500000, "runs": None}},
     {"isolation": "worktree", "working_dir": "/a"},
+    {"on_input": "wait", "approval": True},
 ]
 BAD: list[dict[str, Any]] = [
     {"instructions": ""},
@@ -76,6 +78,8 @@ BAD: list[dict[str, Any]] = [
     {"tags": ["a"] * 51},
     {"isolation": "container"},
     {"on_input": "no"},
+    {"on_input": False},
+    {"approval": "yes"},
 ]
 
 
@@ -118,6 +122,5 @@ def test_every_default_is_written_as_a_file_would_write_it() -> None:
 
 def test_a_field_that_nothing_acts_on_yet_says_so() -> None:
     properties = SCHEMA["properties"]
-    for name in ("specialist", "skill", "continues", "budget"):
+    for name in ("specialist", "skill", "continues"):
         assert "Not supported yet." in properties[name]["description"]
-    assert 'except "deny"' in properties["on_input"]["description"]

@@ -27,6 +27,7 @@ EVERYTHING = {
     "max_turns": 40,
     "isolation": "worktree",
     "on_input": "deny",
+    "approval": True,
     "check": ["make test", ["sh", "-c", "a && b"]],
     "permissions": {"mode": "acceptEdits", "allowed_tools": ["Bash(git *)"], "disallowed_tools": ["WebFetch"]},
     "env": {"CI": "1"},
@@ -203,9 +204,9 @@ LATER: list[tuple[dict[str, object], str]] = [
     ({"specialist": "backend-engineer"}, "specialist: is not supported yet; remove it"),
     ({"skill": "api"}, "skill: is not supported yet; remove it"),
     ({"continues": "b"}, "continues: is not supported yet; remove it"),
-    ({"budget": {"usd": 2.0}}, "budget: is not supported yet; remove it"),
-    ({"on_input": "wait"}, "on_input: `wait` is not supported yet; remove it"),
-    ({"on_input": False}, "on_input: is the truth value false"),
+    ({"budget": {"usd": 0}}, "budget.usd: must be greater than 0"),
+    ({"budget": {"tokens": 1.5}}, "budget.tokens: must be a whole number"),
+    ({"budget": {"run": 5}}, "budget.run: is not a known key; did you mean `runs`?"),
 ]
 
 
@@ -214,7 +215,7 @@ def test_what_nothing_acts_on_is_refused_not_ignored(fields: dict[str, object], 
     assert words in refusal(**fields).render()
 
 
-@pytest.mark.parametrize("fields", [{"isolation": "none"}, {"on_input": "deny"}, {"budget": {}}, {"schedule": None}])
+@pytest.mark.parametrize("fields", [{"isolation": "none"}, {"on_input": "wait"}, {"budget": {}}, {"schedule": None}])
 def test_asking_for_what_happens_anyway_changes_nothing(fields: dict[str, object]) -> None:
     assert content_hash(task(**fields)) == content_hash(task())
 
