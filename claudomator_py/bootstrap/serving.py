@@ -252,7 +252,9 @@ def _migrate(database: Database, notifier: Notifier) -> None:
         notifier.extend_timeout(MIGRATION_S)
         from claudomator_py.store.migrate import migrate  # with alembic, which no other start needs
 
-        migrate(database)
+        report = migrate(database)
+        if report.before is not None:
+            log.info("database_migrated", before=report.before, after=report.after, backup=str(report.backup or "none"))
 
 
 def _web_server(

@@ -1,0 +1,99 @@
+"""Versions of the program, each installed from source into a place of its own, as pip installs a release."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from claudomator_py.store.schema import SCHEMA
+from tests.e2e.harness import REPOSITORY
+
+NEWER = "99.0.0"
+NEWER_SCHEMA = "9999_newer"
+ADDED = "added_by_newer"
+# Adds a column, and changes one, for which SQLite has to build the table anew.
+_MIGRATION = f'''
+import sqlalchemy as sa
+from alembic import op
+
+revision = "{NEWER_SCHEMA}"
+down_revision = "{SCHEMA}"
+
+
+def upgrade() -> None:
+    op.add_column("task", sa.Column("{ADDED}", sa.String(), nullable=True))
+    with op.batch_alter_table("run", recreate="always") as batch:
+        batch.alter_column("model", existing_type=sa.String(), type_=sa.Text())
+        batch.add_column(sa.Column("{ADDED}", sa.Integer(), nullable=False, server_default="7"))
+'''
+_SOURCES = ("claudomator_py", "systemd", "pyproject.toml", "README.md", "LICENSE")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """An installed version. place: the folder that it is in, with its command; schema: its newest migration."""
+
+    place: Path
+    schema: str
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """What a process needs to be of this version."""
+        return {"PYTHONPATH": str(self.place)}
+
+    def remove(self) -> None:
+        """Take it away, as an upgrade in place does. ``put_back`` undoes it."""
+        self.place.rename(self.place.with_suffix(".away"))
+
+    def put_back(self) -> None:
+        """Install it again, if it was removed."""
+        away = self.place.with_suffix(".away")
+        if away.exists():
+            away.rename(self.place)
+
+
+def this_version(folder: Path) -> Version:
+    """This source, installed into a place under the folder."""
+    return Version(_install(_source(folder / "source"), folder / "this"), SCHEMA)
+
+
+def newer_version(folder: Path) -> Version:
+    """One more release: another number, and one more migration, which changes tables that hold rows."""
+    source = _source(folder / "newer-source")
+    package = source / "claudomator_py"
+    (package / "store" / "migrations" / "versions" / f"{NEWER_SCHEMA}.py").write_text(_MIGRATION)
+    _replace(package / "store" / "schema.py", r'^SCHEMA = ".*"$', f'SCHEMA = "{NEWER_SCHEMA}"')
+    _replace(package / "__init__.py", r'^__version__ = ".*"$', f'__version__ = "{NEWER}"')
+    _replace(source / "pyproject.toml", r'^version = ".*"$', f'version = "{NEWER}"')
+    return Version(_install(source, folder / "newer"), NEWER_SCHEMA)
+
+
+def _source(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    for name in _SOURCES:
+        path = REPOSITORY / name
+        if path.is_dir():
+            shutil.copytree(path, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(path, folder / name)
+    return folder
+
+
+def _install(source: Path, place: Path) -> Path:
+    """Without a network: what it depends on is that of this interpreter."""
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(source), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    done = subprocess.run(
+        [*pip, "--target", str(place), str(source)], env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return place
+
+
+def _replace(file: Path, pattern: str, line: str) -> None:
+    text, count = re.subn(pattern, line, file.read_text(), flags=re.MULTILINE)
+    assert count == 1, f"{file} has no line like {pattern}"
+    file.write_text(text)
