@@ -37,9 +37,11 @@ def readers() -> dict[str, Callable[[], diagnose.Reader]]:
 def lacking(spec: "TaskSpec") -> dict[str, list[str]]:
     """By kind of agent that asks a model, what the task asks for and that kind cannot enforce."""
     from claudomator_py.agents.catalogue import AGENT_KINDS  # see ``readers``
+    from claudomator_py.core.pricing import unmeasured
     from claudomator_py.core.settings import MODEL_KINDS, default_agent
 
-    return {kind: AGENT_KINDS[kind].unsupported(spec, default_agent(kind)) for kind in MODEL_KINDS}
+    agents = {kind: default_agent(kind) for kind in MODEL_KINDS}
+    return {kind: AGENT_KINDS[kind].unsupported(spec, one) + unmeasured(spec, one) for kind, one in agents.items()}
 
 
 def application() -> typer.Typer:

@@ -4,6 +4,8 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from claudomator_py.core.budget import AgentBudget
+
 
 class Tier(StrEnum):
     """How strong a model a task gets; each agent maps a tier to a model of its own."""
@@ -43,7 +45,7 @@ class AgentSpec(BaseModel):
 
     command: argv prefix (for kind ``command`` the whole argv template). env: extra variables with their values;
     pass_env: names of variables handed on from the daemon's environment. auto_select: open to balancing.
-    prices: by model, for an agent that does not say what it costs.
+    prices: by model, for an agent that does not say what it costs. budget: what it may spend on a day.
     script: kind ``simulated`` only, the behaviour used when a prompt gives none.
     """
 
@@ -58,6 +60,7 @@ class AgentSpec(BaseModel):
     auto_select: bool = True
     models: dict[Tier, ModelChoice] = Field(default_factory=dict)
     prices: dict[str, Price] = Field(default_factory=dict)
+    budget: AgentBudget = AgentBudget()
     default_tier: Tier = Tier.BALANCED
     env: dict[str, str] = Field(default_factory=dict)
     pass_env: tuple[str, ...] = ()

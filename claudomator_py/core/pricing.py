@@ -1,11 +1,15 @@
-"""What a run cost, where the agent does not say: its tokens at configured prices."""
+"""What a run cost, where the agent does not say: its tokens at configured prices; and whose cost nobody can know."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from claudomator_py.core.agent import Price
+from claudomator_py.core.agent import AgentSpec, Price
+from claudomator_py.core.budget import Budget
 from claudomator_py.core.outcome import Outcome, Tokens
+from claudomator_py.core.task import TaskSpec
 
 _PER = 1_000_000
+_SAY_DOLLARS = frozenset({"claude", "opencode", "simulated"})
+_SAY_NOTHING = frozenset({"command"})
 
 
 def cost_usd(tokens: Tokens, price: Price) -> float | None:
@@ -22,3 +26,32 @@ def priced(outcome: Outcome, prices: Mapping[str, Price], model: str | None) -> 
         return outcome
     cost = cost_usd(outcome.tokens, price)
     return outcome if cost is None else outcome.model_copy(update={"cost_usd": cost})
+
+
+def unmeasured(task: TaskSpec, agent: AgentSpec) -> list[str]:
+    """What of the task's budget nobody could know on that agent, in sentences with the remedy."""
+    hint = task.agent
+    if hint.model is not None and hint.type in (agent.name, agent.kind):
+        models: Sequence[str] = (hint.model,)
+    elif hint.tier is not None:
+        models = [choice.model for tier, choice in agent.models.items() if tier is hint.tier]
+    else:
+        models = [choice.model for choice in agent.models.values()]
+    return [f"{agent.name} cannot keep to {why}" for why in unknown_to(task.budget, agent, models)]
+
+
+def unknown_to(budget: Budget, agent: AgentSpec, models: Sequence[str] | None = None) -> list[str]:
+    """What of the budget nobody can know when the agent runs these models, all of its own if not given."""
+    found = []
+    silent = agent.kind in _SAY_NOTHING
+    if budget.tokens is not None and silent:
+        found.append("budget.tokens: its program does not say how many it uses")
+    if budget.usd is not None and silent:
+        found.append("budget.usd: its program does not say what it costs")
+    elif budget.usd is not None and agent.kind not in _SAY_DOLLARS:
+        named = [choice.model for choice in agent.models.values()] if models is None else models
+        without = sorted({model for model in named if model not in agent.prices})
+        if without or not named:
+            price = f"it has no price for {', '.join(without)}" if without else "its models have no names"
+            found.append(f"budget.usd: its program does not say what it costs, and {price}; add `prices` to the agent")
+    return found

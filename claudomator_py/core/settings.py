@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from claudomator_py.core.agent import AgentSpec, ModelChoice, Price, Tier
+from claudomator_py.core.budget import AgentBudget, DayBudget
 from claudomator_py.core.fields import (
     Count,
     Distinct,
@@ -29,6 +30,7 @@ from claudomator_py.core.fields import (
 from claudomator_py.core.hosts import Hosts
 from claudomator_py.core.log import LogFormat, LogLevel
 from claudomator_py.core.notice import NotifyTarget
+from claudomator_py.core.pricing import unknown_to
 from claudomator_py.core.problem import Lines, Problem, shown, suggestion
 from claudomator_py.core.units import DAY_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.core.validation import described, odd_values, problem_at, validate
@@ -247,6 +249,7 @@ class _Keys(Strict):
     balancing: Balancing = Balancing()
     classifier: Classifier = Classifier()
     limits: Limits = Limits()
+    budget: DayBudget = DayBudget()
     log: Log = Log()
     on_stop: OnStop = Field(
         OnStop.LEAVE,
@@ -282,6 +285,7 @@ class AgentEntry(Strict):
         max_length=1_000,
         description="US dollars per million tokens, by model, where it does not say what it costs.",
     )
+    budget: AgentBudget = Field(AgentBudget(), description="What it may spend on a day.")
     default_tier: Tier = Field(Tier.BALANCED, description="The tier of a task for which nothing else says one.")
     env: Environment = Field({}, max_length=200, description="Variables for it, with their values.")
     pass_env: Annotated[tuple[EnvName, ...], OneOrMore, Distinct] = Field(
@@ -370,7 +374,7 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
     problems += _odd_agent(entry, kind, lines, at)
     if problems or kind is None:
         return problems
-    return AgentSpec(
+    agent = AgentSpec(
         name=name,
         kind=kind,
         account=entry.account,
@@ -380,11 +384,26 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
         auto_select=kind in MODEL_KINDS if entry.auto_select is None else entry.auto_select,
         models=dict(_DEFAULT_MODELS.get(kind, {})) if entry.models is None else entry.models,
         prices=entry.prices,
+        budget=entry.budget,
         default_tier=entry.default_tier,
         env=entry.env,
         pass_env=entry.pass_env,
         script=entry.script,
     )
+    return _odd_budget(agent, lines, at) or agent
+
+
+def _odd_budget(agent: AgentSpec, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
+    """A budget that nobody could keep: what it counts would never be known."""
+    problems = []
+    for unknown in unknown_to(agent.budget, agent):
+        where, _, why = unknown.partition(": ")
+        message, _, remedy = why.partition("; ")
+        problems.append(problem_at(lines, (*at, *where.split(".")), f"cannot be kept: {message}", remedy or "remove it"))
+    if agent.budget.window is not None and agent.kind != "claude":
+        message = f"has no meaning for kind `{agent.kind}`, which does not say how much of a window is used"
+        problems.append(problem_at(lines, (*at, "budget", "window"), message, "remove it"))
+    return problems
 
 
 def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str, ...]) -> list[Problem]:

@@ -2,6 +2,7 @@
 
 import json
 
+from claudomator_py.core.budget import Unit
 from claudomator_py.core.task import TaskSpec
 
 
@@ -15,6 +16,8 @@ def lane(spec: TaskSpec, dir_key: str, holder: str | None = None) -> str:
     demands = spec.model_dump(mode="json", include={"permissions", "max_turns", "add_dirs"}, exclude_defaults=True)
     if demands:
         parts.append(demands)
+    if counted := [unit.value for unit in spec.budget.units if unit is not Unit.RUNS]:
+        parts.append({"budget": counted})
     if holder is not None:
         parts.append({"conversation_on": holder})
     return json.dumps(parts, separators=(",", ":"))

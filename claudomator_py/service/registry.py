@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.core.budget import Budget
+from claudomator_py.core.pricing import unmeasured
 from claudomator_py.core.task import Permissions, TaskSpec
 from claudomator_py.service.ports import AgentKind
 
@@ -14,6 +16,7 @@ _ASKS_FOR_ALL = TaskSpec(
     max_turns=1,
     permissions=Permissions(allowed_tools=("read",), disallowed_tools=("bash",)),
     add_dirs=("/",),
+    budget=Budget(usd=1.0, tokens=1),
 )
 
 
@@ -69,12 +72,16 @@ class AgentRegistry:
 
     def lacking(self, spec: TaskSpec) -> dict[str, str]:
         """By agent, what the task asks for and the agent cannot enforce; without those that can do it all."""
-        found = {agent.name: self._kinds[agent.kind].unsupported(spec, agent) for agent in self._agents.values()}
+        found = {agent.name: self.unsupported(spec, agent) for agent in self._agents.values()}
         return {name: "; ".join(sentences) for name, sentences in found.items() if sentences}
+
+    def unsupported(self, spec: TaskSpec, agent: AgentSpec) -> list[str]:
+        """What the task asks for and that agent cannot enforce, in sentences."""
+        return [*self._kinds[agent.kind].unsupported(spec, agent), *unmeasured(spec, agent)]
 
     def cannot_enforce(self, agent: AgentSpec) -> list[str]:
         """What no task can have enforced by this agent, in sentences."""
-        return self._kinds[agent.kind].unsupported(_ASKS_FOR_ALL, agent)
+        return self.unsupported(_ASKS_FOR_ALL, agent)
 
     def health(self, name: str) -> AgentHealth:
         """What was last found. Before the first look nothing is held against an agent."""

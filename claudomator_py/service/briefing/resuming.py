@@ -151,7 +151,7 @@ class Resuming:
         if spec.working_dir is None and not self._host.has_scratch(scratch_of(run)):
             raise Conflict(f"The scratch folder of run {scratch_of(run)[:8]} is gone.", remedy=_FRESH)
         agent = self._registry.find(run.agent)
-        lacking = [] if agent is None else self._registry.kind_of(agent).unsupported(spec, agent)
+        lacking = [] if agent is None else self._registry.unsupported(spec, agent)
         if lacking:
             remedy = "leave it out, or restart it without `resume`"
             raise _invalid([Problem(field="resume", message=sentence, remedy=remedy) for sentence in lacking])

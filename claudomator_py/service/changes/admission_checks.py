@@ -51,6 +51,6 @@ def _agent_problems(spec: TaskSpec, agent_type: str, registry: AgentRegistry) ->
         message = f"no agent of kind `{agent_type}` is configured, and the task insists on it"
         return [Problem(field="agent.type", message=message, remedy="configure one, or leave out `strict`")]
     must = bound and (spec.agent.strict or not any(agent.auto_select for agent in bound))
-    lacking = registry.kind_of(bound[0]).unsupported(spec, bound[0]) if must else []
+    lacking = registry.unsupported(spec, bound[0]) if must else []
     remedy = "leave it out, or choose another agent"
     return [Problem(field="agent.type", message=sentence, remedy=remedy) for sentence in lacking]
