@@ -399,7 +399,9 @@ def _odd_budget(agent: AgentSpec, lines: Lines, at: tuple[str, ...]) -> list[Pro
     for unknown in unknown_to(agent.budget, agent):
         where, _, why = unknown.partition(": ")
         message, _, remedy = why.partition("; ")
-        problems.append(problem_at(lines, (*at, *where.split(".")), f"cannot be kept: {message}", remedy or "remove it"))
+        problems.append(
+            problem_at(lines, (*at, *where.split(".")), f"cannot be kept: {message}", remedy or "remove it")
+        )
     if agent.budget.window is not None and agent.kind != "claude":
         message = f"has no meaning for kind `{agent.kind}`, which does not say how much of a window is used"
         problems.append(problem_at(lines, (*at, "budget", "window"), message, "remove it"))
