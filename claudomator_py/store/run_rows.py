@@ -61,6 +61,19 @@ def of_task(connection: Connection, task_id: str) -> Sequence[Run]:
     return [Run(**row._mapping) for row in connection.execute(query)]
 
 
+def newest_in_conversation(connection: Connection, run: Run) -> Run:
+    """The last run that ended in the conversation of this one, whichever task it was of: it may be the run itself."""
+    query = select(RUN).where(
+        RUN.c.conversation_id == run.conversation_id,
+        RUN.c.agent == run.agent,
+        RUN.c.kind == run.kind,
+        RUN.c.state == "ended",
+        RUN.c.started_ms >= run.started_ms,
+    )
+    row = connection.execute(query.order_by(RUN.c.started_ms.desc(), RUN.c.id.desc()).limit(1)).one_or_none()
+    return run if row is None else Run(**row._mapping)
+
+
 def answered_since(connection: Connection, since_ms: int) -> Sequence[RanOn]:
     """What the runs drew on that began since then and have answered."""
     query = select(RUN.c.agent, RUN.c.kind, RUN.c.account, RUN.c.model)

@@ -34,6 +34,7 @@ class Task(SQLModel, table=True):
     rank_ms: the queue's order, see ``core.schedule.rank``. lane: what a head shares with all that are blocked with it.
     dir_key: the directory that one run at a time may use; empty for a scratch folder. tier: kept over retries.
     resume: the conversation in which its next run goes on, see ``core.conversation.Resumption``; None: a fresh one.
+    thread: the task that began the thread which this one continues, once that is known; None: its own.
     """
 
     __tablename__ = "task"
@@ -72,6 +73,7 @@ class Task(SQLModel, table=True):
     cancel_requested_ms: int | None = Field(default=None, sa_type=BigInteger)
     restart_requested: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
     resume: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
+    thread: str | None = None
     created_ms: int = Field(sa_type=BigInteger)
     updated_ms: int = Field(sa_type=BigInteger)
 
@@ -126,6 +128,8 @@ class Run(SQLModel, table=True):
     run can go on in it. resumes: the run whose conversation it goes on in; prior: what that had used before, as
     ``core.conversation.Usage``; scratch_of: the run whose scratch folder it works in, if it needs one; None: its own.
 
+    thread: the task that began the thread, this run's own or the one that it continues; one live run a thread.
+
     account: whose quota it draws on, among those of its kind. answered_ms: when its model was first seen to answer, as
     far as anybody had to know. warned_until_ms: its account was near a limit then, which resets at that time.
 
@@ -138,6 +142,8 @@ class Run(SQLModel, table=True):
         UniqueConstraint("task_id", "generation", "attempt", "seq", name="uq_run_identity"),
         # As each database is asked: SQLite uses the index only for a condition that is written like this one.
         Index("uq_run_live", "task_id", unique=True, sqlite_where=text("live = 1"), postgresql_where=text("live")),
+        Index("uq_run_thread", "thread", unique=True, sqlite_where=text("live = 1"), postgresql_where=text("live")),
+        Index("ix_run_conversation", "conversation_id", "started_ms"),
         Index("ix_run_task", "task_id", "started_ms"),
         _partial("ix_run_warned", "warned_until_ms", where="warned_until_ms IS NOT NULL"),
         _partial("ix_run_answered", "started_ms", where="answered_ms IS NOT NULL"),
@@ -160,6 +166,7 @@ class Run(SQLModel, table=True):
     resumes: str | None = None
     prior: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
     scratch_of: str | None = None
+    thread: str | None = None
     state: str
     live: bool
     check_seq: int = 0
