@@ -6,7 +6,7 @@ from datetime import date, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 from claudomator_py.core.fields import Count, Line, Strict, refusal
 from claudomator_py.core.problem import shown
@@ -112,6 +112,19 @@ class Spending:
     def amount(self, unit: Unit) -> float:
         """How much of the unit."""
         return {Unit.USD: self.usd, Unit.TOKENS: self.tokens, Unit.RUNS: self.runs}[unit]
+
+
+class WindowUse(BaseModel):
+    """What an account has used up of one of its windows. used: 1 is all of it. resets_at: epoch milliseconds.
+
+    family: the models that it is for; None: all.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    used: float
+    resets_at: int
+    family: str | None = None
 
 
 def spent(budget: Budget, spending: Spending) -> Unit | None:

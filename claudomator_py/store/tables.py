@@ -117,6 +117,8 @@ _SUMMED = (
     "cost_usd",
 )
 
+_SPENT = ("started_ms", "agent", "state", "live", "input_tokens", "output_tokens", "cost_usd")
+
 
 class Run(SQLModel, table=True):
     """One attempt at a task. live: it has not ended, as far as is known; one live run a task.
@@ -134,7 +136,11 @@ class Run(SQLModel, table=True):
     far as anybody had to know. warned_until_ms: its account was near a limit then, which resets at that time.
 
     ended_as: the outcome's status, or ``revoked``; None while live. It, the reason, tokens and dollars repeat what the
-    outcome says, so that a hundred thousand runs are summed from one index, and none of their texts is read.
+    outcome says, so that a hundred thousand runs are summed from one index, and none of their texts is read. Tokens and
+    dollars of a live run are what it had used when somebody looked, as far as a budget made them look.
+
+    over_budget: why it is being stopped, or was: it used up a budget. windows: what its account's windows were used up
+    to when it last said so, by name, as ``core.budget.WindowUse``; windows_ms: when that was noted.
     """
 
     __tablename__ = "run"
@@ -145,6 +151,8 @@ class Run(SQLModel, table=True):
         Index("uq_run_thread", "thread", unique=True, sqlite_where=text("live = 1"), postgresql_where=text("live")),
         Index("ix_run_conversation", "conversation_id", "started_ms"),
         Index("ix_run_task", "task_id", "started_ms"),
+        Index("ix_run_spent", *_SPENT),
+        _partial("ix_run_windows", "kind", "account", "windows_ms", where="windows_ms IS NOT NULL"),
         _partial("ix_run_warned", "warned_until_ms", where="warned_until_ms IS NOT NULL"),
         _partial("ix_run_answered", "started_ms", where="answered_ms IS NOT NULL"),
         _partial("ix_run_ended", *_SUMMED, where="ended_as IS NOT NULL"),
@@ -181,6 +189,9 @@ class Run(SQLModel, table=True):
     input_tokens: int | None = Field(default=None, sa_type=BigInteger)
     output_tokens: int | None = Field(default=None, sa_type=BigInteger)
     cost_usd: float | None = None
+    over_budget: str | None = None
+    windows: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
+    windows_ms: int | None = Field(default=None, sa_type=BigInteger)
 
 
 class Event(SQLModel, table=True):

@@ -11,7 +11,22 @@ def upgrade() -> None:
     """Bring the schema here from the revision before."""
     with op.batch_alter_table("run", schema=None) as batch_op:
         batch_op.add_column(sa.Column("thread", sa.String(), nullable=True))
+        batch_op.add_column(sa.Column("over_budget", sa.String(), nullable=True))
+        batch_op.add_column(sa.Column("windows", sa.JSON(none_as_null=True), nullable=True))
+        batch_op.add_column(sa.Column("windows_ms", sa.BigInteger(), nullable=True))
         batch_op.create_index("ix_run_conversation", ["conversation_id", "started_ms"], unique=False)
+        batch_op.create_index(
+            "ix_run_spent",
+            ["started_ms", "agent", "state", "live", "input_tokens", "output_tokens", "cost_usd"],
+            unique=False,
+        )
+        batch_op.create_index(
+            "ix_run_windows",
+            ["kind", "account", "windows_ms"],
+            unique=False,
+            sqlite_where=sa.text("windows_ms IS NOT NULL"),
+            postgresql_where=sa.text("windows_ms IS NOT NULL"),
+        )
         batch_op.create_index(
             "uq_run_thread", ["thread"], unique=True, sqlite_where=sa.text("live = 1"), postgresql_where=sa.text("live")
         )

@@ -1,0 +1,58 @@
+"""What was spent, asked of run rows each time, and never counted up: by a task in all, by each agent in a span of time.
+
+A run counts where it began. One that was given up before it started cost nothing, and is no run.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Integer, Row, case, cast, func, select
+
+from claudomator_py.core.budget import Spending, WindowUse
+from claudomator_py.store.tables import RUN
+
+_LATEST = 8
+"""Reports of an account that are looked at: each may be about some of its windows only."""
+
+
+def of_task(connection: Connection, task_id: str) -> Spending:
+    """What all runs of the task have used, of whichever generation."""
+    query = select(*_sums()).where(RUN.c.task_id == task_id, RUN.c.state != "revoked")
+    return _spending(connection.execute(query).one())
+
+
+def by_agent(connection: Connection, start_ms: int, end_ms: int) -> Mapping[str, Spending]:
+    """What the runs have used that began from start_ms until before end_ms, by agent."""
+    query = select(RUN.c.agent, *_sums()).where(RUN.c.started_ms >= start_ms, RUN.c.started_ms < end_ms)
+    query = query.where(RUN.c.state != "revoked").group_by(RUN.c.agent)
+    return {row.agent: _spending(row) for row in connection.execute(query)}
+
+
+def windows(connection: Connection, kind: str, account: str) -> Mapping[str, WindowUse]:
+    """What the account last said of each of its windows, by name."""
+    query = select(RUN.c.windows).where(RUN.c.kind == kind, RUN.c.account == account, RUN.c.windows_ms.is_not(None))
+    found: dict[str, WindowUse] = {}
+    for said in connection.execute(query.order_by(RUN.c.windows_ms.desc()).limit(_LATEST)).scalars():
+        for name, use in said.items():
+            found.setdefault(name, WindowUse.model_validate(use))
+    return found
+
+
+def _sums() -> tuple[ColumnElement[Any], ...]:
+    def missing(column: ColumnElement[Any]) -> ColumnElement[Any]:
+        return func.coalesce(func.sum(cast(case((~RUN.c.live & column.is_(None), 1), else_=0), Integer)), 0)
+
+    def total(column: ColumnElement[Any]) -> ColumnElement[Any]:
+        return func.coalesce(func.sum(column), 0)
+
+    return (
+        func.count().label("runs"),
+        total(RUN.c.cost_usd).label("usd"),
+        (total(RUN.c.input_tokens) + total(RUN.c.output_tokens)).label("tokens"),
+        missing(RUN.c.cost_usd).label("unpriced"),
+        missing(RUN.c.output_tokens).label("uncounted"),
+    )
+
+
+def _spending(row: Row[Any]) -> Spending:
+    return Spending(float(row.usd), int(row.tokens), int(row.runs), int(row.unpriced), int(row.uncounted))
