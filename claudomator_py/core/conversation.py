@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
+from claudomator_py.core.lifecycle import InputKind
 from claudomator_py.core.outcome import Outcome, Tokens
 
 
@@ -18,13 +19,26 @@ class Conversations(StrEnum):
     NAMED = "named"
 
 
+class Exchange(BaseModel):
+    """What an agent asked, and what it heard of the operator: an answer, or which tools it may use (allowed)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: InputKind
+    asked: str
+    answer: str | None = None
+    allowed: tuple[str, ...] = ()
+
+
 class Resumption(BaseModel):
     """The conversation that the next run of a task goes on in: that of the run ``run_id``.
 
     agent, kind: who has it; nobody else can go on in it. tier: how strong it was. revision: the content that the
     conversation was last told for certain. words: what the operator adds to it. given_up: it cannot go on after all, or
-    is not to; a fresh one begins, and is told the words. optional: whoever can start first takes the task, its holder
-    in this conversation, anybody else in a fresh one.
+    is not to; a fresh one begins, and is told the words. heard: what the agent has asked in this generation, and heard
+    from the operator; the last of it is new to the conversation, and all to a fresh one. optional: whoever can start first takes the task, its holder
+    in this conversation, anybody else in a fresh one. follows: the run of the task that this one continues; until a run
+    of its own goes on in the conversation, run_id is the same.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -37,10 +51,11 @@ class Resumption(BaseModel):
     words: str | None = None
     given_up: bool = False
     optional: bool = False
+    follows: str | None = None
 
     @property
     def holder(self) -> str | None:
-        """The only agent that the next run can start on; None: any."""
+        """The agent that the next run waits for, if not whatever happens to that; None: it waits for none."""
         return None if self.given_up or self.optional else self.agent
 
 

@@ -173,6 +173,13 @@ class Renewed:
     into: Ready
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A person has said what was asked for. It goes on in ``into``."""
+
+    into: Waiting | Queued
+
+
 Event = (
     BecameReady
     | Deferred
@@ -185,6 +192,7 @@ Event = (
     | InputAsked
     | Cancelling
     | Renewed
+    | Answered
 )
 
 
@@ -232,13 +240,24 @@ def transition(state: State, event: Event) -> State:
             return Cancelled()
         case ((Waiting() | Queued() | NeedsInput() | Completed() | Failed() | Cancelled()), Renewed(into)):
             return into
+        case NeedsInput(), Answered(into):
+            return into
     raise IllegalTransition(state, event)
 
 
-def available_actions(state: State) -> tuple[str, ...]:
-    """What an operator can do with a task in this state. A forced restart of a running task cancels it first."""
+def available_actions(state: State, *, begun: bool = True) -> tuple[str, ...]:
+    """What an operator can do with a task in this state. A forced restart of a running task cancels it first.
+
+    begun: whether a run of it asks; before the first one there is nobody to answer.
+    """
     match state:
-        case Waiting() | NeedsInput():
+        case Waiting():
+            return ("cancel", "restart")
+        case NeedsInput(InputKind.APPROVAL):
+            return (*(("approve", "answer") if begun else ("approve",)), "reject", "cancel", "restart")
+        case NeedsInput(InputKind.QUESTION | InputKind.CLARIFICATION):
+            return ("answer", "reject", "cancel", "restart")
+        case NeedsInput():
             return ("cancel", "restart")
         case Queued():
             return ("cancel",)

@@ -161,6 +161,20 @@ def _sayable(text: str) -> str:
 AgentText = Annotated[str, AfterValidator(_sayable)]
 
 
+class Denied(BaseModel):
+    """A tool call that was denied. input: what it was to do, in short.
+
+    rule: what allows it and as little else as its CLI can tell apart, as ``permissions.allowed_tools`` names it; None:
+    there is no such thing.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    tool: AgentText
+    input: AgentText = ""
+    rule: AgentText | None = None
+
+
 class Outcome(BaseModel):
     """What an agent's reader makes of a finished run.
 
@@ -168,7 +182,8 @@ class Outcome(BaseModel):
     such as ``five_hour``; family: the models that it is for, if not for all. detail: the error in the agent's own
     words. text: the final answer. cost_usd: the run's own share in US dollars. conversation_lost: the agent does
     not know the conversation that it was to go on in. near_limit_until: when a limit resets that the account was
-    warned of, in epoch milliseconds.
+    warned of, in epoch milliseconds; near_limit: its name; near_limit_used: the share of it that was used up, from 0.
+    question: what it asked a person; denied: tool calls that it was denied.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -180,12 +195,16 @@ class Outcome(BaseModel):
     limit: AgentText | None = None
     family: AgentText | None = None
     near_limit_until: int | None = None
+    near_limit: AgentText | None = None
+    near_limit_used: float | None = None
     conversation_id: AgentText | None = None
     text: AgentText | None = None
     detail: AgentText | None = None
     tokens: Tokens = Tokens()
     cost_usd: float | None = None
     conversation_lost: bool = False
+    question: AgentText | None = None
+    denied: tuple[Denied, ...] = ()
 
     @model_validator(mode="after")
     def _reason_unless_succeeded(self) -> "Outcome":

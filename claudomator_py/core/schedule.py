@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from claudomator_py.core.lifecycle import Failing, Queued, Waiting, WaitReason
+from claudomator_py.core.lifecycle import Failing, InputKind, NeedsInput, Queued, Waiting, WaitReason
 from claudomator_py.core.outcome import Reason
 from claudomator_py.core.task import Priority
 from claudomator_py.core.units import DAY_MS, HOUR_MS
@@ -41,9 +41,17 @@ class DependencyState:
 
 
 def readiness(
-    dependencies: Sequence[DependencyState], not_before_ms: int | None, backoff_until_ms: int | None, now_ms: int
-) -> Queued | Waiting | Failing:
-    """Whether the task itself is ready: its dependencies, then its earliest start, then its pause after a failure."""
+    dependencies: Sequence[DependencyState],
+    not_before_ms: int | None,
+    backoff_until_ms: int | None,
+    now_ms: int,
+    *,
+    approved: bool = True,
+) -> Queued | Waiting | NeedsInput | Failing:
+    """Whether the task itself is ready: its dependencies, then its earliest start, then its pause after a failure.
+
+    approved: whether it needs no leave of a person, who is asked last: a question that nothing follows from is none.
+    """
     if any(dependency.state in ("FAILED", "CANCELLED") for dependency in dependencies):
         return Failing(Reason.DEPENDENCY_FAILED)
     if any(dependency.state != "COMPLETED" for dependency in dependencies):
@@ -52,4 +60,4 @@ def readiness(
         return Waiting(WaitReason.TIME, not_before_ms)
     if backoff_until_ms is not None and backoff_until_ms > now_ms:
         return Waiting(WaitReason.BACKOFF, backoff_until_ms)
-    return Queued()
+    return Queued() if approved else NeedsInput(InputKind.APPROVAL)

@@ -10,7 +10,17 @@ from typing import Annotated, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.core.agent import ModelChoice, Tier
-from claudomator_py.core.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.core.lifecycle import InputKind
+from claudomator_py.core.outcome import (
+    REASON_POLICIES,
+    Denied,
+    HoldKind,
+    Outcome,
+    OutcomeStatus,
+    Provenance,
+    Reason,
+    Tokens,
+)
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import Instant as GivenInstant
 from claudomator_py.core.units import format_instant
@@ -20,7 +30,7 @@ T = TypeVar("T")
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 StateName = Literal["WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT", "COMPLETED", "FAILED", "CANCELLED"]
 PriorityLabel = Literal["low", "normal", "high", "urgent"]
-Action = Literal["cancel", "restart", "restart_force"]
+Action = Literal["cancel", "restart", "restart_force", "answer", "approve", "reject"]
 RunState = Literal["starting", "running", "checking", "ended", "revoked"]
 
 
@@ -31,7 +41,10 @@ class View(BaseModel):
 
 
 class OutcomeView(View):
-    """How a run ended. detail: the error in the agent's own words; limit: the window that it named."""
+    """How a run ended. detail: the error in the agent's own words; limit: the window that it named.
+
+    question: what it ended with; denied: tool calls that it was denied.
+    """
 
     status: OutcomeStatus
     reason: Reason | None = None
@@ -43,6 +56,8 @@ class OutcomeView(View):
     cost_usd: float | None = None
     detail: str | None = None
     limit: str | None = None
+    question: str | None = None
+    denied: tuple[Denied, ...] = ()
 
     @classmethod
     def of(cls, outcome: Outcome) -> "OutcomeView":
@@ -58,7 +73,25 @@ class OutcomeView(View):
             cost_usd=outcome.cost_usd,
             detail=outcome.detail,
             limit=outcome.limit,
+            question=outcome.question,
+            denied=outcome.denied,
         )
+
+
+class InputView(View):
+    """What a person is asked. text: the question, or what leave is asked for. since: since when.
+
+    agent, run_id: whose run asks; None: it is asked before the first run. tools: what leave is asked for; approving
+    allows the ``rule`` of each. kept_until: until when its working directory is kept from others; None: it is not.
+    """
+
+    kind: InputKind
+    text: str
+    since: Instant
+    agent: str | None = None
+    run_id: str | None = None
+    tools: tuple[Denied, ...] = ()
+    kept_until: Instant | None = None
 
 
 class DependencyView(View):
@@ -82,8 +115,34 @@ class WorktreeView(View):
     detail: str = ""
 
 
+class HoldView(View):
+    """A reason not to start anything on a bucket: an agent, or an account that agents of a kind share.
+
+    agent: the one that is told of. family: only its models of that family; None: all. window: the one that is used up.
+    reason: None for one that an operator has put there. until: None: until it is released. source: where that was read;
+    run_id: the run that met it. probing: its time is over, and more runs follow as the first ones answer; may_start:
+    how many more of them may begin now. text: all of it in words that follow the agent's name.
+    """
+
+    agent: str
+    bucket: str
+    family: str | None = None
+    window: str | None = None
+    reason: Reason | None = None
+    until: Instant | None = None
+    provenance: Provenance
+    text: str = ""
+    source: str
+    since: Instant
+    run_id: str | None = None
+    probing: bool = False
+    may_start: int | None = None
+
+
 class TaskView(View):
     """A task. reason: why it waits or failed; reason_text: the same in words. attempts: used up in this generation.
+
+    asks: what a person is asked while it needs input.
 
     agent, tier, model, branch and specialist are those of its last run, else what is asked for. runs: how many there
     were in all. tokens and cost_usd: summed over its runs. started_at: that of its last run. source: ``file`` or
@@ -99,6 +158,8 @@ class TaskView(View):
     reason: str | None = None
     reason_text: str | None = None
     waiting_until: Instant | None = None
+    asks: InputView | None = None
+    holds: tuple[HoldView, ...] = ()
     priority: PriorityLabel
     tags: tuple[str, ...] = ()
     working_dir: str | None = None
@@ -196,30 +257,25 @@ class DecisionView(View):
     at: Instant
 
 
-class HoldView(View):
-    """A reason not to start anything on a bucket: an agent, or an account that agents of a kind share.
+class NearLimitView(View):
+    """A limit that an account was warned of. used: the share of it that was used up by then, where that is known.
 
-    family: only its models of that family; None: all. window: the one that is used up. reason: None for one that an
-    operator has put there. until: None: until it is released. source: where that was read. probing: its time is over,
-    and more runs follow as the first ones answer.
+    window: its name; until: when it resets; run_id: the run that was told so, and since: when that run had ended.
     """
 
-    bucket: str
-    family: str | None = None
     window: str | None = None
-    reason: Reason | None = None
-    until: Instant | None = None
-    provenance: Provenance
-    source: str
+    used: float | None = None
+    until: Instant
     since: Instant
-    probing: bool = False
+    run_id: str
 
 
 class AgentView(View):
     """A configured agent as it is now. problem: why it cannot run, with the remedy. active: its live runs.
 
     limited: a hold on all of its models is open; hold_reason and provenance say which, limited_until until when (None:
-    until released). holds: all that are open, those on a family of models included, the longest first.
+    until released). holds: all that are open, those on a family of models included, the longest first. near_limit: what
+    its account was last warned of; it goes second until then.
     cannot_enforce: what a task may ask for and this agent cannot keep to; such a task goes to another one.
     """
 
@@ -241,6 +297,7 @@ class AgentView(View):
     default_tier: Tier
     cannot_enforce: tuple[str, ...] = ()
     holds: tuple[HoldView, ...] = ()
+    near_limit: NearLimitView | None = None
 
 
 class FileProblemView(View):
@@ -386,19 +443,31 @@ class DrainRequest(View):
     reason: str | None = Field(default=None, max_length=2_000)
 
 
+Family = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
 class HoldRequest(View):
-    """Nothing is to be started on an agent. until: None: until it is released. family: only on its models of it."""
+    """Nothing is to be started on an agent. until: None: until it is released. family: only on its models of it.
+
+    account: nor on the others that draw on its account.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     until: GivenInstant | None = Field(default=None, description="RFC 3339, with an offset; missing: until released.")
-    family: str | None = Field(
-        default=None,
-        max_length=64,
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
-        description="Only models with this in their name, such as `opus`; missing: all.",
+    family: Family | None = Field(
+        default=None, description="Only models with this in their name, such as `opus`; missing: all."
     )
+    account: bool = Field(default=False, description="All agents of its kind that draw on the same account, too.")
     reason: str | None = Field(default=None, max_length=500, description="Why; shown to whoever asks.")
+
+
+class ReleaseRequest(View):
+    """Which holds of an agent are to end. family: only those on this family of models; None: all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    family: Family | None = Field(default=None, description="Only holds on this family of models; missing: all holds.")
 
 
 class StatusView(View):
@@ -447,6 +516,32 @@ class RestartRequest(View):
     force: bool = False
     resume: bool = False
     reason: str | None = Field(default=None, max_length=2_000)
+
+
+class AnswerRequest(View):
+    """What a person answers: its agent is told, in the conversation in which it asked."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str = Field(min_length=1, max_length=20_000, pattern=r"\S", description="The answer, in plain words.")
+
+
+class ApproveRequest(View):
+    """What a person allows. tools: instead of what each denied call needs, these, as the agent's CLI names them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tools: tuple[Annotated[str, Field(min_length=1, max_length=4_096, pattern=r"^[^\x00-\x1f\x7f]+$")], ...] = Field(
+        default=(), max_length=100, description="Instead of what each denied call needs: rules, as its CLI names them."
+    )
+
+
+class RejectRequest(View):
+    """Why a task is rejected."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    reason: str | None = Field(default=None, max_length=2_000, description="Why; kept with the task.")
 
 
 class LoginCodeView(View):

@@ -58,7 +58,9 @@ def after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> E
     if outcome.conversation_lost and run.resumed:
         return Ending(lifecycle.Requeued(), counts_attempt=False)
     if outcome.status is OutcomeStatus.NEEDS_INPUT:
-        return Ending(lifecycle.InputAsked(InputKind.QUESTION), counts_attempt=False)
+        leave = outcome.question is None and bool(outcome.denied)
+        kind = InputKind.APPROVAL if leave else InputKind.QUESTION
+        return Ending(lifecycle.InputAsked(kind), counts_attempt=False)
     reason = outcome.reason or Reason.AGENT_ERROR
     policy = REASON_POLICIES[reason]
     if outcome.status is OutcomeStatus.LIMITED or policy.hold in (HoldKind.UNTIL_RESET, HoldKind.UNTIL_OPERATOR):

@@ -1,0 +1,142 @@
+"""What a person is asked: a question of an agent, leave for the tools that it was denied, or leave for a first run."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from claudomator_py.core.lifecycle import InputKind
+from claudomator_py.core.outcome import Denied, Outcome, OutcomeStatus, Reason
+from claudomator_py.core.task import OnInput, PermissionMode, TaskSpec
+
+MARKER = "CLAUDOMATOR QUESTION:"
+"""Begins a line of an agent's last message; from there to its end it is a question to the operator."""
+MOST_QUESTION = 4_000
+"""Characters kept of a question."""
+BEFORE_FIRST_RUN = "asks for approval before its first run"
+_NAMED = 5
+_EMPHASIS = r"(?:\*\*|__)?"
+_MARKED = re.compile(rf"^ {{0,3}}(?:#{{1,6}} )?{_EMPHASIS}{re.escape(MARKER)}{_EMPHASIS}", re.MULTILINE)
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
+
+
+class Asked(BaseModel):
+    """What the task waits to hear from a person. since_ms: since when, in epoch milliseconds.
+
+    agent, run_id: whose run asks; None: it is asked before the first run. tools: what leave is asked for. rejected:
+    what the person said who rejected it.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: InputKind
+    text: str
+    since_ms: int
+    agent: str | None = None
+    run_id: str | None = None
+    tools: tuple[Denied, ...] = ()
+    rejected: str | None = None
+
+
+def question_in(text: str) -> str | None:
+    """The question with which the message ends; None: it asks none.
+
+    It begins with ``MARKER`` at the start of a line, where a heading or emphasis may stand before it. In a quotation or
+    a fenced block that is no question.
+    """
+    for found in _MARKED.finditer(text):
+        if not _fenced(text[: found.start()]):
+            return _fit(text[found.end() :].strip()) or None
+    return None
+
+
+def _fenced(before: str) -> bool:
+    """Whether a block that these lines open is not closed by them."""
+    opened: str | None = None
+    for fence in _FENCE.finditer(before):
+        if opened is None:
+            opened = fence[1]
+        elif fence[1].startswith(opened):
+            opened = None
+    return opened is not None
+
+
+def _fit(question: str) -> str:
+    return question if len(question) <= MOST_QUESTION else f"{question[: MOST_QUESTION - 3]}..."
+
+
+def heard(outcome: Outcome, spec: TaskSpec, *, converses: bool) -> Outcome:
+    """The outcome as its task takes it. converses: whether the agent can go on in its conversation.
+
+    A question of a run that ended well, or tools that it was denied, need a person if the task waits for one. What was
+    denied does not matter if the task's check decides and passes.
+    """
+    well = outcome.status in (OutcomeStatus.SUCCEEDED, OutcomeStatus.NEEDS_INPUT)
+    question = _question(outcome, converses) if well else None
+    if question is not None:
+        if spec.on_input is OnInput.WAIT:
+            return _changed(outcome, status=OutcomeStatus.NEEDS_INPUT, question=question)
+        unheard = f"It asked, and on_input is deny, so nobody is told: {question}"
+        detail = "\n".join(part for part in (outcome.detail, unheard) if part)
+        return _changed(outcome, status=OutcomeStatus.SUCCEEDED, question=question, detail=detail)
+    refused = outcome.status is OutcomeStatus.FAILED and outcome.reason is Reason.PERMISSION_DENIED
+    if asks_leave(outcome, spec) and (refused or (well and not spec.check)):
+        return leave_asked(outcome)
+    return outcome
+
+
+def asks_leave(outcome: Outcome, spec: TaskSpec) -> bool:
+    """Whether the run was denied tools that the task has not itself forbidden, and the task waits for a person."""
+    own_wish = spec.permissions.mode is PermissionMode.PLAN
+    return bool(outcome.denied) and spec.on_input is OnInput.WAIT and not own_wish
+
+
+def leave_asked(outcome: Outcome) -> Outcome:
+    """The outcome of a run that needs leave for the tools that it was denied."""
+    return _changed(outcome, status=OutcomeStatus.NEEDS_INPUT)
+
+
+def without_secrets(outcome: Outcome, redact: Callable[[str], str]) -> Outcome:
+    """What it asks, for people to read. What a rule would name in a command line must hold no secret: it is dropped."""
+    if outcome.question is None and not outcome.denied:
+        return outcome
+    denied = tuple(
+        Denied(
+            tool=one.tool,
+            input=redact(one.input),
+            rule=one.rule if one.rule is not None and redact(one.rule) == one.rule else None,
+        )
+        for one in outcome.denied
+    )
+    question = None if outcome.question is None else redact(outcome.question)
+    return outcome.model_copy(update={"denied": denied, "question": question})
+
+
+def asked_by(outcome: Outcome, agent: str, run_id: str, now_ms: int) -> Asked:
+    """What a person is asked by a run that needs input."""
+    if outcome.question is None and outcome.denied:
+        text = f"{agent} asks to use {named(outcome.denied)}"
+        return Asked(
+            kind=InputKind.APPROVAL, text=text, since_ms=now_ms, agent=agent, run_id=run_id, tools=outcome.denied
+        )
+    text = outcome.question or "It ended with a question, and did not say which."
+    return Asked(kind=InputKind.QUESTION, text=text, since_ms=now_ms, agent=agent, run_id=run_id)
+
+
+def named(tools: Sequence[Denied]) -> str:
+    """The tool calls in words: ``Bash(npm publish)``."""
+    calls = list(dict.fromkeys(f"{one.tool}({one.input})" if one.input else one.tool for one in tools))
+    more = len(calls) - _NAMED
+    return ", ".join(calls[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _question(outcome: Outcome, converses: bool) -> str | None:
+    if outcome.question is not None:
+        return _fit(outcome.question)
+    if outcome.status is OutcomeStatus.NEEDS_INPUT:
+        return _fit(outcome.text or "") or None
+    return question_in(outcome.text) if converses and outcome.text is not None else None
+
+
+def _changed(outcome: Outcome, **changes: object) -> Outcome:
+    return Outcome.model_validate(outcome.model_dump() | {"reason": None, **changes})
