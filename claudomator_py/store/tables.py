@@ -35,6 +35,10 @@ class Task(SQLModel, table=True):
     dir_key: the directory that one run at a time may use; empty for a scratch folder. tier: kept over retries.
     resume: the conversation in which its next run goes on, see ``core.conversation.Resumption``; None: a fresh one.
     thread: the task that began the thread which this one continues, once that is known; None: its own.
+
+    asks: what a person is asked, or was asked last, see ``core.asking.Asked``. kept_until_ms: until then its directory
+    is kept for it although it does not run. approved_ms: when a person approved this content in this generation. leave:
+    what a person allows it besides in this generation, see ``core.asking.Leave``.
     """
 
     __tablename__ = "task"
@@ -43,6 +47,7 @@ class Task(SQLModel, table=True):
         _partial("ix_task_lane", "lane", "rank_ms", where="state = 'QUEUED'"),
         _partial("ix_task_due", "until_ms", where="state = 'WAITING'"),
         _partial("ix_task_running", "id", where="state = 'RUNNING'"),
+        _partial("ix_task_kept", "kept_until_ms", where="kept_until_ms IS NOT NULL"),
         _partial("ix_task_intent", "id", where="cancel_requested_ms IS NOT NULL OR restart_requested IS NOT NULL"),
         Index("ix_task_name", "name", "created_ms"),
         Index("ix_task_created", "created_ms", "id"),
@@ -74,6 +79,10 @@ class Task(SQLModel, table=True):
     restart_requested: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
     resume: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
     thread: str | None = None
+    asks: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
+    kept_until_ms: int | None = Field(default=None, sa_type=BigInteger)
+    approved_ms: int | None = Field(default=None, sa_type=BigInteger)
+    leave: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
     created_ms: int = Field(sa_type=BigInteger)
     updated_ms: int = Field(sa_type=BigInteger)
 

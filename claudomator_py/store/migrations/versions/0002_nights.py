@@ -33,3 +33,14 @@ def upgrade() -> None:
 
     with op.batch_alter_table("task", schema=None) as batch_op:
         batch_op.add_column(sa.Column("thread", sa.String(), nullable=True))
+        batch_op.add_column(sa.Column("asks", sa.JSON(none_as_null=True), nullable=True))
+        batch_op.add_column(sa.Column("kept_until_ms", sa.BigInteger(), nullable=True))
+        batch_op.add_column(sa.Column("approved_ms", sa.BigInteger(), nullable=True))
+        batch_op.add_column(sa.Column("leave", sa.JSON(none_as_null=True), nullable=True))
+        batch_op.create_index(
+            "ix_task_kept",
+            ["kept_until_ms"],
+            unique=False,
+            sqlite_where=sa.text("kept_until_ms IS NOT NULL"),
+            postgresql_where=sa.text("kept_until_ms IS NOT NULL"),
+        )
