@@ -38,6 +38,24 @@ class Asked(BaseModel):
     rejected: str | None = None
 
 
+class Leave(BaseModel):
+    """What a person allows a task besides its own permissions. kind: of the agents that name tools so."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: str
+    tools: tuple[str, ...]
+
+    def granted(self, spec: TaskSpec, kind: str) -> TaskSpec:
+        """The task with it, for an agent of that kind."""
+        allowed = spec.permissions.allowed_tools
+        more = tuple(tool for tool in self.tools if tool not in allowed)
+        if kind != self.kind or not more:
+            return spec
+        permissions = spec.permissions.model_copy(update={"allowed_tools": (*allowed, *more)})
+        return spec.model_copy(update={"permissions": permissions})
+
+
 def question_in(text: str) -> str | None:
     """The question with which the message ends; None: it asks none.
 

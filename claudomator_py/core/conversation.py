@@ -35,10 +35,10 @@ class Resumption(BaseModel):
 
     agent, kind: who has it; nobody else can go on in it. tier: how strong it was. revision: the content that the
     conversation was last told for certain. words: what the operator adds to it. given_up: it cannot go on after all, or
-    is not to; a fresh one begins, and is told the words. heard: what the agent has asked in this generation, and heard
-    from the operator; the last of it is new to the conversation, and all to a fresh one. optional: whoever can start first takes the task, its holder
+    is not to; a fresh one begins, and is told the words. optional: whoever can start first takes the task, its holder
     in this conversation, anybody else in a fresh one. follows: the run of the task that this one continues; until a run
-    of its own goes on in the conversation, run_id is the same.
+    of its own goes on in the conversation, run_id is the same. heard: what was asked in this generation and heard from
+    the operator; the last of it is new to the conversation, and all of it to a fresh one.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -52,6 +52,7 @@ class Resumption(BaseModel):
     given_up: bool = False
     optional: bool = False
     follows: str | None = None
+    heard: tuple[Exchange, ...] = ()
 
     @property
     def holder(self) -> str | None:
