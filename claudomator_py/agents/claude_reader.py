@@ -46,6 +46,15 @@ class Used:
         return Used(self.input + other.input, self.output + other.output, cost)
 
 
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """A limit that is near. until: epoch milliseconds; used: the share that was used up."""
+
+    until: int | None = None
+    limit: str | None = None
+    used: float | None = None
+
+
 @dataclass(slots=True)
 class _Seen:
     """What the events said so far."""
@@ -56,7 +65,7 @@ class _Seen:
     result: Event | None = None
     failure: Failure | None = None
     rejection: Rejection | None = None
-    near_limit_until: int | None = None
+    warned: Warned = Warned()
     denied: dict[str, str] = field(default_factory=dict)
     since_last: Used | None = Used()
     turns: Used = Used()
@@ -76,7 +85,9 @@ class _Seen:
 
     def _take_rate_limit(self, info: Event) -> None:
         resets_at = epoch_ms(info.get("resetsAt"))
-        self.near_limit_until = resets_at if info.get("status") == "allowed_warning" else None
+        near = info.get("status") == "allowed_warning" and resets_at is not None
+        limit, used = text_of(info, "rateLimitType"), amount_of(info, "utilization")
+        self.warned = Warned(resets_at, storable(limit)[:MAX_DETAIL] if limit else None, used) if near else Warned()
         rejected = info.get("status") == "rejected"
         self.rejection = Rejection(resets_at, text_of(info, "rateLimitType")) if rejected else None
 
@@ -160,7 +171,8 @@ class ClaudeReader:
         if self._resumed:
             verdict = with_lost_conversation(verdict, _LOST)
         found = outcome(_storable(verdict), self._result(seen))
-        return found.model_copy(update={"near_limit_until": seen.near_limit_until})
+        near = {"near_limit_until": seen.warned.until, "near_limit": seen.warned.limit}
+        return found.model_copy(update={**near, "near_limit_used": seen.warned.used})
 
     def _all(self) -> tuple[_Seen, str]:
         """What was seen, with the line that has no end yet: the last one may have none."""

@@ -62,7 +62,15 @@ if TYPE_CHECKING:
     from claudomator_py.client.opening import connect
     from claudomator_py.core.cleanup import CleanupRequest
     from claudomator_py.core.task import TaskSpec
-    from claudomator_py.core.views import HoldRequest, Page, RestartRequest, RunView, TaskFilter, TaskView
+    from claudomator_py.core.views import (
+        HoldRequest,
+        Page,
+        ReleaseRequest,
+        RestartRequest,
+        RunView,
+        TaskFilter,
+        TaskView,
+    )
 
 __all__ = [
     "CleanupRequest",
@@ -75,6 +83,7 @@ __all__ = [
     "HoldRequest",
     "NotAuthorised",
     "Page",
+    "ReleaseRequest",
     "RestartRequest",
     "RunView",
     "ServiceProblem",
@@ -101,7 +110,7 @@ _MODULES = {
     "client.opening": ("connect",),
     "core.cleanup": ("CleanupRequest",),
     "core.task": ("TaskSpec",),
-    "core.views": ("HoldRequest", "Page", "RestartRequest", "RunView", "TaskFilter", "TaskView"),
+    "core.views": ("HoldRequest", "Page", "ReleaseRequest", "RestartRequest", "RunView", "TaskFilter", "TaskView"),
 }
 
 

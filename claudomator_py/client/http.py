@@ -33,6 +33,7 @@ from claudomator_py.core.views import (
     Page,
     ReadinessView,
     ReasonView,
+    ReleaseRequest,
     RestartRequest,
     RunView,
     StatusView,
@@ -195,9 +196,14 @@ class Client(Transport):
             AgentView, "POST", f"/v1/agents/{_part(agent)}/hold", json=body, headers=_headers(idempotency_key)
         )
 
-    def release(self, agent: str, *, idempotency_key: str | None = None) -> AgentView:
-        """End all holds of an agent."""
-        return self._view(AgentView, "POST", f"/v1/agents/{_part(agent)}/release", headers=_headers(idempotency_key))
+    def release(
+        self, agent: str, request: ReleaseRequest | None = None, *, idempotency_key: str | None = None
+    ) -> AgentView:
+        """End all holds of an agent, or those on a family of its models."""
+        body = (request or ReleaseRequest()).model_dump(mode="json", exclude_none=True)
+        return self._view(
+            AgentView, "POST", f"/v1/agents/{_part(agent)}/release", json=body, headers=_headers(idempotency_key)
+        )
 
     def reasons(self) -> list[ReasonView]:
         """Every reason code, and what follows from it."""

@@ -56,7 +56,7 @@ class Hold:
     """Why a bucket is left alone. until: epoch milliseconds; None: until an operator releases it.
 
     reason: None for one that an operator has put there. source: where it was read, such as the agent's words. window:
-    the one that is used up, as the agent names it.
+    the one that is used up, as the agent names it. run_id: the run that met it.
     """
 
     bucket: Bucket
@@ -66,6 +66,7 @@ class Hold:
     source: str
     created_ms: int
     window: str | None = None
+    run_id: str | None = None
 
     def holds_at(self, now_ms: int) -> bool:
         """Whether it still holds."""

@@ -60,9 +60,13 @@ def next_end(connection: Connection, now_ms: int) -> int | None:
     return earliest
 
 
-def release(connection: Connection, agent: str, kind: str, account: str, now_ms: int) -> int:
-    """End all holds of the buckets that the agent draws on; how many were open."""
+def release(
+    connection: Connection, agent: str, kind: str, account: str, now_ms: int, *, family: str | None = None
+) -> int:
+    """End all holds of the buckets that the agent draws on; how many were open. family: only of those on it."""
     its = or_(HOLD.c.agent == agent, and_(HOLD.c.kind == kind, HOLD.c.account == account))
+    if family is not None:
+        its &= HOLD.c.family == family
     released = connection.execute(update(HOLD).where(its, _open(now_ms) | _over(now_ms)).values(released_ms=now_ms))
     return released.rowcount
 
@@ -103,4 +107,5 @@ def _hold(row: Row[tuple[object, ...]]) -> Hold:
         source=columns["source"],
         created_ms=columns["created_ms"],
         window=columns["window"],
+        run_id=columns["run_id"],
     )

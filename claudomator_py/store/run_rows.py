@@ -87,6 +87,12 @@ def warned(connection: Connection, now_ms: int) -> set[tuple[str, str]]:
     return {(kind, account) for kind, account in connection.execute(query)}
 
 
+def warnings(connection: Connection, now_ms: int) -> dict[tuple[str, str], Run]:
+    """By kind and account, the run that was warned last of a limit which has not reset since."""
+    query = select(RUN).where(RUN.c.warned_until_ms > now_ms).order_by(RUN.c.ended_ms)
+    return {(run.kind, run.account): run for run in (Run(**row._mapping) for row in connection.execute(query))}
+
+
 def ids(connection: Connection) -> set[str]:
     """The ids of all runs, ended ones included."""
     return set(connection.execute(select(RUN.c.id)).scalars())

@@ -1,17 +1,19 @@
 """/v1/agents: the configured agents, and what an operator does to their holds."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Path
 
 from claudomator_py.core.errors import Invalid
 from claudomator_py.core.validation import validate
-from claudomator_py.core.views import AgentView, HoldRequest, Page
+from claudomator_py.core.views import AgentView, HoldRequest, Page, ReleaseRequest, View
 from claudomator_py.service.desk.desk import Desk
 from claudomator_py.web.idempotency import IdempotencyKey
 from claudomator_py.web.json_body import OptionalJsonObject
 from claudomator_py.web.openapi import FIRST_AGENT_LINKS, problems, request_body, told
 
+R = TypeVar("R", bound=View)
 AgentName = Annotated[str, Path(max_length=128, description="The agent's name.")]
 _HOLD = request_body(
     "HoldRequest",
@@ -20,7 +22,11 @@ _HOLD = request_body(
         "until_released": {},
         "for_the_night": {"until": "2099-12-01T06:00:00Z", "reason": "The window is kept for the day."},
         "one_family": {"family": "opus", "until": "2099-12-01T06:00:00Z"},
+        "the_account": {"account": True},
     },
+)
+_RELEASE = request_body(
+    "ReleaseRequest", required=False, examples={"all_of_them": {}, "one_family": {"family": "opus"}}
 )
 
 
@@ -47,22 +53,27 @@ def router(desk: Desk) -> APIRouter:
     )
     def hold(name: AgentName, document: OptionalJsonObject, key: IdempotencyKey) -> AgentView:
         """What runs goes on; tasks go to other agents or wait, until the time named or until it is released."""
-        request = validate(HoldRequest, document or {}, {})
-        if not isinstance(request, HoldRequest):
-            detail = "; ".join(problem.render() for problem in request)
-            raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=request)
-        return desk.hold(name, request, key=key)
+        return desk.hold(name, _read(HoldRequest, document), key=key)
 
     @routes.post(
         "/{name}/release",
         operation_id="releaseAgent",
-        summary="End all holds of an agent",
-        responses=problems(400, 404, 409, 413, 422, 429, 503),
+        summary="End the holds of an agent",
+        responses=problems(400, 404, 409, 413, 415, 422, 429, 503),
+        openapi_extra=_RELEASE,
     )
-    def release(name: AgentName, key: IdempotencyKey) -> AgentView:
-        """Tasks may start on it again at once, and on all agents that share its account. Without a hold it changes
-        nothing.
+    def release(name: AgentName, document: OptionalJsonObject, key: IdempotencyKey) -> AgentView:
+        """Tasks may start on it again at once, and on all agents that share its account. With `family`, only holds on
+        that family end. Without a hold it changes nothing.
         """
-        return desk.release(name, key=key)
+        return desk.release(name, _read(ReleaseRequest, document), key=key)
 
     return routes
+
+
+def _read(kind: type[R], document: Mapping[str, object] | None) -> R:
+    request = validate(kind, document or {}, {})
+    if isinstance(request, list):
+        detail = "; ".join(problem.render() for problem in request)
+        raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=request)
+    return request

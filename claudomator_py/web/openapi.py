@@ -8,7 +8,7 @@ from fastapi.openapi.utils import get_openapi
 
 from claudomator_py.core.cleanup import CleanupRequest
 from claudomator_py.core.taskfile import task_json_schema
-from claudomator_py.core.views import DrainRequest, HoldRequest, ProblemDetails, RestartRequest
+from claudomator_py.core.views import DrainRequest, HoldRequest, ProblemDetails, ReleaseRequest, RestartRequest
 from claudomator_py.web.problem import MEDIA_TYPE
 from claudomator_py.web.security import OPEN_PATHS
 
@@ -134,7 +134,7 @@ def build(app: FastAPI) -> dict[str, Any]:
     schemas.update(details.pop("$defs", {}))
     schemas["ProblemDetails"] = details
     schemas.update(_task_document())
-    for model in (RestartRequest, DrainRequest, HoldRequest, CleanupRequest):
+    for model in (RestartRequest, DrainRequest, HoldRequest, ReleaseRequest, CleanupRequest):
         body = model.model_json_schema(ref_template=_REF)
         schemas.update(body.pop("$defs", {}))
         schemas[model.__name__] = body

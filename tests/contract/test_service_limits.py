@@ -7,7 +7,7 @@ import pytest
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.errors import Invalid, NotFound
 from claudomator_py.core.units import HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
-from claudomator_py.core.views import HoldRequest
+from claudomator_py.core.views import HoldRequest, ReleaseRequest
 from claudomator_py.store.database import Database
 from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World, spec
 
@@ -43,8 +43,10 @@ def test_a_limit_of_one_model_family_leaves_the_others_of_the_account_alone(worl
     assert (waiting.reason, waiting.waiting_until) == ("limited", format_instant(START_MS + HOUR_MS))
     claude, work, other = world.desk.agents()
     assert (claude.limited, work.limited, len(other.holds)) == (False, False, 0)
-    assert claude.holds == work.holds
-    (hold,) = claude.holds
+    (hold,), (same,) = claude.holds, work.holds
+    assert (hold.agent, same) == ("claude", hold.model_copy(update={"agent": "work"}))
+    assert waiting.holds == (same,)
+    assert waiting.reason_text == "work 7d opus window until 15:13 UTC, reported"
     assert (hold.bucket, hold.family, hold.window) == ("claude/default:opus", "opus", "seven_day_opus")
     assert (hold.provenance, hold.until) == ("reported", format_instant(START_MS + HOUR_MS))
 
@@ -81,12 +83,77 @@ def test_an_operator_holds_one_agent_until_a_time_or_until_it_is_released(world:
     world.submit("only", agent={"type": "claude", "strict": True})
     world.tick()
     text = world.task("only").reason_text
-    assert text == "claude is limited (kept for the day, operator), until 15:13 UTC (in 1h)"
+    assert text == "claude held until 15:13 UTC, operator (kept for the day)"
     world.tick(HOUR_MS)
     assert world.running() == {"only": "claude"}
     world.desk.hold("claude", HoldRequest())
     assert world.desk.agents()[0].limited_until is None
     assert not world.desk.release("claude").limited
+
+
+def test_an_operator_holds_a_whole_account_and_releases_one_family_of_it(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE, WORK, OTHER))
+    until = format_instant(START_MS + HOUR_MS)
+    for request in ({"account": True, "until": until}, {"account": True, "family": "opus"}):
+        world.desk.hold("claude", HoldRequest.model_validate(request))
+    claude, work, other = world.desk.agents()
+    assert [hold.bucket for hold in work.holds] == ["claude/default:opus", "claude/default"]
+    assert [hold.text for hold in work.holds] == [
+        "opus held until `claudomator release work`, operator",
+        "held until 15:13 UTC, operator",
+    ]
+    assert (claude.limited, work.limited, other.holds) == (True, True, ())
+    world.submit("t", agent={"type": "work", "strict": True})
+    assert world.task("t").reason_text == "work held until 15:13 UTC, operator"
+    released = world.desk.release("work", ReleaseRequest(family="Opus"))
+    assert [hold.bucket for hold in released.holds] == ["claude/default"]
+    assert world.desk.release("claude").holds == ()
+    assert world.desk.agents()[1].holds == ()
+
+
+def test_why_says_where_a_hold_was_read_and_what_stops_the_others(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE, OTHER, ONE_SLOT))
+    limit_on(world, "claude", reset_at=START_MS + HOUR_MS, limit="five_hour", detail="You've hit your session limit")
+    limit_on(world, "other", status="failed", reason="auth", provenance=None, detail="Invalid API key")
+    world.submit("busy", agent={"type": "codex", "strict": True})
+    world.tick()
+    world.submit("t")
+    view = world.task("t")
+    assert (view.reason, view.waiting_until) == ("slots", None)
+    assert view.reason_text == (
+        "codex is full (1 of 1 slots); claude 5h window until 15:13 UTC, reported; "
+        "other auth until `claudomator release other`, reported (Invalid API key)"
+    )
+    said = world.desk.why("t").sentences
+    first = world.desk.runs("first")[0].id[:8]
+    assert said[2] == (
+        f"The hold on claude/other (auth) was read at 2026-09-21 14:13 UTC from run {first}: Invalid API key."
+    )
+    assert said[1].startswith("The hold on claude/default (rate_limited) was read at 2026-09-21 14:13 UTC from run ")
+
+
+def test_a_task_behind_a_directory_is_told_who_works_there(world: World) -> None:
+    world.submit("first", working_dir="/src/shop")
+    world.tick()
+    world.submit("next", working_dir="/src/shop")
+    view = world.task("next")
+    assert (view.reason, view.reason_text) == ("workdir", "first is running in /src/shop")
+
+
+def test_what_an_account_was_warned_of_is_shown_until_its_reset(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE, WORK, OTHER))
+    until = START_MS + HOUR_MS
+    world.submit("t", agent={"type": "work", "strict": True})
+    world.tick()
+    world.end("t", near_limit_until=until, near_limit="five_hour", near_limit_used=0.93)
+    world.tick()
+    claude, work, other = world.desk.agents()
+    assert (claude.near_limit, other.near_limit) == (work.near_limit, None)
+    assert work.near_limit is not None
+    assert (work.near_limit.window, work.near_limit.used) == ("five_hour", 0.93)
+    assert (work.near_limit.until, work.near_limit.run_id) == (format_instant(until), world.desk.runs("t")[0].id)
+    world.tick(HOUR_MS)
+    assert world.desk.agents()[0].near_limit is None
 
 
 def test_an_operator_holds_one_family_and_is_told_of_what_cannot_be(world: World) -> None:
@@ -147,9 +214,10 @@ def test_five_hundred_tasks_do_not_stampede_at_the_reset(world: World) -> None:
     for _ in range(3):
         world.tick(MINUTE_MS)
         assert world.running() == {"t0": "claude"}, "the probe has not answered yet"
-    text = "claude is being tried after its limit: more may start once it answers"
+    text = "claude rate limit being tried after its reset: more may start once it answers"
     assert (world.task("t1").reason, world.task("t1").reason_text) == ("limited", text)
-    assert world.desk.agents()[0].holds[0].probing
+    (hold,) = world.desk.agents()[0].holds
+    assert (hold.probing, hold.may_start) == (True, 0)
     world.answer("t0")
     assert answer_all(world) == [2, 4, 6, 6, 6, 6]
     assert world.desk.agents()[0].holds == ()
@@ -245,7 +313,8 @@ def test_a_task_that_is_to_wait_goes_on_in_its_conversation_at_the_reset_though_
     view = world.task("t")
     assert (view.state, view.reason, view.attempts) == ("QUEUED", "limited", 0)
     assert view.waiting_until == format_instant(START_MS + HOUR_MS)
-    assert f"resumes the conversation of run {first.id[:8]} on claude" in str(view.reason_text)
+    text = f"resumes the conversation of run {first.id[:8]} on claude: claude 5h window until 15:13 UTC, reported"
+    assert view.reason_text == text
     world.restarted_daemon()
     world.tick(HOUR_MS - 1)
     assert world.running() == {}

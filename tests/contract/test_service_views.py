@@ -227,9 +227,11 @@ def test_why_a_task_does_not_run_yet(world: World) -> None:
     world.tick()
     world.submit("next")
     assert world.desk.why("next").sentences == ("next is QUEUED: all slots are in use (1 of 1).",)
+    run = world.live("running").id
     world.limit("running", reset_at=START_MS + MINUTE_MS)
-    headline = "next is QUEUED: claude is limited (5h window, reported), until 14:14 UTC (in 1m)."
-    assert world.desk.why("next").sentences == (headline,)
+    headline = "next is QUEUED: claude 5h window until 14:14 UTC, reported."
+    hold = f"The hold on claude/default (rate_limited) was read at 2026-09-21 14:13 UTC from run {run[:8]}: five_hour."
+    assert world.desk.why("next").sentences == (headline, hold)
     view = world.task("next")
     assert (view.reason, view.waiting_until) == ("limited", format_instant(START_MS + MINUTE_MS))
     world.submit("later", not_before=format_instant(START_MS + 2 * DAY_MS))
@@ -246,7 +248,7 @@ def test_why_a_task_waits_for_its_directory_or_its_agent(world: World) -> None:
     world.submit("one", working_dir="/srv/x", agent={"type": "lint"})
     world.tick()
     world.submit("two", working_dir="/srv/x")
-    assert world.task("two").reason_text == "another run is using /srv/x"
+    assert world.task("two").reason_text == "one is running in /srv/x"
     world.submit("three", agent={"type": "lint"})
     world.tick()
     world.submit("four", agent={"type": "lint"})

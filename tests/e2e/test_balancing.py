@@ -125,9 +125,10 @@ def test_with_every_agent_limited_tasks_wait_for_the_earliest_reset(three: Site)
 
     assert task.reason == "limited"
     assert task.waiting_until == agent_of(daemon, "beta").limited_until
-    assert "alpha is limited (simulated, reported); beta is limited (simulated, reported), until" in str(
-        task.reason_text
-    )
+    first, second = str(task.reason_text).split("; ")
+    assert (first.split(" until ")[0], second.split(" until ")[0]) == ("alpha rate limit", "beta rate limit")
+    assert second.endswith(" UTC, reported (simulated)")
+    assert [hold.agent for hold in task.holds] == ["alpha", "beta"]
     assert [run.agent for run in daemon.client.runs("task")] == ["alpha", "beta"]
 
 
@@ -223,8 +224,8 @@ def test_one_directory_is_used_by_one_run_at_a_time(site: Site) -> None:
 
     assert ended(daemon, "elsewhere").state == "COMPLETED"
     two = in_state(daemon, "two", "QUEUED")
-    assert (two.reason, two.reason_text) == ("workdir", f"another run is using {shared}")
-    assert f"two is QUEUED: another run is using {shared}." in why(daemon, "two")
+    assert (two.reason, two.reason_text) == ("workdir", f"one is running in {shared}")
+    assert f"two is QUEUED: one is running in {shared}." in why(daemon, "two")
     (shared / "go").touch()
     assert ended(daemon, "two").state == "COMPLETED"
     assert len(started(site, 3)) == 3

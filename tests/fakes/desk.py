@@ -56,6 +56,7 @@ from claudomator_py.core.views import (
     Page,
     PriorityLabel,
     ReadinessView,
+    ReleaseRequest,
     RestartRequest,
     RunView,
     StateName,
@@ -367,17 +368,19 @@ class FakeDesk:
             self.agent_views[agent] = self.agent_views[agent].model_copy(update=held)
             return self.agent_views[agent]
 
-    def release(self, agent: str, *, key: RequestKey | None = None) -> AgentView:
+    def release(self, agent: str, request: ReleaseRequest | None = None, *, key: RequestKey | None = None) -> AgentView:
         with self._once(key) as answers:
-            return self._given(answers, lambda: self._release(agent))
+            return self._given(answers, lambda: self._release(agent, request.family if request else None))
 
-    def _release(self, agent: str) -> AgentView:
+    def _release(self, agent: str, family: str | None = None) -> AgentView:
         with self._lock:
             if agent not in self.agent_views:
                 known = ", ".join(self.agent_views) or "none"
                 raise NotFound(f"There is no agent {agent!r}.", remedy=f"Choose one of: {known}.")
+            left = tuple(hold for hold in self.agent_views[agent].holds if family is not None and hold.family != family)
             free = {"limited": False, "limited_until": None, "hold_reason": None, "provenance": None}
-            self.agent_views[agent] = self.agent_views[agent].model_copy(update=free)
+            changed = {"holds": left} if family is not None else {**free, "holds": left}
+            self.agent_views[agent] = self.agent_views[agent].model_copy(update=changed)
             return self.agent_views[agent]
 
     def drain(self, reason: str | None) -> DrainView:

@@ -67,6 +67,12 @@ def blocked_text(text: str, until_ms: int | None, now_ms: int) -> str:
     return text if until_ms is None else f"{text}, until {_due(until_ms, now_ms)}"
 
 
+def busy_text(directory: str, names: Sequence[str]) -> str:
+    """Which tasks use the directory that a task is to work in."""
+    users = ", ".join(names) or "another run"
+    return f"{users} {'is' if len(names) < 2 else 'are'} running in {directory}"
+
+
 def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
     """Why the task failed: what the code means, and the error in the agent's own words or the names that did it."""
     meaning = REASON_POLICIES[Reason(reason)].meaning

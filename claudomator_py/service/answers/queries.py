@@ -1,7 +1,7 @@
 """Answers: what anyone may ask about tasks, runs and agents. Reads only."""
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from sqlalchemy import Connection
@@ -14,6 +14,7 @@ from claudomator_py.core.views import (
     CheckView,
     DrainView,
     FileProblemView,
+    HoldView,
     LogChunk,
     Page,
     ReadinessView,
@@ -31,6 +32,7 @@ from claudomator_py.routing.decision import DecisionRecord
 from claudomator_py.service.answers import cursors, reading
 from claudomator_py.service.answers.explain import (
     blocked_text,
+    busy_text,
     conversation_sentences,
     decision_sentences,
     failure_text,
@@ -38,17 +40,18 @@ from claudomator_py.service.answers.explain import (
     tree_sentences,
     waiting_text,
 )
+from claudomator_py.service.answers.holds import agent_views, held_text, hold_sentences, hold_views
 from claudomator_py.service.answers.live import Live
 from claudomator_py.service.answers.reading import find_run, find_task
 from claudomator_py.service.answers.schedule_words import schedule_sentences
 from claudomator_py.service.answers.stored_live import StoredLive
-from claudomator_py.service.answers.views import agent_view, decision_view, event_view, run_view, task_view
+from claudomator_py.service.answers.views import decision_view, event_view, run_view, task_view
 from claudomator_py.service.changes.draining import drain_check, drain_view
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.surroundings.secrets import Secrets
 from claudomator_py.service.tick.observe import Observer
-from claudomator_py.store import dependency_rows, events, hold_rows, queue, reads, run_rows, task_rows
+from claudomator_py.store import dependency_rows, events, queue, reads, run_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Run, Task
 
@@ -56,6 +59,16 @@ T = TypeVar("T")
 
 SHOWN = 50
 MOST_LOG_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """Why a task is where it is. until_ms: when that may change by itself. holds: those that keep it queued."""
+
+    reason: str | None = None
+    text: str | None = None
+    until_ms: int | None = None
+    holds: tuple[HoldView, ...] = ()
 
 
 class Queries:
@@ -127,7 +140,8 @@ class Queries:
             runs = {run.id: run for run in run_rows.of_task(connection, task.id)}
             now_ms = self._clock()
             told = events.of_task(connection, task.id)
-            sentences = [_headline(view), *conversation_sentences(task, told), *tree_sentences(told)]
+            sentences = [_headline(view), *hold_sentences(view.holds)]
+            sentences += [*conversation_sentences(task, told), *tree_sentences(told)]
             sentences += schedule_sentences(connection, task)
             for decision in decisions:
                 run = runs.get(decision.run_id)
@@ -184,57 +198,79 @@ class Queries:
         runs = reads.runs_of(connection, [task.id for task in tasks])
         present = self._observer.present(connection)
         asked = self._observer.asked(connection, tasks)
+        limited = any(agent.holds for agent in present.agents)
+        holds = hold_views(connection, self._registry.agents, present.now) if limited else {}
         shapes = []
         for task in tasks:
             spec = task_rows.spec_of(connection, task.id, task.revision)
             of_task = runs.get(task.id, [])
             head = self._observer.head(task, spec, asked.get(task.id))
-            reason, text, until = self._reason(connection, task, head, of_task, present)
+            why = self._wait(connection, task, head, of_task, present, holds)
             shapes.append(
                 task_view(
                     task,
                     spec,
                     of_task,
-                    reason=reason,
-                    reason_text=text,
-                    until_ms=until,
+                    reason=why.reason,
+                    reason_text=why.text,
+                    until_ms=why.until_ms,
+                    holds=why.holds,
                     dependencies=dependency_rows.bound(connection, task.id) if spec.depends_on else (),
                     with_spec=with_spec,
                 )
             )
         return shapes
 
-    def _reason(
-        self, connection: Connection, task: Task, head: Head, runs: Sequence[Run], present: Snapshot
-    ) -> tuple[str | None, str | None, int | None]:
+    def _wait(
+        self,
+        connection: Connection,
+        task: Task,
+        head: Head,
+        runs: Sequence[Run],
+        present: Snapshot,
+        holds: Mapping[str, Sequence[HoldView]],
+    ) -> _Wait:
         """A queued task's reason is not stored: it is asked of the planner as it is now, so it is never stale."""
         if task.state == "QUEUED":
             verdict = admit(head, present.agents, present.rules, load_of(present))
             if isinstance(verdict, Blocked):
-                return verdict.reason, blocked_text(verdict.text, verdict.until, present.now), verdict.until
-            return "ready", f"is about to start on {verdict.agent}", None
+                return self._blocked(connection, verdict, head, present.now, holds)
+            return _Wait("ready", f"is about to start on {verdict.agent}")
         if task.state == "WAITING":
             states = dependency_rows.states(connection, task.id)
-            return task.reason, waiting_text(task, states, present.now), task.until_ms
+            return _Wait(task.reason, waiting_text(task, states, present.now), task.until_ms)
         if task.state == "FAILED" and task.reason is not None:
             last = runs[-1] if runs else None
             outcome = Outcome.model_validate(last.outcome) if last is not None and last.outcome is not None else None
-            return task.reason, failure_text(task.reason, outcome, dependency_rows.states(connection, task.id)), None
+            return _Wait(task.reason, failure_text(task.reason, outcome, dependency_rows.states(connection, task.id)))
         if task.state == "NEEDS_INPUT":
             last_outcome = runs[-1].outcome if runs else None
             question = Outcome.model_validate(last_outcome).detail if last_outcome is not None else None
-            return task.reason, question or f"needs {task.reason}", None
-        return None, None, None
+            return _Wait(task.reason, question or f"needs {task.reason}")
+        return _Wait()
+
+    def _blocked(
+        self, connection: Connection, verdict: Blocked, head: Head, now_ms: int, holds: Mapping[str, Sequence[HoldView]]
+    ) -> _Wait:
+        """What stands between a queued task and its start."""
+        of_it = tuple(
+            view for agent, hold in verdict.held for view in holds.get(agent, ()) if view.bucket == hold.bucket
+        )
+        if verdict.reason == "limited" and of_it:
+            return _Wait(verdict.reason, f"{verdict.lead}{held_text(of_it)}", verdict.until, of_it)
+        text = verdict.text
+        if verdict.reason == "workdir":
+            text = busy_text(head.dir_key, _names_in(connection, head.dir_key))
+        elif of_it:
+            text = f"{text}; {held_text(of_it)}"
+        return _Wait(verdict.reason, blocked_text(text, verdict.until, now_ms), verdict.until, of_it)
 
     def _in_states(self, connection: Connection, states: list[str], *, since_ms: int = 0) -> tuple[TaskView, ...]:
         return tuple(self.views(connection, reads.in_states(connection, states, SHOWN, since_ms=since_ms)))
 
     def agent_views(self, connection: Connection) -> list[AgentView]:
         """The shapes of all agents."""
-        active = Counter(run.agent for run in run_rows.live(connection))
-        now_ms = self._clock()
-        holds = [*hold_rows.in_force(connection, now_ms), *hold_rows.over(connection, now_ms)]
-        return [agent_view(agent, self._registry, active[agent.name], holds, now_ms) for agent in self._registry.agents]
+        return agent_views(connection, self._registry, self._clock())
 
     def read(self, fn: Callable[[Connection], T]) -> T:
         """What fn reads. Raises what fn raises, and Unavailable."""
@@ -251,6 +287,11 @@ class Queries:
         if (trouble := self._database.trouble) is not None:
             return [CheckView(name="store", ok=False, detail=trouble.reason, remedy=trouble.remedy), drained]
         return [CheckView(name="store", ok=True, detail=f"{self._database.dialect} answers"), drained]
+
+
+def _names_in(connection: Connection, dir_key: str) -> list[str]:
+    """The tasks that run in that directory."""
+    return [task_rows.get(connection, run.task_id).name for run in run_rows.live(connection) if run.dir_key == dir_key]
 
 
 def _headline(view: TaskView) -> str:

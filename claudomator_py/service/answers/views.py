@@ -5,7 +5,7 @@ from typing import Any
 
 from claudomator_py.core.agent import AgentSpec, Tier
 from claudomator_py.core.lifecycle import available_actions
-from claudomator_py.core.limits import Hold, window_text
+from claudomator_py.core.limits import window_text
 from claudomator_py.core.outcome import Outcome, Tokens
 from claudomator_py.core.task import Priority, TaskSpec
 from claudomator_py.core.taskfile import to_document
@@ -18,6 +18,7 @@ from claudomator_py.core.views import (
     DependencyView,
     EventView,
     HoldView,
+    NearLimitView,
     OutcomeView,
     RunView,
     TaskView,
@@ -39,10 +40,11 @@ def task_view(
     reason: str | None,
     reason_text: str | None,
     until_ms: int | None,
+    holds: tuple[HoldView, ...] = (),
     dependencies: Sequence[tuple[str, str | None, str | None]] = (),
     with_spec: bool = False,
 ) -> TaskView:
-    """A task. runs: all of them, oldest first. reason, reason_text, until_ms: why it is where it is."""
+    """A task. runs: all of them, oldest first. reason, reason_text, until_ms, holds: why it is where it is."""
     last = runs[-1] if runs else None
     outcomes = [Outcome.model_validate(run.outcome) for run in runs if run.outcome is not None]
     last_outcome = Outcome.model_validate(last.outcome) if last is not None and last.outcome is not None else None
@@ -57,6 +59,7 @@ def task_view(
             "reason": reason,
             "reason_text": reason_text,
             "waiting_until": _instant(until_ms),
+            "holds": holds,
             "priority": Priority(task.priority).label,
             "tags": tuple(task.tags),
             "working_dir": spec.working_dir,
@@ -130,10 +133,15 @@ def decision_view(decision: Decision) -> DecisionView:
     )
 
 
-def agent_view(agent: AgentSpec, registry: AgentRegistry, active: int, holds: Sequence[Hold], now_ms: int) -> AgentView:
-    """An agent as it is now. holds: all that are not closed, the longest first."""
-    own = [hold for hold in holds if hold.bucket.is_of(agent.name, agent.kind, agent.quota_account)]
-    hold = next((hold for hold in own if hold.bucket.family is None and hold.holds_at(now_ms)), None)
+def agent_view(
+    agent: AgentSpec,
+    registry: AgentRegistry,
+    active: int,
+    holds: tuple[HoldView, ...],
+    near_limit: NearLimitView | None,
+) -> AgentView:
+    """An agent as it is now. holds: its own that are not closed, the longest first."""
+    hold = next((hold for hold in holds if hold.family is None and not hold.probing), None)
     health = registry.health(agent.name)
     return AgentView(
         name=agent.name,
@@ -147,33 +155,20 @@ def agent_view(agent: AgentSpec, registry: AgentRegistry, active: int, holds: Se
         max_concurrent=agent.max_concurrent,
         auto_select=agent.auto_select,
         limited=hold is not None,
-        limited_until=_instant(hold.until_ms) if hold is not None else None,
+        limited_until=hold.until if hold is not None else None,
         hold_reason=_why_held(hold) if hold is not None else None,
         provenance=hold.provenance if hold is not None else None,
         models=agent.models,
         default_tier=Tier(agent.default_tier),
         cannot_enforce=tuple(registry.cannot_enforce(agent)),
-        holds=tuple(_hold_view(hold, now_ms) for hold in own),
+        holds=holds,
+        near_limit=near_limit,
     )
 
 
-def _why_held(hold: Hold) -> str:
+def _why_held(hold: HoldView) -> str:
     named = window_text(hold.window) if hold.window is not None else hold.source
     return f"{hold.reason or 'by hand'}: {named}" if named else "by hand"
-
-
-def _hold_view(hold: Hold, now_ms: int) -> HoldView:
-    return HoldView(
-        bucket=hold.bucket.label,
-        family=hold.bucket.family,
-        window=hold.window,
-        reason=hold.reason,
-        until=_instant(hold.until_ms),
-        provenance=hold.provenance,
-        source=hold.source,
-        since=format_instant(hold.created_ms),
-        probing=not hold.holds_at(now_ms),
-    )
 
 
 def event_view(event: Event) -> EventView:

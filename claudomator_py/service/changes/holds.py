@@ -8,26 +8,31 @@ from claudomator_py.core.limits import Bucket, Hold, in_family
 from claudomator_py.core.outcome import Provenance
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.units import SECOND_MS
-from claudomator_py.core.views import HoldRequest
+from claudomator_py.core.views import HoldRequest, ReleaseRequest
 from claudomator_py.store import hold_rows
 from claudomator_py.store.events import record
 
 
 def hold_agent(connection: Connection, agent: AgentSpec, request: HoldRequest, now_ms: int) -> None:
-    """Leave the agent alone as asked, whoever else draws on its account. Raises Invalid."""
+    """Leave the agent alone as asked, or with it all that draw on its account. Raises Invalid."""
     until_ms = None if request.until is None else round(request.until.timestamp() * SECOND_MS)
     family = request.family.lower() if request.family is not None else None
     _refuse(_problems(agent, until_ms, family, now_ms))
-    bucket = Bucket(agent=agent.name, family=family)
+    if request.account:
+        bucket = Bucket(kind=agent.kind, account=agent.quota_account, family=family)
+    else:
+        bucket = Bucket(agent=agent.name, family=family)
     hold_rows.add(connection, Hold(bucket, None, until_ms, Provenance.OPERATOR, request.reason or "", now_ms), None)
     told = {"agent": agent.name, "bucket": bucket.label, "until": until_ms, "provenance": Provenance.OPERATOR}
     record(connection, now_ms, "hold", data=told if request.reason is None else {**told, "source": request.reason})
 
 
-def release_agent(connection: Connection, agent: AgentSpec, now_ms: int) -> None:
-    """End all holds on what the agent draws on, whoever has put them there."""
-    released = hold_rows.release(connection, agent.name, agent.kind, agent.quota_account, now_ms)
-    record(connection, now_ms, "released", data={"agent": agent.name, "holds": released})
+def release_agent(connection: Connection, agent: AgentSpec, request: ReleaseRequest, now_ms: int) -> None:
+    """End all holds on what the agent draws on, or those on one family, whoever has put them there."""
+    family = request.family.lower() if request.family is not None else None
+    released = hold_rows.release(connection, agent.name, agent.kind, agent.quota_account, now_ms, family=family)
+    told = {"agent": agent.name, "holds": released}
+    record(connection, now_ms, "released", data=told if family is None else {**told, "family": family})
 
 
 def _problems(agent: AgentSpec, until_ms: int | None, family: str | None, now_ms: int) -> list[Problem]:

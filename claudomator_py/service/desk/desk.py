@@ -17,6 +17,7 @@ from claudomator_py.core.views import (
     LogChunk,
     Page,
     ReadinessView,
+    ReleaseRequest,
     RestartRequest,
     RunView,
     StatusView,
@@ -96,8 +97,8 @@ class Desk(Protocol):
     def hold(self, agent: str, request: HoldRequest, *, key: RequestKey | None = None) -> AgentView:
         """Start nothing on the agent, as an operator."""
 
-    def release(self, agent: str, *, key: RequestKey | None = None) -> AgentView:
-        """End all holds of the agent, as an operator."""
+    def release(self, agent: str, request: ReleaseRequest | None = None, *, key: RequestKey | None = None) -> AgentView:
+        """End all holds of the agent, or those on a family of its models, as an operator."""
 
     def drain(self, reason: str | None) -> DrainView:
         """Start nothing new from here on, over restarts of the daemon, too. Harmless when repeated."""

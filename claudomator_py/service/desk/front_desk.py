@@ -24,6 +24,7 @@ from claudomator_py.core.views import (
     LogChunk,
     Page,
     ReadinessView,
+    ReleaseRequest,
     RestartRequest,
     RunView,
     StatusView,
@@ -164,9 +165,12 @@ class FrontDesk:
             agent, lambda connection, found, now_ms: hold_agent(connection, found, request, now_ms), key
         )
 
-    def release(self, agent: str, *, key: RequestKey | None = None) -> AgentView:
+    def release(self, agent: str, request: ReleaseRequest | None = None, *, key: RequestKey | None = None) -> AgentView:
         """See ``Desk``."""
-        return self._change_agent(agent, release_agent, key)
+        wanted = request or ReleaseRequest()
+        return self._change_agent(
+            agent, lambda connection, found, now_ms: release_agent(connection, found, wanted, now_ms), key
+        )
 
     def _change_agent(
         self, agent: str, change: Callable[[Connection, AgentSpec, int], None], key: RequestKey | None

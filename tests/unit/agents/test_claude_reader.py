@@ -327,5 +327,7 @@ def test_a_warning_that_a_limit_is_near_is_told_until_it_is_taken_back() -> None
     near = {"status": "allowed_warning", "resetsAt": NOW_MS // 1000, "utilization": 0.9, "rateLimitType": "five_hour"}
     warning = {"type": "rate_limit_event", "rate_limit_info": near}
     over = {"type": "rate_limit_event", "rate_limit_info": {"status": "allowed"}}
-    assert read(warning, result(), exit_record=ended(0)).near_limit_until == NOW_MS // 1000 * 1000
+    found = read(warning, result(), exit_record=ended(0))
+    assert found.near_limit_until == NOW_MS // 1000 * 1000
+    assert (found.near_limit, found.near_limit_used) == ("five_hour", 0.9)
     assert read(warning, over, result(), exit_record=ended(0)).near_limit_until is None

@@ -1,0 +1,130 @@
+"""Holds as people are told of them: on what, until when, how that is known, and how a limit that is over is tried."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.limits import Hold, window_text
+from claudomator_py.core.outcome import Outcome, Reason
+from claudomator_py.core.units import format_instant
+from claudomator_py.core.views import AgentView, HoldView, NearLimitView
+from claudomator_py.service.answers.explain import clock_text
+from claudomator_py.service.answers.views import agent_view
+from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.tick.probing import probed
+from claudomator_py.store import hold_rows, run_rows
+from claudomator_py.store.tables import Run
+
+_SOURCE = 100
+
+
+def hold_views(connection: Connection, agents: Sequence[AgentSpec], now_ms: int) -> dict[str, tuple[HoldView, ...]]:
+    """Each agent's holds that are not closed, the longest first."""
+    open_now: list[tuple[Hold, int | None]] = [(hold, None) for hold in hold_rows.in_force(connection, now_ms)]
+    tried = probed(connection, run_rows.live(connection), now_ms)
+    all_of_them = [*open_now, *((one.hold, one.room) for one in tried)]
+    return {
+        agent.name: tuple(
+            _hold_view(agent.name, hold, may_start, now_ms)
+            for hold, may_start in all_of_them
+            if hold.bucket.is_of(agent.name, agent.kind, agent.quota_account)
+        )
+        for agent in agents
+    }
+
+
+def agent_views(connection: Connection, registry: AgentRegistry, now_ms: int) -> list[AgentView]:
+    """The configured agents as they are now."""
+    active = Counter(run.agent for run in run_rows.live(connection))
+    holds = hold_views(connection, registry.agents, now_ms)
+    warned = run_rows.warnings(connection, now_ms)
+    return [
+        agent_view(agent, registry, active[agent.name], holds[agent.name], _near_limit(agent, warned))
+        for agent in registry.agents
+    ]
+
+
+def held_text(holds: Sequence[HoldView]) -> str:
+    """What keeps a task from these agents."""
+    return "; ".join(f"{hold.agent} {hold.text}" for hold in holds)
+
+
+def hold_sentences(holds: Sequence[HoldView]) -> list[str]:
+    """Of each hold: what it is on, and where it was read."""
+    by_bucket = {hold.bucket: hold for hold in holds}
+    return [_hold_sentence(hold) for hold in by_bucket.values()]
+
+
+def _hold_sentence(hold: HoldView) -> str:
+    if hold.reason is None:
+        return f"An operator has held {hold.bucket} since {_minute(hold.since)}."
+    read = f"run {hold.run_id[:8]}" if hold.run_id is not None else "a run"
+    said = f": {_shown(hold.source)}" if hold.source else ""
+    return f"The hold on {hold.bucket} ({hold.reason}) was read at {_minute(hold.since)} from {read}{said}."
+
+
+def _minute(instant: str) -> str:
+    return f"{instant[:10]} {instant[11:16]} UTC"
+
+
+def _hold_view(agent: str, hold: Hold, may_start: int | None, now_ms: int) -> HoldView:
+    return HoldView(
+        agent=agent,
+        bucket=hold.bucket.label,
+        family=hold.bucket.family,
+        window=hold.window,
+        reason=hold.reason,
+        until=None if hold.until_ms is None else format_instant(hold.until_ms),
+        provenance=hold.provenance,
+        text=_text(agent, hold, may_start, now_ms),
+        source=hold.source,
+        since=format_instant(hold.created_ms),
+        run_id=hold.run_id,
+        probing=may_start is not None,
+        may_start=may_start,
+    )
+
+
+def _text(agent: str, hold: Hold, may_start: int | None, now_ms: int) -> str:
+    """In words that follow the agent's name."""
+    what, note = _what(hold)
+    family = hold.bucket.family
+    if family is not None and family not in what:
+        what = f"{family} {what}"
+    if may_start is not None:
+        then = f"{may_start} more may start now" if may_start else "more may start once it answers"
+        return f"{what} being tried after its reset: {then}"
+    until = f"`claudomator release {agent}`" if hold.until_ms is None else clock_text(hold.until_ms, now_ms)
+    return f"{what} until {until}, {hold.provenance}{f' ({note})' if note else ''}"
+
+
+def _what(hold: Hold) -> tuple[str, str]:
+    """What is held, and a note where that says too little."""
+    if hold.reason is None:
+        return "held", _shown(hold.source)
+    if hold.window is not None and (named := window_text(hold.window)) != hold.window:
+        return named, ""
+    note = hold.window or hold.source
+    what = "rate limit" if hold.reason is Reason.RATE_LIMITED else hold.reason.value.replace("_", " ")
+    return what, _shown(note) if note != hold.reason else ""
+
+
+def _shown(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SOURCE else f"{line[:_SOURCE]}..."
+
+
+def _near_limit(agent: AgentSpec, warned: Mapping[tuple[str, str], Run]) -> NearLimitView | None:
+    run = warned.get((agent.kind, agent.quota_account))
+    if run is None or run.outcome is None or run.warned_until_ms is None:
+        return None
+    outcome = Outcome.model_validate(run.outcome)
+    return NearLimitView(
+        window=outcome.near_limit,
+        used=outcome.near_limit_used,
+        until=format_instant(run.warned_until_ms),
+        since=format_instant(run.ended_ms or run.started_ms),
+        run_id=run.id,
+    )
