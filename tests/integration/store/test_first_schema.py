@@ -1,0 +1,166 @@
+"""A database of the first schema, with some of everything in it, as it is after an upgrade.
+
+Its rows are text, written by version 0.1 itself, and its tables are made by the migration that is frozen: neither
+follows what the tables have become since.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic import command
+from sqlalchemy import Connection, inspect, select, text
+
+import claudomator_py
+from claudomator_py.core.outcome import Outcome
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.planning.snapshot import Snapshot
+from claudomator_py.routing.decision import DecisionRecord
+from claudomator_py.store import events, hold_rows, outbox_rows, run_rows, switch_rows, task_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.migrate import alembic_config, migrate
+from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, TASK, TASK_REVISION
+from tests.fakes.world import World
+
+FIRST = "0001_first"
+ROWS = Path(__file__).parents[2] / "fixtures" / "databases" / f"{FIRST}.sql"
+CHILD = Path(__file__).with_name("upgrading_child.py")
+ROOT = Path(claudomator_py.__file__).parents[1]
+COUNTED = ("event", "hold", "answered_request", "outbox")
+LATER_MS = 1_795_400_000_000
+OWN = ("alembic_version", "sqlite_sequence")
+
+Content = Mapping[str, list[dict[str, Any]]]
+
+
+@pytest.fixture
+def first(database_url: str, tmp_path: Path) -> Iterator[Database]:
+    """A database with the tables of the first schema, and rows in each."""
+    with Database.open(database_url, state_dir=tmp_path / "state") as database:
+        with database.exclusive() as connection:
+            config = alembic_config()
+            config.attributes["connection"] = connection
+            command.upgrade(config, FIRST)
+        database.write(_fill)
+        yield database
+
+
+def _fill(connection: Connection) -> None:
+    literally = connection.execution_options(no_parameters=True)
+    for line in ROWS.read_text().splitlines():
+        if not line.startswith("--"):
+            literally.exec_driver_sql(line)
+    if connection.dialect.name == "postgresql":
+        for name in COUNTED:
+            highest = f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), max(id)) FROM {name}"
+            connection.exec_driver_sql(highest)
+
+
+def content(connection: Connection) -> Content:
+    """All rows of all tables, as the database has them."""
+    found = {}
+    for name in inspect(connection).get_table_names():
+        if name not in OWN:
+            rows = [dict(row._mapping) for row in connection.execute(text(f'SELECT * FROM "{name}"'))]
+            found[name] = [{key: _plain(value) for key, value in row.items()} for row in rows]
+    return found
+
+
+def _plain(value: object) -> object:
+    """SQLite has JSON as text and truth as a number."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return int(value) if isinstance(value, bool) else value
+
+
+def kept(before: Content, after: Content) -> None:
+    """Every table, every row and every column of it."""
+    for name, rows in before.items():
+        columns = list(rows[0])
+        there = [[row[column] for column in columns] for row in after[name]]
+        assert sorted(map(repr, there)) == sorted(repr(list(row.values())) for row in rows), name
+
+
+def test_every_table_of_the_first_schema_has_rows(first: Database) -> None:
+    assert all(first.read(content).values()), "the rows that are kept as text leave a table untried"
+
+
+def test_every_row_survives_the_way_to_the_newest_schema(first: Database) -> None:
+    before = first.read(content)
+
+    report = migrate(first)
+
+    assert report.before == FIRST
+    kept(before, first.read(content))
+
+
+def test_what_was_kept_is_understood(first: Database) -> None:
+    migrate(first)
+    world = World(first)
+
+    def read(connection: Connection) -> None:
+        for row in connection.execute(select(TASK)):
+            task = task_rows.get(connection, row.id)
+            assert task_rows.spec_of(connection, task.id, task.revision).name == task.name
+        for row in connection.execute(select(TASK_REVISION)):
+            TaskSpec.model_validate(row.spec)
+        for row in connection.execute(select(RUN)):
+            run = run_rows.find(connection, row.id)
+            assert run is not None
+            assert run.live or run.state == "revoked" or Outcome.model_validate(run.outcome).status
+        for row in connection.execute(select(SNAPSHOT)):
+            Snapshot.model_validate(row.data)
+        for row in connection.execute(select(DECISION)):
+            DecisionRecord.model_validate(row.data)
+        assert hold_rows.next_end(connection, 0) is not None
+        assert switch_rows.find(connection, switch_rows.DRAIN) is not None
+        assert (outbox_rows.cursor(connection, "log") or 0) > 0
+        assert len(events.following(connection, 0, 1_000)) == events.last_id(connection)
+
+    first.read(read)
+    names = world.names()
+    assert (world.state("live"), world.state("second")) == ("RUNNING", "COMPLETED")
+    assert (world.state("backing-off"), world.task("asking").state) == ("WAITING backoff", "NEEDS_INPUT")
+    assert all(world.desk.why(name).sentences for name in names)
+    assert [run.agent for run in world.desk.runs("live")] == ["two"]
+    assert [schedule.name for schedule in world.schedules.all()] == ["nightly"]
+
+
+def test_work_goes_on_in_it(first: Database) -> None:
+    migrate(first)
+    world = World(first)
+    world.now_ms = LATER_MS
+    newest = first.read(events.last_id)
+
+    world.desk.undrain()
+    world.submit("fresh", depends_on=["second"], agent={"type": "claude", "strict": True})
+    world.tick()
+
+    assert "fresh" in world.running()
+    assert first.read(lambda connection: events.following(connection, newest, 1))[0].id == newest + 1
+
+
+def test_an_upgrade_that_is_killed_leaves_the_database_as_it_was(
+    first: Database, database_url: str, tmp_path: Path
+) -> None:
+    before = first.read(content)
+    state = tmp_path / "state"
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+
+    killed = subprocess.run(
+        [sys.executable, str(CHILD), database_url, str(state), "schema-changed"], env=environ, check=False
+    )
+
+    assert killed.returncode == -9
+    assert first.read(content) == before
+    assert first.read(lambda connection: connection.execute(text("SELECT * FROM alembic_version")).scalar()) == FIRST
+    assert migrate(first).before == FIRST
+    kept(before, first.read(content))
