@@ -84,7 +84,7 @@ def test_three_agents_share_the_work_and_it_flows_around_the_one_that_is_limited
 
     waiting = limit(three, daemon, "alpha")
     assert waiting.reason == "limited"
-    assert "alpha is limited" in str(waiting.reason_text)
+    assert "alpha rate limit until" in str(waiting.reason_text)
     went = [settled(three, daemon, f"flows-{number}") for number in range(3)]
 
     assert {task.agent for task in went} == {"beta"}, "gamma is as active, and comes after it in the alphabet"
