@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 from claudomator_py.agents.codex_reader import NOTHING, CodexReader
-from claudomator_py.agents.codex_transcript import CodexTranscript
+from claudomator_py.agents.codex_transcript import CodexComplaints, CodexTranscript
 from claudomator_py.agents.installed import probe
-from claudomator_py.agents.transcript import LineTranscript, of_stream
+from claudomator_py.agents.transcript import LineTranscript
 from claudomator_py.core.agent import AgentHealth, AgentSpec
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.outcome import Tokens
@@ -18,6 +18,10 @@ REMEDY = "install it (npm install -g @openai/codex), or set the agent's command 
 
 # It would wait five seconds at its end for a report that it cannot send.
 NO_ANALYTICS = "analytics.enabled=false"
+
+# It prints the reset of a limit to the minute; the answer to the refused request has it to the second. Anything else
+# logs errors only, as it would without the variable.
+LOG = {"RUST_LOG": "error,codex_http_client::client=debug"}
 
 _MODES = {
     PermissionMode.ACCEPT_EDITS: ("--sandbox", "workspace-write"),
@@ -50,7 +54,7 @@ class Codex:
         argv += agent.extra_args
         if request.resume:
             argv += ["resume", request.conversation_id]
-        return Launch((*argv, "-"), {}, request.prompt)
+        return Launch((*argv, "-"), LOG, request.prompt)
 
     def reader(self, request: LaunchRequest | None = None) -> CodexReader:
         """A reader for one run; without a request, for a saved output of which nothing more is known."""
@@ -62,7 +66,7 @@ class Codex:
 
     def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
         """What a run said and did, from that byte of the stream on."""
-        return of_stream(CodexTranscript, stream, offset)
+        return CodexComplaints(offset) if stream == "stderr" else CodexTranscript(offset)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether it is installed, and which version."""

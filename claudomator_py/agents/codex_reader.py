@@ -4,10 +4,12 @@ import re
 from dataclasses import dataclass, field, replace
 
 from claudomator_py.agents.api_errors import Rules, classify, words
+from claudomator_py.agents.codex_transcript import REQUEST
 from claudomator_py.agents.ending import Result, Verdict
 from claudomator_py.agents.event_reader import Ending, EventReader, Seen
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
-from claudomator_py.core.outcome import OutcomeStatus, Reason, Tokens
+from claudomator_py.agents.limit_text import epoch_ms
+from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason, Tokens
 
 _RULES: Rules = (
     (
@@ -48,6 +50,9 @@ _RETRYING = re.compile(r"^Reconnecting\W+(?:\d+/\d+|waiting for network) \((?P<c
 _COMPLAINT = re.compile(r"^(?:ERROR|Error|error):? (?P<message>.+)")
 _LIMITED_MODEL = re.compile(r"usage limit for ([\w.:/-]{1,60}[\w])")
 _COMPLAINTS = 5
+_ANSWER = re.compile(rf"{re.escape(REQUEST)}.*?\bstatus=(?P<status>\d{{3}})\b.*?\bheaders=(?P<headers>.*)")
+_WINDOW = re.compile(r'"x-codex-(primary|secondary)-(used-percent|reset-at)": "(\d{1,15}(?:\.\d{1,9})?)"')
+_ALL_USED = 100.0
 _LOST = words(r"no rollout found")
 _CHATTER = ("Reading ", "WARNING: ")
 _OUTAGES = (Reason.NETWORK, Reason.OVERLOADED)
@@ -59,7 +64,8 @@ NOTHING = Tokens(input=0, output=0)
 class _Seen(Seen):
     """anything, conversation_id: as in ``Seen``. prior: what the thread had used before; None: not known.
 
-    trouble: why it is trying again, if that is the last that it said.
+    trouble: why it is trying again, if that is the last that it said. resets_at: when the windows reset that refused a
+    request, in epoch milliseconds.
     """
 
     prior: Tokens | None
@@ -72,6 +78,7 @@ class _Seen(Seen):
     answer: str | None = None
     usage: Event = field(default_factory=dict)
     complaints: list[str] = field(default_factory=list)
+    resets_at: int | None = None
 
     @property
     def terminal(self) -> bool:
@@ -102,6 +109,10 @@ class _Seen(Seen):
                 self.failure = said or self.error or "its turn failed, and it did not say why"
 
     def take_stderr(self, line: str) -> None:
+        answer = _ANSWER.search(line)
+        if answer:
+            self.resets_at = _reset(answer["headers"]) if answer["status"] == "429" else self.resets_at
+            return
         found = _COMPLAINT.match(line)
         if found:
             self.complaints = [*self.complaints, found["message"]][-_COMPLAINTS:]
@@ -121,7 +132,7 @@ class _Seen(Seen):
 
     def said(self, ending: Ending) -> Verdict | None:
         if self.failure is not None:
-            return _judge(self.failure, ending)
+            return self._to_the_second(_judge(self.failure, ending))
         return Verdict(OutcomeStatus.SUCCEEDED) if self.completed else None
 
     def unsaid(self, ending: Ending) -> Verdict:
@@ -131,6 +142,12 @@ class _Seen(Seen):
             lines = ending.stderr.splitlines()
             message = "\n".join(line for line in lines if not line.startswith(_CHATTER))
         return _judge(message or f"it exited with {ending.exit_code}, and did not say why", ending)
+
+    def _to_the_second(self, verdict: Verdict) -> Verdict:
+        """Its words give the minute in which a limit resets, which begins too early."""
+        if verdict.status is not OutcomeStatus.LIMITED or self.resets_at is None:
+            return verdict
+        return replace(verdict, reset_at=self.resets_at, provenance=Provenance.REPORTED)
 
     def result(self) -> Result:
         succeeded = self.completed and self.failure is None
@@ -165,6 +182,15 @@ def _judge(message: str, ending: Ending) -> Verdict:
     model = _LIMITED_MODEL.search(message)
     limited = verdict.status is OutcomeStatus.LIMITED and model is not None
     return replace(verdict, limit=model[1]) if limited and model is not None else verdict
+
+
+def _reset(headers: str) -> int | None:
+    """When the last of the windows that are used up resets, in epoch milliseconds, by an answer's headers."""
+    windows: dict[str, dict[str, float]] = {}
+    for window, what, value in _WINDOW.findall(headers):
+        windows.setdefault(window, {})[what] = float(value)
+    used_up = [told for told in windows.values() if told.get("used-percent", 0) >= _ALL_USED]
+    return max((reset for told in used_up if (reset := epoch_ms(told.get("reset-at"))) is not None), default=None)
 
 
 def _less(total: int | None, prior: int | None) -> int | None:

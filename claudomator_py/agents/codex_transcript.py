@@ -3,11 +3,28 @@
 from collections.abc import Iterator
 
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
-from claudomator_py.agents.transcript import EventTranscript, arguments, content_text, shown, tokens_text
+from claudomator_py.agents.transcript import (
+    EventTranscript,
+    TextTranscript,
+    arguments,
+    content_text,
+    shown,
+    tokens_text,
+)
 from claudomator_py.core.transcript import Part
 
 _WORDS = {"agent_message": "message", "reasoning": "thinking"}
 _PASSING = "Reconnecting"
+REQUEST = "codex_http_client::client: Request completed "
+"""In a line of its log that tells the answer to a request."""
+
+
+class CodexComplaints(TextTranscript):
+    """Reads its stderr, without the log of its requests."""
+
+    def line(self, line: bytes) -> Iterator[Part]:
+        """The line, if it is for people."""
+        return iter(()) if REQUEST.encode() in line else super().line(line)
 
 
 class CodexTranscript(EventTranscript):

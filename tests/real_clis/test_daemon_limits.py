@@ -35,7 +35,7 @@ class Limit:
 LIMITS = {
     "claude-subscription": Limit(CLAUDE, messages_api.used_up, early_s=0, window="5h window"),
     "claude-key": Limit(CLAUDE, lambda _: messages_api.throttled(HOUR_S)),
-    "codex-subscription": Limit(CODEX, responses_api.used_up, early_s=MINUTE_S),
+    "codex-subscription": Limit(CODEX, responses_api.used_up, early_s=0),
     "codex-key": Limit(CODEX, lambda _: responses_api.throttled()),
     "gemini-day": Limit(GEMINI, lambda _: gemini_api.daily_quota_used_up(), window="daily"),
     # It says for how long it sleeps, which is the time named and up to a fifth of it.

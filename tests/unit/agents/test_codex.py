@@ -37,6 +37,10 @@ def test_the_least_command_line() -> None:
     assert launch().stdin == "resume\n"
 
 
+def test_it_logs_when_a_limit_resets_and_nothing_else_but_errors() -> None:
+    assert launch().env == {"RUST_LOG": "error,codex_http_client::client=debug"}
+
+
 def test_a_new_thread_takes_no_id() -> None:
     assert THREAD not in launch().argv
 

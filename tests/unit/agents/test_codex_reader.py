@@ -83,6 +83,43 @@ def test_when_a_limit_resets(words: str, zone: str | None, reset_at: int) -> Non
     assert outcome.reset_at == reset_at
 
 
+def answered(status: int, **headers: str) -> bytes:
+    told = ", ".join(f'"x-codex-{name.replace("_", "-")}": "{value}"' for name, value in headers.items())
+    line = f"DEBUG codex_http_client::client: Request completed method=POST url=http://x/v1/responses status={status} ?"
+    return f'2026-11-22T05:06:11Z {line} headers={{"date": "x", {told}}} version=HTTP/1.1\n'.encode()
+
+
+PRIMARY = {"primary_used_percent": "100.0", "primary_reset_at": "1795331212"}
+SECONDARY = {"secondary_used_percent": "100.0", "secondary_reset_at": "1795431212"}
+IN_WORDS = "You\u2019ve hit your usage limit. Upgrade to Pro, or try again later."
+
+
+@pytest.mark.parametrize(
+    ("lines", "reset_at"),
+    [
+        ([answered(429, **PRIMARY)], 1795331212_000),
+        ([answered(429, **PRIMARY, **SECONDARY)], 1795431212_000),
+        ([answered(429, **PRIMARY, **{**SECONDARY, "secondary_used_percent": "40"})], 1795331212_000),
+        ([answered(429, **PRIMARY), answered(200)], 1795331212_000),
+        ([answered(429, **PRIMARY), answered(429)], None),
+        ([answered(429, **{**PRIMARY, "primary_used_percent": "99.9"})], None),
+        ([answered(429, primary_used_percent="100", primary_reset_at="soon")], None),
+    ],
+)
+def test_the_log_of_a_refused_request_says_to_the_second_when_a_limit_resets(
+    lines: list[bytes], reset_at: int | None
+) -> None:
+    outcome = read(failed(IN_WORDS), stderr=b"".join(lines))
+    assert (outcome.status, outcome.reset_at) == ("limited", reset_at)
+    exact = read(failed(f"{IN_WORDS[:-6]}at 7:06 AM."), stderr=lines[0])
+    assert exact.reset_at is not None
+
+
+def test_a_refused_request_is_no_limit_by_itself() -> None:
+    assert read(failed("stream disconnected"), stderr=answered(429, **PRIMARY)).status == "failed"
+    assert read(completed(), stderr=answered(429, **PRIMARY)).status == "succeeded"
+
+
 def test_a_limit_of_one_model_is_named() -> None:
     outcome = read(failed("You\u2019ve hit your usage limit for gpt-6.1-sol. Switch to another model now."))
     assert (outcome.limit, outcome.provenance) == ("gpt-6.1-sol", Provenance.ESTIMATED)
