@@ -9,14 +9,28 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.core import lifecycle
+from claudomator_py.core.asking import BEFORE_FIRST_RUN, Asked
 from claudomator_py.core.conversation import Resumption
-from claudomator_py.core.lifecycle import BecameReady, Deferred, Failed, Failing, Queued, Renewed, Waiting, WaitReason
+from claudomator_py.core.lifecycle import (
+    Answered,
+    BecameReady,
+    Deferred,
+    Failed,
+    Failing,
+    InputAsked,
+    NeedsInput,
+    Queued,
+    Renewed,
+    Waiting,
+    WaitReason,
+)
 from claudomator_py.core.outcome import Reason
 from claudomator_py.core.schedule import rank, readiness
 from claudomator_py.core.task import Isolation, TaskSpec
 from claudomator_py.core.taskfile import content_hash
 from claudomator_py.planning.lanes import lane
-from claudomator_py.service.briefing.resuming import columns_of
+from claudomator_py.service.briefing.following import followed
+from claudomator_py.service.briefing.resuming import columns_of, resumption_of, tell_given_up
 from claudomator_py.store import dependency_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Task, TaskRevision
@@ -64,7 +78,7 @@ def accept(connection: Connection, order: Order, now_ms: int) -> Task:
     )
     task_rows.add(connection, task, now_ms)
     add_content(connection, task_id, 1, spec, order.shared, now_ms)
-    dependency_rows.replace(connection, task_id, spec.depends_on)
+    dependency_rows.replace(connection, task_id, spec.needs)
     task = ready(connection, task, spec, now_ms)
     lend_rank(connection, task, now_ms)
     for waiter in dependency_rows.bind(connection, task):
@@ -85,17 +99,75 @@ def ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Ta
 
 def _become_ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:
     backoff_until = task.until_ms if task.reason == WaitReason.BACKOFF else None
-    match _readiness(connection, task.id, spec, backoff_until, now_ms):
+    approved = task.approved_ms is not None
+    match _readiness(connection, task, spec, backoff_until, now_ms, approved=approved):
         case Queued():
             if task.state == "QUEUED":
                 return task
+            task = _follow(connection, task, now_ms)
             return task_rows.advance(connection, task, BecameReady(), now_ms)
         case Waiting(reason, until) as waiting:
             if task_rows.state_of(task) == waiting:
                 return task
+            if reason is not WaitReason.DEPENDENCY:
+                task = _follow(connection, task, now_ms)
             return task_rows.advance(connection, task, Deferred(reason, until), now_ms)
+        case NeedsInput(kind):
+            asked = Asked(kind=kind, text=BEFORE_FIRST_RUN, since_ms=now_ms)
+            task = _follow(connection, task, now_ms)
+            return ask(connection, task, asked, now_ms)
         case Failing() as failing:
             return _fail_dependent(connection, task, failing, now_ms)
+
+
+def ask(connection: Connection, task: Task, asked: Asked, now_ms: int) -> Task:
+    """Let the task wait for a person before its first run."""
+    told, event = {"asks": asked.text}, InputAsked(asked.kind)
+    return task_rows.advance(connection, task, event, now_ms, data=told, asks=asked.model_dump(mode="json"))
+
+
+def go_on(
+    connection: Connection, task: Task, now_ms: int, *, data: Mapping[str, Any] | None = None, **changes: Any
+) -> Task:
+    """A person has said what the task needed: it becomes what its readiness says. changes: of its columns."""
+    spec = task_rows.spec_of(connection, task.id, task.revision)
+    approved = changes.get("approved_ms", task.approved_ms) is not None
+    found = _readiness(connection, task, spec, None, now_ms, approved=approved)
+    into = found if isinstance(found, Queued | Waiting) else Waiting(WaitReason.DEPENDENCY)
+    task = task_rows.advance(connection, task, Answered(into), now_ms, data=data, **changes)
+    lend_rank(connection, task, now_ms)
+    return ready(connection, task, spec, now_ms)
+
+
+def _follow(connection: Connection, task: Task, now_ms: int) -> Task:
+    """What a task waited for is complete: it takes over the place, thread and conversation of one that it continues."""
+    content = task_rows.revision_of(connection, task.id, task.revision)
+    spec = TaskSpec.model_validate(content.spec)
+    if spec.continues is None or task.reason != WaitReason.DEPENDENCY:
+        return task
+    first = content.derived_from or content.revision
+    given = task_rows.revision_of(connection, task.id, first)
+    own = TaskSpec.model_validate(given.spec)
+    found = followed(
+        connection, task, spec.model_copy(update={"working_dir": own.working_dir, "isolation": own.isolation})
+    )
+    if found is None:
+        return task
+    dir_key = given.dir_key if found.dir_key is None else found.dir_key
+    changes: dict[str, Any] = {"thread": found.thread, "dir_key": dir_key}
+    if found.spec != spec:
+        changes["revision"] = task_rows.newest_revision(connection, task.id) + 1
+        add_content(connection, task.id, changes["revision"], found.spec, dir_key, now_ms, derived_from=first)
+    resumption, theirs = resumption_of(task), found.resumption
+    if resumption is None or (resumption.follows is not None and theirs and theirs.follows != resumption.follows):
+        resumption = theirs
+        if theirs is not None and found.why is not None:
+            tell_given_up(connection, task, None, theirs.run_id, found.why, now_ms)
+        if theirs is not None and not theirs.given_up:
+            changes["tier"] = task.tier or theirs.tier
+    return task_rows.change(
+        connection, task, now_ms, **changes, **columns_of(resumption, found.spec, dir_key, found.thread)
+    )
 
 
 def _fail_dependent(connection: Connection, task: Task, failing: Failing, now_ms: int) -> Task:
@@ -206,7 +278,7 @@ def _renew(
 ) -> Task:
     content = task_rows.revision_of(connection, task.id, revision)
     spec = TaskSpec.model_validate(content.spec)
-    dependency_rows.replace(connection, task.id, spec.depends_on)
+    dependency_rows.replace(connection, task.id, spec.needs)
     again = again or task.seq > 0
     changes: dict[str, Any] = {
         "revision": revision,
@@ -218,10 +290,15 @@ def _renew(
         "priority": int(spec.priority),
         "rank_ms": rank(spec.priority, now_ms + place),
         "dir_key": content.dir_key,
+        "thread": None,
         **columns_of(resumption, spec, content.dir_key),
         "tags": list(spec.tags),
         "cancel_requested_ms": None,
         "restart_requested": None,
+        "asks": None,
+        "kept_until_ms": None,
+        "approved_ms": None,
+        "leave": None,
     }
     into = Waiting(WaitReason.DEPENDENCY)
     task = task_rows.advance(connection, task, Renewed(into), now_ms, data=data, **changes)
@@ -256,7 +333,8 @@ def lend_rank(connection: Connection, task: Task, now_ms: int) -> None:
 
 
 def _readiness(
-    connection: Connection, task_id: str, spec: TaskSpec, backoff_until: int | None, now_ms: int
-) -> Queued | Waiting | Failing:
+    connection: Connection, task: Task, spec: TaskSpec, backoff_until: int | None, now_ms: int, *, approved: bool
+) -> Queued | Waiting | NeedsInput | Failing:
     not_before = None if spec.not_before is None else int(spec.not_before.timestamp() * 1000)
-    return readiness(dependency_rows.states(connection, task_id), not_before, backoff_until, now_ms)
+    states = dependency_rows.states(connection, task.id)
+    return readiness(states, not_before, backoff_until, now_ms, approved=approved or not spec.approval)
