@@ -1,6 +1,6 @@
 """Budgets: what may be spent, what is left of it, and which limit is met first. Spending itself is asked of rows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
 from enum import StrEnum
@@ -131,6 +131,11 @@ def spent(budget: Budget, spending: Spending) -> Unit | None:
     """The limit that is used up, so that nothing more may start: of several, the one that was met by most."""
     shares = [(share, unit) for share, unit in _shares(budget, spending, tuple(Unit)) if share >= 1]
     return max(shares, key=lambda pair: pair[0])[1] if shares else None
+
+
+def is_spent(budget: Budget, ask: Callable[[], Spending]) -> bool:
+    """Whether it is used up; asks only if it limits anything."""
+    return bool(budget.units) and spent(budget, ask()) is not None
 
 
 def overspent(budget: Budget, spending: Spending) -> Unit | None:

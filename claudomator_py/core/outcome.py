@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from claudomator_py.core.budget import WindowUse
 
 
 class OutcomeStatus(StrEnum):
@@ -113,7 +115,9 @@ REASON_POLICIES: dict[Reason, ReasonPolicy] = {
     Reason.OVERLOADED: ReasonPolicy(
         meaning="The model's service is at capacity for the moment.", retries=True, hold=HoldKind.BRIEF
     ),
-    Reason.NETWORK: _retries("The model's service could not be reached."),
+    Reason.NETWORK: ReasonPolicy(
+        meaning="The model's service could not be reached.", retries=True, hold=HoldKind.BRIEF
+    ),
     Reason.AUTH: _stops_agent("The agent is not logged in, or its key is not accepted."),
     Reason.NO_CREDIT: _stops_agent("The account's credit is used up."),
     Reason.INVALID_MODEL: _asks("The model asked for is not known or not allowed."),
@@ -183,6 +187,7 @@ class Outcome(BaseModel):
     words. text: the final answer. cost_usd: the run's own share in US dollars. conversation_lost: the agent does
     not know the conversation that it was to go on in. near_limit_until: when a limit resets that the account was
     warned of, in epoch milliseconds; near_limit: its name; near_limit_used: the share of it that was used up, from 0.
+    windows: what the account has used up of each of its windows, by name.
     question: what it asked a person; denied: tool calls that it was denied.
     """
 
@@ -202,6 +207,7 @@ class Outcome(BaseModel):
     detail: AgentText | None = None
     tokens: Tokens = Tokens()
     cost_usd: float | None = None
+    windows: dict[str, WindowUse] = Field(default_factory=dict)
     conversation_lost: bool = False
     question: AgentText | None = None
     denied: tuple[Denied, ...] = ()

@@ -1,15 +1,38 @@
 """What a run cost, where the agent does not say: its tokens at configured prices; and whose cost nobody can know."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from claudomator_py.core.agent import AgentSpec, Price
-from claudomator_py.core.budget import Budget
+from claudomator_py.core.budget import Budget, WindowUse
 from claudomator_py.core.outcome import Outcome, Tokens
 from claudomator_py.core.task import TaskSpec
 
 _PER = 1_000_000
 _SAY_DOLLARS = frozenset({"claude", "opencode", "simulated"})
 _SAY_NOTHING = frozenset({"command"})
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What a run has used so far, as far as it has said. windows: what its account has used up of each."""
+
+    tokens: Tokens = field(default_factory=Tokens)
+    cost_usd: float | None = None
+    windows: Mapping[str, WindowUse] = field(default_factory=dict)
+
+    @classmethod
+    def by(cls, outcome: Outcome) -> "Used":
+        """What a run has used in all."""
+        return cls(outcome.tokens, outcome.cost_usd, outcome.windows)
+
+    def priced(self, prices: Mapping[str, Price], model: str | None) -> "Used":
+        """With its cost; see ``priced``."""
+        price = prices.get(model) if model is not None else None
+        if self.cost_usd or price is None:
+            return self
+        cost = cost_usd(self.tokens, price)
+        return self if cost is None else replace(self, cost_usd=cost)
 
 
 def cost_usd(tokens: Tokens, price: Price) -> float | None:
@@ -21,11 +44,8 @@ def cost_usd(tokens: Tokens, price: Price) -> float | None:
 
 def priced(outcome: Outcome, prices: Mapping[str, Price], model: str | None) -> Outcome:
     """The outcome with its cost. What the agent says is kept; a 0 is what it says of a model whose price it has not."""
-    price = prices.get(model) if model is not None else None
-    if outcome.cost_usd or price is None:
-        return outcome
-    cost = cost_usd(outcome.tokens, price)
-    return outcome if cost is None else outcome.model_copy(update={"cost_usd": cost})
+    cost = Used.by(outcome).priced(prices, model).cost_usd
+    return outcome if cost == outcome.cost_usd else outcome.model_copy(update={"cost_usd": cost})
 
 
 def unmeasured(task: TaskSpec, agent: AgentSpec) -> list[str]:

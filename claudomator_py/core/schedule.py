@@ -47,15 +47,19 @@ def readiness(
     now_ms: int,
     *,
     approved: bool = True,
+    spent: bool = False,
 ) -> Queued | Waiting | NeedsInput | Failing:
     """Whether the task itself is ready: its dependencies, then its earliest start, then its pause after a failure.
 
+    spent: whether its budget is used up, in which case no time makes it ready.
     approved: whether it needs no leave of a person, who is asked last: a question that nothing follows from is none.
     """
     if any(dependency.state in ("FAILED", "CANCELLED") for dependency in dependencies):
         return Failing(Reason.DEPENDENCY_FAILED)
     if any(dependency.state != "COMPLETED" for dependency in dependencies):
         return Waiting(WaitReason.DEPENDENCY)
+    if spent:
+        return Waiting(WaitReason.BUDGET)
     if not_before_ms is not None and not_before_ms > now_ms:
         return Waiting(WaitReason.TIME, not_before_ms)
     if backoff_until_ms is not None and backoff_until_ms > now_ms:

@@ -31,6 +31,7 @@ class EndedRun:
 
     held_until: end of the hold that its outcome put on its agent, in epoch milliseconds. tries: how many runs there
     were if this one was started although every agent was limited; else 0. resumed: it was to go on in a conversation.
+    spent: the task's budget is used up.
     """
 
     run_id: str
@@ -40,6 +41,7 @@ class EndedRun:
     cancelled: bool
     tries: int = 0
     resumed: bool = False
+    spent: bool = False
 
 
 # They came from outside, and say nothing against the conversation. After all others the next attempt begins afresh.
@@ -49,8 +51,15 @@ _FROM_OUTSIDE = frozenset({Reason.NETWORK, Reason.OVERLOADED, Reason.UNREACHABLE
 def after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> Ending:
     """The ending.
 
-    A success stays one, even if it came after the request to cancel.
+    A success stays one, even if it came after the request to cancel. No further run follows once the task's budget is
+    used up.
     """
+    ending = _after_run(outcome, spec, run, now_ms)
+    again = isinstance(ending.event, lifecycle.Retrying | lifecycle.Requeued)
+    return Ending(lifecycle.Failing(Reason.BUDGET), ending.counts_attempt) if again and run.spent else ending
+
+
+def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> Ending:
     if outcome.status is OutcomeStatus.SUCCEEDED:
         return Ending(lifecycle.Succeeded(), counts_attempt=True)
     if run.cancelled:

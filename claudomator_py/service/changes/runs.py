@@ -7,10 +7,13 @@ from sqlalchemy import Connection
 
 from claudomator_py.core import lifecycle
 from claudomator_py.core.agent import Tier
+from claudomator_py.core.asking import asked_by
+from claudomator_py.core.budget import is_spent
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.lifecycle import Phase, PhaseReached, Requeued, Started
 from claudomator_py.core.limits import Hold, RanOn, bucket_after, hold_after
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.core.pricing import Used
 from claudomator_py.core.run import ExitRecord
 from claudomator_py.core.schedule import backoff_ms
 from claudomator_py.core.units import SECOND_MS
@@ -27,7 +30,7 @@ from claudomator_py.service.briefing.resuming import (
 )
 from claudomator_py.service.changes.tasks import ENDED, ready_dependents, renew
 from claudomator_py.service.ports import AgentKind
-from claudomator_py.store import hold_rows, run_rows, task_rows
+from claudomator_py.store import hold_rows, run_rows, spending_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Decision, Run, Task
 from claudomator_py.store.task_rows import VersionConflict
@@ -36,7 +39,7 @@ GIVEN_UP_PAUSE_MS = SECOND_MS
 MOST_USED = 10**12
 """Tokens, or US dollars: what one run can have used at most, many times over."""
 
-Used = TypeVar("Used", int, float)
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,7 @@ def planned_run(
         resumes=None if earlier is None else earlier.id,
         prior=None if earlier is None else used_by(earlier).model_dump(mode="json"),
         scratch_of=scratch if earlier is None else scratch_of(earlier),
+        thread=task.thread or task.id,
         state="starting",
         live=True,
         started_ms=now_ms,
@@ -110,10 +114,12 @@ def commit_start(
         connection,
         Decision(run_id=run.id, task_id=task.id, at_ms=run.started_ms, snapshot_hash=observed.digest, data=decision),
     )
-    changes: dict[str, Any] = {"seq": run.seq, "last_run_id": run.id, "tier": run.tier}
+    changes: dict[str, Any] = {"seq": run.seq, "last_run_id": run.id, "tier": run.tier, "kept_until_ms": None}
     resumption = resumption_of(task)
     if resumption is not None and resumption.optional and run.resumes is None:
-        changes["resume"] = None
+        told_again = resumption.follows is not None or resumption.heard
+        kept = resumption.model_copy(update={"given_up": True}) if told_again else None
+        changes["resume"] = None if kept is None else kept.model_dump(mode="json")
     elif obstacle is not None:
         changes |= give_up_conversation(connection, task, run.id, obstacle, run.started_ms)
     told = {"agent": run.agent, "attempt": run.attempt}
@@ -128,6 +134,20 @@ def reach_phase(connection: Connection, run: Run, phase: Phase, now_ms: int) -> 
     if phase is Phase.RUNNING and not run_rows.change(connection, run, state="running"):
         return
     task_rows.advance(connection, task, PhaseReached(phase), now_ms, run_id=run.id)
+
+
+def note_use(connection: Connection, run: Run, used: Used, now_ms: int) -> None:
+    """The live run has used so much by now; nothing happens if it has ended meanwhile."""
+    run_rows.change(connection, run, **_used_columns(run, used, now_ms))
+
+
+def stop_over_budget(connection: Connection, run: Run, why: str, now_ms: int) -> bool:
+    """The run is to be stopped, as a budget is used up. False: it has ended meanwhile."""
+    if not run_rows.change(connection, run, over_budget=why):
+        return False
+    record(connection, now_ms, "over_budget", task_id=run.task_id, run_id=run.id, data={"why": why})
+    reach_phase(connection, run, Phase.STOPPING, now_ms)
+    return True
 
 
 def begin_check(connection: Connection, run: Run, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
@@ -153,10 +173,12 @@ def finish_run(
     now_ms: int,
     *,
     answered: bool = False,
+    input_hold_ms: int = 0,
 ) -> bool:
     """The run has ended: outcome, hold and the task's next state in one transaction. answered: its model did.
 
-    False, and nothing was written, if it was recorded before.
+    input_hold_ms: how long the directory of a task that needs input is kept for it. False, and nothing was written, if
+    it was recorded before.
     """
     ended_ms = exit_record.ended_ms if exit_record is not None else now_ms
     exit_code = exit_record.exit_code if exit_record is not None else None
@@ -177,14 +199,13 @@ def finish_run(
         warned_until_ms=outcome.near_limit_until,
         ended_as=outcome.status.value,
         reason=outcome.reason.value if outcome.reason is not None else None,
-        input_tokens=_plausible(outcome.tokens.input),
-        output_tokens=_plausible(outcome.tokens.output),
-        cost_usd=_plausible(outcome.cost_usd),
+        **_used_columns(run, Used.by(outcome), now_ms),
     )
     if not written:
         return False
     task = task_rows.get(connection, run.task_id)
     hold = _hold(connection, task, run, outcome, now_ms)
+    spec = task_rows.spec_of(connection, task.id, run.revision)
     ended = EndedRun(
         run_id=run.id,
         attempt=run.attempt,
@@ -193,8 +214,9 @@ def finish_run(
         cancelled=task.cancel_requested_ms is not None,
         tries=run.seq if _was_a_try(connection, run) else 0,
         resumed=run.resumes is not None,
+        spent=is_spent(spec.budget, lambda: spending_rows.of_task(connection, task.id)),
     )
-    ending = after_run(outcome, task_rows.spec_of(connection, task.id, run.revision), ended, now_ms)
+    ending = after_run(outcome, spec, ended, now_ms)
     attempt = run.attempt if ending.counts_attempt else run.attempt - 1
     told = {"status": outcome.status.value, "agent": run.agent, "detail": outcome.detail}
     event = _unless_superseded(task, ending.event)
@@ -206,6 +228,11 @@ def finish_run(
             changes |= goes_on(connection, task, run, optional=ending.may_go_on)
         elif run.resumes is not None:
             changes |= give_up_conversation(connection, task, run.id, _why_afresh(run, outcome), now_ms)
+    if isinstance(event, lifecycle.InputAsked):
+        asked = asked_by(outcome, run.agent, run.id, now_ms)
+        told["asks"] = asked.text
+        changes["asks"] = asked.model_dump(mode="json")
+        changes["kept_until_ms"] = now_ms + input_hold_ms if task.dir_key and input_hold_ms else None
     task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=told, **changes)
     _follow(connection, task, run, restart, now_ms)
     return True
@@ -268,7 +295,19 @@ def _why_afresh(run: Run, outcome: Outcome) -> str:
     return f"{run.agent} does not know it any more" if outcome.conversation_lost else f"it ended in {outcome.reason}"
 
 
-def _plausible(used: Used | None) -> Used | None:
+def _used_columns(run: Run, used: Used, now_ms: int) -> dict[str, Any]:
+    """What a run has used, as far as it has said; what was known before stays known."""
+    windows = {name: use.model_dump(mode="json") for name, use in used.windows.items()}
+    known: dict[str, Any] = {
+        "input_tokens": _plausible(used.tokens.input),
+        "output_tokens": _plausible(used.tokens.output),
+        "cost_usd": _plausible(used.cost_usd),
+    }
+    known = {column: getattr(run, column) if value is None else value for column, value in known.items()}
+    return known if not windows or windows == run.windows else {**known, "windows": windows, "windows_ms": now_ms}
+
+
+def _plausible(used: Number | None) -> Number | None:
     """What an agent says it used, unless no run can have used so much, and the sum of all would be worth nothing."""
     return used if used is not None and 0 <= used <= MOST_USED else None
 
