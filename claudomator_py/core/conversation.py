@@ -38,7 +38,7 @@ class Resumption(BaseModel):
     is not to; a fresh one begins, and is told the words. optional: whoever can start first takes the task, its holder
     in this conversation, anybody else in a fresh one. follows: the run of the task that this one continues; until a run
     of its own goes on in the conversation, run_id is the same. heard: what was asked in this generation and heard from
-    the operator; the last of it is new to the conversation, and all of it to a fresh one.
+    the operator, which a fresh conversation is told; answering: the last of it is new to this one.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -53,6 +53,7 @@ class Resumption(BaseModel):
     optional: bool = False
     follows: str | None = None
     heard: tuple[Exchange, ...] = ()
+    answering: bool = False
 
     @property
     def holder(self) -> str | None:

@@ -8,8 +8,8 @@ from claudomator_py.core.lifecycle import InputKind
 
 HOW_TO_ASK = (
     "If you need a decision of the operator before you can go on, end with a message whose last part begins, on a line "
-    f"of its own, with `{MARKER}` and then the question. You will be told the answer here. Do not ask what you can find "
-    "out yourself."
+    f"of its own, with `{MARKER}` and then the question. You will be told the answer here. Do not ask what you can "
+    "find out yourself."
 )
 _ANSWER = "The operator answers your question:"
 _REFUSED = "You may not use what you were denied. The operator says:"

@@ -29,12 +29,14 @@ def resumption_of(task: Task) -> Resumption | None:
     return None if task.resume is None else Resumption.model_validate(task.resume)
 
 
-def columns_of(resumption: Resumption | None, spec: TaskSpec, dir_key: str) -> dict[str, Any]:
-    """The columns that say it: the lane depends on it, too."""
+def columns_of(
+    resumption: Resumption | None, spec: TaskSpec, dir_key: str, thread: str | None = None
+) -> dict[str, Any]:
+    """The columns that say it: the lane depends on it, too. thread: see ``Task``."""
     holder = None if resumption is None else resumption.holder
     return {
         "resume": None if resumption is None else resumption.model_dump(mode="json"),
-        "lane": lane(spec, dir_key, holder),
+        "lane": lane(spec, dir_key, holder, thread),
     }
 
 
@@ -67,10 +69,11 @@ def goes_on(connection: Connection, task: Task, run: Run, *, optional: bool = Fa
         return {"resume": resumption.model_copy(update={"run_id": run.id}).model_dump()}
     ended = run_rows.find(connection, run.id)
     spec = task_rows.spec_of(connection, task.id, run.revision)
+    before = {} if resumption is None else {"follows": resumption.follows, "heard": resumption.heard}
     resumption = None if ended is None else conversation_of(ended, None)
     if resumption is not None:
-        resumption = resumption.model_copy(update={"optional": optional})
-    return columns_of(resumption, spec, task.dir_key)
+        resumption = resumption.model_copy(update={"optional": optional, **before})
+    return columns_of(resumption, spec, task.dir_key, task.thread)
 
 
 def give_up_conversation(connection: Connection, task: Task, run_id: str, why: str, now_ms: int) -> dict[str, Any]:
@@ -81,12 +84,13 @@ def give_up_conversation(connection: Connection, task: Task, run_id: str, why: s
     resumption = resumption_of(task)
     if resumption is None:
         return {}
-    _tell(connection, task, run_id, resumption.run_id, why, now_ms)
+    tell_given_up(connection, task, run_id, resumption.run_id, why, now_ms)
     spec = task_rows.spec_of(connection, task.id, task.revision)
-    return columns_of(resumption.model_copy(update={"given_up": True}), spec, task.dir_key)
+    return columns_of(resumption.model_copy(update={"given_up": True}), spec, task.dir_key, task.thread)
 
 
-def _tell(connection: Connection, task: Task, run_id: str | None, resumes: str, why: str, now_ms: int) -> None:
+def tell_given_up(connection: Connection, task: Task, run_id: str | None, resumes: str, why: str, now_ms: int) -> None:
+    """Record that a conversation does not go on. run_id: the run that could not; resumes: the run that it is of."""
     record(connection, now_ms, GIVEN_UP, task_id=task.id, run_id=run_id, data={"resumes": resumes, "why": why})
 
 
@@ -102,11 +106,11 @@ def meant_by_force(
     if ended.state == "revoked" and ended.resumes is not None:
         ended = run_rows.find(connection, ended.resumes) or ended
     if revision != restart["revision"]:
-        _tell(connection, task, None, ended.id, "the content has changed since", now_ms)
+        tell_given_up(connection, task, None, ended.id, "the content has changed since", now_ms)
         return None
     meant = conversation_of(ended, restart.get("reason"))
     if meant is None:
-        _tell(connection, task, None, ended.id, f"{ended.agent} had not begun it", now_ms)
+        tell_given_up(connection, task, None, ended.id, f"{ended.agent} had not begun it", now_ms)
     return meant
 
 
@@ -141,7 +145,10 @@ class Resuming:
         """Whether the agent can go on with this content, in the folder where it was. Raises Conflict or Invalid."""
         spec = task_rows.spec_of(connection, task.id, revision)
         before = task_rows.spec_of(connection, task.id, run.revision)
-        if _folder(spec) != _folder(before):
+        if spec.continues is not None and spec.working_dir is None:
+            # It works where the task does that it continues, as it did before.
+            spec = spec.model_copy(update={"working_dir": before.working_dir, "isolation": before.isolation})
+        if not same_folder(spec, before):
             was = before.working_dir or "a scratch folder"
             detail = f"The conversation belongs to {was}, and {task.name} has another working directory by now."
             raise Conflict(detail, remedy=_FRESH)
@@ -156,13 +163,33 @@ class Resuming:
             remedy = "leave it out, or restart it without `resume`"
             raise _invalid([Problem(field="resume", message=sentence, remedy=remedy) for sentence in lacking])
 
-    def obstacle(self, earlier: Run | None, spec: TaskSpec) -> str | None:
-        """Why the run that is about to start cannot go on in the conversation of the earlier one after all, or None."""
+    def obstacle(self, earlier: Run | None, spec: TaskSpec, agent: str) -> str | None:
+        """Why a run on that agent which is about to start cannot go on in the conversation of the earlier one after
+        all, or None.
+        """
         if earlier is None or earlier.conversation_id is None:
             return "it is not known any more"
+        chosen = self._registry.find(agent)
+        if chosen is None or (chosen.name, chosen.kind) != (earlier.agent, earlier.kind):
+            return self._elsewhere(earlier.agent, earlier.kind)
         if spec.working_dir is None and not self._host.has_scratch(scratch_of(earlier)):
             return "its scratch folder is gone"
         return None
+
+    def _elsewhere(self, name: str, kind: str) -> str:
+        """Why another agent has begun a task whose conversation that one has."""
+        holder = self._registry.find(name)
+        if holder is None or holder.kind != kind:
+            return f"{name}, which has it, is no longer configured"
+        problem = self._registry.health(name).problem
+        if problem is not None:
+            return f"{name}, which has it, cannot run: {problem}"
+        return f"{name}, which has it, could not take the task"
+
+
+def same_folder(spec: TaskSpec, other: TaskSpec) -> bool:
+    """Whether both work in one folder, as far as their content says."""
+    return _folder(spec) == _folder(other)
 
 
 def _folder(spec: TaskSpec) -> str | None:
