@@ -37,7 +37,8 @@ def run(path: str, environ: dict[str, str]) -> int:
     """Supervise the run in that directory. environ: where the agent's variables come from.
 
     Returns ENDED when an exit record was written; LEFT when the run was not to be started, or not by this process;
-    BROKEN after a fault of the shim itself: everything was ended, and no exit status is made up.
+    BROKEN after a fault of the shim itself, or when the directory was removed: everything was ended, and no exit status
+    is made up.
     """
     crash_points.arm(environ.get(crash_points.VARIABLE))
     _detach()
@@ -97,11 +98,15 @@ class Stage:
         finally:
             os.close(stdin)
 
-    def trim(self) -> None:
-        """Bring the output within its cap after the last word was written."""
+    def finish(self) -> None:
+        """After the last word: bring the output within its cap, and back into its place if it was removed."""
         for output in self.outputs:
             output.grew()
             output.within_cap()
+            try:
+                output.put_back()
+            except OSError:
+                continue  # Without room for it the run has ended all the same.
 
 
 class Supervisor:
@@ -137,7 +142,9 @@ class Supervisor:
             self._run_id = spec.run_id
             self._work(spec, stage, ending)
             ending.stragglers = self.end_everything(spec.grace)
-            stage.trim()
+            if record.is_gone(self._directory):
+                return BROKEN
+            stage.finish()
         crash("stragglers-ended")
         ending.ended_ms = ending.ended_ms or record.now_ms()
         exit_file.commit(ending)

@@ -54,6 +54,11 @@ def exists(directory: int, name: str) -> bool:
     return True
 
 
+def is_gone(directory: int) -> bool:
+    """Whether the run directory was removed: nobody can ask for anything here any more, nor read a record."""
+    return os.fstat(directory).st_nlink == 0
+
+
 def given_up(directory: int) -> bool:
     """Whether this run may no longer be started, or has been already. Holds for good while the lock is held."""
     return any(exists(directory, name) for name in (REVOKED, CANCEL, STARTED, EXIT))

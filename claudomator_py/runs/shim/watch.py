@@ -39,7 +39,7 @@ class Watch:
         self._flooded = grown > _FLOOD_BYTES
         if record.exists(self._directory, record.CANCEL):
             return "cancel"
-        if self._events.interrupted:
+        if self._events.interrupted or record.is_gone(self._directory):
             return "interrupt"
         if self._deadline is not None and now >= self._deadline:
             return "timeout"
