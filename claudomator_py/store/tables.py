@@ -159,6 +159,7 @@ class Run(SQLModel, table=True):
         Index("uq_run_live", "task_id", unique=True, sqlite_where=text("live = 1"), postgresql_where=text("live")),
         Index("uq_run_thread", "thread", unique=True, sqlite_where=text("live = 1"), postgresql_where=text("live")),
         Index("ix_run_conversation", "conversation_id", "started_ms"),
+        _partial("ix_run_scratch", "scratch_of", where="scratch_of IS NOT NULL"),
         Index("ix_run_task", "task_id", "started_ms"),
         Index("ix_run_spent", *_SPENT),
         _partial("ix_run_windows", "kind", "account", "windows_ms", where="windows_ms IS NOT NULL"),

@@ -16,6 +16,13 @@ def upgrade() -> None:
         batch_op.add_column(sa.Column("windows_ms", sa.BigInteger(), nullable=True))
         batch_op.create_index("ix_run_conversation", ["conversation_id", "started_ms"], unique=False)
         batch_op.create_index(
+            "ix_run_scratch",
+            ["scratch_of"],
+            unique=False,
+            sqlite_where=sa.text("scratch_of IS NOT NULL"),
+            postgresql_where=sa.text("scratch_of IS NOT NULL"),
+        )
+        batch_op.create_index(
             "ix_run_spent",
             ["started_ms", "agent", "state", "live", "input_tokens", "output_tokens", "cost_usd"],
             unique=False,
