@@ -36,6 +36,11 @@ def asked_of(task: Task) -> Asked | None:
     return None if task.asks is None else Asked.model_validate(task.asks)
 
 
+def with_leave(task: Task, spec: TaskSpec, kind: str) -> TaskSpec:
+    """The content with what a person allows it besides, for an agent of that kind."""
+    return spec if task.leave is None else Leave.model_validate(task.leave).granted(spec, kind)
+
+
 def asked_before(task: Task) -> Asked:
     """What a task is asked that got here by an older version, which did not write it down."""
     text = "asks a question; see what it said last"

@@ -7,6 +7,8 @@ from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
 from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.asking import asks_leave, heard, leave_asked, without_secrets
+from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.lifecycle import Phase
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
@@ -18,6 +20,7 @@ from claudomator_py.service.changes.runs import begin_check, finish_run, give_up
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import OutputReader, RunHost
 from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.surroundings.secrets import Secrets
 from claudomator_py.service.tick.launching import LaunchRules, check_run, launch_request
 from claudomator_py.service.tick.probing import begun_since, close_ramped, note_answer
 from claudomator_py.service.tick.stuck import StuckRuns
@@ -167,7 +170,7 @@ class Collector:
             for stream in STREAMS:
                 for piece in self._host.output(subject.run.id, stream):
                     reader.feed(stream, piece)
-            outcome = reader.outcome(exit_record, now_ms)
+            outcome = self._heard(subject, reader.outcome(exit_record, now_ms))
             return priced(outcome, self._agent(subject.run).prices, subject.run.model), reader.answered
         except OSError:
             raise
@@ -176,6 +179,14 @@ class Collector:
             _log_of(subject).exception("output_not_understood")
             detail = f"its output could not be understood: {error}"
             return Outcome(status=OutcomeStatus.FAILED, reason=Reason.AGENT_ERROR, detail=detail), False
+
+    def _heard(self, subject: _Subject, outcome: Outcome) -> Outcome:
+        """The outcome as the task takes it, with what it asks fit to be shown."""
+        kind = self._registry.kinds.get(subject.run.kind)
+        converses = kind is not None and kind.conversations is not Conversations.NONE
+        outcome = heard(outcome, subject.spec, converses=converses)
+        redactor = Secrets(self._registry, self._rules().environ).redactor(subject.spec.env)
+        return without_secrets(outcome, redactor.redact)
 
     def _reader(self, subject: _Subject) -> OutputReader | None:
         run = subject.run
@@ -195,7 +206,8 @@ class Collector:
         command = " ".join(subject.spec.check[min(exit_record.step, len(subject.spec.check) - 1)])
         how = exit_record.error or _how_it_ended(exit_record)
         detail = f"check `{command}` {how}\n{self._tail(subject.run.id, step)}".rstrip()
-        return _unchecked(outcome, detail)
+        unchecked = _unchecked(outcome, detail)
+        return leave_asked(unchecked) if asks_leave(outcome, subject.spec) else unchecked
 
     def _tail(self, run_id: str, step: int) -> str:
         tail = b""
@@ -236,7 +248,8 @@ class Collector:
         now_ms: int,
         answered: bool,
     ) -> None:
-        finish_run(connection, run, outcome, exit_record, now_ms, answered=answered)
+        hold_ms = self._rules().input_hold_ms
+        finish_run(connection, run, outcome, exit_record, now_ms, answered=answered, input_hold_ms=hold_ms)
         close_ramped(connection, self._registry.agents, now_ms)
 
 

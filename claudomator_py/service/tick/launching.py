@@ -8,6 +8,7 @@ from claudomator_py.core.agent import AgentSpec, ModelChoice
 from claudomator_py.core.conversation import Usage
 from claudomator_py.core.run import Launch, LaunchRequest, RunLimits, RunOrder
 from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.units import MINUTE_MS
 from claudomator_py.service.surroundings.environment import environment
 from claudomator_py.service.surroundings.isolation import folder_in_tree, isolated
 from claudomator_py.store.tables import Run
@@ -15,12 +16,16 @@ from claudomator_py.store.tables import Run
 
 @dataclass(frozen=True, slots=True)
 class LaunchRules:
-    """The configuration that launching depends on. roots: where working directories may lie; grace in milliseconds."""
+    """The configuration that launching depends on. roots: where working directories may lie; grace in milliseconds.
+
+    input_hold_ms: how long the directory of a task that needs input is kept for it.
+    """
 
     roots: tuple[str, ...]
     grace_ms: int
     output_bytes: int
     environ: Mapping[str, str]
+    input_hold_ms: int = 30 * MINUTE_MS
 
 
 @dataclass(frozen=True, slots=True)

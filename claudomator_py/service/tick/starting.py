@@ -9,15 +9,17 @@ from pathlib import Path
 from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
+from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.task import OnInput, TaskSpec
 from claudomator_py.core.worktree import Tree, TreeFault, TreeOrder
 from claudomator_py.planning.plan import StartRun
 from claudomator_py.planning.snapshot import Snapshot
-from claudomator_py.service.briefing.handoff import handoff_note, left_by
-from claudomator_py.service.briefing.prompt import compose, compose_further
+from claudomator_py.service.briefing.handoff import follow_note, handoff_note, left_by
+from claudomator_py.service.briefing.prompt import compose, compose_answer, compose_further, compose_next
 from claudomator_py.service.briefing.resuming import Resuming, resumption_of, scratch_of
+from claudomator_py.service.changes.inputs import with_leave
 from claudomator_py.service.changes.runs import Observed, commit_start, finish_run, planned_run
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import RunHost
@@ -37,8 +39,8 @@ log = get_logger("claudomator.start")
 class _Subject:
     """A task to start. earlier: the run whose conversation it goes on in; told: the content that this knows.
 
-    obstacle: why it cannot go on after all. left: the run whose work it takes over from another agent. tree: the work
-    tree that it needs, if it does.
+    obstacle: why it cannot go on after all. left: the run whose work it takes over from another agent. follows: the
+    run of the task that it continues. tree: the work tree that it needs, if it does.
     """
 
     task: Task
@@ -48,13 +50,23 @@ class _Subject:
     obstacle: str | None
     tree: TreeOrder | None = None
     left: Run | None = None
+    follows: Run | None = None
 
-    def prompt(self, handoff: str | None) -> str:
-        """What the agent is told. handoff: what the other agent left, if it takes over from one."""
+    def prompt(self, handoff: str | None, *, converses: bool) -> str:
+        """What the agent is told. handoff: what the other agent left, if it takes over from one.
+
+        converses: whether it can be answered.
+        """
         resumption = resumption_of(self.task)
         words = None if resumption is None else resumption.words
         if self.earlier is None:
-            return compose(self.spec, words, handoff)
+            heard = () if resumption is None else resumption.heard
+            may_ask = converses and self.spec.on_input is OnInput.WAIT
+            return compose(self.spec, words, handoff, heard=heard, may_ask=may_ask)
+        if resumption is not None and resumption.answering:
+            return compose_answer(resumption.heard[-1])
+        if resumption is not None and resumption.follows is not None:
+            return compose_next(self.spec, words, again=resumption.run_id != resumption.follows)
         return compose_further(self.spec, self.told, words)
 
 
@@ -122,7 +134,9 @@ class Starter:
                 return None
             run.dir_key = tree.path
             commit = partial(_commit_in_tree, commit=commit, run=run, tree=tree)
-        request = launch_request(run, spec, agent, prompt=subject.prompt(note), effort=start.decision.effort)
+        prompt = subject.prompt(note, converses=kind.conversations is not Conversations.NONE)
+        allowed = with_leave(subject.task, spec, kind.kind)
+        request = launch_request(run, allowed, agent, prompt=prompt, effort=start.decision.effort)
         try:
             launch = kind.launch(request)
         except ValueError as error:
@@ -135,19 +149,22 @@ class Starter:
 
     def _scratch(self, subject: _Subject) -> str | None:
         """The run whose scratch folder is taken over with its work."""
-        if subject.left is None or subject.spec.working_dir is not None:
+        before = subject.left or subject.follows
+        if before is None or subject.spec.working_dir is not None:
             return None
-        scratch = scratch_of(subject.left)
+        scratch = scratch_of(before)
         return scratch if self._host.has_scratch(scratch) else None
 
     def _handoff(self, subject: _Subject) -> str | None:
-        left = subject.left
-        if left is None:
+        before = subject.left or subject.follows
+        if before is None or subject.earlier is not None:
             return None
-        kind = self._registry.kinds.get(left.kind)
+        kind = self._registry.kinds.get(before.kind)
         transcript = None if kind is None else kind.transcript("stdout")
         redactor = Secrets(self._registry, self._rules().environ).redactor(subject.spec.env)
-        return handoff_note(left, self._host, transcript, redactor)
+        if subject.left is not None:
+            return handoff_note(before, self._host, transcript, redactor)
+        return follow_note(before, subject.told, self._host, transcript, redactor)
 
     def _tree(self, order: TreeOrder) -> Tree | None:
         """The work tree, with the folder that the run works in; None: not yet. Raises TreeFault."""
@@ -167,6 +184,9 @@ class Starter:
         if task is None or task.version != start.head.version:
             return None
         subject = self._going_on(connection, task, start.decision.agent)
+        resumption = resumption_of(task)
+        if resumption is not None and resumption.follows is not None:
+            subject = _following(connection, subject, resumption.follows)
         if subject.earlier is None:
             runs = [run for run in run_rows.of_task(connection, task.id) if run.generation == task.generation]
             left = left_by(runs)
@@ -175,7 +195,7 @@ class Starter:
         working_dir = isolated(subject.spec)
         if working_dir is None:
             return subject
-        return replace(subject, tree=tree_wanted(connection, task, working_dir, subject.earlier))
+        return replace(subject, tree=tree_wanted(connection, task, working_dir, subject.earlier or subject.follows))
 
     def _going_on(self, connection: Connection, task: Task, agent: str) -> _Subject:
         spec = task_rows.spec_of(connection, task.id, task.revision)
@@ -183,9 +203,10 @@ class Starter:
         if resumption is None or resumption.given_up or (resumption.optional and resumption.agent != agent):
             return _Subject(task, spec, None, spec, None)
         earlier = run_rows.find(connection, resumption.run_id)
-        obstacle = self._resuming.obstacle(earlier, spec)
-        if obstacle is not None:
+        obstacle = self._resuming.obstacle(earlier, spec, agent)
+        if earlier is None or obstacle is not None:
             return _Subject(task, spec, None, spec, obstacle)
+        earlier = run_rows.newest_in_conversation(connection, earlier)
         return _Subject(task, spec, earlier, task_rows.spec_of(connection, task.id, resumption.revision), None)
 
     def _spawn(self, name: str, run: Run, prepared: Prepared, committing: "Future[None]") -> int:
@@ -218,6 +239,14 @@ class Starter:
             self._database.write(transaction)
         except VersionConflict:
             log.debug("task_changed_meanwhile", task_id=run.task_id)
+
+
+def _following(connection: Connection, subject: _Subject, run_id: str) -> _Subject:
+    """With the run of the task that it continues, and what that was told, if it begins afresh."""
+    run = run_rows.find(connection, run_id)
+    if run is None or subject.earlier is not None:
+        return replace(subject, follows=run)
+    return replace(subject, follows=run, told=task_rows.spec_of(connection, run.task_id, run.revision))
 
 
 def _commit_in_tree(connection: Connection, commit: Callable[[Connection], None], run: Run, tree: Tree) -> None:
