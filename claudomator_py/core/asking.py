@@ -126,8 +126,9 @@ def without_secrets(outcome: Outcome, redact: Callable[[str], str]) -> Outcome:
         )
         for one in outcome.denied
     )
-    question = None if outcome.question is None else redact(outcome.question)
-    return outcome.model_copy(update={"denied": denied, "question": question})
+    words = {"question": outcome.question, "detail": outcome.detail}
+    shown = {name: None if text is None else redact(text) for name, text in words.items()}
+    return outcome.model_copy(update={"denied": denied, **shown})
 
 
 def asked_by(outcome: Outcome, agent: str, run_id: str, now_ms: int) -> Asked:

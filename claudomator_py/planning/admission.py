@@ -1,17 +1,19 @@
 """Whether one task may start now, and where: hints, holds and slots around the balancer's choice."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from claudomator_py.core.agent import Tier
 from claudomator_py.core.limits import window_text
 from claudomator_py.core.outcome import Reason
-from claudomator_py.planning.snapshot import AgentSeen, Head, HeldBy, HoldSeen, Rules
+from claudomator_py.planning.snapshot import AgentSeen, DayLeft, Head, HeldBy, HoldSeen, Kept, Rules
 from claudomator_py.planning.tiers import Undecided, tier_for
 from claudomator_py.routing.balance import pick_agent
 from claudomator_py.routing.decision import Candidate, Classification, DecisionRecord
 
 CLASSIFYING = "classifying"
+CONVERSATION = "conversation"
+BUDGET = "budget"
 _SOURCE = 100
 _RUN = 8
 """Characters of a run's id that are enough for people."""
@@ -19,11 +21,16 @@ _RUN = 8
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """It cannot start now. until: epoch milliseconds at which that may change by itself, where known."""
+    """It cannot start now. until: epoch milliseconds at which that may change by itself, where known.
+
+    held: by agent, the hold that keeps it from there; lead: what is to be said before that.
+    """
 
     reason: str
     text: str
     until: int | None = None
+    held: tuple[tuple[str, HoldSeen], ...] = field(default=(), compare=False)
+    lead: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,8 @@ def hinted_by(head: Head, agents: Sequence[AgentSeen]) -> tuple[AgentSeen, ...]:
 class Load:
     """What is in use. live: runs in all. busy: live runs by directory. disk_low: there is too little room to start.
 
-    drained: nothing is to be started. now: epoch milliseconds.
+    kept: directories that are kept for tasks which need input. drained: nothing is to be started. threads: those in
+    which a run is live. now: epoch milliseconds.
     """
 
     now: int
@@ -64,6 +72,14 @@ class Load:
     busy: Mapping[str, int]
     disk_low: bool
     drained: bool = False
+    threads: frozenset[str] = frozenset()
+    day: DayLeft | None = None
+    kept: tuple[Kept, ...] = ()
+
+    def kept_from(self, head: Head) -> tuple[Kept, ...]:
+        """Where the task is to work, and others may come back to: soonest over first."""
+        others = (one for one in self.kept if one.dir_key == head.dir_key and one.task_id != head.task_id)
+        return tuple(sorted(others, key=lambda one: (one.until, one.task_id)))
 
 
 def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> DecisionRecord | Blocked:
@@ -72,10 +88,19 @@ def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> 
         return Blocked("drained", "the daemon is drained: nothing is started until `claudomator undrain`")
     if load.disk_low:
         return Blocked("disk", "there is less free disk space than limits.min_free; make room")
+    if load.day is not None and load.day.spent:
+        return Blocked(BUDGET, load.day.text, load.day.until)
     if load.live >= rules.total:
         return Blocked("slots", f"all slots are in use ({load.live} of {rules.total})")
     if head.dir_key and load.busy.get(head.dir_key, 0) >= rules.per_workdir:
         return Blocked("workdir", f"another run is using {head.dir_key}")
+    kept = load.kept_from(head) if head.dir_key else ()
+    if kept and load.busy.get(head.dir_key, 0) + len(kept) >= rules.per_workdir:
+        names = ", ".join(one.name for one in kept)
+        text = f"{head.dir_key} is kept for {names}, as a person is to answer"
+        return Blocked("kept", text, kept[0].until)
+    if head.exclusive in load.threads:
+        return Blocked(CONVERSATION, "another task that goes on in the same conversation is running")
     agents = tuple(_for_task(head, agents, agent, rules, load.now) for agent in agents)
     head = _with_choice(head, agents)
     choice = _choose(head, agents, rules)
@@ -104,11 +129,16 @@ def _for_task(head: Head, agents: Sequence[AgentSeen], agent: AgentSeen, rules: 
 def _with_choice(head: Head, agents: Sequence[AgentSeen]) -> Head:
     """The task with its conversation only if it goes on there: one that need not be has to be at hand."""
     held = head.conversation
-    if held is None or not held.optional:
+    if held is None or not (held.optional or held.yields):
         return head
-    holders = (agent for agent in agents if (agent.name, agent.kind) == (held.agent, held.kind))
-    ready = any(agent.problem is None and not agent.limited and agent.free for agent in holders)
-    return head if ready else head.model_copy(update={"conversation": None})
+    holders = [agent for agent in agents if (agent.name, agent.kind) == (held.agent, held.kind)]
+    stays = any(
+        agent.problem is None
+        and not (agent.limited and (held.optional or held.yields == "limited"))
+        and (agent.free or not held.optional)
+        for agent in holders
+    )
+    return head if stays else head.model_copy(update={"conversation": None})
 
 
 def _model(head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen, tier: Tier) -> str | None:
@@ -140,13 +170,16 @@ def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules) -> _Choice | 
 
 def _go_on(conversation: HeldBy, agents: Sequence[AgentSeen], rules: Rules) -> _Choice | Blocked:
     """Nobody but the agent that has the conversation can go on in it."""
-    why = f"resumes the conversation of run {conversation.run[:_RUN]} on {conversation.agent}"
+    whose = f"run {conversation.run[:_RUN]}" + (f" of {conversation.of}" if conversation.of else "")
+    why = f"resumes the conversation of {whose} on {conversation.agent}"
     holders = tuple(agent for agent in agents if (agent.name, agent.kind) == (conversation.agent, conversation.kind))
     if not holders:
         remedy = "configure it again, or cancel the task and restart it without resume"
         return Blocked("agent", f"{why}, which is no longer configured; {remedy}")
     verdict = _balance(holders, rules, why=why)
-    return replace(verdict, text=f"{why}, and {verdict.text}") if isinstance(verdict, Blocked) else verdict
+    if not isinstance(verdict, Blocked):
+        return verdict
+    return replace(verdict, text=f"{why}, and {verdict.text}", lead=f"{why}: ")
 
 
 def _balance(
@@ -159,7 +192,7 @@ def _balance(
     unlimited_exists = any(not agent.limited for agent in usable)
     if pick is None or (pick.all_limited and unlimited_exists):
         full = [agent for agent in usable if not agent.limited] or usable
-        return Blocked("slots", "; ".join(f"{agent.name} is {_full(agent)}" for agent in full))
+        return Blocked("slots", "; ".join(f"{agent.name} is {_full(agent)}" for agent in full), held=_holds(usable))
     if pick.all_limited:
         triable = tuple(agent for agent in usable if agent.triable) if rules.when_all_limited == "try" else ()
         pick = pick_agent(agent.status for agent in triable if agent.free)
@@ -177,10 +210,17 @@ def _nothing_usable(agents: Sequence[AgentSeen]) -> Blocked:
 
 
 def _all_limited(agents: Sequence[AgentSeen]) -> Blocked:
-    holds = [agent.hold for agent in agents if agent.hold is not None and agent.hold.room is None]
-    resets = [hold.until for hold in holds if hold.until is not None]
+    held = _holds(agents)
+    resets = [hold.until for _, hold in held if not hold.tried and hold.until is not None]
+    until = min(resets) if resets else None
+    if all(hold.reason is Reason.BUDGET for _, hold in held):
+        return Blocked(BUDGET, "; ".join(f"{name} {hold.source}" for name, hold in held), until, held)
     parts = "; ".join(f"{agent.name} is {_rejection(agent)}" for agent in agents)
-    return Blocked("limited", parts, min(resets) if resets else None)
+    return Blocked("limited", parts, until, held)
+
+
+def _holds(agents: Sequence[AgentSeen]) -> tuple[tuple[str, HoldSeen], ...]:
+    return tuple((agent.name, agent.hold) for agent in agents if agent.hold is not None)
 
 
 def _held(name: str, hold: HoldSeen) -> str:
@@ -188,6 +228,8 @@ def _held(name: str, hold: HoldSeen) -> str:
     source = window_text(hold.window) if hold.window is not None else " ".join(hold.source.split())
     named = [hold.reason.value] if hold.reason not in (None, Reason.RATE_LIMITED) else []
     named += [f"{source[:_SOURCE]}..." if len(source) > _SOURCE else source] if source and source != hold.reason else []
+    if hold.reason is Reason.BUDGET:
+        return f"out of its budget ({hold.source})"
     if hold.room is not None:
         what = f" ({', '.join(named)})" if named else ""
         return f"being tried after its limit{what}: more may start once it answers"
@@ -255,7 +297,7 @@ def _candidate(seen: AgentSeen, choice: _Choice, considered: Set[str], elsewhere
         active=seen.active,
         max_concurrent=seen.max_concurrent,
         limited=seen.limited,
-        limited_until=seen.hold.until if seen.hold is not None and seen.hold.room is None else None,
+        limited_until=seen.hold.until if seen.hold is not None and not seen.hold.tried else None,
         eligible=eligible,
         rejected_because=rejected,
     )

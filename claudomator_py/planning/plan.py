@@ -31,7 +31,9 @@ class Planner:
     @property
     def exhausted(self) -> bool:
         """Whether no further head can start, whatever it is."""
-        full = self._load.live >= self._rules.total or self._load.disk_low or self._load.drained
+        load = self._load
+        spent = load.day is not None and load.day.spent
+        full = load.live >= self._rules.total or load.disk_low or load.drained or spent
         return full or not any(agent.free for agent in self._agents.values())
 
     def consider(self, head: Head) -> StartRun | Blocked:
@@ -48,7 +50,9 @@ class Planner:
         busy = dict(self._load.busy)
         if head.dir_key:
             busy[head.dir_key] = busy.get(head.dir_key, 0) + 1
-        self._load = replace(self._load, live=self._load.live + 1, busy=busy)
+        threads = self._load.threads | {head.exclusive}
+        day = None if self._load.day is None else self._load.day.having_begun()
+        self._load = replace(self._load, live=self._load.live + 1, busy=busy, threads=threads, day=day)
         return StartRun(head, verdict)
 
     def question(self, head: Head) -> AskTier | None:
@@ -62,7 +66,16 @@ class Planner:
 
 def load_of(snapshot: Snapshot) -> Load:
     """What is in use in the snapshot."""
-    return Load(snapshot.now, snapshot.live, snapshot.busy, snapshot.disk_low, snapshot.drained)
+    return Load(
+        snapshot.now,
+        snapshot.live,
+        snapshot.busy,
+        snapshot.disk_low,
+        snapshot.drained,
+        frozenset(snapshot.threads),
+        snapshot.day,
+        snapshot.kept,
+    )
 
 
 def plan(snapshot: Snapshot) -> tuple[StartRun | AskTier, ...]:

@@ -20,7 +20,8 @@ class HoldSeen(_Frozen):
 
     bucket: its label. family: only for models of it; None: for all. reason: None for an operator's own. room: its
     time is over, and so many runs may still begin on the bucket, as those before them have to answer first; None:
-    it is in force.
+    it is in force. With reason ``budget`` it is no limit of the account's, but of the configuration: room is the number
+    of runs that are left of it.
     """
 
     bucket: str
@@ -37,6 +38,11 @@ class HoldSeen(_Frozen):
         """Whether nothing can begin on the bucket now."""
         return self.room is None or self.room <= 0
 
+    @property
+    def tried(self) -> bool:
+        """Whether its time is over, and runs find out whether it is gone."""
+        return self.room is not None and self.reason is not Reason.BUDGET
+
     def having_begun(self) -> "HoldSeen":
         """With one more run on its bucket."""
         return self if self.room is None else self.model_copy(update={"room": self.room - 1})
@@ -44,7 +50,7 @@ class HoldSeen(_Frozen):
     @property
     def end(self) -> float:
         """When it ends, for comparing: one without an end outlasts all."""
-        if self.room is not None:
+        if self.tried:
             return 0.0
         return float("inf") if self.until is None else self.until
 
@@ -86,7 +92,7 @@ class AgentSeen(_Frozen):
     def triable(self) -> bool:
         """Whether it makes sense to try it although it is limited: nobody has put it aside, or is trying it already."""
         stopping = (hold for hold in self.holds if hold.family is None and hold.stops)
-        return all(hold.room is None and hold.reason is not None for hold in stopping)
+        return all(hold.room is None and hold.reason not in (None, Reason.BUDGET) for hold in stopping)
 
     @property
     def limited(self) -> bool:
@@ -135,20 +141,24 @@ class AskedTier(_Frozen):
 class HeldBy(_Frozen):
     """A conversation that a task goes on in: that of a run, and the agent that has it.
 
-    optional: another agent that is free may begin afresh instead.
+    optional: another agent that is free may begin afresh instead. yields: when another one may, although it is not
+    optional: once the holder cannot run at all, or also while it is limited. of: the task whose conversation it is, if
+    another's.
     """
 
     run: str
     agent: str
     kind: str
     optional: bool = False
+    yields: Literal["unable", "limited"] | None = None
+    of: str | None = None
 
 
 class Head(_Frozen):
     """A task at the head of its lane, with what the choice of an agent depends on.
 
     cannot: by agent, what the task asks for and that agent cannot enforce. conversation: the one it goes on in; None:
-    a fresh one.
+    a fresh one. thread: the task that began the thread which it continues; None: its own.
     """
 
     task_id: str
@@ -166,6 +176,24 @@ class Head(_Frozen):
     model: str | None = None
     strict: bool = False
     conversation: HeldBy | None = None
+    thread: str | None = None
+
+    @property
+    def exclusive(self) -> str:
+        """What no other run may use at the same time: its thread, by the task that began it."""
+        return self.thread or self.task_id
+
+
+class Kept(_Frozen):
+    """A directory that is kept for a task which waits for a person, or was answered and has not gone on yet.
+
+    until: epoch milliseconds.
+    """
+
+    dir_key: str
+    task_id: str
+    name: str
+    until: int
 
 
 class Rules(_Frozen):
@@ -179,10 +207,31 @@ class Rules(_Frozen):
     settings_hash: str
 
 
-class Snapshot(_Frozen):
-    """One tick's view. now: epoch milliseconds. busy: live runs by directory. heads: in the queue's order.
+class DayLeft(_Frozen):
+    """What is left of the day's budget for all agents. room: runs that may still begin; None: any number.
 
-    drained: an operator wants nothing to be started.
+    text: what is used up of it, once nothing may begin; until: epoch milliseconds of its end.
+    """
+
+    text: str
+    until: int
+    room: int | None = None
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing may begin any more."""
+        return self.room is not None and self.room <= 0
+
+    def having_begun(self) -> "DayLeft":
+        """With one more run."""
+        return self if self.room is None else self.model_copy(update={"room": self.room - 1})
+
+
+class Snapshot(_Frozen):
+    """One tick's view. now: epoch milliseconds. busy: live runs by directory. heads: in the queue's order. threads: those
+    in which a run is live. kept: directories that are kept for tasks which need input.
+
+    drained: an operator wants nothing to be started. day: None without a budget for the day.
     """
 
     now: int
@@ -190,6 +239,9 @@ class Snapshot(_Frozen):
     agents: tuple[AgentSeen, ...]
     live: int
     busy: dict[str, int]
+    kept: tuple[Kept, ...] = ()
+    threads: tuple[str, ...] = ()
     disk_low: bool = False
     drained: bool = False
+    day: DayLeft | None = None
     heads: tuple[Head, ...] = ()

@@ -1,6 +1,7 @@
 """The queue: heads of lanes, tasks that are due, and the next time at which something is."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from sqlalchemy import Connection, and_, exists, func, or_, select, tuple_
 
@@ -8,6 +9,7 @@ from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, TASK_REVISION, Ta
 from claudomator_py.store.task_rows import task_from
 
 Position = tuple[int, int, str]
+_KEEPING = ("NEEDS_INPUT", "WAITING", "QUEUED")
 
 
 def heads(
@@ -67,6 +69,21 @@ def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:
 def next_due(connection: Connection) -> int | None:
     """When the next waiting task is due (epoch milliseconds), or None."""
     query = select(func.min(TASK.c.until_ms)).where(TASK.c.state == "WAITING")
+    earliest: int | None = connection.execute(query).scalar_one()
+    return earliest
+
+
+def kept(connection: Connection, now_ms: int) -> list[dict[str, Any]]:
+    """Directories that are kept for tasks: dir_key, task_id, name and until, in a fixed order."""
+    query = select(TASK.c.dir_key, TASK.c.id.label("task_id"), TASK.c.name, TASK.c.kept_until_ms.label("until")).where(
+        TASK.c.kept_until_ms > now_ms, TASK.c.state.in_(_KEEPING), TASK.c.dir_key != ""
+    )
+    return [dict(row._mapping) for row in connection.execute(query.order_by(TASK.c.dir_key, TASK.c.id))]
+
+
+def next_kept_end(connection: Connection, now_ms: int) -> int | None:
+    """When the next directory is no longer kept (epoch milliseconds), or None."""
+    query = select(func.min(TASK.c.kept_until_ms)).where(TASK.c.kept_until_ms > now_ms, TASK.c.state.in_(_KEEPING))
     earliest: int | None = connection.execute(query).scalar_one()
     return earliest
 

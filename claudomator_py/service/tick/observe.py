@@ -1,22 +1,23 @@
 """Observing: from rows to the snapshot that ``plan`` decides on."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from sqlalchemy import Connection
 
 from claudomator_py.core.agent import AgentSpec, Tier
 from claudomator_py.core.conversation import Resumption
 from claudomator_py.core.limits import Hold
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.planning.admission import CLASSIFYING, Blocked
+from claudomator_py.core.task import OnLimit, TaskSpec
+from claudomator_py.planning.admission import CLASSIFYING, CONVERSATION, Blocked
 from claudomator_py.planning.plan import Planner
-from claudomator_py.planning.snapshot import AgentSeen, AskedTier, Head, HeldBy, HoldSeen, Rules, Snapshot
+from claudomator_py.planning.snapshot import AgentSeen, AskedTier, Head, HeldBy, HoldSeen, Kept, Rules, Snapshot
 from claudomator_py.service.briefing.resuming import resumption_of
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.tick.probing import Probed, probed
-from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, switch_rows
+from claudomator_py.service.tick.spending import Budgets, Spent
+from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, spending_rows, switch_rows
 from claudomator_py.store.tables import Classification, Run, Task
 
 PAGE = 64
@@ -26,15 +27,24 @@ AHEAD = 2
 
 
 class Observer:
-    """Reads the present. rules: those in force. disk_low: whether there is too little room left to start anything."""
+    """Reads the present. rules: those in force. disk_low: whether there is too little room left to start anything.
+
+    budgets: what may be spent; None: anything.
+    """
 
     def __init__(
-        self, registry: AgentRegistry, rules: Callable[[], Rules], clock: Clock, disk_low: Callable[[], bool]
+        self,
+        registry: AgentRegistry,
+        rules: Callable[[], Rules],
+        clock: Clock,
+        disk_low: Callable[[], bool],
+        budgets: Budgets | None = None,
     ) -> None:
         self._registry = registry
         self._rules = rules
         self._clock = clock
         self._disk_low = disk_low
+        self._budgets = budgets or Budgets()
 
     def snapshot(self, connection: Connection) -> Snapshot:
         """The present, with the heads that ``plan`` has to look at and no more.
@@ -74,6 +84,9 @@ class Observer:
                     continue
                 if exhausted or verdict.reason == CLASSIFYING:
                     ahead -= 1
+                elif verdict.reason == CONVERSATION and head.thread is None:
+                    # It began the thread: nothing that is in its lane needs to be in that, too.
+                    passed_over += 1
                 elif by_tier:
                     blocked_tiers.add((task.lane, tier))
                 else:
@@ -105,13 +118,20 @@ class Observer:
             cannot=self._registry.lacking(spec),
             model=spec.agent.model,
             strict=spec.agent.strict,
-            conversation=_held_by(resumption_of(task)),
+            conversation=_held_by(resumption_of(task), spec),
+            thread=task.thread,
         )
+
+    def day_end(self, now_ms: int) -> int | None:
+        """When the day is over for which there are budgets, in epoch milliseconds; None without any."""
+        limited = any(agent.budget.units for agent in self._registry.agents) or self._budgets.total.units
+        return self._budgets.day(now_ms).end_ms if limited else None
 
     def present(self, connection: Connection) -> Snapshot:
         """The present without the queue."""
         now_ms = self._clock()
         live = run_rows.live(connection)
+        spent = self._budgets.spent(connection, now_ms) if self.day_end(now_ms) is not None else None
         return Snapshot(
             now=now_ms,
             rules=self._rules(),
@@ -121,12 +141,27 @@ class Observer:
                 hold_rows.in_force(connection, now_ms),
                 probed(connection, live, now_ms),
                 run_rows.warned(connection, now_ms),
+                self._spent_holds(connection, spent, now_ms),
             ),
             live=len(live),
             busy=dict(sorted(Counter(run.dir_key for run in live if run.dir_key).items())),
+            kept=tuple(Kept(**columns) for columns in queue.kept(connection, now_ms)),
+            threads=tuple(sorted(run.thread or run.task_id for run in live)),
             disk_low=self._disk_low(),
             drained=switch_rows.find(connection, switch_rows.DRAIN) is not None,
+            day=None if spent is None else self._budgets.day_left(spent),
         )
+
+    def _spent_holds(self, connection: Connection, spent: Spent | None, now_ms: int) -> dict[str, list[HoldSeen]]:
+        """What their own budgets keep from beginning on the agents, by agent."""
+        found = {}
+        for agent in self._registry.agents:
+            if spent is not None and agent.budget.units:
+                found[agent.name] = self._budgets.day_holds(agent, spent)
+            if agent.budget.window is not None:
+                said = spending_rows.windows(connection, agent.kind, agent.quota_account)
+                found.setdefault(agent.name, []).extend(self._budgets.window_holds(agent, said, now_ms))
+        return found
 
 
 def _agents(
@@ -135,6 +170,7 @@ def _agents(
     holds: Sequence[Hold],
     tried: Sequence[Probed],
     warned: Set[tuple[str, str]],
+    spent: Mapping[str, Sequence[HoldSeen]],
 ) -> tuple[AgentSeen, ...]:
     active = Counter(run.agent for run in live)
     return tuple(
@@ -145,7 +181,10 @@ def _agents(
             max_concurrent=agent.max_concurrent,
             auto_select=agent.auto_select,
             problem=registry.health(agent.name).problem,
-            holds=_holds_seen(agent, [*((hold, None) for hold in holds), *((one.hold, one.room) for one in tried)]),
+            holds=(
+                *_holds_seen(agent, [*((hold, None) for hold in holds), *((one.hold, one.room) for one in tried)]),
+                *spent.get(agent.name, ()),
+            ),
             near_limit=(agent.kind, agent.quota_account) in warned,
             models=agent.models,
             default_tier=agent.default_tier,
@@ -154,10 +193,15 @@ def _agents(
     )
 
 
-def _held_by(resumption: Resumption | None) -> HeldBy | None:
+def _held_by(resumption: Resumption | None, spec: TaskSpec) -> HeldBy | None:
     if resumption is None or resumption.given_up:
         return None
-    return HeldBy(run=resumption.run_id, agent=resumption.agent, kind=resumption.kind, optional=resumption.optional)
+    held = HeldBy(run=resumption.run_id, agent=resumption.agent, kind=resumption.kind, optional=resumption.optional)
+    if resumption.follows is None:
+        return held
+    of = spec.continues if resumption.run_id == resumption.follows else None
+    yields = "limited" if spec.on_limit is OnLimit.FAILOVER else "unable"
+    return held.model_copy(update={"of": of, "yields": yields})
 
 
 def _asked(row: Classification) -> AskedTier:

@@ -26,6 +26,8 @@ log = get_logger("claudomator.tick")
 
 DUE_AT_ONCE = 500
 SOON_MS = 200
+COUNT_MS = 1_000
+"""How often is looked at what live runs have used, if a budget depends on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +153,14 @@ class Reconciler:
         now_ms = self._clock()
         times = [
             self._database.read(queue.next_due),
+            self._database.read(lambda connection: queue.next_kept_end(connection, now_ms)),
             self._database.read(lambda connection: hold_rows.next_end(connection, now_ms)),
             self._database.read(lambda connection: classification_rows.next_deadline(connection, now_ms)),
             now_ms + SOON_MS if self._collector.watches or any(run.state == "starting" for run in live) else None,
+        ]
+        times += [
+            now_ms + COUNT_MS if self._collector.counts else None,
+            self._observer.day_end(now_ms),
         ]
         known = [time for time in times if time is not None]
         steps = tuple(LiveStep(run.id, run.check_seq if run.state == "checking" else 0) for run in live)
