@@ -8,16 +8,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claudomator_py.cli.connect import connected
+from claudomator_py.cli.holds import hold_tables
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
 from claudomator_py.cli.table import Column, render
 from claudomator_py.cli.times import now_ms, until
 from claudomator_py.core.units import parse_duration
-from claudomator_py.core.views import AgentView, HoldRequest, HoldView
+from claudomator_py.core.views import AgentView, HoldRequest, ReleaseRequest
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
+_FAMILY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}")
+
+
+def _family(text: str) -> str:
+    if _FAMILY.fullmatch(text) is None:
+        raise typer.BadParameter(f"{text!r} is in the name of no model; write a part of one, such as opus")
+    return text
+
+
 _COLUMNS = (
     Column("NAME"),
     Column("KIND", wide=True),
@@ -37,13 +47,15 @@ _COLUMNS = (
 def agents(client: "Client", output: FormatOption = Format.TABLE) -> None:
     """List the agents.
 
-    With their slots in use, their limits, and what is wrong with them.
+    With their slots in use, what is wrong with them, and every hold on what they draw on: until when, how that is
+    known, and whether it is being tried already.
     """
     found = client.agents()
     if output is Format.JSON:
         out_json(found)
     elif found:
-        out(agents_table(found, wide=output is Format.WIDE))
+        wide = output is Format.WIDE
+        out("\n\n".join([agents_table(found, wide=wide), *hold_tables(found, wide=wide)]))
     else:
         note("No agents are configured, and none was found on the daemon's PATH. See `claudomator doctor`.")
 
@@ -60,8 +72,12 @@ def hold(
         int | None, typer.Option("--for", metavar="DURATION", parser=parse_duration, help="For so long, such as 45m.")
     ] = None,
     family: Annotated[
-        str | None, typer.Option(help="Only models with this in their name, such as opus.", metavar="NAME")
+        str | None,
+        typer.Option(parser=_family, help="Only models with this in their name, such as opus.", metavar="NAME"),
     ] = None,
+    account: Annotated[
+        bool, typer.Option("--account", help="All agents of its kind that draw on the same account, too.")
+    ] = False,
     reason: Annotated[str | None, typer.Option(help="Why; shown to whoever asks.")] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
@@ -74,25 +90,29 @@ def hold(
     end = None if until_time is None else _instant(until_time)
     if duration is not None:
         end = datetime.now(UTC) + timedelta(milliseconds=duration)
-    held = client.hold(agent, HoldRequest(until=end, family=family, reason=reason))
-    if output is Format.JSON:
-        out_json(held)
-    else:
-        out(agents_table([held], wide=output is Format.WIDE))
+    _write(client.hold(agent, HoldRequest(until=end, family=family, account=account, reason=reason)), output)
 
 
 @connected
 def release(
     client: "Client",
     agent: Annotated[str, typer.Argument(help="The agent's name.")],
+    family: Annotated[
+        str | None,
+        typer.Option(parser=_family, help="Only holds on this family of models, such as opus.", metavar="NAME"),
+    ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """End all holds of an agent, and of its account. Tasks start on it again."""
-    released = client.release(agent)
+    """End the holds of an agent, and of its account. Tasks start on it again."""
+    _write(client.release(agent, ReleaseRequest(family=family)), output)
+
+
+def _write(agent: AgentView, output: Format) -> None:
+    wide = output is Format.WIDE
     if output is Format.JSON:
-        out_json(released)
+        out_json(agent)
     else:
-        out(agents_table([released], wide=output is Format.WIDE))
+        out("\n\n".join([agents_table([agent], wide=wide), *hold_tables([agent], wide=wide)]))
 
 
 def agents_table(found: Sequence[AgentView], *, wide: bool = False, indent: int = 0) -> str:
@@ -115,13 +135,6 @@ def agents_table(found: Sequence[AgentView], *, wide: bool = False, indent: int 
         for agent in found
     ]
     return render(_COLUMNS, rows, wide=wide, indent=indent)
-
-
-def _held(hold: HoldView) -> str:
-    what = hold.family or "it"
-    if hold.probing:
-        return f"{what} is being tried after its limit"
-    return f"{what} is held until {until(hold.until, now_ms()) or 'released'}"
 
 
 def _instant(text: str) -> datetime:
@@ -153,7 +166,10 @@ def _why(agent: AgentView) -> str:
     if not agent.installed:
         return "its program is not installed"
     if not agent.limited:
-        held = [_held(hold) for hold in agent.holds]
-        return "; ".join([*held, *([] if agent.auto_select else ["chosen by name only"])])
+        families = [f"{hold.family}: {'tried' if hold.probing else 'held'}" for hold in agent.holds if hold.family]
+        tried = ["tried after its limit" for hold in agent.holds if hold.probing and not hold.family]
+        near = ["near its limit"] if agent.near_limit is not None else []
+        by_name = [] if agent.auto_select else ["chosen by name only"]
+        return "; ".join([*tried, *families, *near, *by_name])
     source = f" ({agent.provenance})" if agent.provenance else ""
     return f"{agent.hold_reason or 'held'}{source}"

@@ -9,6 +9,7 @@ from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_json
 from claudomator_py.cli.table import Column, fields, heading, render
 from claudomator_py.cli.times import ago, now_ms, parse_instant, short_duration, until
+from claudomator_py.cli.waits import why_words
 from claudomator_py.core.plaintext import plain
 from claudomator_py.core.views import RunView, TaskView, WorktreeView
 
@@ -87,8 +88,9 @@ def tree_text(tree: WorktreeView) -> str:
 def _summary(task: TaskView) -> str:
     now = now_ms()
     waits = f" ({until(task.waiting_until, now)})" if task.waiting_until else ""
-    why = ": ".join(part for part in (task.reason, task.reason_text) if part)
-    needs = ", ".join(f"{one.name} ({one.state or 'not seen yet'})" for one in task.depends_on)
+    others = [one for one in task.depends_on if one != task.continues]
+    needs = ", ".join(f"{one.name} ({one.state or 'not seen yet'})" for one in others)
+    goes_on = "" if task.continues is None else f"{task.continues.name} ({task.continues.state or 'not seen yet'})"
     used = [f"{task.tokens.input or 0} in, {task.tokens.output or 0} out"] if task.tokens.output is not None else []
     used += [f"{task.cost_usd:.4f} USD"] if task.cost_usd is not None else []
     return fields(
@@ -96,7 +98,8 @@ def _summary(task: TaskView) -> str:
             ("name", task.name),
             ("id", task.id),
             ("state", task.state + (f", {task.phase}" if task.phase else "") + waits),
-            ("why", why),
+            ("why", why_words(task, now)),
+            ("until", task.waiting_until or ""),
             ("agent", " ".join(part for part in (task.agent, task.model, task.tier and f"({task.tier})") if part)),
             ("specialist", task.specialist or ""),
             ("priority", task.priority),
@@ -104,6 +107,7 @@ def _summary(task: TaskView) -> str:
             ("directory", task.working_dir or "a scratch folder of each run"),
             ("branch", task.branch or ""),
             ("work tree", "" if task.worktree is None else f"{tree_text(task.worktree)}: {task.worktree.path}"),
+            ("continues", goes_on),
             ("depends on", needs),
             ("source", task.file_path or task.source),
             ("attempts", f"{task.attempts} in generation {task.generation}; {task.runs} runs in all"),

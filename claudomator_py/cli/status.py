@@ -8,9 +8,11 @@ import typer
 
 from claudomator_py.cli.agents import agents_table
 from claudomator_py.cli.connect import connected
+from claudomator_py.cli.holds import hold_tables
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
 from claudomator_py.cli.table import Column, heading, render, short_ids
 from claudomator_py.cli.times import ago, now_ms, until
+from claudomator_py.cli.waits import why_words
 from claudomator_py.cli.watch import draw, json_lines, lines
 from claudomator_py.core.plaintext import one_line
 from claudomator_py.core.views import CheckView, FileProblemView, StateName, StatusView, TaskFilter, TaskView
@@ -97,6 +99,7 @@ def overview(found: StatusView, *, wide: bool = False) -> str:
         parts.append("No tasks yet. Submit one with `claudomator submit FILE`, or put a file into the inbox.")
     if found.agents:
         parts.append(f"{heading('AGENTS')}\n{agents_table(found.agents, wide=wide, indent=_INDENT)}")
+        parts += hold_tables(found.agents, wide=wide, indent=_INDENT)
     return "\n\n".join(parts)
 
 
@@ -118,7 +121,7 @@ def tasks_table(
             task.model or "",
             task.priority,
             ",".join(task.tags),
-            _why(task),
+            _why(task, now),
             until(task.waiting_until, now),
             ago(task.updated_at, now),
             task.working_dir or "",
@@ -128,12 +131,10 @@ def tasks_table(
     return render(_COLUMNS, rows, wide=wide, indent=_INDENT)
 
 
-def _why(task: TaskView) -> str:
+def _why(task: TaskView, now: int) -> str:
     if task.state == "RUNNING":
         return task.phase or ""
-    if task.state == "FAILED" and task.reason_text:
-        return f"{task.reason}: {task.reason_text}"
-    return task.reason or ""
+    return why_words(task, now) if task.state in ("WAITING", "QUEUED", "FAILED") else task.reason or ""
 
 
 def _inbox(files: Sequence[FileProblemView]) -> str:

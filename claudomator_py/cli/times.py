@@ -39,6 +39,14 @@ def until(instant: str | None, now: int) -> str:
     return instant[:10] if left > _DATE_AFTER_MS else f"in {short_duration(left)}"
 
 
+def clock(instant: str | None, now: int) -> str:
+    """The time of day on the clock here, with its date unless that is today's; empty without an instant."""
+    if instant is None:
+        return ""
+    at, today = datetime.fromisoformat(instant).astimezone(), datetime.fromtimestamp(now / 1_000).astimezone()
+    return f"{at:%H:%M}" if at.date() == today.date() else f"{at:%Y-%m-%d %H:%M}"
+
+
 def short_duration(milliseconds: int) -> str:
     """The duration in its largest unit, and a second one where that says much: ``45s``, ``12m``, ``1h30m``, ``2d``."""
     if milliseconds < MINUTE_MS:

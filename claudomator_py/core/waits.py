@@ -43,7 +43,7 @@ def sentence_of(text: str | None, until: str | None, others: Iterable[str | None
         if (how_long := _HOW_LONG.match(rest)) is not None:
             rest = rest[how_long.end() :]
     if until is not None and not any(piece.instant for piece in pieces):
-        return (Piece(f"{text}, until "), Piece(instant=until))
+        return (Piece(f"{text.removesuffix('.')}, until "), Piece(instant=until))
     return tuple(piece for piece in (*pieces, Piece(rest)) if piece.text or piece.instant)
 
 

@@ -5,10 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from claudomator_py.core.views import AgentView, Page, StatusView, TaskFilter, TaskView
+from claudomator_py.core.limits import window_text
+from claudomator_py.core.views import AgentView, HoldView, NearLimitView, Page, StatusView, TaskFilter, TaskView
+from claudomator_py.core.waits import Piece, Sentence, sentence_of
 from claudomator_py.web.pages.rows import Row, row_of, words_of
-from claudomator_py.web.pages.words import meaning_of
+from claudomator_py.web.pages.words import meaning_of, short_line
 
+_RUN = 8
+"""Characters of a run's id that are enough for people."""
 STATES = ("NEEDS_INPUT", "FAILED", "RUNNING", "QUEUED", "WAITING", "COMPLETED", "CANCELLED")
 
 
@@ -43,8 +47,20 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """A hold at the side. bucket: on what it is; read: where that was read; family: the one that a button releases."""
+
+    bucket: str
+    said: Sentence | None
+    read: str | None
+    read_at: str
+    run_id: str | None
+    family: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class AgentCard:
-    """An agent at the side."""
+    """An agent at the side. problem: why it cannot run. holds: all on what it draws on; near: a limit that is near."""
 
     name: str
     kind: str | None
@@ -53,9 +69,9 @@ class AgentCard:
     slots: int
     tone: str
     health: str
-    hold: str | None
-    until: str | None
-    provenance: str | None
+    problem: str | None
+    holds: tuple[Held, ...]
+    near: Sentence | None
     release: bool
     chosen_by_name: bool
 
@@ -194,6 +210,8 @@ def _card(agent: AgentView) -> AgentCard:
     tone, health = "good", "ready"
     if agent.active >= agent.max_concurrent:
         tone, health = "busy", "full"
+    if any(hold.probing and hold.family is None for hold in agent.holds):
+        tone, health = "busy", "trying"
     if agent.limited:
         tone, health = "ask", "limited" if agent.limited_until is not None else "held"
     if agent.problem is not None or not agent.installed:
@@ -206,9 +224,27 @@ def _card(agent: AgentView) -> AgentCard:
         slots=agent.max_concurrent,
         tone=tone,
         health=health,
-        hold=agent.problem or agent.hold_reason,
-        until=agent.limited_until,
-        provenance=agent.provenance,
-        release=agent.limited,
+        problem=agent.problem,
+        holds=tuple(_held(hold) for hold in agent.holds),
+        near=_near(agent.near_limit) if agent.near_limit is not None else None,
+        release=agent.limited or bool(agent.holds),
         chosen_by_name=not agent.auto_select,
     )
+
+
+def _held(hold: HoldView) -> Held:
+    named = hold.source in ("", hold.window, hold.reason) or hold.source in hold.text
+    return Held(
+        bucket=hold.bucket,
+        said=sentence_of(hold.text, None if hold.probing else hold.until),
+        read=None if named else short_line(hold.source),
+        read_at=hold.since,
+        run_id=hold.run_id[:_RUN] if hold.run_id is not None else None,
+        family=hold.family,
+    )
+
+
+def _near(near: NearLimitView) -> Sentence:
+    window = window_text(near.window) if near.window is not None else "limit"
+    used = f" is {near.used:.0%} used" if near.used is not None else " is nearly used up"
+    return (Piece(f"{window}{used}; it resets "), Piece(instant=near.until))

@@ -7,9 +7,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from claudomator_py import __version__
 from claudomator_py.core.plaintext import plain
+from claudomator_py.core.waits import instant_text
 from claudomator_py.web.pages import static
 from claudomator_py.web.pages.timeline import KINDS
-from claudomator_py.web.pages.words import instant_text
 
 # `same-origin`, because with `no-referrer` a browser sends "Origin: null" with our own forms, too.
 _HEADERS = {

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from claudomator_py.core.views import TaskView
-from claudomator_py.web.pages.words import Wait, cost_text, model_text, short_line, wait_of
+from claudomator_py.core.waits import Sentence, sentence_of
+from claudomator_py.web.pages.words import cost_text, model_text, short_line
 
 # How a state looks. The word is always there, too: colour alone says nothing to some.
 TONES = {
@@ -32,7 +33,7 @@ class Row:
     tone: str
     agent: str | None
     model: str | None
-    wait: Wait | None
+    wait: Sentence | None
     code: str | None
     line: str | None
     stamp: str
@@ -59,8 +60,8 @@ def row_of(task: TaskView) -> Row:
         tone=TONES[task.state],
         agent=task.agent,
         model=model_text(task.tier, task.model),
-        wait=wait_of(text, task.waiting_until),
-        code=task.reason if task.state == "FAILED" else None,
+        wait=sentence_of(text, task.waiting_until, [hold.until for hold in task.holds]),
+        code=task.reason if task.state in ("FAILED", "QUEUED", "WAITING") else None,
         line=line,
         stamp=(task.started_at or task.updated_at) if running else task.updated_at,
         since=running or task.state in ("WAITING", "QUEUED", "NEEDS_INPUT"),

@@ -3,10 +3,19 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from claudomator_py.core.views import CandidateView, DecisionView, OutcomeView, RunView, TaskView, WhyView
+from claudomator_py.core.views import (
+    CandidateView,
+    DecisionView,
+    DependencyView,
+    OutcomeView,
+    RunView,
+    TaskView,
+    WhyView,
+)
+from claudomator_py.core.waits import Piece, Sentence, sentence_of
 from claudomator_py.web.pages.rows import Row, row_of, words_of
 from claudomator_py.web.pages.timeline import Moment, timeline_of
-from claudomator_py.web.pages.words import Wait, cost_text, meaning_of, model_text, tokens_text, took, wait_of
+from claudomator_py.web.pages.words import cost_text, meaning_of, model_text, tokens_text, took
 
 _TONES = {
     "succeeded": "good",
@@ -47,7 +56,7 @@ class Attempt:
     took: str | None
     tokens: str | None
     cost: str | None
-    reset: Wait | None
+    reset: Sentence | None
     log_url: str
     shown: bool
 
@@ -79,7 +88,7 @@ class TaskPage:
     row: Row
     title: str
     meaning: str | None
-    wait: Wait | None
+    wait: Sentence | None
     actions: tuple[Action, ...]
     facts: tuple[tuple[str, str], ...]
     sentences: tuple[str, ...]
@@ -106,7 +115,7 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None) -> T
         row=row,
         title=f"{task.name}: {row.state}",
         meaning=meaning_of(task.reason) if task.state == "FAILED" else None,
-        wait=wait_of(task.reason_text, task.waiting_until),
+        wait=sentence_of(task.reason_text, task.waiting_until, [hold.until for hold in task.holds]),
         actions=actions_of(task),
         facts=_facts(task),
         sentences=why.sentences,
@@ -135,16 +144,15 @@ def actions_of(task: TaskView) -> tuple[Action, ...]:
 
 
 def _facts(task: TaskView) -> tuple[tuple[str, str], ...]:
-    depends = ", ".join(
-        f"{one.name} ({words_of(one.state) if one.state else 'not seen yet'})" for one in task.depends_on
-    )
+    others = [_needed(one) for one in task.depends_on if one != task.continues]
     found = [
         ("Agent", task.agent),
         ("Tier and model", model_text(task.tier, task.model)),
         ("Specialist", task.specialist),
         ("Directory", task.working_dir),
         ("Branch", task.branch),
-        ("Depends on", depends),
+        ("Continues", None if task.continues is None else _needed(task.continues)),
+        ("Depends on", ", ".join(others)),
         ("Priority", task.priority if task.priority != "normal" else None),
         ("From", task.file_path or task.source),
         ("Tokens", tokens_text(task.tokens)),
@@ -152,6 +160,10 @@ def _facts(task: TaskView) -> tuple[tuple[str, str], ...]:
         ("Generation", f"{task.generation}, {task.runs} runs in all" if task.generation > 1 else None),
     ]
     return tuple((name, value) for name, value in found if value)
+
+
+def _needed(one: DependencyView) -> str:
+    return f"{one.name} ({words_of(one.state) if one.state else 'not seen yet'})"
 
 
 def _attempt(run: RunView, shown: RunView | None) -> Attempt:
@@ -180,11 +192,11 @@ def _attempt(run: RunView, shown: RunView | None) -> Attempt:
     )
 
 
-def _reset(outcome: OutcomeView | None) -> Wait | None:
+def _reset(outcome: OutcomeView | None) -> Sentence | None:
     if outcome is None or outcome.reset_at is None:
         return None
     named = ", ".join(part for part in (outcome.limit, outcome.provenance) if part)
-    return Wait("Resets ", outcome.reset_at, f" ({named})" if named else "")
+    return (Piece("Resets "), Piece(instant=outcome.reset_at), Piece(f" ({named})" if named else ""))
 
 
 def _candidate(candidate: CandidateView, decision: DecisionView) -> Candidate:

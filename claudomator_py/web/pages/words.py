@@ -1,7 +1,5 @@
-"""Values as the page words them: instants without scripts, durations, amounts, and a wait with its time taken out."""
+"""Values as the page words them: durations, amounts, reasons and long texts."""
 
-import re
-from dataclasses import dataclass
 from datetime import datetime
 
 from claudomator_py.core.outcome import REASON_POLICIES, Reason, Tokens
@@ -9,35 +7,6 @@ from claudomator_py.core.plaintext import one_line
 from claudomator_py.core.units import format_duration
 
 _LINE = 240
-# Stale as soon as it is said; the page shows it next to the time.
-_HOW_LONG = re.compile(r"^ \(in [0-9a-z]+\)")
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """A sentence around an instant; ``instant`` None: there is none, and ``before`` is all."""
-
-    before: str
-    instant: str | None = None
-    after: str = ""
-
-
-def instant_text(instant: str) -> str:
-    """An RFC 3339 instant in UTC, to the minute: what is seen until a script shows it in the viewer's zone."""
-    return f"{instant[:10]} {instant[11:16]} UTC"
-
-
-def wait_of(text: str | None, until: str | None) -> Wait | None:
-    """The reason of a wait, its time apart, so that it can be shown in the viewer's zone."""
-    if text is None:
-        return None if until is None else Wait("until ", until)
-    if until is None:
-        return Wait(text)
-    for clock in (instant_text(until), f"{until[11:16]} UTC"):
-        before, found, after = text.partition(clock)
-        if found:
-            return Wait(before, until, _HOW_LONG.sub("", after))
-    return Wait(f"{text}, until ", until)
 
 
 def took(start: str, end: str | None) -> str | None:

@@ -1,16 +1,21 @@
 """Tables and times as people see them."""
 
+import time
+from collections.abc import Iterator
+
 import pytest
 from freezegun import freeze_time
 
 from claudomator_py.cli.agents import agents_table
+from claudomator_py.cli.holds import hold_tables
 from claudomator_py.cli.status import overview, tasks_table
 from claudomator_py.cli.table import Column, fields, render, short_ids
 from claudomator_py.cli.times import ago, now_ms, parse_instant, until
+from claudomator_py.cli.waits import why_words
 from claudomator_py.core.lifecycle import Failed, Waiting, WaitReason
 from claudomator_py.core.outcome import Provenance, Reason
 from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
-from claudomator_py.core.views import TaskFilter
+from claudomator_py.core.views import HoldView, NearLimitView, TaskFilter
 from tests.fakes.desk import START_MS, FakeDesk
 
 NOW = 1_790_000_000_000
@@ -59,7 +64,7 @@ def test_a_table_tells_times_relative_to_now(monkeypatch: pytest.MonkeyPatch) ->
     assert table.splitlines() == [
         "  NAME       ID                STATE    WHY                                             UNTIL  CHANGED",
         "  broken     c0ffee0000000002  FAILED   timeout: The run took longer than its timeout.         6m ago",
-        "  backs-off  c0ffee0000000001  WAITING  backoff                                         in 1m  6m ago",
+        "  backs-off  c0ffee0000000001  WAITING  backoff: Waits for: backoff, until 14:21        in 1m  6m ago",
     ]
 
 
@@ -109,3 +114,97 @@ def test_ids_are_cut_to_what_tells_them_apart() -> None:
     assert short_ids(["aaaaaaaaaa1", "aaaaaaaaaa2"]) == {"aaaaaaaaaa1": "aaaaaaaaaa1", "aaaaaaaaaa2": "aaaaaaaaaa2"}
     assert short_ids(["abcdefghijk", "zbcdefghijk"]) == {"abcdefghijk": "abcdefgh", "zbcdefghijk": "zbcdefgh"}
     assert short_ids([]) == {}
+
+
+# --- holds ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A reader two hours ahead of UTC, a day in September."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    with freeze_time("2026-09-21T14:13:20Z"):
+        yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def a_hold(**changes: object) -> HoldView:
+    usual: dict[str, object] = {
+        "agent": "claude",
+        "bucket": "claude/default",
+        "window": "five_hour",
+        "reason": Reason.RATE_LIMITED,
+        "until": "2026-09-21T15:00:00.000Z",
+        "provenance": Provenance.REPORTED,
+        "text": "5h window until 15:00 UTC, reported",
+        "source": "five_hour",
+        "since": format_instant(START_MS),
+        "run_id": "0123456789abcdef",
+    }
+    return HoldView.model_validate({**usual, **changes})
+
+
+@pytest.mark.usefixtures("in_berlin")
+def test_a_task_behind_holds_is_told_their_times_on_the_clock_here() -> None:
+    later = a_hold(agent="codex", until="2026-09-22T06:30:00.000Z", provenance=Provenance.ESTIMATED)
+    desk = FakeDesk()
+    desk.add("it")
+    (task,) = desk.tasks(TaskFilter(), None, 1).items
+    behind = task.model_copy(
+        update={
+            "reason": "limited",
+            "reason_text": "claude 5h window until 15:00 UTC, reported; "
+            "codex rate limit until 2026-09-22 06:30 UTC, estimated",
+            "waiting_until": "2026-09-21T15:00:00.000Z",
+            "holds": (a_hold(), later),
+        }
+    )
+    said = "limited: claude 5h window until 17:00, reported; codex rate limit until 2026-09-22 08:30, estimated"
+    assert said in tasks_table([behind])
+    one = behind.model_copy(update={"reason_text": "claude 5h window until 15:00 UTC, reported", "holds": (a_hold(),)})
+    assert why_words(one, now_ms()) == "limited: claude 5h window until 17:00, reported"
+    backs_off = task.model_copy(
+        update={
+            "reason": "backoff",
+            "reason_text": "tries again at 15:00 UTC (in 47m)",
+            "waiting_until": "2026-09-21T15:00:00.000Z",
+        }
+    )
+    assert why_words(backs_off, now_ms()) == "backoff: tries again at 17:00"
+
+
+@pytest.mark.usefixtures("in_berlin")
+def test_each_hold_is_listed_once_with_whom_it_stops_and_where_it_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    desk = FakeDesk()
+    near = NearLimitView(
+        window="seven_day", used=0.931, until="2026-09-24T06:00:00.000Z", since=format_instant(START_MS), run_id="f" * 9
+    )
+    by_hand = a_hold(
+        agent="work",
+        bucket="work:opus",
+        family="opus",
+        window=None,
+        reason=None,
+        until=None,
+        provenance=Provenance.OPERATOR,
+        source="kept for the day",
+        run_id=None,
+    )
+    tried = a_hold(agent="codex", bucket="codex/default", window=None, source="429", probing=True, may_start=2)
+    desk.add_agent("claude", holds=(a_hold(),), near_limit=near)
+    desk.add_agent("work", holds=(a_hold(agent="work"), by_hand), near_limit=near)
+    desk.add_agent("codex", holds=(tried,))
+    assert "\n\n".join(hold_tables(desk.agents())).splitlines() == [
+        "HOLDS",
+        "BUCKET          AGENTS        WHAT          UNTIL              KNOWN     READ",
+        "claude/default  claude, work  5h window     17:00              reported  run 01234567",
+        "work:opus       work          held by hand  released           operator  kept for the day",
+        "codex/default   codex         rate_limited  tried, 2 more now  reported  run 01234567: 429",
+        "",
+        "NEAR LIMITS",
+        "AGENTS        WINDOW     USED  UNTIL             READ",
+        "claude, work  7d window   93%  2026-09-24 08:00  run ffffffff",
+    ]

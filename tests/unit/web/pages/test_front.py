@@ -20,8 +20,9 @@ from claudomator_py.core.lifecycle import (
 )
 from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason
 from claudomator_py.core.problem import Problem
-from claudomator_py.core.views import FileProblemView, OutcomeView
-from claudomator_py.web.pages.words import Wait, cost_text, took, wait_of
+from claudomator_py.core.views import FileProblemView, HoldView, NearLimitView, OutcomeView
+from claudomator_py.core.waits import Piece, Sentence, sentence_of
+from claudomator_py.web.pages.words import cost_text, took
 from tests.fakes.daemon import Answer
 from tests.fakes.desk import START_MS, FakeDesk
 from tests.unit.web.pages.conftest import Visitor, text_of
@@ -87,12 +88,33 @@ def test_what_needs_a_person_besides_tasks(operator: Visitor, desk: FakeDesk) ->
 
 def test_an_agent_that_is_limited_for_a_while_needs_nobody(operator: Visitor, desk: FakeDesk) -> None:
     until = "2026-09-21T15:00:00.000Z"
-    desk.add_agent(
-        "claude", limited=True, limited_until=until, hold_reason="rate_limited: x", provenance=Provenance.REPORTED
+    hold = HoldView(
+        agent="claude",
+        bucket="claude/default",
+        window="five_hour",
+        until=until,
+        provenance=Provenance.REPORTED,
+        text="5h window until 15:00 UTC, reported",
+        source="five_hour",
+        since="2026-09-21T14:00:00.000Z",
+        run_id="0123456789abcdef",
     )
+    family = {"bucket": "claude/default:opus", "family": "opus", "window": "seven_day_opus", "until": None}
+    words = "7d opus window being tried after its reset: 1 more may start now"
+    tried = hold.model_copy(update={**family, "text": words, "probing": True, "may_start": 1})
+    near = NearLimitView(window="seven_day", used=0.93, until=until, since=until, run_id="r")
+    desk.add_agent("claude", limited=True, limited_until=until, holds=(hold, tried), near_limit=near)
     page = operator.get("/")
-    assert "Nothing needs you." in text_of(page)
-    assert f'<time datetime="{until}" data-show="until">2026-09-21 15:00 UTC</time>, reported' in page.body.decode()
+    said = text_of(page)
+    assert "Nothing needs you." in said
+    shown = f'<time datetime="{until}" data-show="until">2026-09-21 15:00 UTC</time>'
+    assert f"5h window until {shown}, reported" in page.body.decode()
+    assert f"7d window is 93% used; it resets {shown}" in page.body.decode()
+    for expected in ("claude/default", "read from run 01234567", words, "Release opus"):
+        assert expected in said
+    assert operator.post("/agents/claude/release", {"family": "opus"}).status == 303
+    assert [left.family for left in desk.agents()[0].holds] == [None]
+    assert operator.post("/agents/claude/release", {"family": "no family"}).status == 422
 
 
 def test_release_ends_the_holds_and_leads_back(operator: Visitor, desk: FakeDesk) -> None:
@@ -191,25 +213,25 @@ def test_a_question_is_shown_itself(operator: Visitor, desk: FakeDesk) -> None:
     ("text", "until", "expected"),
     [
         (None, None, None),
-        ("is full", None, Wait("is full")),
+        ("is full", None, (Piece("is full"),)),
         (
             "limited, until 14:20 UTC (in 46m53s)",
             "2026-09-21T14:20:10.000Z",
-            Wait("limited, until ", "2026-09-21T14:20:10.000Z"),
+            (Piece("limited, until "), Piece(instant="2026-09-21T14:20:10.000Z")),
         ),
         (
             "not before 2026-11-30 02:00 UTC (in 7d), that is",
             "2026-11-30T02:00:00.000Z",
-            Wait("not before ", "2026-11-30T02:00:00.000Z", ", that is"),
+            (Piece("not before "), Piece(instant="2026-11-30T02:00:00.000Z"), Piece(", that is")),
         ),
-        ("waits", "2026-11-30T02:00:00.000Z", Wait("waits, until ", "2026-11-30T02:00:00.000Z")),
-        (None, "2026-11-30T02:00:00.000Z", Wait("until ", "2026-11-30T02:00:00.000Z")),
+        ("waits", "2026-11-30T02:00:00.000Z", (Piece("waits, until "), Piece(instant="2026-11-30T02:00:00.000Z"))),
+        (None, "2026-11-30T02:00:00.000Z", (Piece("until "), Piece(instant="2026-11-30T02:00:00.000Z"))),
     ],
 )
 def test_the_time_of_a_wait_is_taken_out_of_its_text(
-    text: str | None, until: str | None, expected: Wait | None
+    text: str | None, until: str | None, expected: Sentence | None
 ) -> None:
-    assert wait_of(text, until) == expected
+    assert sentence_of(text, until) == expected
 
 
 def test_amounts() -> None:
