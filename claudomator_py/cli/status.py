@@ -15,7 +15,8 @@ from claudomator_py.cli.times import ago, now_ms, until
 from claudomator_py.cli.waits import why_words
 from claudomator_py.cli.watch import draw, json_lines, lines
 from claudomator_py.core.plaintext import one_line
-from claudomator_py.core.views import CheckView, FileProblemView, StateName, StatusView, TaskFilter, TaskView
+from claudomator_py.core.view import StateName
+from claudomator_py.core.views import CheckView, FileProblemView, StatusView, TaskFilter, TaskView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

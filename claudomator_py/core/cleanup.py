@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field
 
 from claudomator_py.core.fields import Duration, Flag
 from claudomator_py.core.units import DAY_MS
-from claudomator_py.core.views import View
+from claudomator_py.core.view import View
 
 DEFAULT_AGE_MS = 7 * DAY_MS
 

@@ -10,7 +10,7 @@ from claudomator_py.core.fields import Distinct, Duration, EnvName, Line, OneOrM
 from claudomator_py.core.outcome import REASON_POLICIES, Outcome, Reason
 from claudomator_py.core.redact import Redactor
 from claudomator_py.core.units import MINUTE_MS, SECOND_MS
-from claudomator_py.core.views import Instant, View
+from claudomator_py.core.view import Instant, View
 
 MOST_TEXT = 1_000
 _REDACTOR = Redactor()

@@ -1,7 +1,7 @@
 """The JSON shapes of schedules. Field order is the order of the JSON."""
 
 from claudomator_py.core.recurrence import CatchUp, Overlap
-from claudomator_py.core.views import Instant, StateName, View
+from claudomator_py.core.view import Instant, StateName, View
 
 
 class FireView(View):

@@ -7,7 +7,7 @@ Tokens and cost are the run's own share. A signal is a negative exit code.
 from dataclasses import asdict, dataclass
 from typing import Annotated, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from claudomator_py.core.agent import ModelChoice, Tier
 from claudomator_py.core.lifecycle import InputKind
@@ -22,22 +22,16 @@ from claudomator_py.core.outcome import (
     Tokens,
 )
 from claudomator_py.core.problem import Problem
+from claudomator_py.core.schedule_view import ScheduleView
 from claudomator_py.core.task import Instant as GivenInstant
 from claudomator_py.core.units import format_instant
+from claudomator_py.core.view import Instant, StateName, View
 from claudomator_py.core.worktree import TreeStanding
 
 T = TypeVar("T")
-Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-StateName = Literal["WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT", "COMPLETED", "FAILED", "CANCELLED"]
 PriorityLabel = Literal["low", "normal", "high", "urgent"]
 Action = Literal["cancel", "restart", "restart_force", "answer", "approve", "reject"]
 RunState = Literal["starting", "running", "checking", "ended", "revoked"]
-
-
-class View(BaseModel):
-    """Base of all shapes. A client ignores fields that a newer daemon has added."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", json_schema_serialization_defaults_required=True)
 
 
 class OutcomeView(View):
@@ -146,7 +140,8 @@ class TaskView(View):
 
     agent, tier, model, branch and specialist are those of its last run, else what is asked for. runs: how many there
     were in all. tokens and cost_usd: summed over its runs. started_at: that of its last run. source: ``file`` or
-    ``api``. worktree: how that of its last run stands, once it does not run. Both it and spec, the content as a task
+    ``api``. depends_on: with the task that it continues. continues: that task; thread: the id of the one that began the
+    thread, once that is known. worktree: how that of its last run stands, once it does not run. Both it and spec, the content as a task
     file would write it, are absent in lists.
     """
 
@@ -159,7 +154,6 @@ class TaskView(View):
     reason_text: str | None = None
     waiting_until: Instant | None = None
     asks: InputView | None = None
-    holds: tuple[HoldView, ...] = ()
     priority: PriorityLabel
     tags: tuple[str, ...] = ()
     working_dir: str | None = None
@@ -180,8 +174,11 @@ class TaskView(View):
     revision: int = 1
     started_at: Instant | None = None
     depends_on: tuple[DependencyView, ...] = ()
+    continues: DependencyView | None = None
+    thread: str | None = None
     source: str = "api"
     file_path: str | None = None
+    holds: tuple[HoldView, ...] = ()
     worktree: WorktreeView | None = None
     spec: dict[str, object] | None = None
 
@@ -475,7 +472,8 @@ class StatusView(View):
 
     needs_you: tasks in NEEDS_INPUT. problems: failed tasks of the last 24 hours, newest first. inbox: refused files.
     queued: waiting and queued tasks in the order in which they would start. recent: completed and cancelled ones,
-    newest first. Each list is cut at 50; counts are whole, by state. trouble: what is not in order with the daemon.
+    newest first. Each list is cut at 50; counts are whole, by state. schedules: all of them, the next to come first,
+    those that are paused last. trouble: what is not in order with the daemon.
     """
 
     needs_you: tuple[TaskView, ...] = ()
@@ -485,6 +483,7 @@ class StatusView(View):
     queued: tuple[TaskView, ...] = ()
     recent: tuple[TaskView, ...] = ()
     agents: tuple[AgentView, ...] = ()
+    schedules: tuple[ScheduleView, ...] = ()
     counts: dict[StateName, int] = Field(default_factory=dict)
     trouble: tuple[CheckView, ...] = ()
 

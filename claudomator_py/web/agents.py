@@ -7,7 +7,8 @@ from fastapi import APIRouter, Path
 
 from claudomator_py.core.errors import Invalid
 from claudomator_py.core.validation import validate
-from claudomator_py.core.views import AgentView, HoldRequest, Page, ReleaseRequest, View
+from claudomator_py.core.view import View
+from claudomator_py.core.views import AgentView, HoldRequest, Page, ReleaseRequest
 from claudomator_py.service.desk.desk import Desk
 from claudomator_py.web.idempotency import IdempotencyKey
 from claudomator_py.web.json_body import OptionalJsonObject

@@ -4,7 +4,8 @@ from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 
-from claudomator_py.core.views import ReadinessView, View
+from claudomator_py.core.view import View
+from claudomator_py.core.views import ReadinessView
 from claudomator_py.service.desk.desk import Desk
 
 _NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": ReadinessView, "description": "Not ready"}}

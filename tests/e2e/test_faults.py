@@ -15,7 +15,8 @@ import pytest
 
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.core.taskfile import from_document
-from claudomator_py.core.views import ProblemDetails, StateName
+from claudomator_py.core.view import StateName
+from claudomator_py.core.views import ProblemDetails
 from claudomator_py.runs.shim import procfs
 from tests.e2e.harness import END_S, REPOSITORY, Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import ENDED, document, ended, in_state, shim_file, started, stranger
@@ -221,12 +222,53 @@ def test_a_removed_state_folder_ends_the_daemon_with_a_word(site: Site) -> None:
     site.drop("nap.yaml", document(None, FOREVER))
     started(site)
     in_state(daemon, "nap", "RUNNING")
+    assert len(site.processes()) > 1
 
     shutil.rmtree(site.state)
 
     assert daemon.wait() == 1
+    site.no_processes()
     assert f"the state folder {site.state} was removed or exchanged while it was in use; put it back" in site.log_text()
     assert "Traceback" not in site.log_text()
+
+
+@pytest.mark.parametrize("check", [None, "sleep 600"])
+def test_a_run_whose_directory_is_removed_is_lost_and_leaves_nothing(site: Site, check: str | None) -> None:
+    daemon = site.start().ready()
+    if check is None:
+        site.drop("victim.yaml", document(None, FOREVER))
+    else:
+        site.drop("victim.yaml", document(None, "do: true", check=[check]))
+    site.drop("other.yaml", document(None, NAP))
+    started(site, 2)
+    wait_until(lambda: daemon.client.task("victim").phase == ("running" if check is None else "checking"), "its phase")
+    (run,) = daemon.client.runs("victim")
+
+    shutil.rmtree(site.state / "runs" / run.id)
+
+    task = ended(daemon, "victim")
+    assert (task.state, task.reason) == ("FAILED", "lost" if check is None else "check_failed")
+    assert "its run directory was removed" in (task.reason_text or "")
+    assert daemon.client.task("other").state == "RUNNING"
+    (site.root / "go").touch()
+    assert ended(daemon, "other").state == "COMPLETED"
+    assert daemon.stop() == 0
+    site.no_processes()
+
+
+def test_output_that_is_removed_while_a_run_writes_is_not_lost(site: Site) -> None:
+    daemon = site.start().ready()
+    site.drop("talks.yaml", document(None, "simulate: delay=1500ms text=done outcome=success", agent="simulated"))
+    in_state(daemon, "talks", "RUNNING")
+    (run,) = daemon.client.runs("talks")
+    output = site.state / "runs" / run.id / "stdout.jsonl"
+    wait_until(lambda: output.stat().st_size, "the first line")
+
+    output.unlink()
+
+    task = ended(daemon, "talks")
+    assert (task.state, task.result_text) == ("COMPLETED", "[simulated] done")
+    assert "done" in "".join(daemon.client.log_text(run.id))
 
 
 def test_a_taken_port_is_said_with_a_way_out(site: Site) -> None:

@@ -38,6 +38,7 @@ from claudomator_py.core.run import Stream
 from claudomator_py.core.task import Priority, TaskSpec
 from claudomator_py.core.taskfile import to_document
 from claudomator_py.core.units import MINUTE_MS, format_instant
+from claudomator_py.core.view import StateName
 from claudomator_py.core.views import (
     Action,
     AgentView,
@@ -59,7 +60,6 @@ from claudomator_py.core.views import (
     ReleaseRequest,
     RestartRequest,
     RunView,
-    StateName,
     StatusView,
     TaskFilter,
     TaskView,
@@ -440,6 +440,7 @@ class FakeDesk:
                 queued=those(Waiting, Queued)[::-1],
                 recent=those(Completed, Cancelled),
                 agents=tuple(self.agent_views.values()),
+                schedules=tuple(self.schedules.all()),
                 counts=counts,
                 trouble=tuple(check for check in self.readiness().checks if not check.ok),
             )

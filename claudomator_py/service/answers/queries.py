@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from claudomator_py.core.outcome import Outcome
 from claudomator_py.core.run import Stream
 from claudomator_py.core.units import DAY_MS
+from claudomator_py.core.view import StateName
 from claudomator_py.core.views import (
     AgentView,
     CheckView,
@@ -19,7 +20,6 @@ from claudomator_py.core.views import (
     Page,
     ReadinessView,
     RunView,
-    StateName,
     StatusView,
     TaskFilter,
     TaskView,
@@ -37,6 +37,7 @@ from claudomator_py.service.answers.explain import (
     decision_sentences,
     failure_text,
     run_sentence,
+    thread_sentences,
     tree_sentences,
     waiting_text,
 )
@@ -49,6 +50,8 @@ from claudomator_py.service.answers.views import decision_view, event_view, run_
 from claudomator_py.service.changes.draining import drain_check, drain_view
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.surroundings.isolation import branch_of
+from claudomator_py.service.schedules.schedule_desk import by_next_time
 from claudomator_py.service.surroundings.secrets import Secrets
 from claudomator_py.service.tick.observe import Observer
 from claudomator_py.store import dependency_rows, events, queue, reads, run_rows, task_rows
@@ -141,7 +144,7 @@ class Queries:
             now_ms = self._clock()
             told = events.of_task(connection, task.id)
             sentences = [_headline(view), *hold_sentences(view.holds)]
-            sentences += [*conversation_sentences(task, told), *tree_sentences(told)]
+            sentences += [*thread_sentences(view), *conversation_sentences(task, told), *tree_sentences(told)]
             sentences += schedule_sentences(connection, task)
             for decision in decisions:
                 run = runs.get(decision.run_id)
@@ -174,6 +177,7 @@ class Queries:
                 queued=tuple(self.views(connection, reads.in_queue_order(connection, SHOWN))),
                 recent=self._in_states(connection, ["COMPLETED", "CANCELLED"]),
                 agents=tuple(self.agent_views(connection)),
+                schedules=tuple(by_next_time(connection)),
                 counts={cast(StateName, state): number for state, number in queue.counts(connection).items()},
             )
 
@@ -215,7 +219,8 @@ class Queries:
                     reason_text=why.text,
                     until_ms=why.until_ms,
                     holds=why.holds,
-                    dependencies=dependency_rows.bound(connection, task.id) if spec.depends_on else (),
+                    dependencies=dependency_rows.bound(connection, task.id) if spec.needs else (),
+                    branch=branch_of(connection, task, of_task[-1] if of_task else None),
                     with_spec=with_spec,
                 )
             )

@@ -11,7 +11,8 @@ from claudomator_py.core.schedule_view import FireView, ScheduleView
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import to_document
 from claudomator_py.core.units import format_instant
-from claudomator_py.core.views import StateName, TaskView
+from claudomator_py.core.view import StateName
+from claudomator_py.core.views import TaskView
 from claudomator_py.service.changes.admission_checks import placement_problems, zone_problems
 from claudomator_py.service.changes.schedules import Plan, begin, end, fire, overlapping
 from claudomator_py.service.ports import Clock
@@ -76,11 +77,11 @@ class StoredSchedules:
 
     def all(self) -> list[ScheduleView]:
         """See ``Schedules``."""
-        return self._read(lambda connection: _views(connection, list(schedule_rows.all_there(connection))))
+        return self._read(lambda connection: schedule_views(connection, list(schedule_rows.all_there(connection))))
 
     def one(self, name: str) -> ScheduleView:
         """See ``Schedules``."""
-        return self._read(lambda connection: _views(connection, [_named(connection, name)])[0])
+        return self._read(lambda connection: schedule_views(connection, [_named(connection, name)])[0])
 
     def add(self, spec: TaskSpec) -> ScheduleView:
         """See ``Schedules``."""
@@ -93,7 +94,7 @@ class StoredSchedules:
                 remedy = f"Give it another name, or end that one first: claudomator schedule delete {spec.name}"
                 raise Conflict(f"There is another schedule named {spec.name}.", remedy=remedy)
             schedule = there if there is not None else begin(connection, plan, self._clock())
-            return _views(connection, [schedule])[0]
+            return schedule_views(connection, [schedule])[0]
 
         return self._change(transaction)
 
@@ -148,7 +149,7 @@ class StoredSchedules:
             elif not paused and schedule.paused_ms is not None:
                 schedule_rows.change(connection, schedule.id, now_ms, paused_ms=None, last_ms=now_ms)
                 record(connection, now_ms, "schedule_resumed", data={"schedule": name})
-            return _views(connection, [_named(connection, name)])[0]
+            return schedule_views(connection, [_named(connection, name)])[0]
 
         return self._change(transaction)
 
@@ -179,9 +180,16 @@ def _named(connection: Connection, name: str) -> Schedule:
     return schedule
 
 
-def _views(connection: Connection, schedules: list[Schedule]) -> list[ScheduleView]:
+def schedule_views(connection: Connection, schedules: list[Schedule]) -> list[ScheduleView]:
+    """The shapes of these schedules."""
     fires = schedule_rows.last_fires(connection, [schedule.id for schedule in schedules])
     return [_view(connection, schedule, fires.get(schedule.id)) for schedule in schedules]
+
+
+def by_next_time(connection: Connection) -> list[ScheduleView]:
+    """All schedules, the next to come first; those that are paused or have no time left last."""
+    found = schedule_views(connection, list(schedule_rows.all_there(connection)))
+    return sorted(found, key=lambda one: (one.next_at is None, one.next_at or "", one.name))
 
 
 def _view(connection: Connection, schedule: Schedule, last: ScheduleFire | None) -> ScheduleView:

@@ -8,7 +8,8 @@ from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.core.errors import Invalid
 from claudomator_py.core.validation import validate
-from claudomator_py.core.views import ReleaseRequest, TaskFilter, View
+from claudomator_py.core.view import View
+from claudomator_py.core.views import ReleaseRequest, TaskFilter
 from claudomator_py.service.desk.desk import Desk
 from claudomator_py.web.pages.front_model import filters_of, found_of, front_of
 from claudomator_py.web.pages.rendering import render
