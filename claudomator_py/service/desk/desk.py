@@ -10,6 +10,8 @@ from claudomator_py.core.run import Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.views import (
     AgentView,
+    AnswerRequest,
+    ApproveRequest,
     BackupView,
     DrainView,
     FileProblemView,
@@ -17,6 +19,7 @@ from claudomator_py.core.views import (
     LogChunk,
     Page,
     ReadinessView,
+    RejectRequest,
     ReleaseRequest,
     RestartRequest,
     RunView,
@@ -78,6 +81,21 @@ class Desk(Protocol):
         self, ref: str, request: RestartRequest, *, if_version: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
         """Begin a new generation. Raises Conflict when queued, or running without ``force``; Invalid."""
+
+    def answer(
+        self, ref: str, request: AnswerRequest, *, if_version: Versions = None, key: RequestKey | None = None
+    ) -> TaskView:
+        """Let its agent go on with the answer, in the conversation in which it asked. Raises Conflict."""
+
+    def approve(
+        self, ref: str, request: ApproveRequest, *, if_version: Versions = None, key: RequestKey | None = None
+    ) -> TaskView:
+        """Allow what it asks for. Raises Conflict; Invalid for what its agent cannot be told to allow."""
+
+    def reject(
+        self, ref: str, request: RejectRequest, *, if_version: Versions = None, key: RequestKey | None = None
+    ) -> TaskView:
+        """End it, as what it asks for is not to be. Raises Conflict."""
 
     def runs(self, ref: str) -> list[RunView]:
         """All runs of the task, oldest first."""

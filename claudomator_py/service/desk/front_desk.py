@@ -1,6 +1,7 @@
 """The desk as anyone sees it: requests that change something, each in one transaction, and the answers of Queries."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -17,6 +18,8 @@ from claudomator_py.core.task import AgentHint, TaskSpec
 from claudomator_py.core.validation import validate
 from claudomator_py.core.views import (
     AgentView,
+    AnswerRequest,
+    ApproveRequest,
     BackupView,
     DrainView,
     FileProblemView,
@@ -24,6 +27,7 @@ from claudomator_py.core.views import (
     LogChunk,
     Page,
     ReadinessView,
+    RejectRequest,
     ReleaseRequest,
     RestartRequest,
     RunView,
@@ -39,6 +43,7 @@ from claudomator_py.service.briefing.resuming import Resuming, conversation_of
 from claudomator_py.service.changes.admission_checks import circle_problem, placement_problems
 from claudomator_py.service.changes.draining import drain, drain_view, undrain
 from claudomator_py.service.changes.holds import hold_agent, release_agent
+from claudomator_py.service.changes.inputs import answer, approve, reject
 from claudomator_py.service.changes.tasks import ENDED, Order, accept, add_content, cancel_now, renew
 from claudomator_py.service.desk.backups import make_backup
 from claudomator_py.service.desk.cleaning import Cleaner
@@ -124,7 +129,7 @@ class FrontDesk:
     def cancel(self, ref: str, *, if_version: Versions = None, key: RequestKey | None = None) -> TaskView:
         """See ``Desk``."""
 
-        def transaction(connection: Connection) -> Told:
+        def change(connection: Connection) -> str:
             task = _current(connection, ref, if_version)
             if task.state in ENDED:
                 raise Conflict(f"{task.name} is {task.state} already.", remedy="There is nothing left to cancel.")
@@ -134,29 +139,58 @@ class FrontDesk:
             elif task.cancel_requested_ms is None:
                 record(connection, now_ms, "cancel_requested", task_id=task.id, run_id=task.last_run_id)
                 task_rows.change(connection, task, now_ms, cancel_requested_ms=now_ms, restart_requested=None)
-            return self._told(connection, task.id, key)
+            return task.id
 
-        with self._repeats.claim(key) as earlier:
-            if earlier is not None:
-                return TaskView.model_validate(earlier)
-            task_id, told = self._write(transaction)
-            crashpoint("cancel-committed")
-            return told or self._queries.task(task_id)
+        return self._once(change, key, lambda: crashpoint("cancel-committed"))
 
     def restart(
         self, ref: str, request: RestartRequest, *, if_version: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
         """See ``Desk``."""
 
-        def transaction(connection: Connection) -> Told:
-            return self._told(connection, self._restart(connection, ref, request, if_version), key)
+        def change(connection: Connection) -> str:
+            _refuse(_unsupported(request))
+            return self._restart(connection, ref, request, if_version)
 
+        return self._once(change, key, lambda: crashpoint("restart-committed"))
+
+    def answer(
+        self, ref: str, request: AnswerRequest, *, if_version: Versions = None, key: RequestKey | None = None
+    ) -> TaskView:
+        """See ``Desk``."""
+        return self._heard(ref, partial(answer, text=request.text, registry=self._registry), if_version, key)
+
+    def approve(
+        self, ref: str, request: ApproveRequest, *, if_version: Versions = None, key: RequestKey | None = None
+    ) -> TaskView:
+        """See ``Desk``."""
+        return self._heard(ref, partial(approve, tools=request.tools, registry=self._registry), if_version, key)
+
+    def reject(
+        self, ref: str, request: RejectRequest, *, if_version: Versions = None, key: RequestKey | None = None
+    ) -> TaskView:
+        """See ``Desk``."""
+        return self._heard(ref, partial(reject, reason=request.reason), if_version, key)
+
+    def _heard(self, ref: str, hear: Callable[..., None], if_version: Versions, key: RequestKey | None) -> TaskView:
+        """What a person says to a task. hear: a function of ``changes.inputs``."""
+
+        def change(connection: Connection) -> str:
+            task = _current(connection, ref, if_version)
+            hear(connection, task, now_ms=self._clock())
+            return task.id
+
+        return self._once(change, key, lambda: crashpoint("input-committed"))
+
+    def _once(
+        self, change: Callable[[Connection], str], key: RequestKey | None, committed: Callable[[], None]
+    ) -> TaskView:
+        """The task that was changed, once for each key. change: gives its id. committed: called after that."""
         with self._repeats.claim(key) as earlier:
             if earlier is not None:
                 return TaskView.model_validate(earlier)
-            _refuse(_unsupported(request))
-            task_id, told = self._write(transaction)
-            crashpoint("restart-committed")
+            task_id, told = self._write(lambda connection: self._told(connection, change(connection), key))
+            committed()
             return told or self._queries.task(task_id)
 
     def hold(self, agent: str, request: HoldRequest, *, key: RequestKey | None = None) -> AgentView:
