@@ -150,7 +150,7 @@ class ScriptedApi(ABC):
         self.closing = threading.Event()
         self._server = _Server(self)
         self.origin = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self._thread = self._serving()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -163,6 +163,21 @@ class ScriptedApi(ABC):
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+    def unplug(self) -> None:
+        """From now on nobody listens."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def plug_in(self) -> None:
+        """After ``unplug``: listen again, at the same address."""
+        self._server = _Server(self, self._server.server_address[1])
+        self._thread = self._serving()
+        self._thread.start()
+
+    def _serving(self) -> threading.Thread:
+        return threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
     def script(self, *steps: Step) -> None:
         """From now on, these steps."""
@@ -229,8 +244,8 @@ class ScriptedApi(ABC):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, api: ScriptedApi) -> None:
-        super().__init__(("127.0.0.1", 0), Exchange)
+    def __init__(self, api: ScriptedApi, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), Exchange)
         self.api = api
 
     def handle_error(self, request: Any, client_address: Any) -> None:

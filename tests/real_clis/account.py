@@ -17,6 +17,7 @@ from tests.fakes.http_api import Refusal, Request, ScriptedApi, Step, Text
 from tests.real_clis.clis import Cli
 
 EFFECTS = "effects"
+UNREACHABLE = "nobody listens"
 STEPS = 2
 _TASK = re.compile(r"\btask-\d\d\b")
 _OK = 200
@@ -95,8 +96,15 @@ class Account:
             self._refusal, self._until_ms = refusal, None
             self.windows.append(Window(what, now_ms(), None))
 
+    def vanish(self) -> None:
+        """From now on nobody listens, until ``recover``."""
+        self.api.unplug()
+        self.windows.append(Window(UNREACHABLE, now_ms(), None))
+
     def recover(self) -> None:
         """It serves again."""
+        if self.windows[-1].what == UNREACHABLE:
+            self.api.plug_in()
         with self._lock:
             self._refusal = None
             self.windows[-1] = Window(self.windows[-1].what, self.windows[-1].start_ms, now_ms())

@@ -106,18 +106,42 @@ def runs_of(daemon: Daemon) -> list[tuple[str, RunView]]:
     return sorted(runs, key=lambda pair: pair[1].started_at or "")
 
 
-def timeline(night: Night, daemon: Daemon) -> str:
-    """What happened when, for people: runs and the windows in which accounts refused."""
+def timeline(night: Night, daemon: Daemon, **more: int) -> str:
+    """What happened when, for people: runs, the windows in which accounts refused, and more that is to be told."""
     happened = [(run.started_at, f"{name} begins on {run.agent}") for name, run in runs_of(daemon)]
     for name, run in runs_of(daemon):
         if run.ended_at is not None and run.outcome is not None and run.outcome.status != "succeeded":
             happened.append((run.ended_at, f"{name} ends on {run.agent}: {run.outcome.status} ({run.outcome.reason})"))
-    told = [(epoch_ms(at), what) for at, what in happened]
+    told = [(at_ms, what) for what, at_ms in more.items()] + [(epoch_ms(at), what) for at, what in happened]
     for cli, account in night.accounts.items():
         for window in account.windows:
             told.append((window.start_ms, f"[{cli.kind}] {window.what}"))
             told += [(window.end_ms, f"[{cli.kind}] {window.what} is over")] if window.end_ms is not None else []
     return "\n".join(f"  {clock(at_ms)} {what}" for at_ms, what in sorted(told))
+
+
+def costs(night: Night, daemon: Daemon) -> list[str]:
+    """What each window cost: requests that were refused in it, runs that it ended, and time until work went on."""
+    told = []
+    for cli, account in night.accounts.items():
+        runs = [run for _, run in runs_of(daemon) if run.agent == cli.kind and run.outcome is not None]
+        for window in account.windows:
+            assert window.end_ms is not None
+            met = [run for run in runs if window.start_ms <= epoch_ms(run.ended_at or "") and unlike_success(run)]
+            ended = [run for run in met if epoch_ms(run.started_at) < window.end_ms]
+            after = [epoch_ms(run.started_at) - window.end_ms for run in runs]
+            told.append(
+                f"[{cli.kind}] {window.what}, {(window.end_ms - window.start_ms) / 1000:.1f} s: "
+                f"{len(account.between(window.start_ms, window.end_ms))} requests after the first; "
+                f"runs ended by it: {len(ended)}; the next run on it began "
+                f"{min((ms for ms in after if ms >= 0), default=None)} ms after its end"
+            )
+    return told
+
+
+def unlike_success(run: RunView) -> bool:
+    """Whether it ended otherwise."""
+    return run.outcome is not None and run.outcome.status != "succeeded"
 
 
 def night_marks(*clis: Cli) -> list[pytest.MarkDecorator]:
