@@ -22,6 +22,8 @@ MAX_RETRIES_NAME = "CLAUDE_CODE_MAX_RETRIES"
 MAX_RETRIES = "4"
 # As root it refuses to bypass permissions unless this says that it is in a sandbox. That is for the user to say.
 SANDBOX_NAME = "IS_SANDBOX"
+_LEAST_USD = 0.000001
+"""It refuses a budget of nothing."""
 
 
 class Claude:
@@ -43,6 +45,9 @@ class Claude:
             argv += ["--permission-mode", task.permissions.mode.value]
         if task.max_turns is not None:
             argv += ["--max-turns", str(task.max_turns)]
+        if request.usd_left is not None:
+            # Of a conversation that goes on, what was used before counts as well.
+            argv += ["--max-budget-usd", f"{max(_LEAST_USD, request.usd_left + (request.prior_cost_usd or 0.0)):.6f}"]
         argv += agent.extra_args
         # These take any number of words: each is given one, and nothing that is not an option may follow them.
         for option, words in (

@@ -6,9 +6,11 @@ answer may quote a limit message word for word.
 
 import copy
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from claudomator_py.agents.claude_errors import ENDINGS, Failure, Rejection, classify
+from claudomator_py.agents.claude_use import INPUT_FIELDS, Messages, messages_with, tokens_of, windows_of
 from claudomator_py.agents.ending import Result, Verdict, denials, failed, outcome, settle, with_lost_conversation
 from claudomator_py.agents.jsonlines import (
     MAX_COUNT,
@@ -24,10 +26,11 @@ from claudomator_py.agents.jsonlines import (
 )
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, shortened, storable
+from claudomator_py.core.budget import WindowUse
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason, Tokens
+from claudomator_py.core.pricing import Used as SoFar
 from claudomator_py.core.run import ExitRecord, Stream
 
-_INPUT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _LOST = re.compile(r"no conversation found", re.IGNORECASE)
 _MODEL_INPUT_FIELDS = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 
@@ -69,6 +72,8 @@ class _Seen:
     denied: dict[str, str] = field(default_factory=dict)
     since_last: Used | None = Used()
     turns: Used = Used()
+    messages: Messages = field(default_factory=dict)
+    windows: Mapping[str, WindowUse] = field(default_factory=dict)
 
     def take(self, event: Event) -> None:
         self.anything = True
@@ -84,6 +89,7 @@ class _Seen:
                 self._take_result(event)
 
     def _take_rate_limit(self, info: Event) -> None:
+        self.windows = {**self.windows, **windows_of(info)}
         resets_at = epoch_ms(info.get("resetsAt"))
         near = info.get("status") == "allowed_warning" and resets_at is not None
         limit, used = text_of(info, "rateLimitType"), amount_of(info, "utilization")
@@ -93,6 +99,7 @@ class _Seen:
 
     def _take_assistant(self, event: Event) -> None:
         category = text_of(event, "error")
+        self.messages = messages_with(self.messages, event)
         if category is None:
             self.failure, self.answered = None, True
             return
@@ -120,7 +127,7 @@ class _Seen:
                 self._take_denial(denial)
         usage = event_of(event, "usage")
         self.turns += Used(
-            sum(count_of(usage, key) or 0 for key in _INPUT_FIELDS), count_of(usage, "output_tokens") or 0
+            sum(count_of(usage, key) or 0 for key in INPUT_FIELDS), count_of(usage, "output_tokens") or 0
         )
         since = event.get("model_usage_since_last_result")
         if not isinstance(since, dict) or self.since_last is None:
@@ -158,6 +165,12 @@ class ClaudeReader:
         return self._seen.answered
 
     @property
+    def used(self) -> SoFar:
+        """What the run has used so far, as far as it has said."""
+        result = self._result(self._seen)
+        return SoFar(result.tokens, result.cost_usd, self._seen.windows)
+
+    @property
     def terminal(self) -> bool:
         """Whether a complete terminal event has been seen."""
         return self._all()[0].result is not None
@@ -171,8 +184,9 @@ class ClaudeReader:
         if self._resumed:
             verdict = with_lost_conversation(verdict, _LOST)
         found = outcome(_storable(verdict), self._result(seen))
-        near = {"near_limit_until": seen.warned.until, "near_limit": seen.warned.limit}
-        return found.model_copy(update={**near, "near_limit_used": seen.warned.used})
+        near: dict[str, object] = {"near_limit_until": seen.warned.until, "near_limit": seen.warned.limit}
+        near |= {"near_limit_used": seen.warned.used, "windows": dict(seen.windows)}
+        return found.model_copy(update=near)
 
     def _all(self) -> tuple[_Seen, str]:
         """What was seen, with the line that has no end yet: the last one may have none."""
@@ -211,7 +225,7 @@ class ClaudeReader:
     def _result(self, seen: _Seen) -> Result:
         result = seen.result
         if result is None:
-            return Result(conversation_id=_id(seen.conversation_id))
+            return Result(conversation_id=_id(seen.conversation_id), tokens=tokens_of(seen.messages))
         used = self._used(seen, result)
         text = text_of(result, "result") if _succeeded(result) else None
         return Result(

@@ -9,6 +9,7 @@ from claudomator_py.agents.transcript import LineTranscript, TextTranscript
 from claudomator_py.core.agent import AgentHealth, AgentSpec
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.core.pricing import Used
 from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, Stream
 from claudomator_py.core.task import PermissionMode, TaskSpec
 
@@ -85,6 +86,8 @@ class CommandReader:
     stuck_since: int | None = None
     answered = False
     """No model answers; that it ended well says as much."""
+    used = Used()
+    """It does not say."""
 
     def __init__(self) -> None:
         self._tails: dict[Stream, Tail] = {"stdout": Tail(MAX_ANSWER_BYTES), "stderr": Tail(MAX_DETAIL)}

@@ -13,6 +13,7 @@ from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settl
 from claudomator_py.agents.jsonlines import MAX_COUNT, Event, LineSplitter, parse_events
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, readable, shortened, storable
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason, Tokens
+from claudomator_py.core.pricing import Used
 from claudomator_py.core.run import ExitRecord, Stream
 
 _MAX_ID = 100
@@ -110,6 +111,12 @@ class EventReader:
     def answered(self) -> bool:
         """Whether the model has said or done anything."""
         return self._seen.answered
+
+    @property
+    def used(self) -> Used:
+        """What the run has used so far, as far as it has said."""
+        result = self._seen.result()
+        return Used(_fit_result(result).tokens, result.cost_usd)
 
     @property
     def terminal(self) -> bool:

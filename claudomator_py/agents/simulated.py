@@ -12,6 +12,7 @@ from claudomator_py.agents.transcript import LineTranscript, of_stream
 from claudomator_py.core.agent import AgentHealth, AgentSpec
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.core.pricing import Used
 from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, Stream
 from claudomator_py.core.task import TaskSpec
 
@@ -70,7 +71,7 @@ class SimulatedReader:
         self._stderr = Tail(MAX_DETAIL)
         self._start: Event = {}
         self._end: Event | None = None
-        self._worked = False
+        self._progress: Event | None = None
 
     def feed(self, stream: Stream, data: bytes) -> None:
         """Take the next bytes of a stream."""
@@ -83,7 +84,7 @@ class SimulatedReader:
     @property
     def answered(self) -> bool:
         """Whether it has worked for a second, or has ended well."""
-        return self._worked or (self._end or {}).get("outcome") in ("success", "question")
+        return self._progress is not None or (self._end or {}).get("outcome") in ("success", "question")
 
     @property
     def terminal(self) -> bool:
@@ -94,14 +95,14 @@ class SimulatedReader:
         """What the run came to."""
         start, end = self._after(self._lines.rest)
         verdict = settle(None if end is None else _said(end), exit_record, self._unsaid)
+        used = self.used if end is None else Used(_tokens(end), amount_of(end, "cost_usd"))
         end = end or {}
         text = text_of(end, "text")
-        tokens = event_of(end, "tokens")
         result = Result(
             conversation_id=storable(text_of(start, "conversation_id") or "")[:100] or None,
             text=shortened(storable(text), MAX_TEXT) if text is not None else None,
-            tokens=Tokens(input=count_of(tokens, "input"), output=count_of(tokens, "output")),
-            cost_usd=amount_of(end, "cost_usd"),
+            tokens=used.tokens,
+            cost_usd=used.cost_usd,
         )
         return outcome(verdict, result)
 
@@ -114,12 +115,23 @@ class SimulatedReader:
             elif event.get("type") == "end":
                 end = event
             elif event.get("type") == "progress":
-                self._worked = True
+                self._progress = event
         return start, end
+
+    @property
+    def used(self) -> Used:
+        """What the run has used so far, as far as it has said."""
+        said = self._end if self._end is not None else self._progress or {}
+        return Used(_tokens(said), amount_of(said, "cost_usd"))
 
     def _unsaid(self, exit_record: ExitRecord) -> Verdict:
         said = self._stderr.text()
         return failed(Reason.AGENT_ERROR, said or f"it exited with {exit_record.exit_code} without a terminal event")
+
+
+def _tokens(event: Event) -> Tokens:
+    tokens = event_of(event, "tokens")
+    return Tokens(input=count_of(tokens, "input"), output=count_of(tokens, "output"))
 
 
 def _said(end: Event) -> Verdict:

@@ -7,8 +7,8 @@ that goes on is remembered with its prompts, among them its script, and goes on 
 kept in the working directory, in .simulated/. On a line:
 
     delay=2s            work that long first
-    tokens=100/50       input and output tokens to report
-    cost=0.01           US dollars to report
+    tokens=100/50       input and output tokens to report, and so many in proportion while it works
+    cost=0.01           US dollars to report, likewise
     text="..."          the final answer
     write=NAME          write the text into this file of the working directory
     outcome=...         success, fail, limited, limited(reset=10m), overloaded, network, auth, question,
@@ -120,7 +120,7 @@ def main() -> int:
 
 def perform(step: Step) -> Step:
     """Do what comes before its outcome."""
-    wait(step.delay)
+    wait(step)
     if step.write is not None:
         write(step.write, step.text)
     return step
@@ -245,12 +245,23 @@ def seconds(text: str) -> float:
     return int(found[1]) * _UNIT_S[found[2]]
 
 
-def wait(delay: float) -> None:
-    """Work, saying so every second."""
-    over = time.monotonic() + delay
+def wait(step: Step) -> None:
+    """Work, saying so every second, and what it has used by then."""
+    over = time.monotonic() + step.delay
     while (left := over - time.monotonic()) > 0:
         time.sleep(min(1.0, left))
-        emit(type="progress", seconds_left=round(max(0.0, over - time.monotonic()), 1))
+        left = max(0.0, over - time.monotonic())
+        emit(type="progress", seconds_left=round(left, 1), **used(step, 1 - left / step.delay))
+
+
+def used(step: Step, share: float = 1.0) -> dict[str, object]:
+    """What is to be reported of tokens and dollars, or that share of it."""
+    found: dict[str, object] = {}
+    if step.tokens is not None:
+        found["tokens"] = {"input": int(step.tokens[0] * share), "output": int(step.tokens[1] * share)}
+    if step.cost is not None:
+        found["cost_usd"] = step.cost * share
+    return found
 
 
 def write(name: str, text: str) -> None:
@@ -277,16 +288,11 @@ def finish(step: Step) -> int:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             emit(type="progress", ignoring="SIGTERM")
             stay()
-    used: dict[str, object] = {}
-    if step.tokens is not None:
-        used["tokens"] = {"input": step.tokens[0], "output": step.tokens[1]}
-    if step.cost is not None:
-        used["cost_usd"] = step.cost
     if step.outcome in ("success", "question"):
-        end(outcome=step.outcome, text=f"{LABEL} {step.text}", **used)
+        end(outcome=step.outcome, text=f"{LABEL} {step.text}", **used(step))
         return 0
     reset_at = None if step.reset is None else round((time.time() + step.reset) * 1000)
-    end(outcome=step.outcome, error=f"{LABEL} {ERRORS[step.outcome]}", reset_at=reset_at, **used)
+    end(outcome=step.outcome, error=f"{LABEL} {ERRORS[step.outcome]}", reset_at=reset_at, **used(step))
     return 1
 
 

@@ -31,6 +31,7 @@ from claudomator_py.service.tick.collecting import Collector
 from claudomator_py.service.tick.launching import LaunchRules
 from claudomator_py.service.tick.observe import Observer
 from claudomator_py.service.tick.reconciler import Reconciler
+from claudomator_py.service.tick.spending import Budgets
 from claudomator_py.service.tick.starting import Starter
 from claudomator_py.store.database import Database
 
@@ -117,13 +118,14 @@ def assemble(
         return shutil.disk_usage(state).free < current().settings.limits.min_free
 
     isolating = Isolating(LocalTrees(state / "worktrees", environ))
-    observer = Observer(registry, lambda: current().rules, now_ms, disk_low)
+    budgets = Budgets(lambda: current().settings.budget)
+    observer = Observer(registry, lambda: current().rules, now_ms, disk_low, budgets)
     reconciler = Reconciler(
         database,
         host,
         observer=observer,
-        starter=Starter(database, registry, host, lambda: current().launch, isolating),
-        collector=Collector(database, registry, host, lambda: current().launch),
+        starter=Starter(database, registry, host, lambda: current().launch, isolating, budgets),
+        collector=Collector(database, registry, host, lambda: current().launch, budgets),
         clock=now_ms,
         asker=lambda: current().asker,
     )

@@ -19,7 +19,7 @@ class LaunchRequest:
     is to go on.
     prompt_file: where the agent finds the prompt as a file; its standard input is one. prior_tokens, prior_cost_usd:
     what a resumed conversation had used before this run, where known; an agent that reports totals is read by the
-    difference.
+    difference. usd_left: US dollars that the run may cost, for an agent that can keep to that; None: any number.
     """
 
     run_id: str
@@ -32,6 +32,7 @@ class LaunchRequest:
     prompt_file: str = "/dev/stdin"
     prior_tokens: Tokens = field(default_factory=Tokens)
     prior_cost_usd: float | None = None
+    usd_left: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

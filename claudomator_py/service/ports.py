@@ -7,6 +7,7 @@ from claudomator_py.core.agent import AgentHealth, AgentSpec
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.notice import Notice
 from claudomator_py.core.outcome import Outcome
+from claudomator_py.core.pricing import Used
 from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, RunOrder, RunStatus, Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.transcript import Entry
@@ -30,6 +31,10 @@ class OutputReader(Protocol):
     @property
     def answered(self) -> bool:
         """Whether its model has said or done anything yet, by what has been fed."""
+
+    @property
+    def used(self) -> Used:
+        """What the run has used so far, as far as it has said."""
 
     def feed(self, stream: Stream, data: bytes) -> None:
         """Take the next bytes of a stream."""

@@ -1,11 +1,13 @@
 """A kind of agent whose program is a test: what it writes is the outcome itself, as JSON."""
 
+import json
 from dataclasses import dataclass, field
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.core.agent import AgentHealth, AgentSpec
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.core.pricing import Used
 from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.service.ports import Transcript
@@ -28,6 +30,15 @@ class OutcomeReader:
         self._data = b""
         self._sleeps = b""
         self._poison = poison
+
+    @property
+    def used(self) -> Used:
+        """A line that begins with ``#used `` says so, as JSON of an outcome's fields."""
+        said = [line for line in self._data.splitlines() if line.startswith(b"#used ")]
+        if not said:
+            return Used()
+        fields = json.loads(said[-1].removeprefix(b"#used "))
+        return Used.by(Outcome(status=OutcomeStatus.SUCCEEDED, **fields))
 
     @property
     def stuck_until(self) -> int | None:

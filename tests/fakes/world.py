@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import select
 
 from claudomator_py.core.agent import AgentSpec, ModelChoice, Tier
+from claudomator_py.core.budget import DayBudget
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.notice import NotifyTarget
 from claudomator_py.core.outcome import Outcome
@@ -20,6 +21,7 @@ from claudomator_py.planning.snapshot import Rules
 from claudomator_py.runs.folders import RunFolders
 from claudomator_py.runs.worktrees import LocalTrees
 from claudomator_py.service.answers.queries import Queries
+from claudomator_py.service.changes.repeats import Repeats
 from claudomator_py.service.desk.cleaning import Cleaner
 from claudomator_py.service.desk.front_desk import FrontDesk
 from claudomator_py.service.desk.notices import StoredNotices
@@ -36,6 +38,7 @@ from claudomator_py.service.tick.collecting import Collector
 from claudomator_py.service.tick.launching import LaunchRules
 from claudomator_py.service.tick.observe import Observer
 from claudomator_py.service.tick.reconciler import Reconciler, TickReport
+from claudomator_py.service.tick.spending import Budgets
 from claudomator_py.service.tick.starting import Starter
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
@@ -101,6 +104,7 @@ class World:
     ) -> None:
         self.database = database
         self._changes = changes
+        self.day_budget = DayBudget()
         self.now_ms = START_MS
         self.disk_low = False
         self.file_problems: list[FileProblemView] = []
@@ -119,12 +123,18 @@ class World:
         database = self.database
         self.registry = AgentRegistry(self.agents, self.kinds, "/bin")
         self.registry.refresh()
-        self.observer = Observer(self.registry, lambda: rules(**self._changes), self.clock, lambda: self.disk_low)
+        self.budgets = Budgets(lambda: self.day_budget)
+        self.observer = Observer(
+            self.registry, lambda: rules(**self._changes), self.clock, lambda: self.disk_low, self.budgets
+        )
         self.queries = Queries(
             database, self.registry, self.host, self.observer, self.clock, lambda: self.file_problems, list
         )
         self.notices = StoredNotices(database, Herald(database, _nobody, self.clock), self.clock)
-        self.schedules = StoredSchedules(database, self.registry, lambda: self.workdirs, self.clock, self.queries.task)
+        repeats = Repeats(self.queries.read, self.clock)
+        self.schedules = StoredSchedules(
+            database, self.registry, lambda: self.workdirs, self.clock, self.queries.told, repeats
+        )
         self.timekeeper = Timekeeper(database, self.registry, lambda: self.workdirs, self.clock)
         self.isolating = Isolating(self.trees)
         self.desk = FrontDesk(
@@ -138,10 +148,13 @@ class World:
             self.clock,
             Cleaner(database, RunFolders(Path("/nonexistent")), self.isolating, self.clock),
             self.trees,
+            repeats,
         )
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
-        self.collector = Collector(database, self.registry, self.host, lambda: self.launch_rules)
-        self.starter = Starter(database, self.registry, self.host, lambda: self.launch_rules, self.isolating)
+        self.collector = Collector(database, self.registry, self.host, lambda: self.launch_rules, self.budgets)
+        self.starter = Starter(
+            database, self.registry, self.host, lambda: self.launch_rules, self.isolating, self.budgets
+        )
         self.reconciler = Reconciler(
             database,
             self.host,
@@ -227,6 +240,10 @@ class World:
     def answer(self, name: str) -> None:
         """The model of the task's run says something; the daemon has not seen it yet."""
         self.host.write(self.live(name).id, b"# on it\n")
+
+    def use(self, name: str, **used: Any) -> None:
+        """The task's agent says what its run has used so far; the daemon has not seen it yet."""
+        self.host.write(self.live(name).id, b"#used " + json.dumps(used).encode() + b"\n")
 
     def end(self, name: str, *, exit_code: int | None = 0, ended_by: EndedBy | None = None, **outcome: Any) -> None:
         """The task's agent writes its outcome and ends; the daemon has not seen it yet."""

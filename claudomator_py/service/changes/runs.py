@@ -136,6 +136,11 @@ def reach_phase(connection: Connection, run: Run, phase: Phase, now_ms: int) -> 
     task_rows.advance(connection, task, PhaseReached(phase), now_ms, run_id=run.id)
 
 
+def is_noted(run: Run, used: Used) -> bool:
+    """Whether the run's row says so already."""
+    return all(getattr(run, column) == value for column, value in _used_columns(run, used, 0).items())
+
+
 def note_use(connection: Connection, run: Run, used: Used, now_ms: int) -> None:
     """The live run has used so much by now; nothing happens if it has ended meanwhile."""
     run_rows.change(connection, run, **_used_columns(run, used, now_ms))

@@ -12,17 +12,26 @@ from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.lifecycle import Phase
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
-from claudomator_py.core.pricing import priced
+from claudomator_py.core.pricing import Used, priced
 from claudomator_py.core.run import ExitRecord, RunFate, RunStatus, Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import format_instant
-from claudomator_py.service.changes.runs import begin_check, finish_run, give_up, reach_phase
+from claudomator_py.service.changes.runs import (
+    begin_check,
+    finish_run,
+    give_up,
+    is_noted,
+    note_use,
+    reach_phase,
+    stop_over_budget,
+)
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import OutputReader, RunHost
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.surroundings.secrets import Secrets
 from claudomator_py.service.tick.launching import LaunchRules, check_run, launch_request
 from claudomator_py.service.tick.probing import begun_since, close_ramped, note_answer
+from claudomator_py.service.tick.spending import Budgets
 from claudomator_py.service.tick.stuck import StuckRuns
 from claudomator_py.store import hold_rows, task_rows
 from claudomator_py.store.database import Database
@@ -36,6 +45,7 @@ STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 UNKNOWN = Outcome(
     status=OutcomeStatus.LOST, reason=Reason.LOST, detail="its supervisor was killed before it could record the end"
 )
+GONE = "its run directory was removed, or is not that of this database; what became of it is not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +63,26 @@ class Collector:
     """Looks at one live run and takes it one step further. Every step can be repeated safely. rules: those in force."""
 
     def __init__(
-        self, database: Database, registry: AgentRegistry, host: RunHost, rules: Callable[[], LaunchRules]
+        self,
+        database: Database,
+        registry: AgentRegistry,
+        host: RunHost,
+        rules: Callable[[], LaunchRules],
+        budgets: Budgets | None = None,
     ) -> None:
+        """budgets: what may be spent; None: anything."""
         self._database = database
         self._registry = registry
         self._host = host
         self._rules = rules
+        self._budgets = budgets or Budgets()
+        self._counting = False
         self._stuck = StuckRuns(host)
         self._probes: set[str] = set()
 
     def look_only_at(self, live: Sequence[Run], now_ms: int) -> None:
         """These are all the live runs there are."""
+        self._counting = False
         self._stuck.keep({run.id for run in live})
         over = self._database.read(lambda connection: hold_rows.over(connection, now_ms))
         self._probes = {
@@ -74,6 +93,11 @@ class Collector:
     def watches(self) -> bool:
         """Whether somebody waits for a live run's model to answer."""
         return bool(self._probes)
+
+    @property
+    def counts(self) -> bool:
+        """Whether a live run could use up a budget."""
+        return self._counting
 
     def collect(self, run: Run, now_ms: int) -> bool:
         """Whether the run is still live afterwards."""
@@ -92,6 +116,10 @@ class Collector:
                 return self._finish(subject, self._check_outcome(subject, status.exit, step), status.exit, now_ms)
         return self._without_record(subject, step, now_ms)
 
+    def _is_gone(self, run: Run) -> bool:
+        """Whether the whole directory of the run is."""
+        return self._host.settle(run.id).fate is RunFate.MISSING
+
     def _subject(self, run: Run) -> _Subject:
         return self._database.read(
             lambda connection: _Subject(
@@ -106,6 +134,9 @@ class Collector:
             crashpoint("cancel-asked")
             if subject.task.phase != Phase.STOPPING.value:
                 self._database.write(lambda connection: reach_phase(connection, run, Phase.STOPPING, now_ms))
+        elif step == 0 and run.over_budget is not None:
+            self._host.cancel(run.id)
+            crashpoint("cancel-asked")
         elif run.state == "starting" and status.fate is RunFate.ALIVE:
             self._database.write(lambda connection: reach_phase(connection, run, Phase.RUNNING, now_ms))
         elif step == 0 and self._stuck.is_stuck(run.id, lambda: self._reader(subject), now_ms):
@@ -116,12 +147,36 @@ class Collector:
         elif step == 0 and run.answered_ms is None and run.id in self._probes and self._stuck.has_answered(run.id):
             self._database.write(lambda connection: note_answer(connection, run, self._registry.agents, now_ms))
             self._probes.discard(run.id)
+            self._count(subject, now_ms)
+        elif step == 0:
+            self._count(subject, now_ms)
+
+    def _count(self, subject: _Subject, now_ms: int) -> None:
+        """Note what the run has used by now, if a budget could be used up by it, and stop it once one is."""
+        run, agent = subject.run, self._agent(subject.run)
+        if not self._budgets.watches(subject.spec, agent):
+            return
+        self._counting = True
+        used = self._stuck.used(run.id).priced(agent.prices, run.model)
+        if not is_noted(run, used):
+            self._database.write(lambda connection: note_use(connection, run, used, now_ms))
+        why = self._database.read(lambda connection: self._budgets.over(connection, run, subject.spec, agent))
+        if why is None:
+            return
+        if not self._database.write(lambda connection: stop_over_budget(connection, run, why, now_ms)):
+            return
+        crashpoint("budget-met")
+        _log_of(subject).warning("run_over_budget", why=why)
+        self._host.cancel(run.id)
+        crashpoint("cancel-asked")
 
     def _without_record(self, subject: _Subject, step: int, now_ms: int) -> bool:
         """The shim is gone, or the directory is. No retry before nothing of the run is left."""
         if not self._host.end_survivors(subject.run.id):
             _log_of(subject).warning("run_survived", note="processes of it are still ending")
             return True
+        if self._is_gone(subject.run):
+            return self._finish(subject, _gone(subject), None, now_ms)
         if step > 0:
             return self._check_lost(subject, now_ms)
         return self._agent_ended(subject, None, now_ms)
@@ -171,7 +226,8 @@ class Collector:
                 for piece in self._host.output(subject.run.id, stream):
                     reader.feed(stream, piece)
             outcome = self._heard(subject, reader.outcome(exit_record, now_ms))
-            return priced(outcome, self._agent(subject.run).prices, subject.run.model), reader.answered
+            outcome = priced(outcome, self._agent(subject.run).prices, subject.run.model)
+            return self._over_budget(subject, outcome, now_ms), reader.answered
         except OSError:
             raise
         except Exception as error:
@@ -187,6 +243,20 @@ class Collector:
         outcome = heard(outcome, subject.spec, converses=converses)
         redactor = Secrets(self._registry, self._rules().environ).redactor(subject.spec.env)
         return without_secrets(outcome, redactor.redact)
+
+    def _over_budget(self, subject: _Subject, outcome: Outcome, now_ms: int) -> Outcome:
+        """The outcome, with the figures if a budget has ended the run: by us, or by an agent that kept to one."""
+        run = subject.run
+        if outcome.status is OutcomeStatus.CANCELLED and run.over_budget is not None and not subject.stop_wanted:
+            changes = {"status": OutcomeStatus.FAILED, "reason": Reason.BUDGET, "detail": run.over_budget}
+            return outcome.model_copy(update=changes)
+        if outcome.reason is not Reason.BUDGET:
+            return outcome
+        agent = self._agent(run)
+        self._database.write(lambda connection: note_use(connection, run, Used.by(outcome), now_ms))
+        why = self._database.read(lambda connection: self._budgets.over(connection, run, subject.spec, agent))
+        said = ". ".join(part for part in (why, outcome.detail) if part)
+        return outcome.model_copy(update={"detail": said or None})
 
     def _reader(self, subject: _Subject) -> OutputReader | None:
         run = subject.run
@@ -260,6 +330,14 @@ def _log_of(subject: _Subject) -> BoundLogger:
 
 def _cancelled(outcome: Outcome) -> Outcome:
     return outcome.model_copy(update={"status": OutcomeStatus.CANCELLED, "reason": Reason.CANCELLED})
+
+
+def _gone(subject: _Subject) -> Outcome:
+    """Of what the agent wrote nothing can be read; what it had said before its check is known."""
+    if subject.run.outcome is None:
+        return UNKNOWN.model_copy(update={"detail": GONE})
+    outcome = Outcome.model_validate(subject.run.outcome)
+    return _cancelled(outcome) if subject.stop_wanted else _unchecked(outcome, GONE)
 
 
 def _unchecked(outcome: Outcome, detail: str) -> Outcome:

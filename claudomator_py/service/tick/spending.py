@@ -118,7 +118,7 @@ class Budgets:
         for whose, budget, spending in self._drawn_on(connection, run, spec, agent):
             unit = overspent(budget, spending)
             if unit is not None:
-                return f"{whose} is used up: {figures(budget, spending, unit)}{unknown_text(budget, spending)}"
+                return f"{whose} is used up, {figures(budget, spending, unit)}{unknown_text(budget, spending)}"
         return None
 
     def usd_left(self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec) -> float | None:

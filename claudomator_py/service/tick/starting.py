@@ -9,6 +9,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
+from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
@@ -27,6 +28,7 @@ from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.surroundings.isolation import Isolating, folder_in_tree, isolated, tell_tree, tree_wanted
 from claudomator_py.service.surroundings.secrets import Secrets
 from claudomator_py.service.tick.launching import LaunchRules, Prepared, agent_run, launch_request
+from claudomator_py.service.tick.spending import Budgets
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
@@ -80,7 +82,7 @@ class _Ready:
 
 
 class Starter:
-    """Starts the runs of a plan. rules: those in force."""
+    """Starts the runs of a plan. rules: those in force. budgets: what may be spent; None: anything."""
 
     def __init__(
         self,
@@ -89,12 +91,14 @@ class Starter:
         host: RunHost,
         rules: Callable[[], LaunchRules],
         isolating: Isolating,
+        budgets: Budgets | None = None,
     ) -> None:
         self._database = database
         self._registry = registry
         self._host = host
         self._rules = rules
         self._isolating = isolating
+        self._budgets = budgets or Budgets()
         self._resuming = Resuming(registry, host)
 
     def start(self, snapshot: Snapshot, starts: Sequence[StartRun]) -> int:
@@ -137,6 +141,7 @@ class Starter:
         prompt = subject.prompt(note, converses=kind.conversations is not Conversations.NONE)
         allowed = with_leave(subject.task, spec, kind.kind)
         request = launch_request(run, allowed, agent, prompt=prompt, effort=start.decision.effort)
+        request = replace(request, usd_left=self._usd_left(run, spec, agent))
         try:
             launch = kind.launch(request)
         except ValueError as error:
@@ -146,6 +151,9 @@ class Starter:
         prepared = replace(prepared, order=replace(prepared.order, handoff=note))
         self._host.prepare(prepared.order)
         return _Ready(run, prepared, commit)
+
+    def _usd_left(self, run: Run, spec: TaskSpec, agent: AgentSpec) -> float | None:
+        return self._database.read(lambda connection: self._budgets.usd_left(connection, run, spec, agent))
 
     def _scratch(self, subject: _Subject) -> str | None:
         """The run whose scratch folder is taken over with its work."""

@@ -1,8 +1,9 @@
-"""Noticing a live run that sleeps in a limit: it is ended, so that its slot is free and its agent held instead."""
+"""Reading along with live runs: which sleeps in a limit, so that it is better ended, and what each has used so far."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from claudomator_py.core.pricing import Used
 from claudomator_py.core.run import Stream
 from claudomator_py.core.units import MINUTE_MS
 from claudomator_py.service.ports import OutputReader, RunHost
@@ -49,6 +50,11 @@ class StuckRuns:
         """Whether the model of the run had answered at the last look."""
         live = self._live.get(run_id)
         return live is not None and live.reader.answered
+
+    def used(self, run_id: str) -> Used:
+        """What the run had used at the last look, as far as it had said."""
+        live = self._live.get(run_id)
+        return Used() if live is None else live.reader.used
 
     def keep(self, run_ids: Collection[str]) -> None:
         """Forget all runs but these."""

@@ -1,0 +1,59 @@
+"""What Claude Code says on its way of what is used: by its messages, and of its account's windows."""
+
+from collections.abc import Mapping
+
+from claudomator_py.agents.families import family_of
+from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
+from claudomator_py.agents.limit_text import epoch_ms
+from claudomator_py.agents.plaintext import storable
+from claudomator_py.core.budget import WindowUse
+from claudomator_py.core.outcome import Tokens
+
+INPUT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_SYNTHETIC = "<synthetic>"
+"""The model of messages that the program writes itself."""
+_MOST_WINDOWS = 20
+_MAX_NAME = 100
+
+Messages = Mapping[str, tuple[int, int]]
+"""Input and output tokens of each message, by its id."""
+
+
+def messages_with(messages: Messages, event: Event) -> Messages:
+    """Those that were seen, and this one. A message comes in several events, each of which says what it used."""
+    message = event_of(event, "message")
+    message_id, usage = text_of(message, "id"), event_of(message, "usage")
+    if message_id is None or not usage or message.get("model") == _SYNTHETIC:
+        return messages
+    given = sum(count_of(usage, key) or 0 for key in INPUT_FIELDS)
+    before = messages.get(message_id, (0, 0))
+    now = (max(before[0], given), max(before[1], count_of(usage, "output_tokens") or 0))
+    return messages if now == before else {**messages, message_id: now}
+
+
+def tokens_of(messages: Messages) -> Tokens:
+    """What they used in all, the end of the last answers not included; unknown without any."""
+    if not messages:
+        return Tokens()
+    return Tokens(input=sum(used[0] for used in messages.values()), output=sum(used[1] for used in messages.values()))
+
+
+def windows_of(info: Event) -> dict[str, WindowUse]:
+    """What a report of limits says of each window.
+
+    Newer versions tell of all, older ones of one that is nearly used up. That a window is used up may be all they say.
+    """
+    told: dict[str, Event] = {
+        name: window for name, window in event_of(info, "unifiedWindows").items() if isinstance(window, dict)
+    }
+    named = text_of(info, "rateLimitType")
+    if named is not None and named not in told:
+        told[named] = info
+    found = {}
+    for name, window in list(told.items())[:_MOST_WINDOWS]:
+        used, resets_at = amount_of(window, "utilization"), epoch_ms(window.get("resetsAt"))
+        if used is None and window.get("status") == "rejected":
+            used = 1.0
+        if used is not None and resets_at is not None:
+            found[storable(name)[:_MAX_NAME]] = WindowUse(used=used, resets_at=resets_at, family=family_of(name))
+    return found
