@@ -6,7 +6,7 @@ from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 
-from claudomator_py.core.outcome import Outcome
+from claudomator_py.core.outcome import Outcome, Reason
 from claudomator_py.core.run import Stream
 from claudomator_py.core.units import DAY_MS
 from claudomator_py.core.view import StateName
@@ -30,6 +30,7 @@ from claudomator_py.planning.plan import load_of
 from claudomator_py.planning.snapshot import Head, Snapshot
 from claudomator_py.routing.decision import DecisionRecord
 from claudomator_py.service.answers import cursors, reading
+from claudomator_py.service.answers.asked import input_view, rejection
 from claudomator_py.service.answers.explain import (
     blocked_text,
     busy_text,
@@ -50,8 +51,8 @@ from claudomator_py.service.answers.views import decision_view, event_view, run_
 from claudomator_py.service.changes.draining import drain_check, drain_view
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.service.surroundings.isolation import branch_of
 from claudomator_py.service.schedules.schedule_desk import by_next_time
+from claudomator_py.service.surroundings.isolation import branch_of
 from claudomator_py.service.surroundings.secrets import Secrets
 from claudomator_py.service.tick.observe import Observer
 from claudomator_py.store import dependency_rows, events, queue, reads, run_rows, task_rows
@@ -197,6 +198,10 @@ class Queries:
         checks = self._checks()
         return ReadinessView(ready=all(check.ok or not check.blocking for check in checks), checks=tuple(checks))
 
+    def told(self, connection: Connection, task_id: str) -> TaskView:
+        """The shape of one task with its content."""
+        return self.views(connection, [task_rows.get(connection, task_id)], with_spec=True)[0]
+
     def views(self, connection: Connection, tasks: Sequence[Task], *, with_spec: bool = False) -> list[TaskView]:
         """The shapes of these tasks, with the reason and the time of every wait."""
         runs = reads.runs_of(connection, [task.id for task in tasks])
@@ -219,6 +224,7 @@ class Queries:
                     reason_text=why.text,
                     until_ms=why.until_ms,
                     holds=why.holds,
+                    asks=input_view(task, present.now),
                     dependencies=dependency_rows.bound(connection, task.id) if spec.needs else (),
                     branch=branch_of(connection, task, of_task[-1] if of_task else None),
                     with_spec=with_spec,
@@ -247,11 +253,12 @@ class Queries:
         if task.state == "FAILED" and task.reason is not None:
             last = runs[-1] if runs else None
             outcome = Outcome.model_validate(last.outcome) if last is not None and last.outcome is not None else None
-            return _Wait(task.reason, failure_text(task.reason, outcome, dependency_rows.states(connection, task.id)))
+            text = failure_text(task.reason, outcome, dependency_rows.states(connection, task.id))
+            said = rejection(task) if task.reason == Reason.REJECTED else None
+            return _Wait(task.reason, text if said is None else f"{text} {said}")
         if task.state == "NEEDS_INPUT":
-            last_outcome = runs[-1].outcome if runs else None
-            question = Outcome.model_validate(last_outcome).detail if last_outcome is not None else None
-            return _Wait(task.reason, question or f"needs {task.reason}")
+            asked = input_view(task, present.now)
+            return _Wait(task.reason, asked.text if asked is not None else None)
         return _Wait()
 
     def _blocked(
@@ -302,4 +309,5 @@ def _names_in(connection: Connection, dir_key: str) -> list[str]:
 def _headline(view: TaskView) -> str:
     tail = f": {view.reason_text}" if view.reason_text else ""
     where = f" on {view.agent}" if view.state == "RUNNING" and view.agent else ""
-    return f"{view.name} is {view.state}{where}{tail.rstrip('.')}."
+    said = f"{view.name} is {view.state}{where}{tail}"
+    return said if said.endswith(("?", "!")) else f"{said.rstrip('.')}."

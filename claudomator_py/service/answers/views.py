@@ -18,6 +18,7 @@ from claudomator_py.core.views import (
     DependencyView,
     EventView,
     HoldView,
+    InputView,
     NearLimitView,
     OutcomeView,
     RunView,
@@ -25,7 +26,6 @@ from claudomator_py.core.views import (
 )
 from claudomator_py.routing.decision import Candidate, DecisionRecord
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.service.surroundings.isolation import branch_of
 from claudomator_py.store.tables import Decision, Event, Run, Task
 from claudomator_py.store.task_rows import state_of
 
@@ -41,11 +41,17 @@ def task_view(
     reason_text: str | None,
     until_ms: int | None,
     holds: tuple[HoldView, ...] = (),
+    asks: InputView | None = None,
     dependencies: Sequence[tuple[str, str | None, str | None]] = (),
+    branch: str | None = None,
     with_spec: bool = False,
 ) -> TaskView:
     """A task. runs: all of them, oldest first. reason, reason_text, until_ms, holds: why it is where it is."""
     last = runs[-1] if runs else None
+    needs = [
+        DependencyView.model_validate({"name": name, "task_id": bound, "state": state})
+        for name, bound, state in dependencies
+    ]
     outcomes = [Outcome.model_validate(run.outcome) for run in runs if run.outcome is not None]
     last_outcome = Outcome.model_validate(last.outcome) if last is not None and last.outcome is not None else None
     tier = last.tier if last is not None else spec.agent.tier
@@ -59,11 +65,12 @@ def task_view(
             "reason": reason,
             "reason_text": reason_text,
             "waiting_until": _instant(until_ms),
+            "asks": asks,
             "holds": holds,
             "priority": Priority(task.priority).label,
             "tags": tuple(task.tags),
             "working_dir": spec.working_dir,
-            "branch": branch_of(task, last),
+            "branch": branch,
             "agent": last.agent if last is not None else spec.agent.type,
             "tier": tier,
             "model": last.model if last is not None else spec.agent.model,
@@ -75,13 +82,12 @@ def task_view(
             "created_at": format_instant(task.created_ms),
             "updated_at": format_instant(task.updated_ms),
             "started_at": format_instant(last.started_ms) if last is not None else None,
-            "available_actions": available_actions(state_of(task)),
+            "available_actions": available_actions(state_of(task), begun=asks is None or asks.run_id is not None),
             "generation": task.generation,
             "revision": task.revision,
-            "depends_on": tuple(
-                DependencyView.model_validate({"name": name, "task_id": bound, "state": state})
-                for name, bound, state in dependencies
-            ),
+            "depends_on": tuple(needs),
+            "continues": next((one for one in needs if one.name == spec.continues), None),
+            "thread": task.thread,
             "source": task.source,
             "file_path": task.file_path,
             "spec": to_document(spec) if with_spec else None,
