@@ -25,6 +25,7 @@ from claudomator_py.runs.folders import RunFolders
 from claudomator_py.runs.launcher import Launcher
 from claudomator_py.runs.watching import HostWatch
 from claudomator_py.service.answers.queries import Queries
+from claudomator_py.service.changes.repeats import Repeats
 from claudomator_py.service.daemon_log import clean_with as clean_log_with
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.daemon_log import set_up as set_up_log
@@ -164,6 +165,10 @@ async def _serve(
     queries = Queries(
         database, parts.registry, parts.host, parts.observer, now_ms, lambda: _problems(inbox), health, secrets
     )
+    repeats = Repeats(queries.read, now_ms)
+    schedules = StoredSchedules(
+        database, parts.registry, lambda: parts.workdirs, now_ms, queries.told, repeats, clockwork.wake
+    )
     desk = FrontDesk(
         database,
         queries,
@@ -171,10 +176,11 @@ async def _serve(
         parts.host,
         lambda: parts.workdirs,
         StoredNotices(database, herald, now_ms),
-        StoredSchedules(database, parts.registry, lambda: parts.workdirs, now_ms, queries.task, clockwork.wake),
+        schedules,
         now_ms,
         Cleaner(database, RunFolders(state / "runs"), parts.isolating, now_ms),
         parts.isolating.trees,
+        repeats,
     )
     around = Surroundings(
         ticks=lambda: daemon.ticks,

@@ -42,8 +42,9 @@ class Submitter:
         return self._send(spec.name, lambda client: client.submit(spec, idempotency_key=key))
 
     def add_schedule(self, spec: TaskSpec) -> ScheduleView:
-        """Hand in a schedule; sent again, it is not added again. Raises as ``submit`` does."""
-        return self._send(spec.name, lambda client: client.add_schedule(spec))
+        """Hand in a schedule. Raises as ``submit`` does."""
+        key = secrets.token_urlsafe(18)
+        return self._send(spec.name, lambda client: client.add_schedule(spec, idempotency_key=key))
 
     def _send(self, name: str, send: "Callable[[Client], V]") -> V:
         import tenacity  # only this command needs it

@@ -217,9 +217,10 @@ class Client(Transport):
         """One schedule with its content."""
         return self._view(ScheduleView, "GET", f"/v1/schedules/{_part(name)}")
 
-    def add_schedule(self, spec: TaskSpec) -> ScheduleView:
+    def add_schedule(self, spec: TaskSpec, *, idempotency_key: str | None = None) -> ScheduleView:
         """Have the task made at each time of its schedule. Harmless when repeated."""
-        return self._view(ScheduleView, "POST", "/v1/schedules", json=to_document(spec, defaults=False))
+        document = to_document(spec, defaults=False)
+        return self._view(ScheduleView, "POST", "/v1/schedules", json=document, headers=_headers(idempotency_key))
 
     def pause_schedule(self, name: str) -> ScheduleView:
         """Have it make no more tasks until it is resumed."""
@@ -229,9 +230,9 @@ class Client(Transport):
         """Have it go on with its next time."""
         return self._view(ScheduleView, "POST", f"/v1/schedules/{_part(name)}/resume")
 
-    def run_schedule(self, name: str) -> TaskView:
+    def run_schedule(self, name: str, *, idempotency_key: str | None = None) -> TaskView:
         """Have it make a task now, besides its times."""
-        return self._view(TaskView, "POST", f"/v1/schedules/{_part(name)}/run")
+        return self._view(TaskView, "POST", f"/v1/schedules/{_part(name)}/run", headers=_headers(idempotency_key))
 
     def delete_schedule(self, name: str) -> None:
         """End it; its tasks stay."""

@@ -10,6 +10,7 @@ from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import parse_task
 from claudomator_py.core.views import Page, TaskView
 from claudomator_py.service.desk.desk import Desk
+from claudomator_py.web.idempotency import IdempotencyKey
 from claudomator_py.web.json_body import JsonObject
 from claudomator_py.web.openapi import problems, request_body, told
 
@@ -47,13 +48,13 @@ def router(desk: Desk) -> APIRouter:
         responses=problems(400, 409, 413, 415, 422, 429, 503, also={201: told("Accepted: it is durable", _LOCATION)}),
         openapi_extra=_BODY,
     )
-    def add(document: JsonObject, response: Response) -> ScheduleView:
+    def add(document: JsonObject, key: IdempotencyKey, response: Response) -> ScheduleView:
         """Have a task made at each time of its `schedule`. Harmless when repeated; 409 where another has its name."""
         parsed = parse_task(document)
         if not isinstance(parsed, TaskSpec):
             detail = "; ".join(problem.render() for problem in parsed[:3])
             raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=parsed)
-        view = desk.schedules.add(parsed)
+        view = desk.schedules.add(parsed, key=key)
         response.headers["Location"] = f"/v1/schedules/{view.name}"
         return view
 
@@ -81,11 +82,11 @@ def router(desk: Desk) -> APIRouter:
         status_code=201,
         operation_id="runSchedule",
         summary="Make a task of it now",
-        responses=problems(404, 409, 422, 429, 503),
+        responses=problems(400, 404, 409, 413, 422, 429, 503),
     )
-    def run(name: Name) -> TaskView:
+    def run(name: Name, key: IdempotencyKey) -> TaskView:
         """Besides its times, paused or not. 409 where its last task has not ended and `overlap` is `skip`."""
-        return desk.schedules.run(name)
+        return desk.schedules.run(name, key=key)
 
     @routes.delete(
         "/{name}",

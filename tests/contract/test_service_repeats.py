@@ -121,3 +121,21 @@ def test_the_number_of_keys_is_bounded_and_the_oldest_go_first(world: World, mon
         assert world.desk.submit(spec("other"), key=RequestKey(str(number), "x")).name == f"t{number}"
     assert world.desk.submit(spec("t0"), key=RequestKey("0", "x")).name == "t0"
     assert sorted(world.names()) == ["t0", "t0", "t1", "t2", "t3", "t4"]
+
+
+def test_a_schedule_and_a_task_of_it_are_made_once_for_each_key(world: World) -> None:
+    nightly = spec("nightly", schedule="0 3 * * *")
+    added = world.desk.schedules.add(nightly, key=KEY)
+    run = RequestKey("run", "run")
+    made = world.desk.schedules.run("nightly", key=run)
+    world.tick()
+    world.succeed(made.name)
+    world.restarted_daemon()
+    assert world.desk.schedules.add(nightly, key=KEY) == added
+    assert world.desk.schedules.run("nightly", key=run) == made
+    assert world.names() == [made.name]
+    with pytest.raises(KeyReused):
+        world.desk.submit(spec("t"), key=RequestKey(KEY.key, "something else"))
+    world.desk.schedules.delete("nightly")
+    assert world.desk.schedules.add(nightly, key=KEY) == added
+    assert world.desk.schedules.all() == []

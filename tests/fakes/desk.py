@@ -2,10 +2,9 @@
 
 import re
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from claudomator_py.core.agent import ModelChoice, Tier
 from claudomator_py.core.cleanup import CleanupItemView, CleanupRequest, CleanupView
@@ -14,8 +13,6 @@ from claudomator_py.core.errors import (
     BadCursor,
     Conflict,
     Invalid,
-    KeyInUse,
-    KeyReused,
     NotFound,
 )
 from claudomator_py.core.idempotency import RequestKey
@@ -68,6 +65,7 @@ from claudomator_py.core.views import (
 from claudomator_py.service.desk.desk import Versions, require_version
 from tests.fakes.live import FakeLive
 from tests.fakes.notices import FakeNotices
+from tests.fakes.repeats import FakeRepeats
 from tests.fakes.schedules import FakeSchedules
 
 START_MS = 1_790_000_000_000  # 2026-09-21T14:13:20Z
@@ -129,11 +127,10 @@ class FakeDesk:
     schedules: FakeSchedules = field(init=False)
     notices: FakeNotices = field(default_factory=FakeNotices)
     _lock: threading.RLock = field(default_factory=threading.RLock)
-    _answers: dict[str, tuple[str, list[Any]]] = field(default_factory=dict)
-    _in_work: set[str] = field(default_factory=set)
+    repeats: FakeRepeats = field(default_factory=FakeRepeats)
 
     def __post_init__(self) -> None:
-        self.schedules = FakeSchedules(self.submit)
+        self.schedules = FakeSchedules(self.submit, self.repeats)
         self.live = FakeLive(lambda ref: self._find(ref).id, self.run, self.logs)
 
     # --- what a test arranges ---------------------------------------------------------------------------------------
@@ -148,7 +145,7 @@ class FakeDesk:
             self.live.clear()
             self.notices = FakeNotices()
             self.schedules.known.clear()
-            self._answers.clear()
+            self.repeats.clear()
             self.drained = None
             self.ready, self.now_ms, self.after_submit = True, START_MS, _nothing
 
@@ -232,8 +229,7 @@ class FakeDesk:
     # --- the desk ---------------------------------------------------------------------------------------------------
 
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
-        with self._once(key) as answers:
-            return self._given(answers, lambda: self._submit(spec))
+        return self.repeats.once(key, lambda: self._submit(spec))
 
     def _submit(self, spec: TaskSpec) -> TaskView:
         if spec.working_dir == "/forbidden":
@@ -263,8 +259,7 @@ class FakeDesk:
             return self._view(self._find(ref))
 
     def cancel(self, ref: str, *, if_version: Versions = None, key: RequestKey | None = None) -> TaskView:
-        with self._once(key) as answers:
-            return self._given(answers, lambda: self._cancel(ref, if_version))
+        return self.repeats.once(key, lambda: self._cancel(ref, if_version))
 
     def _cancel(self, ref: str, if_version: Versions = None) -> TaskView:
         with self._lock:
@@ -277,8 +272,7 @@ class FakeDesk:
     def restart(
         self, ref: str, request: RestartRequest, *, if_version: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
-        with self._once(key) as answers:
-            return self._given(answers, lambda: self._restart(ref, request, if_version))
+        return self.repeats.once(key, lambda: self._restart(ref, request, if_version))
 
     def _restart(self, ref: str, request: RestartRequest, if_version: Versions = None) -> TaskView:
         with self._lock:
@@ -356,8 +350,7 @@ class FakeDesk:
             return list(self.agent_views.values())
 
     def hold(self, agent: str, request: HoldRequest, *, key: RequestKey | None = None) -> AgentView:
-        with self._once(key) as answers:
-            return self._given(answers, lambda: self._hold(agent, request))
+        return self.repeats.once(key, lambda: self._hold(agent, request))
 
     def _hold(self, agent: str, request: HoldRequest) -> AgentView:
         self._release(agent)
@@ -369,8 +362,7 @@ class FakeDesk:
             return self.agent_views[agent]
 
     def release(self, agent: str, request: ReleaseRequest | None = None, *, key: RequestKey | None = None) -> AgentView:
-        with self._once(key) as answers:
-            return self._given(answers, lambda: self._release(agent, request.family if request else None))
+        return self.repeats.once(key, lambda: self._release(agent, request.family if request else None))
 
     def _release(self, agent: str, family: str | None = None) -> AgentView:
         with self._lock:
@@ -463,34 +455,6 @@ class FakeDesk:
         self.live.happen("state", self.now_ms, task_id, state=state)
 
     # --- inside -----------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _once(self, key: RequestKey | None) -> Iterator[list[Any]]:
-        """Where the answer of this key's request is, or goes."""
-        if key is None:
-            yield []
-            return
-        with self._lock:
-            if key.key in self._in_work:
-                raise KeyInUse("That request is still in work.", remedy="Wait, then send it again with the same key.")
-            fingerprint, answers = self._answers.get(key.key, (key.fingerprint, []))
-            if fingerprint != key.fingerprint:
-                raise KeyReused("That key named another request.", remedy="Take a new key.")
-            self._in_work.add(key.key)
-        try:
-            yield answers
-        finally:
-            with self._lock:
-                self._in_work.discard(key.key)
-                if answers:
-                    self._answers[key.key] = (fingerprint, answers)
-
-    @staticmethod
-    def _given(answers: list[Any], act: Callable[[], V]) -> V:
-        if not answers:
-            answers.append(act())
-        given: V = answers[0]
-        return given
 
     def _newest_first(self) -> list[Job]:
         return sorted(self.jobs.values(), key=lambda job: job.created_ms, reverse=True)

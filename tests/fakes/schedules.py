@@ -4,11 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from claudomator_py.core.errors import Conflict, Invalid, NotFound
+from claudomator_py.core.idempotency import RequestKey
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.schedule_view import FireView, ScheduleView
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import to_document
 from claudomator_py.core.views import TaskView
+from tests.fakes.repeats import FakeRepeats
 
 AT = "2026-11-22T02:00:00.000Z"
 
@@ -18,6 +20,7 @@ class FakeSchedules:
     """Implements ``service.schedules.Schedules``. submit: makes a task."""
 
     submit: Callable[[TaskSpec], TaskView]
+    repeats: FakeRepeats
     known: dict[str, ScheduleView] = field(default_factory=dict)
 
     def all(self) -> list[ScheduleView]:
@@ -28,7 +31,10 @@ class FakeSchedules:
             raise NotFound(f"There is no schedule {name!r}.", remedy="List them.")
         return self.known[name]
 
-    def add(self, spec: TaskSpec) -> ScheduleView:
+    def add(self, spec: TaskSpec, *, key: RequestKey | None = None) -> ScheduleView:
+        return self.repeats.once(key, lambda: self._add(spec))
+
+    def _add(self, spec: TaskSpec) -> ScheduleView:
         if spec.schedule is None:
             problem = Problem(field="schedule", message="is missing", remedy="add one")
             raise Invalid(problem.render(), remedy="Correct it.", problems=[problem])
@@ -56,7 +62,10 @@ class FakeSchedules:
     def resume(self, name: str) -> ScheduleView:
         return self._change(name, paused_since=None, next_at=AT)
 
-    def run(self, name: str) -> TaskView:
+    def run(self, name: str, *, key: RequestKey | None = None) -> TaskView:
+        return self.repeats.once(key, lambda: self._run(name))
+
+    def _run(self, name: str) -> TaskView:
         self.one(name)
         task = self.submit(TaskSpec(name=f"{name}.20261122t0200z", instructions="x"))
         last = FireView(due_at=AT, by="operator", task_id=task.id, task_name=task.name, task_state=task.state)

@@ -44,12 +44,12 @@ from claudomator_py.service.changes.admission_checks import circle_problem, plac
 from claudomator_py.service.changes.draining import drain, drain_view, undrain
 from claudomator_py.service.changes.holds import hold_agent, release_agent
 from claudomator_py.service.changes.inputs import answer, approve, reject
+from claudomator_py.service.changes.repeats import Repeats
 from claudomator_py.service.changes.tasks import ENDED, Order, accept, add_content, cancel_now, renew
 from claudomator_py.service.desk.backups import make_backup
 from claudomator_py.service.desk.cleaning import Cleaner
 from claudomator_py.service.desk.desk import Versions, require_version
 from claudomator_py.service.desk.notices import Notices
-from claudomator_py.service.desk.repeats import Repeats
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.schedules.schedule_desk import Schedules
@@ -80,6 +80,7 @@ class FrontDesk:
         clock: Clock,
         cleaner: Cleaner,
         trees: Trees,
+        repeats: Repeats,
     ) -> None:
         self._database = database
         self._cleaner = cleaner
@@ -90,7 +91,7 @@ class FrontDesk:
         self._notices = notices
         self._schedules = schedules
         self._clock = clock
-        self._repeats = Repeats(queries.read, clock)
+        self._repeats = repeats
         self._resuming = Resuming(registry, host)
 
     @property
@@ -361,7 +362,7 @@ class FrontDesk:
         """The end of every change of a task: with a key, what is told of it is settled and kept here and now."""
         if key is None:
             return task_id, None
-        view = self._queries.views(connection, [task_rows.get(connection, task_id)], with_spec=True)[0]
+        view = self._queries.told(connection, task_id)
         self._repeats.record(connection, key, view)
         return task_id, view
 

@@ -6,6 +6,7 @@ from typing import Protocol, TypeVar, cast
 from sqlalchemy import Connection
 
 from claudomator_py.core.errors import Conflict, Invalid, NotFound, Unavailable
+from claudomator_py.core.idempotency import RequestKey
 from claudomator_py.core.problem import Problem, suggestion
 from claudomator_py.core.schedule_view import FireView, ScheduleView
 from claudomator_py.core.task import TaskSpec
@@ -14,6 +15,7 @@ from claudomator_py.core.units import format_instant
 from claudomator_py.core.view import StateName
 from claudomator_py.core.views import TaskView
 from claudomator_py.service.changes.admission_checks import placement_problems, zone_problems
+from claudomator_py.service.changes.repeats import Repeats
 from claudomator_py.service.changes.schedules import Plan, begin, end, fire, overlapping
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.registry import AgentRegistry
@@ -30,7 +32,7 @@ T = TypeVar("T")
 
 class Schedules(Protocol):
     """What can be asked about schedules. name: a schedule's name. Every method may raise ``core.errors.ServiceError``,
-    NotFound above all.
+    NotFound above all. key: as in ``Desk``.
     """
 
     def all(self) -> list[ScheduleView]:
@@ -39,7 +41,7 @@ class Schedules(Protocol):
     def one(self, name: str) -> ScheduleView:
         """The schedule of that name."""
 
-    def add(self, spec: TaskSpec) -> ScheduleView:
+    def add(self, spec: TaskSpec, *, key: RequestKey | None = None) -> ScheduleView:
         """Begin a schedule; harmless when repeated. Raises Invalid, and Conflict where another has its name."""
 
     def pause(self, name: str) -> ScheduleView:
@@ -48,7 +50,7 @@ class Schedules(Protocol):
     def resume(self, name: str) -> ScheduleView:
         """Go on with the next time; those that passed meanwhile are not caught up. Harmless when repeated."""
 
-    def run(self, name: str) -> TaskView:
+    def run(self, name: str, *, key: RequestKey | None = None) -> TaskView:
         """Make a task of it now, besides its times, paused or not. Raises Conflict where the last one has not ended
         and the schedule does not let them queue."""
 
@@ -57,7 +59,7 @@ class Schedules(Protocol):
 
 
 class StoredSchedules:
-    """Implements ``Schedules`` on the store. changed: told after a change of any. task_view: what is told of a task."""
+    """Implements ``Schedules`` on the store. changed: told after a change of any. told: what is said of a task."""
 
     def __init__(
         self,
@@ -65,14 +67,16 @@ class StoredSchedules:
         registry: AgentRegistry,
         workdirs: Callable[[], Workdirs],
         clock: Clock,
-        task_view: Callable[[str], TaskView],
+        told: Callable[[Connection, str], TaskView],
+        repeats: Repeats,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._database = database
         self._registry = registry
         self._workdirs = workdirs
         self._clock = clock
-        self._task_view = task_view
+        self._told = told
+        self._repeats = repeats
         self._changed = changed
 
     def all(self) -> list[ScheduleView]:
@@ -83,9 +87,8 @@ class StoredSchedules:
         """See ``Schedules``."""
         return self._read(lambda connection: schedule_views(connection, [_named(connection, name)])[0])
 
-    def add(self, spec: TaskSpec) -> ScheduleView:
+    def add(self, spec: TaskSpec, *, key: RequestKey | None = None) -> ScheduleView:
         """See ``Schedules``."""
-        _refuse(_no_times(spec) or zone_problems(spec) or self._problems(spec))
         plan = Plan(spec, local_zone(), "api")
 
         def transaction(connection: Connection) -> ScheduleView:
@@ -94,9 +97,16 @@ class StoredSchedules:
                 remedy = f"Give it another name, or end that one first: claudomator schedule delete {spec.name}"
                 raise Conflict(f"There is another schedule named {spec.name}.", remedy=remedy)
             schedule = there if there is not None else begin(connection, plan, self._clock())
-            return schedule_views(connection, [schedule])[0]
+            view = schedule_views(connection, [schedule])[0]
+            if key is not None:
+                self._repeats.record(connection, key, view)
+            return view
 
-        return self._change(transaction)
+        with self._repeats.claim(key) as earlier:
+            if earlier is not None:
+                return ScheduleView.model_validate(earlier)
+            _refuse(_no_times(spec) or zone_problems(spec) or self._problems(spec))
+            return self._change(transaction)
 
     def pause(self, name: str) -> ScheduleView:
         """See ``Schedules``."""
@@ -106,13 +116,17 @@ class StoredSchedules:
         """See ``Schedules``."""
         return self._switch(name, paused=False)
 
-    def run(self, name: str) -> TaskView:
+    def run(self, name: str, *, key: RequestKey | None = None) -> TaskView:
         """See ``Schedules``."""
+        with self._repeats.claim(key) as earlier:
+            return TaskView.model_validate(earlier) if earlier is not None else self._run(name, key)
+
+    def _run(self, name: str, key: RequestKey | None) -> TaskView:
         spec = TaskSpec.model_validate(self._read(lambda connection: _named(connection, name)).spec)
         _refuse(self._problems(spec))
         dir_key = directory_key(spec.working_dir)
 
-        def transaction(connection: Connection) -> str:
+        def transaction(connection: Connection) -> TaskView:
             schedule = _named(connection, name)
             if schedule.spec != spec.model_dump(mode="json"):
                 raise Conflict(f"{name} was changed in the same moment.", remedy="Look at it, and ask again.")
@@ -123,9 +137,12 @@ class StoredSchedules:
             now_ms = at_ms = self._clock()
             while schedule_rows.was_fired(connection, schedule.id, at_ms):
                 at_ms += 1
-            return fire(connection, schedule, at_ms, dir_key, "operator", now_ms).id
+            view = self._told(connection, fire(connection, schedule, at_ms, dir_key, "operator", now_ms).id)
+            if key is not None:
+                self._repeats.record(connection, key, view)
+            return view
 
-        return self._task_view(self._change(transaction))
+        return self._change(transaction)
 
     def delete(self, name: str) -> None:
         """See ``Schedules``."""
