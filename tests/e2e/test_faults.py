@@ -238,7 +238,7 @@ def test_a_run_whose_directory_is_removed_is_lost_and_leaves_nothing(site: Site,
     if check is None:
         site.drop("victim.yaml", document(None, FOREVER))
     else:
-        site.drop("victim.yaml", document(None, "do: true", check=[check]))
+        site.drop("victim.yaml", document(None, "do: true", check=[check], retry={"max_attempts": 1}))
     site.drop("other.yaml", document(None, NAP))
     started(site, 2)
     wait_until(lambda: daemon.client.task("victim").phase == ("running" if check is None else "checking"), "its phase")
