@@ -30,7 +30,7 @@ from claudomator_py.web.settings import WebSettings
 MAX_BODY_BYTES = 1024 * 1024
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
 PUBLIC_PAGES = re.compile(r"/login|/static/[^/]+")
-_PAGES = re.compile(r"/|/(?:tasks|agents)/.+|/logout")
+_PAGES = re.compile(r"/|/(?:tasks|agents|schedules|select)/.+|/select|/logout")
 _STREAMS = re.compile(r"/v1/events|/v1/runs/[^/]+/log")
 
 log = logging.getLogger(__name__)

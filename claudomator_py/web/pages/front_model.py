@@ -9,6 +9,7 @@ from claudomator_py.core.limits import window_text
 from claudomator_py.core.views import AgentView, HoldView, NearLimitView, Page, StatusView, TaskFilter, TaskView
 from claudomator_py.core.waits import Piece, Sentence, sentence_of
 from claudomator_py.web.pages.rows import Row, row_of, words_of
+from claudomator_py.web.pages.schedule_cards import ScheduleCard, cards_of
 from claudomator_py.web.pages.words import meaning_of, short_line
 
 _RUN = 8
@@ -85,6 +86,7 @@ class Front:
     summary: str
     title: str
     no_tasks: bool
+    schedules: tuple[ScheduleCard, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,7 @@ def front_of(status: StatusView) -> Front:
         summary=", ".join(parts),
         title=f"({needs}) Claudomator" if needs else "Claudomator",
         no_tasks=not sum(counts.values()),
+        schedules=cards_of(status.schedules),
     )
 
 

@@ -20,6 +20,8 @@ from claudomator_py.core.lifecycle import (
 )
 from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason
 from claudomator_py.core.problem import Problem
+from claudomator_py.core.schedule_view import FireView
+from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.views import FileProblemView, HoldView, NearLimitView, OutcomeView
 from claudomator_py.core.waits import Piece, Sentence, sentence_of
 from claudomator_py.web.pages.words import cost_text, took
@@ -129,7 +131,7 @@ def test_every_wait_tells_its_reason_and_its_time(operator: Visitor, desk: FakeD
     desk.add("later", Waiting(WaitReason.TIME, START_MS + 3_600_000))
     desk.add("limited", Queued(QueueReason.LIMITED, START_MS + 47 * 60_000))
     queue = section(operator.get("/"), "queue")
-    assert "Waits for: time." in queue
+    assert "Waits for: time, until" in queue
     for instant in ("2026-09-21T15:13:20.000Z", "2026-09-21T15:00:20.000Z"):
         assert f'<time datetime="{instant}" data-show="until">' in queue
 
@@ -240,3 +242,27 @@ def test_amounts() -> None:
     assert took(start, None) is None
     assert took(start, "2026-09-21T14:20:00.300Z") == "under 1s"
     assert took(start, "2026-09-21T15:21:02.000Z") == "1h1m2s"
+
+
+def test_schedules_say_when_they_come_and_what_became_of_the_last_time(operator: Visitor, desk: FakeDesk) -> None:
+    assert "Schedules" not in text_of(operator.get("/"))
+    spec = TaskSpec(name="nightly", instructions="x", schedule="0 3 * * *", timezone="Europe/Berlin")
+    desk.schedules.add(spec)
+    page = operator.get("/")
+    assert "0 3 * * * (Europe/Berlin)" in text_of(page)
+    assert '<time datetime="2026-11-22T02:00:00.000Z" data-show="until">' in page.body.decode()
+    answer = operator.post("/schedules/nightly/run")
+    (job,) = desk.jobs.values()
+    assert (answer.status, answer.headers["location"]) == (303, f"/tasks/{job.id}")
+    page = operator.get("/")
+    assert f'<a href="/tasks/{job.id}">{job.spec.name}</a> queued, by hand' in page.body.decode()
+    answer = operator.post("/schedules/nightly/pause")
+    assert (answer.status, answer.headers["location"]) == (303, "/#schedules")
+    assert desk.schedules.one("nightly").paused_since is not None
+    assert "paused" in text_of(operator.get("/"))
+    skipped = FireView(due_at="2026-11-22T02:00:00.000Z", by="clock", skipped="the last one has not ended")
+    desk.schedules.known["nightly"] = desk.schedules.one("nightly").model_copy(update={"last": skipped})
+    assert "skipped 2026-11-22 02:00 UTC : the last one has not ended" in text_of(operator.get("/"))
+    assert operator.post("/schedules/nightly/resume").status == 303
+    assert desk.schedules.one("nightly").paused_since is None
+    assert operator.post("/schedules/nobody/run").status == 404
