@@ -1,14 +1,24 @@
 """A backup of a working daemon: whole, of one moment, and good to go on from."""
 
+import itertools
 import json
 import shutil
 import sqlite3
 import subprocess
 import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
-from tests.e2e.harness import COMMAND, REPOSITORY, Site
-from tests.e2e.scenarios_support import document, ended
+from claudomator_py.client.http import Client
+from claudomator_py.core.taskfile import from_document
+from tests.e2e.harness import COMMAND, REPOSITORY, Daemon, Site, open_site, wait_until
+from tests.e2e.scenarios_support import document, ended, started
+
+FOREVER = "do: while :; do sleep 0.1; done"
+HINT = {"type": "sh", "strict": True}
 
 
 def command(site: Site, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -29,35 +39,94 @@ def rows(file: Path, query: str) -> list[tuple[object, ...]]:
         return connection.execute(query).fetchall()
 
 
-def test_copies_made_under_load_are_whole_and_of_one_moment(site: Site) -> None:
-    daemon = site.start().ready()
+@contextmanager
+def four_writers(site: Site, daemon: Daemon) -> Iterator[set[str]]:
+    """Three clients that submit tasks and one that drops files, as fast as they can; the ids that were acknowledged."""
+    accepted: set[str] = set()
     stop = threading.Event()
 
-    def submit() -> None:
-        number = 0
-        while not stop.is_set():
-            site.drop(f"t{number}.yaml", document(f"t{number}"))
-            number += 1
-            stop.wait(0.02)
+    def drop() -> None:
+        for number in itertools.count():
+            if stop.wait(0.02):
+                return
+            site.drop(f"dropped-{number}.yaml", document(None, agent="sh"))
 
-    writing = threading.Thread(target=submit)
-    writing.start()
-    try:
-        copies = [Path(daemon.client.backup().path) for _ in range(8)]
-    finally:
-        stop.set()
-        writing.join()
-    for copy in copies:
+    def submit(writer: int) -> None:
+        token = (site.state / "token").read_text().strip()
+        with Client(daemon.client.base_url, token, timeout_s=30) as client:
+            for number in itertools.count():
+                if stop.is_set():
+                    return
+                task = {"name": f"by-{writer}-{number}", "instructions": "do: true", "agent": HINT}
+                accepted.add(client.submit(from_document(task)).id)
+
+    with ThreadPoolExecutor(4) as threads:
+        writing = [threads.submit(drop), *(threads.submit(submit, writer) for writer in range(3))]
+        try:
+            wait_until(lambda: len(accepted) >= 3, "the first submissions")
+            yield accepted
+        finally:
+            stop.set()
+        for one in writing:
+            one.result()
+
+
+def test_copies_made_under_load_are_whole_and_of_one_moment(site: Site) -> None:
+    daemon = site.start().ready()
+    copies: list[tuple[set[str], Path]] = []
+    with four_writers(site, daemon) as accepted:
+        while len(copies) < 6:
+            before = set(accepted)
+            copies.append((before, Path(daemon.client.backup().path)))
+    for before, copy in copies:
         assert copy.stat().st_mode & 0o777 == 0o600
         assert rows(copy, "PRAGMA integrity_check") == [("ok",)]
         assert rows(copy, "PRAGMA foreign_key_check") == []
         # One transaction accepts a task, gives it its content and tells of it.
         assert rows(copy, "SELECT id FROM task WHERE id NOT IN (SELECT task_id FROM task_revision)") == []
         assert rows(copy, "SELECT id FROM task WHERE id NOT IN (SELECT task_id FROM event WHERE kind='accepted')") == []
-    assert [len(rows(copy, "SELECT id FROM task")) for copy in copies] == sorted(
-        len(rows(copy, "SELECT id FROM task")) for copy in copies
-    )
-    site.drain(daemon)
+        assert before <= {task_id for (task_id,) in rows(copy, "SELECT id FROM task")}
+    counts = [len(rows(copy, "SELECT id FROM task")) for _, copy in copies]
+    assert counts == sorted(counts)
+
+
+def test_a_copy_goes_on_elsewhere_without_the_runs_that_it_takes_for_live(site: Site, tmp_path: Path) -> None:
+    daemon = site.start().ready()
+    site.drop("done.yaml", document(None, "do: true"))
+    ended(daemon, "done")
+    site.drop("live.yaml", document(None, FOREVER))
+    again = "do: [ $CLAUDOMATOR_ATTEMPT -ge 2 ] || while :; do sleep 0.1; done"
+    site.drop("stubborn.yaml", document(None, again, on_lost="retry", retry={"max_attempts": 2, "backoff": "10ms"}))
+    site.drop("after.yaml", document(None, "do: true", depends_on=["stubborn"]))
+    live = started(site, 3)[1:]
+    with four_writers(site, daemon) as accepted:
+        before = set(accepted)
+        copy = Path(daemon.client.backup().path)
+    site.close()
+    running = {run_id for (run_id,) in rows(copy, "SELECT id FROM run WHERE live")}
+    assert set(live) <= running
+
+    # Another machine: the database is there, the run directories are not; what its runs say comes into the same ledger.
+    with open_site(tmp_path / "elsewhere") as elsewhere:
+        elsewhere.config_file.write_bytes(site.config_file.read_bytes())
+        elsewhere.state.mkdir(mode=0o700)
+        shutil.copy(copy, elsewhere.state / "claudomator.db")
+        daemon = elsewhere.start().ready()
+        tasks = elsewhere.drain(daemon)
+
+        assert before <= set(tasks)
+        states = {task.name: (task.state, task.reason) for task in tasks.values()}
+        assert states["live"] == ("FAILED", "lost")
+        assert "its run directory" in (daemon.client.task("live").reason_text or "")
+        assert states["done"] == states["stubborn"] == states["after"] == ("COMPLETED", None)
+        assert [run.state for run in daemon.client.runs("stubborn")] == ["ended", "ended"]
+        starts = Counter(entry.run_id for entry in site.ledger() if entry.what == "start")
+        assert {starts[run_id] for run_id in live} == {1}, "a run that the copy takes for live was started again"
+        unlike = {name: state for name, state in states.items() if state[0] != "COMPLETED"}
+        assert {reason for _, reason in unlike.values()} == {"lost"}
+        assert len(unlike) <= len(running)
+        assert daemon.stop() == 0
+        elsewhere.no_processes()
 
 
 def test_the_command_puts_it_where_it_is_told_and_replaces_nothing(site: Site) -> None:
