@@ -1,6 +1,7 @@
 """A kind of agent whose program is a test: what it writes is the outcome itself, as JSON."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
@@ -73,6 +74,8 @@ class OutcomeReader:
 class ScriptedKind:
     """Implements ``service.ports.AgentKind``. refusal: why it cannot be launched; lacking: what it cannot enforce.
 
+    lacking_of: what it cannot enforce of a task.
+
     requests: every launch asked for. problems: by agent, what a look at its program finds. poison: output that its
     reader stumbles over.
     """
@@ -81,6 +84,7 @@ class ScriptedKind:
     conversations: Conversations = Conversations.GIVEN
     refusal: str | None = None
     lacking: list[str] = field(default_factory=list)
+    lacking_of: Callable[[TaskSpec], list[str]] = field(default=lambda task: [])
     problems: dict[str, str] = field(default_factory=dict)
     requests: list[LaunchRequest] = field(default_factory=list)
     poison: bytes = b""
@@ -102,4 +106,4 @@ class ScriptedKind:
         return AgentHealth(installed=problem is None, program=f"/bin/{self.kind}", version="1.0", problem=problem)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        return list(self.lacking)
+        return [*self.lacking, *self.lacking_of(task)]

@@ -6,6 +6,7 @@ from claudomator_py.core.limits import window_text
 from claudomator_py.core.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Reason
 from claudomator_py.core.schedule import DependencyState
 from claudomator_py.core.units import DAY_MS, format_duration, format_instant
+from claudomator_py.core.views import TaskView
 from claudomator_py.routing.decision import Candidate, Classification, DecisionRecord
 from claudomator_py.routing.tier import Cause
 from claudomator_py.service.briefing.resuming import GIVEN_UP, resumption_of
@@ -122,11 +123,23 @@ def run_sentence(run: Run, now_ms: int) -> str:
         named = ", ".join(part for part in (window, outcome.provenance) if part)
         reset = f" It resets at {clock_text(outcome.reset_at, run.ended_ms)}{f' ({named})' if named else ''}."
     detail = f" {_short(outcome.detail)}" if outcome.detail and outcome.status is not OutcomeStatus.SUCCEEDED else ""
-    return f"{where} {_HOW[outcome.status]}{reason} after {took}.{reset}{detail}"
+    leave = outcome.status is OutcomeStatus.NEEDS_INPUT and outcome.question is None and outcome.denied
+    how = "ended in want of leave" if leave else _HOW[outcome.status]
+    return f"{where} {how}{reason} after {took}.{reset}{detail}"
+
+
+def thread_sentences(view: TaskView) -> list[str]:
+    """Which task it continues, and who began the thread if that was another one."""
+    if view.continues is None:
+        return []
+    began = ""
+    if view.thread is not None and view.thread != view.continues.task_id:
+        began = f", in the thread that task {view.thread[:_RUN]} began"
+    return [f"It continues {view.continues.name} ({view.continues.state or 'not seen yet'}){began}."]
 
 
 def conversation_sentences(task: Task, events: Sequence[Event]) -> list[str]:
-    """What becomes of the conversation that the last restart was to go on in. events: the task's, in order."""
+    """What becomes of the conversation that it was to go on in since the last restart. events: the task's, in order."""
     sentences: list[str] = []
     for event in events:
         if event.kind == "restart_requested":

@@ -6,8 +6,10 @@ from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 
+from claudomator_py.core.lifecycle import WaitReason
 from claudomator_py.core.outcome import Outcome, Reason
 from claudomator_py.core.run import Stream
+from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import DAY_MS
 from claudomator_py.core.view import StateName
 from claudomator_py.core.views import (
@@ -30,7 +32,15 @@ from claudomator_py.planning.plan import load_of
 from claudomator_py.planning.snapshot import Head, Snapshot
 from claudomator_py.routing.decision import DecisionRecord
 from claudomator_py.service.answers import cursors, reading
-from claudomator_py.service.answers.asked import input_view, rejection
+from claudomator_py.service.answers.asked import input_sentences, input_view, rejection
+from claudomator_py.service.answers.budgets import (
+    budget_sentences,
+    day_budget,
+    failed_by_budget,
+    spending_view,
+    task_budget,
+    waits_for_budget,
+)
 from claudomator_py.service.answers.explain import (
     blocked_text,
     busy_text,
@@ -144,9 +154,10 @@ class Queries:
             runs = {run.id: run for run in run_rows.of_task(connection, task.id)}
             now_ms = self._clock()
             told = events.of_task(connection, task.id)
-            sentences = [_headline(view), *hold_sentences(view.holds)]
+            sentences = [_headline(view), *hold_sentences(view.holds), *input_sentences(task, told, now_ms)]
             sentences += [*thread_sentences(view), *conversation_sentences(task, told), *tree_sentences(told)]
-            sentences += schedule_sentences(connection, task)
+            spec = task_rows.spec_of(connection, task.id, task.revision)
+            sentences += [*schedule_sentences(connection, task), *budget_sentences(connection, task, spec)]
             for decision in decisions:
                 run = runs.get(decision.run_id)
                 sentences += decision_sentences(DecisionRecord.model_validate(decision.data), run, decision.at_ms)
@@ -170,6 +181,8 @@ class Queries:
 
         def read(connection: Connection) -> StatusView:
             since = self._clock() - DAY_MS
+            budgets = self._observer.budgets
+            today = budgets.spent(connection, self._clock())
             return StatusView(
                 needs_you=self._in_states(connection, ["NEEDS_INPUT"]),
                 problems=self._in_states(connection, ["FAILED"], since_ms=since),
@@ -179,6 +192,8 @@ class Queries:
                 recent=self._in_states(connection, ["COMPLETED", "CANCELLED"]),
                 agents=tuple(self.agent_views(connection)),
                 schedules=tuple(by_next_time(connection)),
+                spent_today=spending_view(today.total),
+                budget=day_budget(budgets, today),
                 counts={cast(StateName, state): number for state, number in queue.counts(connection).items()},
             )
 
@@ -214,7 +229,7 @@ class Queries:
             spec = task_rows.spec_of(connection, task.id, task.revision)
             of_task = runs.get(task.id, [])
             head = self._observer.head(task, spec, asked.get(task.id))
-            why = self._wait(connection, task, head, of_task, present, holds)
+            why = self._wait(connection, task, spec, head, of_task, present, holds)
             shapes.append(
                 task_view(
                     task,
@@ -224,6 +239,7 @@ class Queries:
                     reason_text=why.text,
                     until_ms=why.until_ms,
                     holds=why.holds,
+                    budget=task_budget(connection, task, spec),
                     asks=input_view(task, present.now),
                     dependencies=dependency_rows.bound(connection, task.id) if spec.needs else (),
                     branch=branch_of(connection, task, of_task[-1] if of_task else None),
@@ -236,6 +252,7 @@ class Queries:
         self,
         connection: Connection,
         task: Task,
+        spec: TaskSpec,
         head: Head,
         runs: Sequence[Run],
         present: Snapshot,
@@ -247,6 +264,8 @@ class Queries:
             if isinstance(verdict, Blocked):
                 return self._blocked(connection, verdict, head, present.now, holds)
             return _Wait("ready", f"is about to start on {verdict.agent}")
+        if task.state == "WAITING" and task.reason == WaitReason.BUDGET:
+            return _Wait(task.reason, waits_for_budget(connection, task, spec))
         if task.state == "WAITING":
             states = dependency_rows.states(connection, task.id)
             return _Wait(task.reason, waiting_text(task, states, present.now), task.until_ms)
@@ -255,6 +274,8 @@ class Queries:
             outcome = Outcome.model_validate(last.outcome) if last is not None and last.outcome is not None else None
             text = failure_text(task.reason, outcome, dependency_rows.states(connection, task.id))
             said = rejection(task) if task.reason == Reason.REJECTED else None
+            if task.reason == Reason.BUDGET:
+                said = failed_by_budget(connection, task, spec)
             return _Wait(task.reason, text if said is None else f"{text} {said}")
         if task.state == "NEEDS_INPUT":
             asked = input_view(task, present.now)
@@ -269,7 +290,9 @@ class Queries:
             view for agent, hold in verdict.held for view in holds.get(agent, ()) if view.bucket == hold.bucket
         )
         if verdict.reason == "limited" and of_it:
-            return _Wait(verdict.reason, f"{verdict.lead}{held_text(of_it)}", verdict.until, of_it)
+            spent = [f"; {name} {hold.source}" for name, hold in verdict.held if hold.reason is Reason.BUDGET]
+            text = f"{verdict.lead}{held_text(of_it)}{''.join(spent)}"
+            return _Wait(verdict.reason, text, verdict.until, of_it)
         text = verdict.text
         if verdict.reason == "workdir":
             text = busy_text(head.dir_key, _names_in(connection, head.dir_key))
@@ -282,7 +305,8 @@ class Queries:
 
     def agent_views(self, connection: Connection) -> list[AgentView]:
         """The shapes of all agents."""
-        return agent_views(connection, self._registry, self._clock())
+        now_ms, budgets = self._clock(), self._observer.budgets
+        return agent_views(connection, self._registry, budgets, budgets.spent(connection, now_ms), now_ms)
 
     def read(self, fn: Callable[[Connection], T]) -> T:
         """What fn reads. Raises what fn raises, and Unavailable."""
