@@ -7,6 +7,7 @@ from claudomator_py.core.outcome import REASON_POLICIES, HoldKind, Outcome, Outc
 from claudomator_py.core.units import HOUR_MS, MINUTE_MS, SECOND_MS
 
 BRIEF_MS = 30 * SECOND_MS
+LONGEST_BRIEF_MS = 5 * MINUTE_MS
 FIRST_ESTIMATE_MS = 5 * MINUTE_MS
 LONGEST_ESTIMATE_MS = HOUR_MS
 SHORTEST_MS = SECOND_MS
@@ -90,6 +91,12 @@ def in_family(model: str | None, family: str) -> bool:
     return model is not None and family in model.lower()
 
 
+TRIED_FIRST = frozenset(
+    reason for reason, policy in REASON_POLICIES.items() if policy.hold in (HoldKind.UNTIL_RESET, HoldKind.BRIEF)
+)
+"""Once a hold for one of these is over by its time, one run goes first."""
+
+
 def ramp(answered: int) -> int:
     """How many runs may be live at once on a bucket whose limit is over: one, the probe, and twice as many with each
     that has answered since.
@@ -110,7 +117,7 @@ def window_text(window: str) -> str:
 def bucket_after(outcome: Outcome, ran_on: RanOn) -> Bucket | None:
     """What is held after a run's outcome; None: nothing.
 
-    A limit, a login and a credit are the account's; an overload is held against the agent alone. A limit of a family
+    A limit, a login and a credit are the account's; an outage is held against the agent alone. A limit of a family
     that the run's model is not of, by its name, is taken for the account's: else the same run would meet it again at
     once, and for ever.
     """
@@ -144,14 +151,14 @@ def hold_after(outcome: Outcome, bucket: Bucket, previous: Hold | None, now_ms: 
         case HoldKind.UNTIL_OPERATOR:
             return hold(None, Provenance.REPORTED)
         case HoldKind.BRIEF:
-            return hold(now_ms + BRIEF_MS, Provenance.ESTIMATED)
+            return _estimated(hold(now_ms + BRIEF_MS, Provenance.ESTIMATED), previous, now_ms, LONGEST_BRIEF_MS)
         case HoldKind.UNTIL_RESET:
             # A reset that is long past says nothing about when the next one is.
             if outcome.reset_at is not None and outcome.reset_at >= now_ms + SHORTEST_MS:
                 return hold(outcome.reset_at, outcome.provenance or Provenance.REPORTED)
             recent = outcome.reset_at is not None and outcome.reset_at > now_ms - STALE_MS
             length = SHORTEST_MS if recent else FIRST_ESTIMATE_MS
-            return _estimated(hold(now_ms + length, Provenance.ESTIMATED), previous, now_ms)
+            return _estimated(hold(now_ms + length, Provenance.ESTIMATED), previous, now_ms, LONGEST_ESTIMATE_MS)
 
 
 def _kind_of(outcome: Outcome) -> HoldKind:
@@ -162,7 +169,7 @@ def _kind_of(outcome: Outcome) -> HoldKind:
     return HoldKind.UNTIL_RESET if limited else kind
 
 
-def _estimated(first: Hold, previous: Hold | None, now_ms: int) -> Hold:
+def _estimated(first: Hold, previous: Hold | None, now_ms: int, longest_ms: int) -> Hold:
     if previous is None or previous.until_ms is None:
         return first
     if previous.reason is not first.reason or previous.provenance not in _GUESSED:
@@ -172,5 +179,5 @@ def _estimated(first: Hold, previous: Hold | None, now_ms: int) -> Hold:
     length = previous.until_ms - previous.created_ms
     if now_ms - previous.until_ms >= max(length, STALE_MS):
         return first
-    longer = min(max(2 * length, first.until_ms - now_ms if first.until_ms else 0), LONGEST_ESTIMATE_MS)
+    longer = min(max(2 * length, first.until_ms - now_ms if first.until_ms else 0), longest_ms)
     return replace(first, until_ms=now_ms + longer, provenance=Provenance.PROBED)

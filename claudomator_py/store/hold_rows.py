@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, or_, select, update
 
-from claudomator_py.core.limits import Bucket, Hold
+from claudomator_py.core.limits import TRIED_FIRST, Bucket, Hold
 from claudomator_py.core.outcome import Provenance, Reason
 from claudomator_py.store.tables import HOLD
 
@@ -86,8 +86,8 @@ def _open(now_ms: int) -> ColumnElement[bool]:
 
 
 def _over(now_ms: int) -> ColumnElement[bool]:
-    limit = HOLD.c.reason == Reason.RATE_LIMITED.value
-    return HOLD.c.released_ms.is_(None) & limit & (HOLD.c.until_ms <= now_ms)
+    tried = HOLD.c.reason.in_(sorted(TRIED_FIRST))
+    return HOLD.c.released_ms.is_(None) & tried & (HOLD.c.until_ms <= now_ms)
 
 
 def _on(bucket: Bucket) -> ColumnElement[bool]:

@@ -250,7 +250,7 @@ def test_a_probe_that_meets_the_limit_again_extends_the_hold_and_one_that_ends_o
     assert (hold.until, hold.provenance) == (format_instant(world.now_ms + 10 * MINUTE_MS), "probed")
     world.tick(10 * MINUTE_MS)
     assert set(world.running()) == {"t0"}
-    world.end("t0", exit_code=1, status="failed", reason="network")
+    world.end("t0", exit_code=1, status="failed", reason="agent_error")
     world.tick()
     assert set(world.running()) == {"t1"}, "neither released nor extended"
     world.tick(MINUTE_MS)

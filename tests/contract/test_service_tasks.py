@@ -194,7 +194,7 @@ def test_a_task_does_not_start_before_its_time(world: World) -> None:
 def test_a_failed_attempt_is_repeated_after_a_pause_that_survives_a_restart_of_the_daemon(world: World) -> None:
     world.submit("flaky", retry={"max_attempts": 2, "backoff": "1m"})
     world.tick()
-    world.fail("flaky", "network")
+    world.fail("flaky", "agent_error")
     view = world.task("flaky")
     assert (view.state, view.reason, view.attempts) == ("WAITING", "backoff", 1)
     world.restarted_daemon()
@@ -205,8 +205,8 @@ def test_a_failed_attempt_is_repeated_after_a_pause_that_survives_a_restart_of_t
     assert world.running() == {}
     world.tick(1)
     assert world.running() == {"flaky": "claude"}
-    world.fail("flaky", "network")
-    assert world.state("flaky") == "FAILED network"
+    world.fail("flaky", "agent_error")
+    assert world.state("flaky") == "FAILED agent_error"
     assert world.task("flaky").attempts == 2
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from claudomator_py.core.limits import (
     BRIEF_MS,
     FIRST_ESTIMATE_MS,
+    LONGEST_BRIEF_MS,
     LONGEST_ESTIMATE_MS,
     SHORTEST_MS,
     Bucket,
@@ -82,6 +83,19 @@ def test_an_estimate_that_proved_too_short_is_doubled_up_to_an_hour() -> None:
     minutes = [5, 10, 20, 40, 60, 60, 60]
     assert lengths == [minute * MINUTE_MS for minute in minutes]
     assert max(lengths) == LONGEST_ESTIMATE_MS
+
+
+@pytest.mark.parametrize("reason", [Reason.OVERLOADED, Reason.NETWORK])
+def test_an_outage_that_goes_on_is_looked_at_ever_less_often_so_that_it_does_not_burn_the_queue(reason: Reason) -> None:
+    outage, hold, now, lengths = Outcome(status=FAILED, reason=reason), None, NOW, []
+    for _ in range(7):
+        hold = hold_after(outage, CLAUDE, hold, now)
+        assert hold is not None
+        assert hold.until_ms is not None
+        lengths.append((hold.until_ms - now) // 1_000)
+        now = hold.until_ms + 20_000
+    assert lengths == [30, 60, 120, 240, 300, 300, 300]
+    assert lengths[-1] * 1_000 == LONGEST_BRIEF_MS
 
 
 def test_an_estimate_starts_anew_after_a_quiet_time_another_reason_or_a_report() -> None:

@@ -27,7 +27,7 @@ def waiting(world: World) -> None:
     """One task each in a pause after a failure, before its time, and behind a limit of an hour that is known."""
     world.submit("pausing", retry={"backoff": "10m"})
     world.tick()
-    world.fail("pausing", reason="network")
+    world.fail("pausing", reason="agent_error")
     world.submit("early", not_before="2026-09-21T15:00:00Z")
     world.submit("limited")
     world.tick()
