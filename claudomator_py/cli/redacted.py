@@ -18,7 +18,7 @@ _OPTION = re.compile(r"--?[A-Za-z][\w-]*")
 _TASK = frozenset(
     {"id", "name", "version", "state", "phase", "reason", "waiting_until", "priority", "specialist", "agent", "tier"}
     | {"model", "attempts", "runs", "tokens", "cost_usd", "created_at", "updated_at", "started_at", "generation"}
-    | {"revision", "source", "depends_on", "available_actions"}
+    | {"revision", "source", "depends_on", "continues", "thread", "available_actions"}
 )
 _AGENT = frozenset(
     {"name", "kind", "account", "version", "installed", "active", "max_concurrent", "auto_select", "limited"}

@@ -217,6 +217,10 @@ class TaskSpec(Strict):
     depends_on: Annotated[tuple[Name, ...], Field(max_length=100), OneOrMore, Distinct] = Field(
         (), description="Names of tasks that must complete first."
     )
+    continues: Name | None = Field(
+        None,
+        description="A task that must complete first, and whose conversation this one goes on in, where it worked.",
+    )
     schedule: Annotated[Line, AfterValidator(_cron)] | None = Field(
         None,
         description="When it is made anew, again and again: minute, hour, day, month and weekday, as cron has them.",
@@ -280,6 +284,13 @@ class TaskSpec(Strict):
             raise refusal("names the task itself, which would wait for ever", "remove its own name")
         return value
 
+    @field_validator("continues")
+    @classmethod
+    def _not_itself(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and info.data.get("name") == value:
+            raise refusal("names the task itself, which would wait for ever", "name another task, or remove it")
+        return value
+
     @field_validator("schedule")
     @classmethod
     def _short_enough(cls, value: str | None, info: ValidationInfo) -> str | None:
@@ -296,6 +307,11 @@ class TaskSpec(Strict):
         if value is CatchUp.ALL and info.data.get("overlap") is Overlap.SKIP:
             raise refusal("would skip all but the first, as that has not ended", "add `overlap: queue`")
         return value
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The names of all tasks that must complete first, the one that it continues included."""
+        return self.depends_on if self.continues is None else tuple(dict.fromkeys((*self.depends_on, self.continues)))
 
     def fired(self, at_ms: int) -> "TaskSpec":
         """The task that meets a time of this one's schedule."""

@@ -30,7 +30,6 @@ def _text(meaning: str, **more: object) -> _Later:
 _LATER: dict[str, _Later] = {
     "specialist": _text("The specialist who does it."),
     "skill": _text("The skill asked of the specialist."),
-    "continues": _text("The task whose conversation this one goes on with."),
 }
 _ACTED_ON = tuple(name for name in TaskSpec.model_fields if name != "extra")
 

@@ -61,6 +61,11 @@ def of_task(connection: Connection, task_id: str) -> Sequence[Run]:
     return [Run(**row._mapping) for row in connection.execute(query)]
 
 
+def in_scratch_of(connection: Connection, run_id: str) -> Sequence[str]:
+    """The runs, of whichever task, that worked in the scratch folder that was made with that run."""
+    return list(connection.execute(select(RUN.c.id).where(RUN.c.scratch_of == run_id).order_by(RUN.c.id)).scalars())
+
+
 def newest_in_conversation(connection: Connection, run: Run) -> Run:
     """The last run that ended in the conversation of this one, whichever task it was of: it may be the run itself."""
     query = select(RUN).where(
@@ -68,10 +73,10 @@ def newest_in_conversation(connection: Connection, run: Run) -> Run:
         RUN.c.agent == run.agent,
         RUN.c.kind == run.kind,
         RUN.c.state == "ended",
-        RUN.c.started_ms >= run.started_ms,
     )
-    row = connection.execute(query.order_by(RUN.c.started_ms.desc(), RUN.c.id.desc()).limit(1)).one_or_none()
-    return run if row is None else Run(**row._mapping)
+    found = [Run(**row._mapping) for row in connection.execute(query.order_by(RUN.c.started_ms.desc(), RUN.c.id))]
+    gone_on_from = {other.resumes for other in found}
+    return next((other for other in found if other.id not in gone_on_from), run)
 
 
 def answered_since(connection: Connection, since_ms: int) -> Sequence[RanOn]:

@@ -94,6 +94,13 @@ def get(connection: Connection, task_id: str) -> Task:
     return task
 
 
+def unended_of_thread(connection: Connection, thread: str) -> list[Task]:
+    """The tasks that continue what this one began, and have not ended."""
+    open_states = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
+    query = select(TASK).where(TASK.c.state.in_(open_states), TASK.c.thread == thread)
+    return [task_from(row) for row in connection.execute(query.order_by(TASK.c.created_ms, TASK.c.id))]
+
+
 def add(connection: Connection, task: Task, now_ms: int) -> None:
     """Insert a new task and the event of its acceptance."""
     values = {column.name: getattr(task, column.name) for column in TASK.columns}

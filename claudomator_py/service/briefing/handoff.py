@@ -1,9 +1,10 @@
-"""What one agent leaves to the next: who had the task, why it stopped, and the last that it said and did."""
+"""What one agent leaves to the next: who had the task, or the one before, and the last that it said and did."""
 
 from collections import deque
 
 from claudomator_py.core.outcome import REASON_POLICIES, Outcome, OutcomeStatus
 from claudomator_py.core.redact import Redactor
+from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.transcript import Part
 from claudomator_py.service.ports import RunHost, Transcript
 from claudomator_py.store.tables import Run
@@ -12,6 +13,7 @@ MOST_READ = 1 << 20
 MOST_SAID = 4_000
 _MOST_DETAIL = 300
 _PARTS = 12
+_AS_LEFT = "What it did is as it left it. Look at what is there before you repeat or rely on it."
 
 
 def left_by(runs: list[Run]) -> Run | None:
@@ -28,11 +30,25 @@ def handoff_note(run: Run, host: RunHost, transcript: Transcript | None, redacto
     outcome = Outcome.model_validate(run.outcome)
     why = REASON_POLICIES[outcome.reason].meaning if outcome.reason is not None else "It stopped."
     detail = " ".join((outcome.detail or "").split())[:_MOST_DETAIL]
-    parts = [
-        "# Handoff",
-        f"Another agent, {run.agent}, had this task before you and stopped: {why} {detail}".rstrip(),
-        "What it did is as it left it. Look at what is there before you repeat or rely on it.",
-    ]
+    lead = f"Another agent, {run.agent}, had this task before you and stopped: {why} {detail}".rstrip()
+    return _note([lead, _AS_LEFT], run, host, transcript, redactor)
+
+
+def follow_note(run: Run, told: TaskSpec, host: RunHost, transcript: Transcript | None, redactor: Redactor) -> str:
+    """The note to a task that continues another one and cannot go on in its conversation.
+
+    run: the last of that other task; told: its content.
+    """
+    asked = told.instructions.strip()
+    if len(asked) > MOST_SAID:
+        asked = f"{asked[:MOST_SAID]} [...]"
+    lead = f"This task goes on from another one, {told.name}, which {run.agent} has done. It was:"
+    return _note([lead, asked, _AS_LEFT], run, host, transcript, redactor)
+
+
+def _note(lead: list[str], run: Run, host: RunHost, transcript: Transcript | None, redactor: Redactor) -> str:
+    outcome = Outcome.model_validate(run.outcome)
+    parts = ["# Handoff", *lead]
     said = [] if transcript is None else _last(run, host, transcript)
     if outcome.text and outcome.text not in (*said, outcome.detail):
         said.append(outcome.text)

@@ -33,11 +33,12 @@ def zone_problems(spec: TaskSpec) -> list[Problem]:
 
 def circle_problem(connection: Connection, contents: Sequence[tuple[Task, TaskSpec]]) -> Problem | None:
     """A circle that these tasks close with this content, which is stored or will be, or None."""
-    circle = dependency_rows.circle(connection, {task.id: spec.depends_on for task, spec in contents})
+    circle = dependency_rows.circle(connection, {task.id: spec.needs for task, spec in contents})
     if circle is None:
         return None
     message = f"the tasks would wait for each other for ever: {' -> '.join(circle)}"
-    return Problem(field="depends_on", message=message, remedy="leave out one of these dependencies")
+    field = "depends_on" if any(spec.depends_on for _, spec in contents) else "continues"
+    return Problem(field=field, message=message, remedy="leave out one of these dependencies")
 
 
 def _agent_problems(spec: TaskSpec, agent_type: str, registry: AgentRegistry) -> list[Problem]:

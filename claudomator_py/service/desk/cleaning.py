@@ -17,6 +17,7 @@ from claudomator_py.core.errors import Conflict
 from claudomator_py.core.run import RunConflict
 from claudomator_py.core.units import format_duration
 from claudomator_py.core.worktree import Tree, TreeFault, TreeStanding, TreeState
+from claudomator_py.service.briefing.following import still_needed_by
 from claudomator_py.service.changes.tasks import ENDED
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import Clock
@@ -121,6 +122,9 @@ class Cleaner:
             return item("its task is not known to this daemon")
         if task.state not in ENDED:
             return item(f"{task.name} is {task.state}")
+        other = self._database.read(lambda connection: still_needed_by(connection, task))
+        if other is not None:
+            return item(f"{other.name}, which continues {task.name}, is {other.state}")
         if self._database.read(lambda connection: _last_used_ms(connection, task, tree)) > before_ms:
             return item(too_young)
         users = self._isolating.trees.users(tree)
@@ -136,6 +140,8 @@ class Cleaner:
             current = self._database.read(lambda connection: task_rows.find(connection, tree.task_id))
             if not free or current is None or current.state not in ENDED:
                 return item(f"{task.name} was restarted in this moment")
+            if self._database.read(lambda connection: still_needed_by(connection, task)) is not None:
+                return item(f"a task that continues {task.name} came in this moment")
             try:
                 self._isolating.trees.remove(tree)
             except TreeFault as fault:
@@ -169,7 +175,10 @@ class Cleaner:
 
         if task.state not in ENDED:
             return item(f"{task.name} is {task.state}")
-        sharing = self._database.read(lambda connection: _in_scratch_of(connection, run))
+        needing = self._database.read(lambda connection: still_needed_by(connection, task))
+        if needing is not None:
+            return item(f"{needing.name}, which continues {task.name}, is {needing.state}")
+        sharing = self._database.read(lambda connection: run_rows.in_scratch_of(connection, run.id))
         for other in sharing:
             if other not in gone and self._folders.path(other).is_dir():
                 return item(f"run {other[:8]} worked in its scratch folder, and is kept")
@@ -182,7 +191,8 @@ class Cleaner:
 
         def give_up(connection: Connection) -> bool:
             # In the one writer: a restart comes before, and the task has not ended; or after, and the folder is gone.
-            if task_rows.get(connection, run.task_id).state not in ENDED:
+            current = task_rows.get(connection, run.task_id)
+            if current.state not in ENDED or still_needed_by(connection, current) is not None:
                 return False
             self._folders.give_up_scratch(run.id)
             return True
@@ -200,10 +210,6 @@ def _last_used_ms(connection: Connection, task: Task, tree: Tree) -> int:
     """When the last run in the tree ended; of one that no run was in, when its task last changed."""
     runs = [run for run in run_rows.of_task(connection, task.id) if Path(run.dir_key).name == tree.name]
     return max((run.ended_ms or run.started_ms for run in runs), default=task.updated_ms)
-
-
-def _in_scratch_of(connection: Connection, run: Run) -> list[str]:
-    return [other.id for other in run_rows.of_task(connection, run.task_id) if other.scratch_of == run.id]
 
 
 def _why_kept(tree: Tree, state: TreeState) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from sqlalchemy import Connection
 
@@ -14,7 +14,7 @@ from claudomator_py.core.views import TaskView, WorktreeView
 from claudomator_py.core.worktree import Tree, TreeFault, TreeOrder, TreeState, branch_name, is_tree_of, tree_name
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.surroundings.workdirs import directory_key, place_in_repository, resolve
-from claudomator_py.store import events, run_rows
+from claudomator_py.store import events, run_rows, task_rows
 from claudomator_py.store.tables import Run, Task
 
 log = get_logger("claudomator.worktree")
@@ -60,18 +60,34 @@ def isolated(spec: TaskSpec) -> str | None:
 def tree_wanted(connection: Connection, task: Task, working_dir: str, earlier: Run | None) -> TreeOrder:
     """The tree of the task's present generation: that of its earlier runs, and of the conversation that it goes on in.
 
-    earlier: the run whose conversation the next one goes on in. Raises OSError or RuntimeError for a directory that
-    cannot be looked at.
+    earlier: the run whose conversation or work the next one goes on with, of whichever task. Raises OSError or
+    RuntimeError for a directory that cannot be looked at.
     """
     runs = [run for run in run_rows.of_task(connection, task.id) if run.generation == task.generation and run.dir_key]
-    if not runs and earlier is not None and is_tree_of(Path(earlier.dir_key).name, task.id):
-        runs = [earlier]
-    if runs:
-        name = Path(runs[0].dir_key).name
-    else:
-        repository = Path(directory_key(working_dir)).name
+    before = runs[0] if runs else earlier
+    owner = None if before is None else _owner(connection, before)
+    if before is None or owner is None:
+        owner, repository = task, Path(directory_key(working_dir)).name
         name = tree_name(repository, task.name, task.id, task.generation)
-    return TreeOrder(name, branch_name(task.name, name), task.id, str(resolve(working_dir)))
+    else:
+        name = Path(before.dir_key).name
+    return TreeOrder(name, branch_name(owner.name, name), owner.id, str(resolve(working_dir)))
+
+
+def _owner(connection: Connection, run: Run) -> Task | None:
+    """The task that the run's tree was made for, if it has one: its own, or one that it continues."""
+    name = Path(run.dir_key).name
+    told = _told_of(connection, run)
+    for task_id in (run.task_id, *([told["of"]] if told and "of" in told else [])):
+        if is_tree_of(name, task_id):
+            return task_rows.find(connection, task_id)
+    return None
+
+
+def _told_of(connection: Connection, run: Run) -> dict[str, Any] | None:
+    """What was told of the tree that the run works in."""
+    told = (event.data for event in reversed(events.of_task(connection, run.task_id)) if event.kind == TREE_USED)
+    return next((data for data in told if data["path"] == run.dir_key), None)
 
 
 def folder_in_tree(working_dir: str, tree: str) -> str:
@@ -82,10 +98,15 @@ def folder_in_tree(working_dir: str, tree: str) -> str:
         return tree
 
 
-def branch_of(task: Task, run: Run | None) -> str | None:
+def branch_of(connection: Connection, task: Task, run: Run | None) -> str | None:
     """The branch that the run works on, if it has a tree."""
     tree = "" if run is None else Path(run.dir_key).name
-    return branch_name(task.name, tree) if is_tree_of(tree, task.id) else None
+    if is_tree_of(tree, task.id):
+        return branch_name(task.name, tree)
+    if run is None or task.thread is None or not tree:
+        return None
+    told = _told_of(connection, run)
+    return None if told is None else str(told["branch"])
 
 
 def tell_tree(connection: Connection, run: Run, tree: Tree) -> None:
@@ -94,6 +115,8 @@ def tell_tree(connection: Connection, run: Run, tree: Tree) -> None:
     if told_before and told_before[-1]["path"] == tree.path:
         return
     data: dict[str, object] = {"path": tree.path, "branch": tree.branch, "base": tree.base}
+    if tree.task_id != run.task_id:
+        data["of"] = tree.task_id
     told = {"uncommitted_left_out": tree.left_out, "submodules_left_out": tree.submodules}
     data |= {key: value for key, value in told.items() if value}
     events.record(connection, run.started_ms, TREE_USED, task_id=run.task_id, run_id=run.id, data=data)
