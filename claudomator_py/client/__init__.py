@@ -63,8 +63,11 @@ if TYPE_CHECKING:
     from claudomator_py.core.cleanup import CleanupRequest
     from claudomator_py.core.task import TaskSpec
     from claudomator_py.core.views import (
+        AnswerRequest,
+        ApproveRequest,
         HoldRequest,
         Page,
+        RejectRequest,
         ReleaseRequest,
         RestartRequest,
         RunView,
@@ -73,6 +76,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AnswerRequest",
+    "ApproveRequest",
     "CleanupRequest",
     "Client",
     "ClientError",
@@ -83,6 +88,7 @@ __all__ = [
     "HoldRequest",
     "NotAuthorised",
     "Page",
+    "RejectRequest",
     "ReleaseRequest",
     "RestartRequest",
     "RunView",
@@ -110,7 +116,18 @@ _MODULES = {
     "client.opening": ("connect",),
     "core.cleanup": ("CleanupRequest",),
     "core.task": ("TaskSpec",),
-    "core.views": ("HoldRequest", "Page", "ReleaseRequest", "RestartRequest", "RunView", "TaskFilter", "TaskView"),
+    "core.views": (
+        "AnswerRequest",
+        "ApproveRequest",
+        "HoldRequest",
+        "Page",
+        "RejectRequest",
+        "ReleaseRequest",
+        "RestartRequest",
+        "RunView",
+        "TaskFilter",
+        "TaskView",
+    ),
 }
 
 

@@ -20,6 +20,8 @@ from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import to_document
 from claudomator_py.core.views import (
     AgentView,
+    AnswerRequest,
+    ApproveRequest,
     BackupView,
     DrainRequest,
     DrainView,
@@ -33,6 +35,7 @@ from claudomator_py.core.views import (
     Page,
     ReadinessView,
     ReasonView,
+    RejectRequest,
     ReleaseRequest,
     RestartRequest,
     RunView,
@@ -104,6 +107,51 @@ class Client(Transport):
         body = (request or RestartRequest()).model_dump(mode="json", exclude_defaults=True)
         headers = _headers(idempotency_key, if_version)
         return self._view(TaskView, "POST", f"/v1/tasks/{_part(ref)}/restart", json=body, headers=headers)
+
+    def answer(
+        self,
+        ref: str,
+        request: AnswerRequest,
+        *,
+        if_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> TaskView:
+        """Answer what its agent asks: it goes on with that, in the conversation in which it asked."""
+        return self._say(ref, "answer", request, if_version, idempotency_key)
+
+    def approve(
+        self,
+        ref: str,
+        request: ApproveRequest | None = None,
+        *,
+        if_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> TaskView:
+        """Allow what it asks for: its first run, or the tools that its agent was denied."""
+        return self._say(ref, "approve", request or ApproveRequest(), if_version, idempotency_key)
+
+    def reject(
+        self,
+        ref: str,
+        request: RejectRequest | None = None,
+        *,
+        if_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> TaskView:
+        """End a task that asks: it fails, and what depends on it."""
+        return self._say(ref, "reject", request or RejectRequest(), if_version, idempotency_key)
+
+    def _say(
+        self,
+        ref: str,
+        what: str,
+        request: AnswerRequest | ApproveRequest | RejectRequest,
+        if_version: int | None,
+        idempotency_key: str | None,
+    ) -> TaskView:
+        body = request.model_dump(mode="json", exclude_defaults=True)
+        headers = _headers(idempotency_key, if_version)
+        return self._view(TaskView, "POST", f"/v1/tasks/{_part(ref)}/{what}", json=body, headers=headers)
 
     def runs(self, ref: str) -> list[RunView]:
         """All runs of a task, oldest first."""

@@ -16,6 +16,7 @@ from claudomator_py.web import (
     drain,
     events,
     health,
+    inputs,
     logins,
     metrics,
     notifications,
@@ -75,7 +76,7 @@ def create_app(
         dependencies=[Depends(strict_query)],
     )
     app.include_router(runs.router(desk, streams))
-    for resource in (tasks, schedules, agents, status, drain, notifications, backups, cleanup, health):
+    for resource in (tasks, inputs, schedules, agents, status, drain, notifications, backups, cleanup, health):
         app.include_router(resource.router(desk))
     app.include_router(events.router(desk.live, streams))
     app.include_router(reasons.router())

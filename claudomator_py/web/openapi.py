@@ -8,7 +8,16 @@ from fastapi.openapi.utils import get_openapi
 
 from claudomator_py.core.cleanup import CleanupRequest
 from claudomator_py.core.taskfile import task_json_schema
-from claudomator_py.core.views import DrainRequest, HoldRequest, ProblemDetails, ReleaseRequest, RestartRequest
+from claudomator_py.core.views import (
+    AnswerRequest,
+    ApproveRequest,
+    DrainRequest,
+    HoldRequest,
+    ProblemDetails,
+    RejectRequest,
+    ReleaseRequest,
+    RestartRequest,
+)
 from claudomator_py.web.problem import MEDIA_TYPE
 from claudomator_py.web.security import OPEN_PATHS
 
@@ -60,6 +69,9 @@ _OF_A_TASK = {
     "listRuns": "Its runs",
     "cancelTask": "Its end",
     "restartTask": "A new generation of it",
+    "answerTask": "What to say to what it asks",
+    "approveTask": "Leave for what it asks for",
+    "rejectTask": "Its end, if it asks",
 }
 TASK_LINKS = _links("ref", "$response.body#/id", **_OF_A_TASK)
 FIRST_TASK_LINKS = _links("ref", "$response.body#/items/0/id", **_OF_A_TASK)
@@ -125,6 +137,18 @@ def problems(*statuses: int, also: Mapping[Any, dict[str, Any]] | None = None) -
     return {**documented, **(also or {})}
 
 
+_BODIES = (
+    AnswerRequest,
+    ApproveRequest,
+    CleanupRequest,
+    DrainRequest,
+    HoldRequest,
+    RejectRequest,
+    ReleaseRequest,
+    RestartRequest,
+)
+
+
 def build(app: FastAPI) -> dict[str, Any]:
     """The whole document of the application."""
     schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
@@ -134,7 +158,7 @@ def build(app: FastAPI) -> dict[str, Any]:
     schemas.update(details.pop("$defs", {}))
     schemas["ProblemDetails"] = details
     schemas.update(_task_document())
-    for model in (RestartRequest, DrainRequest, HoldRequest, ReleaseRequest, CleanupRequest):
+    for model in _BODIES:
         body = model.model_json_schema(ref_template=_REF)
         schemas.update(body.pop("$defs", {}))
         schemas[model.__name__] = body

@@ -21,6 +21,7 @@ from claudomator_py.core.lifecycle import (
     Cancelled,
     Completed,
     Failed,
+    InputKind,
     NeedsInput,
     Queued,
     Running,
@@ -29,7 +30,7 @@ from claudomator_py.core.lifecycle import (
     WaitReason,
     available_actions,
 )
-from claudomator_py.core.outcome import REASON_POLICIES, Provenance, Tokens
+from claudomator_py.core.outcome import REASON_POLICIES, Denied, Provenance, Reason, Tokens
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.run import Stream
 from claudomator_py.core.task import Priority, TaskSpec
@@ -39,6 +40,8 @@ from claudomator_py.core.view import StateName
 from claudomator_py.core.views import (
     Action,
     AgentView,
+    AnswerRequest,
+    ApproveRequest,
     BackupView,
     CandidateView,
     CheckView,
@@ -49,11 +52,13 @@ from claudomator_py.core.views import (
     EventView,
     FileProblemView,
     HoldRequest,
+    InputView,
     LogChunk,
     OutcomeView,
     Page,
     PriorityLabel,
     ReadinessView,
+    RejectRequest,
     ReleaseRequest,
     RestartRequest,
     RunView,
@@ -70,7 +75,15 @@ from tests.fakes.schedules import FakeSchedules
 
 START_MS = 1_790_000_000_000  # 2026-09-21T14:13:20Z
 _ID_PREFIX = 4
-_ACTIONS: dict[str, Action] = {"cancel": "cancel", "restart": "restart", "restart_force": "restart_force"}
+_ACTIONS: dict[str, Action] = {
+    "cancel": "cancel",
+    "restart": "restart",
+    "restart_force": "restart_force",
+    "answer": "answer",
+    "approve": "approve",
+    "reject": "reject",
+}
+PUBLISH = Denied(tool="Bash", input="npm publish", rule="Bash(npm publish)")
 _NAMES: dict[str, StateName] = {
     "WAITING": "WAITING",
     "QUEUED": "QUEUED",
@@ -123,6 +136,7 @@ class FakeDesk:
     drained: DrainView | None = None
     now_ms: int = START_MS
     after_submit: Callable[[str], None] = _nothing
+    said: list[tuple[str, str, str]] = field(default_factory=list)
     live: FakeLive = field(init=False)
     schedules: FakeSchedules = field(init=False)
     notices: FakeNotices = field(default_factory=FakeNotices)
@@ -146,6 +160,7 @@ class FakeDesk:
             self.notices = FakeNotices()
             self.schedules.known.clear()
             self.repeats.clear()
+            self.said.clear()
             self.drained = None
             self.ready, self.now_ms, self.after_submit = True, START_MS, _nothing
 
@@ -287,6 +302,32 @@ class FakeDesk:
                 raise Conflict(f"{job.spec.name} is running.", remedy="Use force to cancel that run first.")
             self.jobs[job.id] = replace(job, generation=job.generation + 1, agent=request.agent or job.agent)
             self.move(job.id, Queued())
+            return self._view(self.jobs[job.id])
+
+    def answer(
+        self, ref: str, request: AnswerRequest, *, if_version: Versions = None, key: RequestKey | None = None
+    ) -> TaskView:
+        return self.repeats.once(key, lambda: self._heard(ref, "answer", request.text, Queued(), if_version))
+
+    def approve(
+        self, ref: str, request: ApproveRequest, *, if_version: Versions = None, key: RequestKey | None = None
+    ) -> TaskView:
+        said = " ".join(request.tools)
+        return self.repeats.once(key, lambda: self._heard(ref, "approve", said, Queued(), if_version))
+
+    def reject(
+        self, ref: str, request: RejectRequest, *, if_version: Versions = None, key: RequestKey | None = None
+    ) -> TaskView:
+        said, state = request.reason or "", Failed(Reason.REJECTED)
+        return self.repeats.once(key, lambda: self._heard(ref, "reject", said, state, if_version))
+
+    def _heard(self, ref: str, what: str, said: str, state: State, if_version: Versions) -> TaskView:
+        with self._lock:
+            job = self._find(ref, if_version)
+            if what not in _actions(job):
+                raise Conflict(f"{job.spec.name} asks for no {what}.", remedy="See what needs you.")
+            self.said.append((job.spec.name, what, said))
+            self.move(job.id, state)
             return self._view(self.jobs[job.id])
 
     def runs(self, ref: str) -> list[RunView]:
@@ -506,13 +547,33 @@ class FakeDesk:
             created_at=format_instant(job.created_ms),
             updated_at=format_instant(job.created_ms + job.version * 1_000),
             started_at=job.runs[-1].started_at if job.runs else None,
-            available_actions=tuple(_ACTIONS[action] for action in available_actions(job.state)),
+            asks=_asks(job),
+            available_actions=tuple(_ACTIONS[action] for action in _actions(job)),
             generation=job.generation,
             depends_on=tuple(DependencyView(name=name) for name in job.spec.depends_on),
             source=job.source,
             file_path="tasks/it.yaml" if job.source == "file" else None,
             spec=to_document(job.spec) if whole else None,
         )
+
+
+def _actions(job: Job) -> tuple[str, ...]:
+    return available_actions(job.state, begun=bool(job.runs))
+
+
+def _asks(job: Job) -> InputView | None:
+    if not isinstance(job.state, NeedsInput):
+        return None
+    run = job.runs[-1] if job.runs else None
+    tools = (PUBLISH,) if job.state.kind is InputKind.APPROVAL and run is not None else ()
+    return InputView(
+        kind=job.state.kind,
+        text=_reason(job.state)[1] or "",
+        since=format_instant(job.created_ms),
+        agent=None if run is None else run.agent,
+        run_id=None if run is None else run.id,
+        tools=tools,
+    )
 
 
 def _reason(state: State) -> tuple[str | None, str | None, int | None]:
