@@ -11,7 +11,7 @@ from claudomator_py.cli.table import Column, fields, heading, render
 from claudomator_py.cli.times import ago, now_ms, parse_instant, short_duration, until
 from claudomator_py.cli.waits import why_words
 from claudomator_py.core.plaintext import plain
-from claudomator_py.core.views import RunView, TaskView, WorktreeView
+from claudomator_py.core.views import InputView, RunView, TaskView, WorktreeView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -45,6 +45,8 @@ def show(client: "Client", task: TaskArgument, output: FormatOption = Format.TAB
         out_json(found)
         return
     parts = [_summary(found)]
+    if found.asks is not None:
+        parts.append(f"{heading('ASKS', found.state)}\n{_asks(found, found.asks)}")
     runs = client.runs(found.id)
     if runs:
         parts.append(f"{heading('RUNS')}\n{_runs_table(runs, wide=output is Format.WIDE)}")
@@ -73,6 +75,17 @@ def result(client: "Client", task: TaskArgument, output: FormatOption = Format.T
         fail(f"{found.name} failed: {found.reason}.{meaning}", f"See `claudomator logs {found.name}`.")
     if found.state == "CANCELLED":
         fail(f"{found.name} was cancelled.", f"Run it again with `claudomator restart {found.name}`.")
+
+
+def _asks(task: TaskView, asks: InputView) -> str:
+    """What a person is asked, and what allows what its agent was denied."""
+    lines = [plain(asks.text).rstrip()]
+    lines += [f"approving allows {plain(one.rule)}" for one in asks.tools if one.rule is not None]
+    if asks.kept_until is not None:
+        lines.append(f"its directory is kept for it ({until(asks.kept_until, now_ms())})")
+    actions = [action for action in task.available_actions if action in ("answer", "approve", "reject")]
+    lines += [f"claudomator {action} {task.name}{' TEXT' if action == 'answer' else ''}" for action in actions]
+    return "\n".join(lines)
 
 
 def tree_text(tree: WorktreeView) -> str:

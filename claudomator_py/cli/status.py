@@ -10,6 +10,7 @@ from claudomator_py.cli.agents import agents_table
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.holds import hold_tables
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
+from claudomator_py.cli.schedule import schedules_table
 from claudomator_py.cli.table import Column, heading, render, short_ids
 from claudomator_py.cli.times import ago, now_ms, until
 from claudomator_py.cli.waits import why_words
@@ -98,6 +99,8 @@ def overview(found: StatusView, *, wide: bool = False) -> str:
         parts.insert(0, f"{heading('DAEMON', 'FAILED')}\n{_trouble(found.trouble)}")
     if not any(found.counts.values()):
         parts.append("No tasks yet. Submit one with `claudomator submit FILE`, or put a file into the inbox.")
+    if found.schedules:
+        parts.append(f"{heading('SCHEDULES')}\n{schedules_table(found.schedules, wide=wide, indent=_INDENT)}")
     if found.agents:
         parts.append(f"{heading('AGENTS')}\n{agents_table(found.agents, wide=wide, indent=_INDENT)}")
         parts += hold_tables(found.agents, wide=wide, indent=_INDENT)
@@ -135,6 +138,9 @@ def tasks_table(
 def _why(task: TaskView, now: int) -> str:
     if task.state == "RUNNING":
         return task.phase or ""
+    if task.state == "NEEDS_INPUT":
+        # What is asked says its kind by itself, and comes first.
+        return task.reason_text or task.reason or ""
     return why_words(task, now) if task.state in ("WAITING", "QUEUED", "FAILED") else task.reason or ""
 
 

@@ -14,6 +14,8 @@ from claudomator_py.cli.output import Format, FormatOption, error, fail, note, o
 from claudomator_py.cli.read_files import read
 from claudomator_py.cli.schedule import write_schedules
 from claudomator_py.cli.table import Column, render
+from claudomator_py.cli.waiting import ENDED, wait_for_end
+from claudomator_py.client.errors import ClientError
 from claudomator_py.core.schedule_view import ScheduleView
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import format_duration, parse_duration
@@ -22,9 +24,6 @@ from claudomator_py.core.views import TaskView
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
-_ENDED = ("COMPLETED", "FAILED", "CANCELLED")
-_FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 2.0
 _COLUMNS = (
     Column("NAME", flexible=True),
     Column("ID"),
@@ -58,7 +57,7 @@ def submit(
     """Submit the tasks in files.
 
     All files must be valid, else nothing is submitted. A file means the same as in the inbox: with `schedule` it
-    becomes a schedule, which is not waited for.
+    becomes a schedule, which is not waited for. To interrupt the wait leaves the tasks as they are.
     """
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout goes with --wait")
@@ -76,9 +75,9 @@ def submit(
         if not wait:
             _write(accepted, output, added)
             return
-        ended = _wait(submitter.client, accepted, deadline)
+        ended = _wait(submitter.client, accepted, deadline, output)
     _write(ended, output, added)
-    if any(task.state not in _ENDED for task in ended):
+    if any(task.state not in ENDED for task in ended):
         error(f"Not all had ended after {format_duration(timeout or 0)}.", "They go on; see `claudomator status`.")
         raise typer.Exit(exits.TIMED_OUT)
     if any(task.state != "COMPLETED" for task in ended):
@@ -99,20 +98,19 @@ def _hand_in(submitter: Submitter, specs: Sequence[TaskSpec], output: Format) ->
     return accepted
 
 
-def _wait(client: "Client", tasks: Sequence[TaskView], deadline: float | None) -> list[TaskView]:
+def _wait(client: "Client", tasks: Sequence[TaskView], deadline: float | None, output: Format) -> list[TaskView]:
     """The tasks as they are once all have ended, or at the deadline. Says what happens on stderr."""
     latest = {task.id: task for task in tasks}
-    pause = _FIRST_PAUSE_S
-    while True:
-        for task in list(latest.values()):
-            if task.state not in _ENDED:
-                latest[task.id] = client.task(task.id)
-                _say_change(task, latest[task.id])
-        left = None if deadline is None else deadline - time.monotonic()
-        if all(task.state in _ENDED for task in latest.values()) or (left is not None and left <= 0):
-            return list(latest.values())
-        time.sleep(pause if left is None else min(pause, left))
-        pause = min(pause * 1.5, _LONGEST_PAUSE_S)
+    try:
+        wait_for_end(client, latest, deadline, _say_change)
+    except KeyboardInterrupt:
+        _write(list(latest.values()), output)
+        note("No longer waiting. The tasks go on; see `claudomator status`.")
+        raise typer.Exit(exits.INTERRUPTED) from None
+    except ClientError:
+        _write(list(latest.values()), output)
+        raise
+    return list(latest.values())
 
 
 def _say_change(before: TaskView, now: TaskView) -> None:
@@ -121,7 +119,7 @@ def _say_change(before: TaskView, now: TaskView) -> None:
         reason = f"({now.reason})" if now.reason else ""
         note(" ".join(word for word in (*words, reason) if word))
         if now.state == "NEEDS_INPUT":
-            note(f"{now.name} waits for you; see `claudomator why {now.name}`.")
+            note(f"{now.name} waits for you: {now.reason_text or now.reason}; see `claudomator why {now.name}`.")
 
 
 def _write(tasks: Sequence[TaskView], output: Format, schedules: Sequence[ScheduleView] = ()) -> None:
