@@ -233,7 +233,10 @@ class Decision(SQLModel, table=True):
     """Why a run was started where it was: immutable, with the snapshot that it can be replayed from."""
 
     __tablename__ = "decision"
-    __table_args__ = (Index("ix_decision_task", "task_id", "at_ms"),)
+    __table_args__ = (
+        Index("ix_decision_task", "task_id", "at_ms"),
+        Index("ix_decision_snapshot", "snapshot_hash"),
+    )
 
     run_id: str = Field(primary_key=True, foreign_key="run.id")
     task_id: str
@@ -430,6 +433,15 @@ class OutboxCursor(SQLModel, table=True):
     event_id: int = Field(sa_type=BigInteger)
 
 
+class Pruned(SQLModel, table=True):
+    """What is still to be known of rows that were removed for their age, by name; see ``store.pruning``."""
+
+    __tablename__ = "pruned"
+
+    name: str = Field(primary_key=True)
+    data: dict[str, Any] = Field(sa_column=_json())
+
+
 TASK = SQLModel.metadata.tables["task"]
 TASK_REVISION = SQLModel.metadata.tables["task_revision"]
 TASK_DEPENDENCY = SQLModel.metadata.tables["task_dependency"]
@@ -448,3 +460,4 @@ ANSWERED_REQUEST = SQLModel.metadata.tables["answered_request"]
 SWITCH = SQLModel.metadata.tables["switch"]
 OUTBOX = SQLModel.metadata.tables["outbox"]
 OUTBOX_CURSOR = SQLModel.metadata.tables["outbox_cursor"]
+PRUNED = SQLModel.metadata.tables["pruned"]
