@@ -132,9 +132,12 @@ def bucket_after(outcome: Outcome, ran_on: RanOn) -> Bucket | None:
     return Bucket(kind=ran_on.kind, account=ran_on.account, family=family)
 
 
-def hold_after(outcome: Outcome, bucket: Bucket, previous: Hold | None, now_ms: int) -> Hold | None:
+def hold_after(
+    outcome: Outcome, bucket: Bucket, previous: Hold | None, now_ms: int, met_ms: int | None = None
+) -> Hold | None:
     """The hold that follows from a run's outcome, or None.
 
+    met_ms: when the run ended; None: now. A reset that has passed since is over, however long nobody looked.
     previous: the bucket's last hold, released or not. What proved too short is doubled; an estimate that still runs is
     confirmed, as several runs meet one limit together. Whatever is limited holds, or it would be tried again at once.
     """
@@ -156,7 +159,7 @@ def hold_after(outcome: Outcome, bucket: Bucket, previous: Hold | None, now_ms: 
             # A reset that is long past says nothing about when the next one is.
             if outcome.reset_at is not None and outcome.reset_at >= now_ms + SHORTEST_MS:
                 return hold(outcome.reset_at, outcome.provenance or Provenance.REPORTED)
-            recent = outcome.reset_at is not None and outcome.reset_at > now_ms - STALE_MS
+            recent = outcome.reset_at is not None and outcome.reset_at > (met_ms or now_ms) - STALE_MS
             length = SHORTEST_MS if recent else FIRST_ESTIMATE_MS
             return _estimated(hold(now_ms + length, Provenance.ESTIMATED), previous, now_ms, LONGEST_ESTIMATE_MS)
 

@@ -209,7 +209,7 @@ def finish_run(
     if not written:
         return False
     task = task_rows.get(connection, run.task_id)
-    hold = _hold(connection, task, run, outcome, now_ms)
+    hold = _hold(connection, task, run, outcome, now_ms, ended_ms)
     spec = task_rows.spec_of(connection, task.id, run.revision)
     ended = EndedRun(
         run_id=run.id,
@@ -264,12 +264,12 @@ def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
     return True
 
 
-def _hold(connection: Connection, task: Task, run: Run, outcome: Outcome, now_ms: int) -> Hold | None:
+def _hold(connection: Connection, task: Task, run: Run, outcome: Outcome, now_ms: int, ended_ms: int) -> Hold | None:
     """Write down what the outcome holds, if anything."""
     bucket = bucket_after(outcome, RanOn(run.agent, run.kind, run.account, run.model))
     if bucket is None:
         return None
-    hold = hold_after(outcome, bucket, hold_rows.latest(connection, bucket), now_ms)
+    hold = hold_after(outcome, bucket, hold_rows.latest(connection, bucket), now_ms, ended_ms)
     if hold is None:
         return None
     hold_rows.add(connection, hold, run.id)

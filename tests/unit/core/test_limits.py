@@ -72,6 +72,13 @@ def test_a_reset_just_past_holds_for_a_moment_and_a_stale_one_is_estimated_anew(
         assert hold.until_ms == until
 
 
+def test_a_reset_that_passed_while_nobody_looked_holds_for_a_moment() -> None:
+    told = LIMITED.model_copy(update={"reset_at": NOW - HOUR_MS})
+    hold = hold_after(told, CLAUDE, None, NOW, met_ms=NOW - 2 * HOUR_MS)
+    assert hold is not None
+    assert hold.until_ms == NOW + SHORTEST_MS
+
+
 def test_an_estimate_that_proved_too_short_is_doubled_up_to_an_hour() -> None:
     hold, now, lengths = None, NOW, []
     for _ in range(7):
