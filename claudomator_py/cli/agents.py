@@ -12,6 +12,7 @@ from claudomator_py.cli.holds import hold_tables
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
 from claudomator_py.cli.table import Column, render
 from claudomator_py.cli.times import now_ms, until
+from claudomator_py.core.budget import Unit, amount_text
 from claudomator_py.core.units import parse_duration
 from claudomator_py.core.views import AgentView, HoldRequest, ReleaseRequest
 
@@ -36,6 +37,7 @@ _COLUMNS = (
     Column("STATE"),
     Column("WHY", flexible=True),
     Column("UNTIL"),
+    Column("TODAY"),
     Column("TIER", wide=True),
     Column("MODELS", wide=True),
     Column("VERSION"),
@@ -126,7 +128,8 @@ def agents_table(found: Sequence[AgentView], *, wide: bool = False, indent: int 
             f"{agent.active}/{agent.max_concurrent}",
             _state(agent),
             _why(agent),
-            until(agent.limited_until, now),
+            until(agent.limited_until or _spent_until(agent), now),
+            _spent(agent, wide=wide),
             agent.default_tier,
             " ".join(f"{tier}={choice.model}" for tier, choice in agent.models.items()),
             agent.version or "",
@@ -157,7 +160,21 @@ def _instant(text: str) -> datetime:
 def _state(agent: AgentView) -> str:
     if agent.problem is not None or not agent.installed:
         return "PROBLEM"
-    return "LIMITED" if agent.limited else "ok"
+    if agent.limited:
+        return "LIMITED"
+    return "SPENT" if agent.budget is not None and agent.budget.reached is not None else "ok"
+
+
+def _spent_until(agent: AgentView) -> str | None:
+    return agent.budget.until if agent.budget is not None and agent.budget.reached is not None else None
+
+
+def _spent(agent: AgentView, *, wide: bool) -> str:
+    """What it has spent today: of its budget, if it has one."""
+    if agent.budget is not None and agent.budget.text:
+        return agent.budget.text
+    spent = agent.spent_today
+    return f"{amount_text(Unit.USD, spent.usd)} USD, {amount_text(Unit.TOKENS, spent.tokens)} tokens" if wide else ""
 
 
 def _why(agent: AgentView) -> str:
@@ -168,8 +185,10 @@ def _why(agent: AgentView) -> str:
     if not agent.limited:
         families = [f"{hold.family}: {'tried' if hold.probing else 'held'}" for hold in agent.holds if hold.family]
         tried = ["tried after its limit" for hold in agent.holds if hold.probing and not hold.family]
+        budget = agent.budget
+        spent = [f"budget: {budget.reached}"] if budget is not None and budget.reached is not None else []
         near = ["near its limit"] if agent.near_limit is not None else []
         by_name = [] if agent.auto_select else ["chosen by name only"]
-        return "; ".join([*tried, *families, *near, *by_name])
+        return "; ".join([*spent, *tried, *families, *near, *by_name])
     source = f" ({agent.provenance})" if agent.provenance else ""
     return f"{agent.hold_reason or 'held'}{source}"

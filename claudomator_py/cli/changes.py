@@ -1,21 +1,28 @@
 """Noticing that something has changed: the daemon's event stream, read on a thread of its own."""
 
 import threading
-from typing import TYPE_CHECKING, Self
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final, Self
 
 from claudomator_py.client.errors import ClientError
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
+PATIENCE_S: Final = 60.0
+"""How long a daemon that was there before is waited for, unless somebody has more patience."""
+
 
 class Changes:
     """Says when something happened, to one task or at all. Use it in a ``with`` block."""
 
-    def __init__(self, client: "Client", task: str | None = None) -> None:
+    def __init__(self, client: "Client", task: str | None = None, *, patience_s: float = PATIENCE_S) -> None:
         self._client = client
         self._task = task
+        self._patience_s = patience_s
         self._changed = threading.Event()
+        self._lock = threading.Lock()
+        self._tasks: set[str] | None = None
         self._failure: ClientError | None = None
         self._left = False
         # It ends with the command: it may be waiting for the daemon, which cannot be interrupted.
@@ -39,10 +46,18 @@ class Changes:
             raise self._failure
         return changed
 
+    def tasks(self) -> Collection[str] | None:
+        """The tasks to which something happened since the last call, by id; None: to any, as nobody had listened."""
+        with self._lock:
+            found, self._tasks = self._tasks, set()
+        return found
+
     def _listen(self) -> None:
         try:
-            for _ in self._client.events(task=self._task, on_connect=self._changed.set):
-                self._changed.set()
+            for event in self._client.events(
+                task=self._task, patience_s=self._patience_s, on_connect=lambda: self._note(None)
+            ):
+                self._note(None if event.kind == "reset" else event.task_id or "")
                 if self._left:
                     return
         except ClientError as error:
@@ -51,3 +66,12 @@ class Changes:
         except RuntimeError:
             if not self._left:  # the command has ended, and closed the client
                 raise
+
+    def _note(self, task_id: str | None) -> None:
+        """Something happened to that task, to none ('') or, where that is not known, to any (None)."""
+        with self._lock:
+            if task_id is None:
+                self._tasks = None
+            elif self._tasks is not None and task_id:
+                self._tasks.add(task_id)
+        self._changed.set()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Concatenate, ParamSpec
 import typer
 
 if TYPE_CHECKING:
+    from claudomator_py.client.discovery import Endpoint
     from claudomator_py.client.http import Client
 
 P = ParamSpec("P")
@@ -29,8 +30,16 @@ def connect(config: Path | None, state_dir: Path | None) -> "Client":
     from claudomator_py.client.discovery import discover
     from claudomator_py.client.http import Client
 
-    found = discover(config, state_dir, os.environ, Path.cwd())
-    return Client(found.url, found.token)
+    def found() -> "Endpoint":
+        return discover(config, state_dir, os.environ, Path.cwd())
+
+    endpoint = found()
+    return Client(endpoint.url, endpoint.token, locate=lambda: _moved(endpoint, found()))
+
+
+def _moved(before: "Endpoint", now: "Endpoint") -> str:
+    """Where the daemon is by now; the same place unless what is there takes the same token."""
+    return now.url if now.token == before.token else before.url
 
 
 def connected(command: "Callable[Concatenate[Client, P], None]") -> Callable[..., None]:

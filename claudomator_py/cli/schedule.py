@@ -8,7 +8,7 @@ import typer
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
 from claudomator_py.cli.table import Column, render
-from claudomator_py.cli.times import now_ms, until
+from claudomator_py.cli.times import ago, now_ms, until
 from claudomator_py.core.schedule_view import FireView, ScheduleView
 
 if TYPE_CHECKING:
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 _COLUMNS = (
     Column("NAME", flexible=True),
     Column("SCHEDULE"),
-    Column("ZONE"),
+    Column("ZONE", flexible=True),
     Column("NEXT"),
     Column("AT", wide=True),
-    Column("LAST", flexible=True),
+    Column("LAST"),
+    Column("BECAME", flexible=True),
+    Column("TASK", wide=True),
     Column("OVERLAP", wide=True),
     Column("CATCH_UP", wide=True),
     Column("FILE", wide=True),
@@ -86,10 +88,15 @@ def group() -> typer.Typer:
 
 
 def write_schedules(found: Sequence[ScheduleView], output: Format) -> None:
-    """Schedules below each other, with times relative to now."""
+    """Write schedules."""
     if output is Format.JSON:
         out_json(found)
         return
+    out(schedules_table(found, wide=output is Format.WIDE))
+
+
+def schedules_table(found: Sequence[ScheduleView], *, wide: bool = False, indent: int = 0) -> str:
+    """Schedules below each other, with times relative to now."""
     now = now_ms()
     rows = [
         (
@@ -98,17 +105,17 @@ def write_schedules(found: Sequence[ScheduleView], output: Format) -> None:
             one.timezone,
             "paused" if one.paused_since is not None else until(one.next_at, now),
             one.next_at or "",
-            "" if one.last is None else _last(one.last),
+            "" if one.last is None else ago(one.last.due_at, now),
+            "" if one.last is None else _became(one.last),
+            "" if one.last is None else one.last.task_name or "",
             one.overlap.value,
             one.catch_up.value,
             one.file_path or "",
         )
         for one in found
     ]
-    out(render(_COLUMNS, rows, wide=output is Format.WIDE))
+    return render(_COLUMNS, rows, wide=wide, indent=indent)
 
 
-def _last(last: FireView) -> str:
-    if last.skipped is not None:
-        return f"skipped {last.due_at[:16]}: {last.skipped}"
-    return f"{last.task_name} {last.task_state}"
+def _became(last: FireView) -> str:
+    return f"skipped: {last.skipped}" if last.skipped is not None else last.task_state or ""

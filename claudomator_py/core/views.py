@@ -10,6 +10,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 from pydantic import ConfigDict, Field
 
 from claudomator_py.core.agent import ModelChoice, Tier
+from claudomator_py.core.budget import Budget
 from claudomator_py.core.lifecycle import InputKind
 from claudomator_py.core.outcome import (
     REASON_POLICIES,
@@ -133,16 +134,51 @@ class HoldView(View):
     may_start: int | None = None
 
 
+class SpendingView(View):
+    """What runs have used, as far as is known: tokens, input and output together, and US dollars.
+
+    unpriced, uncounted: how many of them have ended without anybody knowing their dollars, or their tokens.
+    """
+
+    usd: float = 0.0
+    tokens: int = 0
+    runs: int = 0
+    unpriced: int = 0
+    uncounted: int = 0
+
+
+class BudgetView(View):
+    """What may be spent, what was, and what is left; None: no limit. text: the figures in words.
+
+    reached: why nothing starts, once it is used up; until: when that is over, for a day or a window. window: the share
+    of a window that may be used up; windows_used: what was, by name, 1 being all of it, as far as the account has said.
+    """
+
+    usd: float | None = None
+    tokens: int | None = None
+    runs: int | None = None
+    window: str | None = None
+    spent: SpendingView
+    usd_left: float | None = None
+    tokens_left: int | None = None
+    runs_left: int | None = None
+    windows_used: dict[str, float] = Field(default_factory=dict)
+    text: str = ""
+    reached: str | None = None
+    until: Instant | None = None
+
+
 class TaskView(View):
     """A task. reason: why it waits or failed; reason_text: the same in words. attempts: used up in this generation.
 
     asks: what a person is asked while it needs input.
 
     agent, tier, model, branch and specialist are those of its last run, else what is asked for. runs: how many there
-    were in all. tokens and cost_usd: summed over its runs. started_at: that of its last run. source: ``file`` or
+    were in all. tokens and cost_usd: summed over its runs. budget: what it may spend and has spent, in all generations;
+    None if it has none. started_at: that of its last run. source: ``file`` or
     ``api``. depends_on: with the task that it continues. continues: that task; thread: the id of the one that began the
-    thread, once that is known. worktree: how that of its last run stands, once it does not run. Both it and spec, the content as a task
-    file would write it, are absent in lists.
+    thread, once that is known. worktree: how that of its last run stands, once it does not run. Both it and spec, the
+    content as a task file would write it, are absent in lists.
     """
 
     id: str
@@ -153,7 +189,6 @@ class TaskView(View):
     reason: str | None = None
     reason_text: str | None = None
     waiting_until: Instant | None = None
-    asks: InputView | None = None
     priority: PriorityLabel
     tags: tuple[str, ...] = ()
     working_dir: str | None = None
@@ -170,6 +205,7 @@ class TaskView(View):
     created_at: Instant
     updated_at: Instant
     available_actions: tuple[Action, ...] = ()
+    asks: InputView | None = None
     generation: int = 1
     revision: int = 1
     started_at: Instant | None = None
@@ -179,6 +215,7 @@ class TaskView(View):
     source: str = "api"
     file_path: str | None = None
     holds: tuple[HoldView, ...] = ()
+    budget: BudgetView | None = None
     worktree: WorktreeView | None = None
     spec: dict[str, object] | None = None
 
@@ -273,7 +310,8 @@ class AgentView(View):
     limited: a hold on all of its models is open; hold_reason and provenance say which, limited_until until when (None:
     until released). holds: all that are open, those on a family of models included, the longest first. near_limit: what
     its account was last warned of; it goes second until then.
-    cannot_enforce: what a task may ask for and this agent cannot keep to; such a task goes to another one.
+    cannot_enforce: what a task may ask for and this agent cannot keep to; such a task goes to another one. spent_today:
+    by the runs that began today; budget: what it may spend on a day, None if that is not limited.
     """
 
     name: str
@@ -295,6 +333,8 @@ class AgentView(View):
     cannot_enforce: tuple[str, ...] = ()
     holds: tuple[HoldView, ...] = ()
     near_limit: NearLimitView | None = None
+    spent_today: SpendingView = SpendingView()
+    budget: BudgetView | None = None
 
 
 class FileProblemView(View):
@@ -473,7 +513,8 @@ class StatusView(View):
     needs_you: tasks in NEEDS_INPUT. problems: failed tasks of the last 24 hours, newest first. inbox: refused files.
     queued: waiting and queued tasks in the order in which they would start. recent: completed and cancelled ones,
     newest first. Each list is cut at 50; counts are whole, by state. schedules: all of them, the next to come first,
-    those that are paused last. trouble: what is not in order with the daemon.
+    those that are paused last. trouble: what is not in order with the daemon. spent_today: by all agents; budget: what
+    they may spend on a day, None if that is not limited.
     """
 
     needs_you: tuple[TaskView, ...] = ()
@@ -486,6 +527,8 @@ class StatusView(View):
     schedules: tuple[ScheduleView, ...] = ()
     counts: dict[StateName, int] = Field(default_factory=dict)
     trouble: tuple[CheckView, ...] = ()
+    spent_today: SpendingView = SpendingView()
+    budget: BudgetView | None = None
 
 
 class TaskFilter(View):
@@ -502,8 +545,9 @@ class TaskFilter(View):
 class RestartRequest(View):
     """What a restart changes. What the task's content pins stays pinned where a field is None.
 
-    force: a running task is cancelled first. resume: go on in the last conversation instead of a fresh one, on the
-    agent that has it. reason: kept with the task; a conversation that goes on is told it.
+    budget: what it names replaces what the content has. force: a running task is cancelled first. resume: go on in the
+    last conversation instead of a fresh one, on the agent that has it. reason: kept with the task; a conversation that
+    goes on is told it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -512,6 +556,7 @@ class RestartRequest(View):
     specialist: str | None = None
     tier: Tier | None = None
     model: str | None = None
+    budget: Budget | None = None
     force: bool = False
     resume: bool = False
     reason: str | None = Field(default=None, max_length=2_000)

@@ -10,10 +10,12 @@ from claudomator_py.core.limits import Hold, window_text
 from claudomator_py.core.outcome import Outcome, Reason
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.views import AgentView, HoldView, NearLimitView
+from claudomator_py.service.answers.budgets import agent_budget, spending_view
 from claudomator_py.service.answers.explain import clock_text
 from claudomator_py.service.answers.views import agent_view
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.tick.probing import probed
+from claudomator_py.service.tick.spending import Budgets, Spent
 from claudomator_py.store import hold_rows, run_rows
 from claudomator_py.store.tables import Run
 
@@ -35,13 +37,23 @@ def hold_views(connection: Connection, agents: Sequence[AgentSpec], now_ms: int)
     }
 
 
-def agent_views(connection: Connection, registry: AgentRegistry, now_ms: int) -> list[AgentView]:
-    """The configured agents as they are now."""
+def agent_views(
+    connection: Connection, registry: AgentRegistry, budgets: Budgets, today: Spent, now_ms: int
+) -> list[AgentView]:
+    """The configured agents as they are now. today: what was spent."""
     active = Counter(run.agent for run in run_rows.live(connection))
     holds = hold_views(connection, registry.agents, now_ms)
     warned = run_rows.warnings(connection, now_ms)
     return [
-        agent_view(agent, registry, active[agent.name], holds[agent.name], _near_limit(agent, warned))
+        agent_view(
+            agent,
+            registry,
+            active[agent.name],
+            holds[agent.name],
+            _near_limit(agent, warned),
+            spending_view(today.of(agent.name)),
+            agent_budget(connection, agent, budgets, today, now_ms),
+        )
         for agent in registry.agents
     ]
 

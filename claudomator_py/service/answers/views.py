@@ -12,6 +12,7 @@ from claudomator_py.core.taskfile import to_document
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.views import (
     AgentView,
+    BudgetView,
     CandidateView,
     ClassificationView,
     DecisionView,
@@ -22,6 +23,7 @@ from claudomator_py.core.views import (
     NearLimitView,
     OutcomeView,
     RunView,
+    SpendingView,
     TaskView,
 )
 from claudomator_py.routing.decision import Candidate, DecisionRecord
@@ -44,6 +46,7 @@ def task_view(
     asks: InputView | None = None,
     dependencies: Sequence[tuple[str, str | None, str | None]] = (),
     branch: str | None = None,
+    budget: BudgetView | None = None,
     with_spec: bool = False,
 ) -> TaskView:
     """A task. runs: all of them, oldest first. reason, reason_text, until_ms, holds: why it is where it is."""
@@ -67,6 +70,7 @@ def task_view(
             "waiting_until": _instant(until_ms),
             "asks": asks,
             "holds": holds,
+            "budget": budget,
             "priority": Priority(task.priority).label,
             "tags": tuple(task.tags),
             "working_dir": spec.working_dir,
@@ -145,6 +149,8 @@ def agent_view(
     active: int,
     holds: tuple[HoldView, ...],
     near_limit: NearLimitView | None,
+    spent_today: SpendingView,
+    budget: BudgetView | None,
 ) -> AgentView:
     """An agent as it is now. holds: its own that are not closed, the longest first."""
     hold = next((hold for hold in holds if hold.family is None and not hold.probing), None)
@@ -169,6 +175,8 @@ def agent_view(
         cannot_enforce=tuple(registry.cannot_enforce(agent)),
         holds=holds,
         near_limit=near_limit,
+        spent_today=spent_today,
+        budget=budget,
     )
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.core import lifecycle
 from claudomator_py.core.asking import BEFORE_FIRST_RUN, Asked
+from claudomator_py.core.budget import is_spent
 from claudomator_py.core.conversation import Resumption
 from claudomator_py.core.lifecycle import (
     Answered,
@@ -31,7 +32,7 @@ from claudomator_py.core.taskfile import content_hash
 from claudomator_py.planning.lanes import lane
 from claudomator_py.service.briefing.following import followed
 from claudomator_py.service.briefing.resuming import columns_of, resumption_of, tell_given_up
-from claudomator_py.store import dependency_rows, task_rows
+from claudomator_py.store import dependency_rows, spending_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Task, TaskRevision
 
@@ -337,4 +338,5 @@ def _readiness(
 ) -> Queued | Waiting | NeedsInput | Failing:
     not_before = None if spec.not_before is None else int(spec.not_before.timestamp() * 1000)
     states = dependency_rows.states(connection, task.id)
-    return readiness(states, not_before, backoff_until, now_ms, approved=approved or not spec.approval)
+    used_up = is_spent(spec.budget, lambda: spending_rows.of_task(connection, task.id))
+    return readiness(states, not_before, backoff_until, now_ms, approved=approved or not spec.approval, spent=used_up)

@@ -7,6 +7,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.budget import Budget
 from claudomator_py.core.cleanup import CleanupRequest, CleanupView
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.errors import Conflict, Invalid, NotFound, Unavailable
@@ -348,11 +349,12 @@ class FrontDesk:
         newest = task_rows.revision_of(connection, task.id, number)
         if newest.derived_from is not None:
             number = newest.derived_from
-        if request.agent is None and request.tier is None and request.model is None:
+        if all(asked is None for asked in (request.agent, request.tier, request.model, request.budget)):
             return number
         content = task_rows.revision_of(connection, task.id, number)
         spec = TaskSpec.model_validate(content.spec)
-        changed = spec.model_copy(update={"agent": _hint(spec.agent, request)})
+        changes = {"agent": _hint(spec.agent, request), "budget": _budget(spec.budget, request.budget)}
+        changed = spec.model_copy(update=changes)
         _refuse(placement_problems(changed, self._registry, self._workdirs()))
         revision = task_rows.newest_revision(connection, task.id) + 1
         add_content(connection, task.id, revision, changed, content.dir_key, now_ms, derived_from=number)
@@ -397,6 +399,11 @@ def _hint(hint: AgentHint, request: RestartRequest) -> AgentHint:
     if not isinstance(changed, AgentHint):
         raise _invalid(changed)
     return changed
+
+
+def _budget(budget: Budget, asked: Budget | None) -> Budget:
+    """What is asked for goes first; what it does not name stays."""
+    return budget if asked is None else budget.model_copy(update=asked.model_dump(exclude_none=True))
 
 
 def _of_a_schedule(spec: TaskSpec) -> list[Problem]:

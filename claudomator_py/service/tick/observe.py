@@ -122,6 +122,11 @@ class Observer:
             thread=task.thread,
         )
 
+    @property
+    def budgets(self) -> Budgets:
+        """What may be spent."""
+        return self._budgets
+
     def day_end(self, now_ms: int) -> int | None:
         """When the day is over for which there are budgets, in epoch milliseconds; None without any."""
         limited = any(agent.budget.units for agent in self._registry.agents) or self._budgets.total.units
