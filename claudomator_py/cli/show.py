@@ -125,6 +125,7 @@ def _summary(task: TaskView) -> str:
             ("source", task.file_path or task.source),
             ("attempts", f"{task.attempts} in generation {task.generation}; {task.runs} runs in all"),
             ("used", "; ".join(used)),
+            ("budget", task.budget.text if task.budget is not None else ""),
             ("created", f"{task.created_at} ({ago(task.created_at, now)})"),
             ("changed", f"{task.updated_at} ({ago(task.updated_at, now)})"),
             ("version", str(task.version)),

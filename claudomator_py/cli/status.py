@@ -17,7 +17,7 @@ from claudomator_py.cli.waits import why_words
 from claudomator_py.cli.watch import draw, json_lines, lines
 from claudomator_py.core.plaintext import one_line
 from claudomator_py.core.view import StateName
-from claudomator_py.core.views import CheckView, FileProblemView, StatusView, TaskFilter, TaskView
+from claudomator_py.core.views import BudgetView, CheckView, FileProblemView, StatusView, TaskFilter, TaskView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -101,6 +101,8 @@ def overview(found: StatusView, *, wide: bool = False) -> str:
         parts.append("No tasks yet. Submit one with `claudomator submit FILE`, or put a file into the inbox.")
     if found.schedules:
         parts.append(f"{heading('SCHEDULES')}\n{schedules_table(found.schedules, wide=wide, indent=_INDENT)}")
+    if found.budget is not None:
+        parts.append(f"{heading('TODAY')}\n{_today(found.budget)}")
     if found.agents:
         parts.append(f"{heading('AGENTS')}\n{agents_table(found.agents, wide=wide, indent=_INDENT)}")
         parts += hold_tables(found.agents, wide=wide, indent=_INDENT)
@@ -142,6 +144,11 @@ def _why(task: TaskView, now: int) -> str:
         # What is asked says its kind by itself, and comes first.
         return task.reason_text or task.reason or ""
     return why_words(task, now) if task.state in ("WAITING", "QUEUED", "FAILED") else task.reason or ""
+
+
+def _today(budget: BudgetView) -> str:
+    over = f": nothing starts until {until(budget.until, now_ms())}" if budget.reached is not None else ""
+    return " " * _INDENT + f"all agents together have spent {budget.text}{over}"
 
 
 def _inbox(files: Sequence[FileProblemView]) -> str:
