@@ -20,9 +20,11 @@ class FakeTrees:
         self.made.set()
         self.fault: TreeFault | None = None
         self.asked: list[str] = []
+        self.orders: dict[str, TreeOrder] = {}
 
     def ensure(self, order: TreeOrder) -> Tree:
         self.asked.append(order.name)
+        self.orders[order.name] = order
         assert self.made.wait(10)
         fault, self.fault = self.fault, None
         if fault is not None:
@@ -36,8 +38,10 @@ class FakeTrees:
         return []
 
     def find(self, name: str) -> Tree | None:
-        path = self.root / name
-        return Tree(name, str(path), f"b/{name}", "t", "/repo", "0" * 40, None, left_out=False, submodules=False)
+        path, order = str(self.root / name), self.orders.get(name)
+        if order is None:
+            return None
+        return Tree(name, path, order.branch, order.task_id, "/repo", "0" * 40, None, left_out=False, submodules=False)
 
     def state(self, tree: Tree) -> TreeState:
         return TreeState(TreeStanding.AHEAD, commits=2)
@@ -164,3 +168,35 @@ def test_while_a_tree_is_removed_no_run_gets_it(world: World, repository: str) -
     world.isolating.tree(order)
     with world.isolating.leaving(name) as free:
         assert not free, "it is being made for a run"
+
+
+def test_what_continues_a_task_works_on_in_its_tree_and_on_its_branch(world: World, repository: str) -> None:
+    """Its own ``isolation`` is that of the other, as its folder is."""
+    world.submit("fix", working_dir=repository, isolation="worktree", agent={"type": "claude"})
+    begun(world, "fix")
+    tree = world.live("fix").dir_key
+    world.succeed("fix")
+    world.submit("polish", continues="fix", retry={"max_attempts": 2, "backoff": "1s"})
+    begun(world, "polish")
+    assert world.live("polish").dir_key == tree
+    assert world.task("polish").branch == world.task("fix").branch
+    world.fail("polish", reason="agent_error")
+    world.tick(10_000)
+    begun(world, "polish")
+    assert world.live("polish").dir_key == tree, "afresh, and still there"
+    world.succeed("polish")
+    world.submit("document", continues="polish")
+    begun(world, "document")
+    assert world.live("document").dir_key == tree
+    assert world.task("document").branch == world.task("fix").branch
+
+
+def test_a_task_in_another_tree_begins_afresh_there(world: World, repository: str) -> None:
+    world.submit("fix", working_dir=repository, agent={"type": "claude"})
+    world.tick()
+    world.succeed("fix")
+    world.submit("polish", continues="fix", working_dir=repository, isolation="worktree")
+    begun(world, "polish")
+    assert world.desk.runs("polish")[-1].resumes is None
+    why = " ".join(world.desk.why("polish").sentences)
+    assert "it belongs to the repository itself, and polish has isolation worktree" in why

@@ -15,8 +15,9 @@ from claudomator_py.store.tables import Run, Task
 class Followed:
     """What a task takes over from the one that it continues.
 
-    spec, dir_key: its content with the place that it works in; dir_key None: that is its own. thread: the task that began the thread. resumption: the
-    conversation; one that is given up tells only whose work goes on. why: the cause, if it is given up.
+    spec, dir_key: its content with the place that it works in; dir_key None: that is its own. thread: the task that
+    began the thread. resumption: the conversation; one that is given up tells only whose work goes on. why: the cause,
+    if it is given up.
     """
 
     spec: TaskSpec
