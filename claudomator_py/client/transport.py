@@ -34,7 +34,16 @@ V = TypeVar("V", bound=BaseModel)
 class Transport:
     """A connection to the daemon. Every request may raise ``client.errors.ClientError``."""
 
-    def __init__(self, base_url: str, token: str | None, *, timeout_s: float = TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        token: str | None,
+        *,
+        timeout_s: float = TIMEOUT_SECONDS,
+        locate: Callable[[], str] | None = None,
+    ) -> None:
+        """locate: where the daemon is by now, asked when a stream was lost; it may raise ClientError."""
+        self._locate = locate
         headers = {"User-Agent": f"claudomator/{__version__}", "Accept": "application/json"}
         if token is not None:
             if not _TOKEN.fullmatch(token):
@@ -85,6 +94,8 @@ class Transport:
         def connect(last_id: str | None) -> Iterator[EventSource | None]:
             headers = {} if last_id is None else {"Last-Event-ID": last_id}
             timeout = httpx.Timeout(TIMEOUT_SECONDS, read=SILENCE_S)
+            if last_id is not None and self._locate is not None:
+                self._move(self._locate())
             with (
                 self._explained(),
                 connect_sse(self._http, "GET", path, params=params, headers=headers, timeout=timeout) as source,
@@ -96,6 +107,12 @@ class Transport:
                 yield source if source.response.status_code != httpx.codes.NO_CONTENT else None
 
         return ((event.event, event.data) for event in follow(connect, patience_s))
+
+    def _move(self, base_url: str) -> None:
+        """Ask at this URL from now on: a daemon that was started again may listen elsewhere."""
+        if base_url.rstrip("/") != self.base_url:
+            self.base_url = base_url.rstrip("/")
+            self._http.base_url = self.base_url
 
     def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         with self._explained():

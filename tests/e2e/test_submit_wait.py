@@ -1,0 +1,58 @@
+"""``submit --wait``: it follows what happens, whatever becomes of the daemon meanwhile, and leaves the task alone."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.e2e.harness import END_S, Site, wait_until
+from tests.e2e.scenarios_support import document, in_state
+from tests.fakes.command import Command
+
+GATED = "do: until [ -e go ]; do sleep 0.05; done"
+
+
+@contextmanager
+def waiting(site: Site, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    """``submit --wait`` on a task that ends once its folder has ``go`` in it."""
+    (site.root / "gated.yaml").write_text(document(None, GATED, working_dir=str(site.work)))
+    process = Command(site.root).start("submit", "gated.yaml", "--wait", *arguments)
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_the_wait_outlasts_a_killed_daemon_that_comes_back_elsewhere(site: Site) -> None:
+    daemon = site.start().ready()
+    first = site.endpoint
+    with waiting(site, "-o", "json") as process:
+        in_state(daemon, "gated", "RUNNING")
+        assert process.stderr is not None
+        wait_until(lambda: "RUNNING" in str(process.stderr and process.stderr.readline()), "the wait to tell of it")
+        daemon.kill()
+        daemon = site.start().ready()
+        assert site.endpoint != first
+        (site.work / "go").touch()
+        out, told = process.communicate(timeout=END_S)
+    assert (process.returncode, [task["state"] for task in json.loads(out)]) == (0, ["COMPLETED"])
+    assert "gated: COMPLETED" in told
+    assert daemon.client.task("gated").runs == 1
+
+
+def test_to_interrupt_the_wait_leaves_the_task(site: Site) -> None:
+    daemon = site.start().ready()
+    with waiting(site) as process:
+        in_state(daemon, "gated", "RUNNING")
+        assert process.stderr is not None
+        wait_until(lambda: "RUNNING" in str(process.stderr and process.stderr.readline()), "the wait to tell of it")
+        process.send_signal(signal.SIGINT)
+        out, told = process.communicate(timeout=END_S)
+    assert process.returncode == 130
+    assert "gated" in out
+    assert "The tasks go on" in told
+    assert daemon.client.task("gated").state == "RUNNING"
+    (site.work / "go").touch()
+    assert in_state(daemon, "gated", "COMPLETED").runs == 1
