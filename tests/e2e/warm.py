@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -20,9 +21,10 @@ _PR_SET_PDEATHSIG = 1
 class WarmStarter:
     """The client's side of that process."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str = "tests.e2e.warm") -> None:
+        """module: one whose ``main`` ends in this one's."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.e2e.warm"],
+            [sys.executable, "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=Path(__file__).parents[2],
@@ -82,6 +84,8 @@ def _fork(request: dict[str, Any]) -> int:
     code = 70
     try:
         code = _serve(request)
+    except Exception:
+        traceback.print_exc()
     finally:
         os._exit(code)
 

@@ -1,10 +1,10 @@
-"""The daemon with its own waiting times made shorter, as the windows of the accounts are: five hours are seconds.
+"""Starts daemons, as ``tests.e2e.warm`` does, whose own waiting times are shorter, as the windows of the accounts are.
 
-``python -m tests.nights.compressed serve --config FILE``; everything else is the installed command.
+Five hours are seconds in such a night.
 """
 
-from claudomator_py.__main__ import main
 from claudomator_py.core import limits
+from tests.e2e import warm
 
 TIMES_MS = {
     "BRIEF_MS": 500,
@@ -23,6 +23,11 @@ def compress() -> None:
         setattr(limits, name, value)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Answer requests until the input ends."""
     compress()
+    warm.main()
+
+
+if __name__ == "__main__":
     main()

@@ -1,20 +1,25 @@
 """Nights with the real daemon and simulated agents: limits, an outage, a lost login and kills cost time, not work."""
 
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.harness import open_site
+from tests.e2e.warm import WarmStarter
 from tests.nights.outside import Outside
 from tests.nights.simulated_night import UNIT_MS, Night, Plan, say, services
 
-DAEMON = (sys.executable, "-m", "tests.nights.compressed")
+
+@pytest.fixture(scope="module")
+def compressed() -> Iterator[WarmStarter]:
+    with WarmStarter("tests.nights.compressed") as starter:
+        yield starter
 
 
-def night(tmp_path: Path, seed: int, plan: Plan) -> str:
+def night(tmp_path: Path, compressed: WarmStarter, seed: int, plan: Plan) -> str:
     with (
-        open_site(tmp_path / "site", command=DAEMON) as site,
+        open_site(tmp_path / "site", warm=compressed) as site,
         Outside(services(plan), UNIT_MS, site.root / "effects") as outside,
     ):
         text = Night(site, seed, plan, outside).play()
@@ -22,8 +27,8 @@ def night(tmp_path: Path, seed: int, plan: Plan) -> str:
     return text
 
 
-def test_a_short_night(tmp_path: Path) -> None:
-    text = night(tmp_path, 1, Plan(tasks=24, kills=1, window_ms=4_000, capacity=10, outage_ms=500))
+def test_a_short_night(tmp_path: Path, compressed: WarmStarter) -> None:
+    text = night(tmp_path, compressed, 1, Plan(tasks=18, kills=1, window_ms=3_000, capacity=8, outage_ms=400))
     assert "simulated/alpha: rate_limited (reported" in text
     assert "simulated/gamma: auth" in text
 
@@ -32,8 +37,8 @@ def test_a_short_night(tmp_path: Path) -> None:
 @pytest.mark.nights
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", range(201, 204))
-def test_a_whole_night(tmp_path: Path, seed: int) -> None:
+def test_a_whole_night(tmp_path: Path, compressed: WarmStarter, seed: int) -> None:
     plan = Plan(tasks=200, kills=4, window_ms=20_000, capacity=60, comes_back=seed % 2 == 1)
-    text = night(tmp_path, seed, plan)
+    text = night(tmp_path, compressed, seed, plan)
     assert "simulated/alpha: rate_limited (reported" in text
     assert "estimated" in text
