@@ -39,9 +39,12 @@ def test_a_service_that_cannot_be_reached_uses_up_the_attempts(place: Place, cli
 
     place.drop("greet", retry={"max_attempts": 2, "backoff": "10ms"}, **patience(CODEX, OPENCODE, cli=cli))
 
+    assert outcome_of(daemon, "greet").reason == "network"
+    held = place.agent(daemon)
+    assert (held.limited, held.provenance) == (True, "estimated"), "no other task is to find that out"
+    daemon.client.release(cli.kind)
     task = ended(daemon, "greet", 2 * END_S)
     assert (task.state, task.reason, task.attempts) == ("FAILED", "network", 2), task
-    assert not place.agent(daemon).limited
     assert place.api.heard == 0
 
 
