@@ -436,6 +436,7 @@ class ReasonView(View):
     escalates: bool
     hold: HoldKind
     needs_person: bool
+    falls_back: bool
 
     @classmethod
     def of(cls, reason: Reason) -> "ReasonView":

@@ -47,9 +47,9 @@ class Row:
 def row_of(task: TaskView) -> Row:
     """The row of a task."""
     running, asks = task.state == "RUNNING", task.state == "NEEDS_INPUT"
-    line = short_line(task.result_text) if task.state == "COMPLETED" or asks else None
-    # A question says more than that there is one.
-    text = None if asks and line is not None and task.reason_text == f"needs {task.reason}" else task.reason_text
+    line = short_line(task.result_text) if task.state == "COMPLETED" else None
+    # What is asked may run over many lines; the task's own page has them all.
+    text = short_line(task.reason_text) if asks else task.reason_text
     label = (task.phase if running else task.reason if asks else None) or words_of(task.state)
     return Row(
         id=task.id,

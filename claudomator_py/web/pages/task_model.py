@@ -136,6 +136,9 @@ def actions_of(task: TaskView) -> tuple[Action, ...]:
     """Exactly what the API offers; what this page does not know yet is left out."""
     base = f"/tasks/{task.id}"
     known = {
+        "answer": Action("Answer…", f"{base}/answer", grave=False),
+        "approve": Action("Approve…", f"{base}/approve", grave=False),
+        "reject": Action("Reject…", f"{base}/reject", grave=True),
         "cancel": Action("Cancel…", f"{base}/cancel", grave=True),
         "restart": Action("Restart…", f"{base}/restart", grave=False),
         "restart_force": Action("Cancel and restart…", f"{base}/restart", grave=True),

@@ -14,6 +14,9 @@ _TITLES = {
     "cancel_requested": "Cancel asked for",
     "restart_requested": "Restart asked for",
     "content_changed": "Content changed",
+    "answered": "Answered",
+    "approved": "Approved",
+    "rejected": "Rejected",
     "classified": "Tier classified",
     "dependency_bound": "Dependency found",
     "hold": "Agent held",
@@ -37,7 +40,7 @@ KINDS = tuple(_TITLES)
 # What says nothing to a person, or is said by the title.
 _SILENT = frozenset({"event", "state", "phase", "status", "source", "name"})
 _COUNTED = frozenset({"generation", "revision", "attempt"})
-_PLAIN = frozenset({"reason", "detail", "why"})
+_PLAIN = frozenset({"reason", "detail", "why", "asks", "answer"})
 
 
 @dataclass(frozen=True, slots=True)

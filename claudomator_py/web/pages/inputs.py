@@ -1,0 +1,101 @@
+"""/tasks/{id}/answer, approve and reject: the forms by which a person says what a task needs to hear.
+
+Each form shows what is asked and sends the version of the task that it showed; if that has changed by then, nothing is
+done and the form is shown again, with what is true now.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, TypeVar
+
+from fastapi import APIRouter, Form, Path
+from fastapi.responses import RedirectResponse, Response
+from pydantic import BaseModel
+
+from claudomator_py.core.errors import Conflict, Invalid, ServiceError, StaleVersion
+from claudomator_py.core.validation import validate
+from claudomator_py.core.views import AnswerRequest, ApproveRequest, RejectRequest, TaskView
+from claudomator_py.service.desk.desk import Desk
+from claudomator_py.web.pages.rendering import render
+from claudomator_py.web.pages.rows import row_of
+
+R = TypeVar("R", bound=BaseModel)
+Ref = Annotated[str, Path(max_length=128)]
+Version = Annotated[int, Form(ge=0)]
+Answer = Annotated[str, Form(max_length=20_000)]
+Reason = Annotated[str, Form(max_length=2_000)]
+Tools = Annotated[str, Form(max_length=20_000)]
+_STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Invalid: 422}
+
+
+def router(desk: Desk) -> APIRouter:
+    """The routes, on this desk."""
+    routes = APIRouter(prefix="/tasks", include_in_schema=False)
+
+    @routes.get("/{ref}/answer")
+    def ask_for_answer(ref: Ref) -> Response:
+        return _form("answer", desk.task(ref))
+
+    @routes.post("/{ref}/answer")
+    def answer(ref: Ref, version: Version, text: Answer = "") -> Response:
+        def send() -> TaskView:
+            return desk.answer(ref, _valid(AnswerRequest, {"text": text.strip()}), if_version=version)
+
+        return _sent(desk, "answer", ref, send, text)
+
+    @routes.get("/{ref}/approve")
+    def ask_for_approval(ref: Ref) -> Response:
+        return _form("approve", desk.task(ref))
+
+    @routes.post("/{ref}/approve")
+    def approve(ref: Ref, version: Version, tools: Tools = "") -> Response:
+        rules = [line.strip() for line in tools.splitlines() if line.strip()]
+
+        def send() -> TaskView:
+            return desk.approve(ref, _valid(ApproveRequest, {"tools": rules}), if_version=version)
+
+        return _sent(desk, "approve", ref, send, tools)
+
+    @routes.get("/{ref}/reject")
+    def ask_for_rejection(ref: Ref) -> Response:
+        return _form("reject", desk.task(ref))
+
+    @routes.post("/{ref}/reject")
+    def reject(ref: Ref, version: Version, reason: Reason = "") -> Response:
+        def send() -> TaskView:
+            request = _valid(RejectRequest, {"reason": reason.strip() or None})
+            return desk.reject(ref, request, if_version=version)
+
+        return _sent(desk, "reject", ref, send, reason)
+
+    return routes
+
+
+def _sent(desk: Desk, what: str, ref: str, send: Callable[[], TaskView], given: str) -> Response:
+    """Back to the task, or the form again with what was typed."""
+    try:
+        return RedirectResponse(f"/tasks/{send().id}", 303)
+    except (StaleVersion, Conflict, Invalid) as refusal:
+        return _form(what, desk.task(ref), refusal, given)
+
+
+def _form(what: str, task: TaskView, refusal: ServiceError | None = None, given: str = "") -> Response:
+    values = {
+        "what": what,
+        "task": task,
+        "asks": task.asks,
+        "row": row_of(task),
+        "refusal": refusal,
+        "offered": what in task.available_actions,
+        "rules": list(dict.fromkeys(one.rule for one in task.asks.tools if one.rule)) if task.asks else [],
+        "given": given,
+    }
+    return render("input.html", values, 200 if refusal is None else _STATUS[type(refusal)])
+
+
+def _valid(model: type[R], given: dict[str, object]) -> R:
+    found = validate(model, given, {})
+    if not isinstance(found, model):
+        problems = found if isinstance(found, list) else []
+        detail = "; ".join(problem.render() for problem in problems)
+        raise Invalid(detail, remedy="Correct it.", problems=problems)
+    return found
