@@ -46,6 +46,7 @@ class AgentSpec(BaseModel):
     command: argv prefix (for kind ``command`` the whole argv template). env: extra variables with their values;
     pass_env: names of variables handed on from the daemon's environment. auto_select: open to balancing.
     prices: by model, for an agent that does not say what it costs. budget: what it may spend on a day.
+    fallback_model: what a further attempt uses after the model was overloaded or not to be had.
     script: kind ``simulated`` only, the behaviour used when a prompt gives none.
     """
 
@@ -62,6 +63,7 @@ class AgentSpec(BaseModel):
     prices: dict[str, Price] = Field(default_factory=dict)
     budget: AgentBudget = AgentBudget()
     default_tier: Tier = Tier.BALANCED
+    fallback_model: str | None = None
     env: dict[str, str] = Field(default_factory=dict)
     pass_env: tuple[str, ...] = ()
     script: str | None = None

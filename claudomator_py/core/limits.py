@@ -114,10 +114,11 @@ def window_text(window: str) -> str:
     return f"{_NUMBERS[number]}{unit[0]}{family} window"
 
 
-def bucket_after(outcome: Outcome, ran_on: RanOn) -> Bucket | None:
+def bucket_after(outcome: Outcome, ran_on: RanOn, spare: str | None = None) -> Bucket | None:
     """What is held after a run's outcome; None: nothing.
 
-    A limit, a login and a credit are the account's; an outage is held against the agent alone. A limit of a family
+    A limit, a login and a credit are the account's; an outage is held against the agent alone, or, if it is the model's
+    and the agent has a spare one, against that model of the agent. A limit of a family
     that the run's model is not of, by its name, is taken for the account's: else the same run would meet it again at
     once, and for ever.
     """
@@ -125,7 +126,9 @@ def bucket_after(outcome: Outcome, ran_on: RanOn) -> Bucket | None:
         case HoldKind.NONE:
             return None
         case HoldKind.BRIEF:
-            return Bucket(agent=ran_on.agent)
+            falls_back = outcome.reason is not None and REASON_POLICIES[outcome.reason].falls_back
+            spared = falls_back and spare is not None and ran_on.model not in (None, spare)
+            return Bucket(agent=ran_on.agent, family=(ran_on.model or "").lower() if spared else None)
         case HoldKind.UNTIL_OPERATOR:
             return Bucket(kind=ran_on.kind, account=ran_on.account)
     family = outcome.family if outcome.family is not None and in_family(ran_on.model, outcome.family) else None

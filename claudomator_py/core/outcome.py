@@ -77,7 +77,8 @@ class ReasonPolicy:
 
     meaning: one sentence for people. counts_attempt: it uses up one of ``retry.max_attempts``. retries: another
     attempt may follow by itself. escalates: that attempt is made one tier up, unless the task pins its tier. hold:
-    what it holds on the agent. needs_person: nothing goes on until somebody has done something about it.
+    what it holds on the agent. needs_person: nothing goes on until somebody has done something about it. falls_back: it
+    is the model's, so that another attempt on that agent uses its ``fallback_model``, if it has one; see ``retries``.
     """
 
     meaning: str
@@ -86,6 +87,7 @@ class ReasonPolicy:
     escalates: bool = False
     hold: HoldKind = HoldKind.NONE
     needs_person: bool = False
+    falls_back: bool = False
 
 
 def _ends(meaning: str) -> ReasonPolicy:
@@ -113,14 +115,19 @@ REASON_POLICIES: dict[Reason, ReasonPolicy] = {
         hold=HoldKind.UNTIL_RESET,
     ),
     Reason.OVERLOADED: ReasonPolicy(
-        meaning="The model's service is at capacity for the moment.", retries=True, hold=HoldKind.BRIEF
+        meaning="The model's service is at capacity for the moment.",
+        retries=True,
+        hold=HoldKind.BRIEF,
+        falls_back=True,
     ),
     Reason.NETWORK: ReasonPolicy(
         meaning="The model's service could not be reached.", retries=True, hold=HoldKind.BRIEF
     ),
     Reason.AUTH: _stops_agent("The agent is not logged in, or its key is not accepted."),
     Reason.NO_CREDIT: _stops_agent("The account's credit is used up."),
-    Reason.INVALID_MODEL: _asks("The model asked for is not known or not allowed."),
+    Reason.INVALID_MODEL: ReasonPolicy(
+        meaning="The model asked for is not known or not allowed.", needs_person=True, falls_back=True
+    ),
     Reason.CONTEXT_TOO_LONG: ReasonPolicy(
         meaning="The conversation no longer fits the model's context.", retries=True, escalates=True
     ),

@@ -64,7 +64,6 @@ _LATER: dict[str, tuple[object, ...]] = {
     "policy": (None, []),
     "learning": (None, {}),
 }
-_LATER_OF_AGENTS: dict[str, tuple[object, ...]] = {"fallback_model": (None,)}
 
 
 class AfterAccept(StrEnum):
@@ -287,6 +286,9 @@ class AgentEntry(Strict):
     )
     budget: AgentBudget = Field(AgentBudget(), description="What it may spend on a day.")
     default_tier: Tier = Field(Tier.BALANCED, description="The tier of a task for which nothing else says one.")
+    fallback_model: Line | None = Field(
+        None, description="A model for further attempts once one is `overloaded` or `invalid_model`, of any tier."
+    )
     env: Environment = Field({}, max_length=200, description="Variables for it, with their values.")
     pass_env: Annotated[tuple[EnvName, ...], OneOrMore, Distinct] = Field(
         (), description="Names of the daemon's variables to hand on; a bare environment is all it gets otherwise."
@@ -358,13 +360,10 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
     named = validate(_Named, {"name": name}, lines)
     problems = [problem_at(lines, at, bad.message, bad.remedy) for bad in named] if isinstance(named, list) else []
     fields: dict[str, object] = {}
-    known = {*AgentEntry.model_fields, *_LATER_OF_AGENTS}
+    known = AgentEntry.model_fields
     for key, item in value.items():
         if key not in known:
             problems.append(problem_at(lines, (*at, key), "is not a known key", suggestion(key, known)))
-        elif key in _LATER_OF_AGENTS:
-            if item not in _LATER_OF_AGENTS[key]:
-                problems.append(problem_at(lines, (*at, key), "is not supported yet", "remove it"))
         else:
             fields[key] = item
     entry = validate(AgentEntry, fields, lines, at)
@@ -386,6 +385,7 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
         prices=entry.prices,
         budget=entry.budget,
         default_tier=entry.default_tier,
+        fallback_model=entry.fallback_model,
         env=entry.env,
         pass_env=entry.pass_env,
         script=entry.script,

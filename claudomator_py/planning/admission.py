@@ -123,7 +123,13 @@ def _for_task(head: Head, agents: Sequence[AgentSeen], agent: AgentSeen, rules: 
         agent = agent.model_copy(update={"problem": sentence})
     hinted = hinted_by(head, agents)
     decided = tier_for(head, hinted, agent, classifier=rules.classifier, now_ms=now_ms)
-    return agent.with_model(None if isinstance(decided, Undecided) else _model(head, hinted, agent, decided[0]))
+    if isinstance(decided, Undecided):
+        return agent.with_model(None)
+    tier = decided[0]
+    if not _pinned_on(head, hinted, agent):
+        after = head.failed_for if head.failed_on == agent.name else None
+        agent = agent.falling_back(tier, _model(head, hinted, agent, tier), after)
+    return agent.with_model(_model(head, hinted, agent, tier))
 
 
 def _with_choice(head: Head, agents: Sequence[AgentSeen]) -> Head:
@@ -143,10 +149,15 @@ def _with_choice(head: Head, agents: Sequence[AgentSeen]) -> Head:
 
 def _model(head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen, tier: Tier) -> str | None:
     """The model by name: the one that the task pins, on an agent that it means; else the tier's."""
-    if head.model is not None and any(seen.name == agent.name for seen in hinted):
+    if _pinned_on(head, hinted, agent):
         return head.model
     mapped = agent.models.get(tier)
     return mapped.model if mapped is not None else None
+
+
+def _pinned_on(head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen) -> bool:
+    """Whether the task pins a model of that agent."""
+    return head.model is not None and any(seen.name == agent.name for seen in hinted)
 
 
 def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules) -> _Choice | Blocked:
@@ -265,7 +276,7 @@ def _record(
     agent = choice.agent
     mapped = agent.models.get(tier)
     hinted = hinted_by(head, agents)
-    pinned_here = head.model is not None and any(seen.name == agent.name for seen in hinted)
+    pinned_here = _pinned_on(head, hinted, agent)
     considered = {seen.name for seen in agents if seen.auto_select} | {seen.name for seen in hinted} | choice.pool
     elsewhere = "not what the task asks for" if head.conversation is None else "without the conversation"
     candidates = tuple(_candidate(seen, choice, considered, elsewhere) for seen in agents)
@@ -274,7 +285,7 @@ def _record(
         tier=tier,
         model=_model(head, hinted, agent, tier),
         effort=mapped.effort if mapped and not pinned_here else None,
-        reason=choice.why,
+        reason=choice.why if agent.stands_in is None else f"{choice.why}; {agent.stands_in}",
         fallback=choice.fallback,
         classification=classification,
         candidates=candidates,

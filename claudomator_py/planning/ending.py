@@ -31,7 +31,7 @@ class EndedRun:
 
     held_until: end of the hold that its outcome put on its agent, in epoch milliseconds. tries: how many runs there
     were if this one was started although every agent was limited; else 0. resumed: it was to go on in a conversation.
-    spent: the task's budget is used up.
+    spent: the task's budget is used up. spare: its agent has another model for the task.
     """
 
     run_id: str
@@ -42,6 +42,7 @@ class EndedRun:
     tries: int = 0
     resumed: bool = False
     spent: bool = False
+    spare: bool = False
 
 
 # They came from outside, and say nothing against the conversation. After all others the next attempt begins afresh.
@@ -88,8 +89,11 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
         # Nobody asked for it here: the supervisor itself was told to stop.
         return Ending(lifecycle.Failing(Reason.INTERRUPTED), counts_attempt=True)
     again = spec.on_lost is OnLost.RETRY if reason is Reason.LOST else policy.retries
+    again = again or (policy.falls_back and run.spare)
     tier = _stronger(run.tier, spec) if policy.escalates else None
-    if again and run.attempt < spec.retry.max_attempts and (tier is not None or not policy.escalates):
+    # A conversation that goes on may be what is too long: a fresh one is worth an attempt on the same tier.
+    differs = tier is not None or run.resumed or not policy.escalates
+    if again and differs and run.attempt < spec.retry.max_attempts:
         pause = backoff_ms(spec.retry.backoff, run.attempt, run.run_id)
         return Ending(
             lifecycle.Retrying(now_ms + pause),

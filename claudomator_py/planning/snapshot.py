@@ -7,8 +7,10 @@ from pydantic import BaseModel, ConfigDict
 
 from claudomator_py.core.agent import ModelChoice, Tier
 from claudomator_py.core.limits import in_family
-from claudomator_py.core.outcome import Provenance, Reason
+from claudomator_py.core.outcome import REASON_POLICIES, Provenance, Reason
 from claudomator_py.routing.balance import AgentStatus
+
+FALLS_BACK = frozenset(reason for reason, policy in REASON_POLICIES.items() if policy.falls_back)
 
 
 class _Frozen(BaseModel):
@@ -58,7 +60,8 @@ class HoldSeen(_Frozen):
 class AgentSeen(_Frozen):
     """A configured agent. active: its live runs. problem: why it cannot run at all.
 
-    near_limit: its account has warned that a limit is near.
+    near_limit: its account has warned that a limit is near. fallback_model: what stands in for a model that is not to
+    be had; stands_in: why it does, for the task that is looked at.
     """
 
     name: str
@@ -71,6 +74,8 @@ class AgentSeen(_Frozen):
     near_limit: bool = False
     models: dict[Tier, ModelChoice] = {}
     default_tier: Tier = Tier.BALANCED
+    fallback_model: str | None = None
+    stands_in: str | None = None
 
     @property
     def status(self) -> AgentStatus:
@@ -115,6 +120,24 @@ class AgentSeen(_Frozen):
         """The buckets that a run on that model draws on, as far as there are holds on them."""
         return frozenset(hold.bucket for hold in self.holds if hold.family is None or in_family(model, hold.family))
 
+    def falling_back(self, tier: Tier, model: str | None, after: Reason | None) -> "AgentSeen":
+        """As it is for a task of that tier, which would get that model: with the fallback in its place, if that model
+        is overloaded, or the last run of the task ended so on this agent.
+        """
+        if self.fallback_model is None or model == self.fallback_model:
+            return self
+        found = [
+            hold.reason
+            for hold in self.holds
+            if hold.stops and hold.reason in FALLS_BACK and hold.family and in_family(model, hold.family)
+        ]
+        reason = after or next(iter(found), None)
+        if reason is None:
+            return self
+        told = f"{self.fallback_model} is its fallback_model after {reason}" + (f" of {model}" if model else "")
+        models = {**self.models, tier: ModelChoice(model=self.fallback_model)}
+        return self.model_copy(update={"models": models, "stands_in": told})
+
     def with_model(self, model: str | None) -> "AgentSeen":
         """As it is for a task on that model: holds on its family are on all, those on others are gone."""
         if all(hold.family is None for hold in self.holds):
@@ -158,7 +181,8 @@ class Head(_Frozen):
     """A task at the head of its lane, with what the choice of an agent depends on.
 
     cannot: by agent, what the task asks for and that agent cannot enforce. conversation: the one it goes on in; None:
-    a fresh one. thread: the task that began the thread which it continues; None: its own.
+    a fresh one. thread: the task that began the thread which it continues; None: its own. failed_on, failed_for: the
+    agent on which its last run did not get its model, and why.
     """
 
     task_id: str
@@ -177,6 +201,8 @@ class Head(_Frozen):
     strict: bool = False
     conversation: HeldBy | None = None
     thread: str | None = None
+    failed_on: str | None = None
+    failed_for: Reason | None = None
 
     @property
     def exclusive(self) -> str:
@@ -228,8 +254,8 @@ class DayLeft(_Frozen):
 
 
 class Snapshot(_Frozen):
-    """One tick's view. now: epoch milliseconds. busy: live runs by directory. heads: in the queue's order. threads: those
-    in which a run is live. kept: directories that are kept for tasks which need input.
+    """One tick's view. now: epoch milliseconds. busy: live runs by directory. heads: in the queue's order. threads:
+    those in which a run is live. kept: directories that are kept for tasks which need input.
 
     drained: an operator wants nothing to be started. day: None without a budget for the day.
     """

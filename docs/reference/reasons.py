@@ -6,9 +6,19 @@ from docs.reference.markdown import code, page, table
 _INTRODUCTION = """
 Every end that is not a success has one of these codes, in the API, the logs and the command line. The same table
 decides what the daemon does; `GET /v1/reasons` gives it as JSON. What to do about each is in
-[troubleshooting](../how-to/troubleshooting.md).
+[troubleshooting](../how-to/troubleshooting.md). What "falls back" is tried again on the agent's `fallback_model`, where
+it has one.
 """
-_HEAD = ("code", "meaning", "uses up an attempt", "tried again", "one tier up", "holds the agent", "needs a person")
+_HEAD = (
+    "code",
+    "meaning",
+    "uses up an attempt",
+    "tried again",
+    "one tier up",
+    "holds the agent",
+    "falls back",
+    "needs a person",
+)
 _HOLDS = {
     HoldKind.NONE: "",
     HoldKind.UNTIL_RESET: "until the reset",
@@ -25,7 +35,14 @@ def reason_codes() -> str:
 def _row(reason: Reason) -> list[str]:
     policy = REASON_POLICIES[reason]
     marks = [_mark(policy.counts_attempt), _mark(policy.retries), _mark(policy.escalates)]
-    return [code(reason), policy.meaning, *marks, _HOLDS[policy.hold], _mark(policy.needs_person)]
+    return [
+        code(reason),
+        policy.meaning,
+        *marks,
+        _HOLDS[policy.hold],
+        _mark(policy.falls_back),
+        _mark(policy.needs_person),
+    ]
 
 
 def _mark(value: bool) -> str:

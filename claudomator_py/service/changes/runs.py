@@ -179,10 +179,12 @@ def finish_run(
     *,
     answered: bool = False,
     input_hold_ms: int = 0,
+    spare: str | None = None,
 ) -> bool:
     """The run has ended: outcome, hold and the task's next state in one transaction. answered: its model did.
 
-    input_hold_ms: how long the directory of a task that needs input is kept for it. False, and nothing was written, if
+    input_hold_ms: how long the directory of a task that needs input is kept for it. spare: the model that its agent has
+    for one that is not to be had. False, and nothing was written, if
     it was recorded before.
     """
     ended_ms = exit_record.ended_ms if exit_record is not None else now_ms
@@ -209,7 +211,7 @@ def finish_run(
     if not written:
         return False
     task = task_rows.get(connection, run.task_id)
-    hold = _hold(connection, task, run, outcome, now_ms, ended_ms)
+    hold = _hold(connection, task, run, outcome, now_ms, ended_ms, spare)
     spec = task_rows.spec_of(connection, task.id, run.revision)
     ended = EndedRun(
         run_id=run.id,
@@ -220,6 +222,7 @@ def finish_run(
         tries=run.seq if _was_a_try(connection, run) else 0,
         resumed=run.resumes is not None,
         spent=is_spent(spec.budget, lambda: spending_rows.of_task(connection, task.id)),
+        spare=spare not in (None, run.model) and spec.agent.model is None,
     )
     ending = after_run(outcome, spec, ended, now_ms)
     attempt = run.attempt if ending.counts_attempt else run.attempt - 1
@@ -264,9 +267,11 @@ def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
     return True
 
 
-def _hold(connection: Connection, task: Task, run: Run, outcome: Outcome, now_ms: int, ended_ms: int) -> Hold | None:
+def _hold(
+    connection: Connection, task: Task, run: Run, outcome: Outcome, now_ms: int, ended_ms: int, spare: str | None
+) -> Hold | None:
     """Write down what the outcome holds, if anything."""
-    bucket = bucket_after(outcome, RanOn(run.agent, run.kind, run.account, run.model))
+    bucket = bucket_after(outcome, RanOn(run.agent, run.kind, run.account, run.model), spare)
     if bucket is None:
         return None
     hold = hold_after(outcome, bucket, hold_rows.latest(connection, bucket), now_ms, ended_ms)

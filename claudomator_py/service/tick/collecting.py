@@ -319,7 +319,8 @@ class Collector:
         answered: bool,
     ) -> None:
         hold_ms = self._rules().input_hold_ms
-        finish_run(connection, run, outcome, exit_record, now_ms, answered=answered, input_hold_ms=hold_ms)
+        spare = self._agent(run).fallback_model
+        finish_run(connection, run, outcome, exit_record, now_ms, answered=answered, input_hold_ms=hold_ms, spare=spare)
         close_ramped(connection, self._registry.agents, now_ms)
 
 

@@ -8,10 +8,21 @@ from sqlalchemy import Connection
 from claudomator_py.core.agent import AgentSpec, Tier
 from claudomator_py.core.conversation import Resumption
 from claudomator_py.core.limits import Hold
+from claudomator_py.core.outcome import Reason
 from claudomator_py.core.task import OnLimit, TaskSpec
 from claudomator_py.planning.admission import CLASSIFYING, CONVERSATION, Blocked
 from claudomator_py.planning.plan import Planner
-from claudomator_py.planning.snapshot import AgentSeen, AskedTier, Head, HeldBy, HoldSeen, Kept, Rules, Snapshot
+from claudomator_py.planning.snapshot import (
+    FALLS_BACK,
+    AgentSeen,
+    AskedTier,
+    Head,
+    HeldBy,
+    HoldSeen,
+    Kept,
+    Rules,
+    Snapshot,
+)
 from claudomator_py.service.briefing.resuming import resumption_of
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.registry import AgentRegistry
@@ -68,12 +79,13 @@ class Observer:
             if not page:
                 break
             asked = self.asked(connection, [task for task, _ in page])
+            failed = self.failed(connection, [task for task, _ in page])
             for task, spec in page:
                 after = (task.rank_ms, task.created_ms, task.id)
                 exhausted = planner.exhausted
                 if task.lane in blocked or (exhausted and ahead <= 0):
                     continue
-                head = self.head(task, TaskSpec.model_validate(spec), asked.get(task.id))
+                head = self.head(task, TaskSpec.model_validate(spec), asked.get(task.id), failed.get(task.id))
                 tier = head.tier or head.kept_tier or (head.asked.tier if head.asked is not None else None)
                 if (task.lane, tier) in blocked_tiers:
                     passed_over += 1
@@ -101,8 +113,21 @@ class Observer:
         present = ((task, rows.get((task.id, task.generation))) for task in tasks)
         return {task.id: _asked(row) for task, row in present if row is not None}
 
-    def head(self, task: Task, spec: TaskSpec, asked: AskedTier | None = None) -> Head:
-        """The task as planning sees it."""
+    def failed(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, tuple[str, Reason]]:
+        """By task, the agent on which its last run did not get its model, and why; where there may be another model."""
+        if not any(agent.fallback_model is not None for agent in self._registry.agents):
+            return {}
+        last = [task.last_run_id for task in tasks if task.seq > 0 and task.last_run_id is not None]
+        return run_rows.failed_for(connection, last, FALLS_BACK)
+
+    def head(
+        self,
+        task: Task,
+        spec: TaskSpec,
+        asked: AskedTier | None = None,
+        failed: tuple[str, Reason] | None = None,
+    ) -> Head:
+        """The task as planning sees it. asked, failed: see those of this class."""
         return Head(
             task_id=task.id,
             version=task.version,
@@ -120,6 +145,8 @@ class Observer:
             strict=spec.agent.strict,
             conversation=_held_by(resumption_of(task), spec),
             thread=task.thread,
+            failed_on=failed[0] if failed is not None else None,
+            failed_for=failed[1] if failed is not None else None,
         )
 
     @property
@@ -193,6 +220,7 @@ def _agents(
             near_limit=(agent.kind, agent.quota_account) in warned,
             models=agent.models,
             default_tier=agent.default_tier,
+            fallback_model=agent.fallback_model,
         )
         for agent in sorted(registry.agents, key=lambda agent: agent.name)
     )
