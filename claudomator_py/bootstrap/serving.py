@@ -41,6 +41,7 @@ from claudomator_py.service.process.daemon import Daemon, StateLost
 from claudomator_py.service.process.health import disk_check, inbox_checks
 from claudomator_py.service.process.metering import StoreMeter, Surroundings
 from claudomator_py.service.process.reloading import ConfigurationRefused, Reloader
+from claudomator_py.service.process.retaining import Retainer
 from claudomator_py.service.process.signals import handle_signals
 from claudomator_py.service.process.state_lock import StateInUse, hold_state
 from claudomator_py.service.process.supervision import Supervision
@@ -169,6 +170,18 @@ async def _serve(
     schedules = StoredSchedules(
         database, parts.registry, lambda: parts.workdirs, now_ms, queries.told, repeats, clockwork.wake
     )
+    folders = RunFolders(state / "runs")
+    cleaner = Cleaner(database, folders, parts.isolating, now_ms)
+    retainer = Retainer(
+        database,
+        lambda: parts.current().settings.retention,
+        lambda: parts.current().settings.notify,
+        cleaner,
+        folders,
+        parts.isolating.trees,
+        now_ms,
+    )
+    stack.callback(retainer.close)
     desk = FrontDesk(
         database,
         queries,
@@ -178,7 +191,7 @@ async def _serve(
         StoredNotices(database, herald, now_ms),
         schedules,
         now_ms,
-        Cleaner(database, RunFolders(state / "runs"), parts.isolating, now_ms),
+        cleaner,
         parts.isolating.trees,
         repeats,
     )
@@ -202,6 +215,7 @@ async def _serve(
     clockwork.start()
     inbox.follow(settings.inbox)
     herald.follow(settings.notify)
+    retainer.start()
     log.info("listening", url=url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))
     tell_agents(parts.registry)
     serving = asyncio.create_task(server.serve())

@@ -57,6 +57,7 @@ CRASH_POINTS = (
     "notice-sent",
     "schedule-due",
     "schedule-met",
+    "rows-pruned",
 )
 
 _hook: Callable[[str], None] | None = None

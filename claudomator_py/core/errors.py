@@ -12,6 +12,7 @@ ErrorStatus = Literal[
     "stale_version",
     "invalid",
     "bad_cursor",
+    "gone",
     "idempotency_key_in_use",
     "idempotency_key_reused",
     "unavailable",
@@ -75,6 +76,13 @@ class BadCursor(ServiceError):
 
     status = "bad_cursor"
     title = "Not a cursor of this list"
+
+
+class Gone(ServiceError):
+    """What is asked for was kept for a time, which is over."""
+
+    status = "gone"
+    title = "Not kept any more"
 
 
 class KeyInUse(ServiceError):

@@ -32,6 +32,7 @@ from claudomator_py.core.log import LogFormat, LogLevel
 from claudomator_py.core.notice import NotifyTarget
 from claudomator_py.core.pricing import unknown_to
 from claudomator_py.core.problem import Lines, Problem, shown, suggestion
+from claudomator_py.core.retention import Retention
 from claudomator_py.core.units import DAY_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.core.validation import described, odd_values, problem_at, validate
 
@@ -249,6 +250,7 @@ class _Keys(Strict):
     classifier: Classifier = Classifier()
     limits: Limits = Limits()
     budget: DayBudget = DayBudget()
+    retention: Retention = Retention()
     log: Log = Log()
     on_stop: OnStop = Field(
         OnStop.LEAVE,

@@ -1,16 +1,24 @@
-"""Sums over rows for metrics. Each is one query on one index, so that a hundred thousand runs cost some 0.1 s."""
+"""Sums over rows for metrics. Each is one query on one index, so that a hundred thousand runs cost some 0.1 s.
 
-from collections.abc import Mapping, Sequence
+Rows that are removed for their age stay in the sums: a counter that fell would be taken for one that began anew.
+"""
+
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, Float, and_, case, cast, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Float, and_, case, cast, func, select, tuple_
 
 from claudomator_py.core.histogram import Histogram
 from claudomator_py.core.units import SECOND_MS
+from claudomator_py.store import remembered
 from claudomator_py.store.tables import CLASSIFICATION, RUN, TASK, TASK_REVISION, Task
 
 DURATION_BOUNDS_S = (1.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0)
 REVOKED = "revoked"
+_RUNS = "runs"
+_ANSWERS = "answers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +36,66 @@ class EndedRuns:
     output_tokens: float
     cost_usd: float
 
+    @property
+    def group(self) -> tuple[str, str, str | None]:
+        """What they have in common."""
+        return self.agent, self.ended_as, self.reason
+
+    def merged(self, other: "EndedRuns") -> "EndedRuns":
+        """Both together."""
+        return EndedRuns(
+            *self.group,
+            self.durations.merged(other.durations),
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cost_usd + other.cost_usd,
+        )
+
 
 def ended_runs(connection: Connection) -> Sequence[EndedRuns]:
-    """All ended runs, by agent, end and reason."""
+    """All ended runs that ever were, by agent, end and reason."""
+    return _merged([*_remembered_runs(connection), *_sums(connection, RUN.c.ended_as.is_not(None))])
+
+
+def remember_runs(connection: Connection, run_ids: Collection[str]) -> None:
+    """Keep the sums of these ended runs, whose rows are removed in this transaction."""
+    leaving = _sums(connection, and_(RUN.c.ended_as.is_not(None), RUN.c.id.in_(run_ids)))
+    kept = _merged([*_remembered_runs(connection), *leaving])
+    remembered.keep(connection, _RUNS, {"ended": [_as_json(runs) for runs in kept]})
+
+
+def _merged(parts: Sequence[EndedRuns]) -> Sequence[EndedRuns]:
+    found: dict[tuple[str, str, str | None], EndedRuns] = {}
+    for part in parts:
+        before = found.get(part.group)
+        found[part.group] = part if before is None else before.merged(part)
+    return list(found.values())
+
+
+def _as_json(runs: EndedRuns) -> dict[str, Any]:
+    return {
+        "group": list(runs.group),
+        "bounds": list(runs.durations.bounds),
+        "counts": list(runs.durations.counts),
+        "seconds": runs.durations.total,
+        "used": [runs.input_tokens, runs.output_tokens, runs.cost_usd],
+    }
+
+
+def _remembered_runs(connection: Connection) -> Sequence[EndedRuns]:
+    found = []
+    for entry in remembered.find(connection, _RUNS).get("ended", []):
+        counts = [0] * (len(DURATION_BOUNDS_S) + 1)
+        # An earlier version may have had other bounds.
+        for bound, count in zip((*entry["bounds"], float("inf")), entry["counts"], strict=True):
+            counts[bisect_left(DURATION_BOUNDS_S, bound)] += count
+        durations = Histogram(DURATION_BOUNDS_S, tuple(counts), entry["seconds"])
+        agent, ended_as, reason = entry["group"]
+        found.append(EndedRuns(agent, ended_as, reason, durations, *entry["used"]))
+    return found
+
+
+def _sums(connection: Connection, wanted: ColumnElement[bool]) -> Sequence[EndedRuns]:
     took_ms = RUN.c.ended_ms - RUN.c.started_ms
     at_most = [func.sum(case((took_ms <= bound * SECOND_MS, 1), else_=0)) for bound in DURATION_BOUNDS_S]
     # As floats: so many integers may not fit into one.
@@ -39,7 +104,7 @@ def ended_runs(connection: Connection) -> Sequence[EndedRuns]:
         for column in (took_ms, RUN.c.input_tokens, RUN.c.output_tokens, RUN.c.cost_usd)
     ]
     group = (RUN.c.agent, RUN.c.ended_as, RUN.c.reason)
-    query = select(*group, func.count(), *sums, *at_most).where(RUN.c.ended_as.is_not(None)).group_by(*group)
+    query = select(*group, func.count(), *sums, *at_most).where(wanted).group_by(*group)
     found = []
     for agent, ended_as, reason, count, took, inputs, outputs, dollars, *cumulative in connection.execute(query):
         counts = tuple(high - low for high, low in zip((*cumulative, count), (0, *cumulative), strict=True))
@@ -86,7 +151,23 @@ def lane_heads(
 
 
 def answers(connection: Connection) -> Mapping[tuple[str, str], int]:
-    """Answered questions for a tier, by source and cause; the cause is empty where there is none."""
+    """Answered questions for a tier that ever were, by source and cause; the cause is empty where there is none."""
+    found = _counted(connection, CLASSIFICATION.c.source.is_not(None))
+    for source, cause, number in remembered.find(connection, _ANSWERS).get("counts", []):
+        found[source, cause] = found.get((source, cause), 0) + number
+    return found
+
+
+def remember_answers(connection: Connection, task_ids: Collection[str]) -> None:
+    """Keep the numbers of what was answered for these tasks, whose rows are removed in this transaction."""
+    leaving = _counted(connection, and_(CLASSIFICATION.c.source.is_not(None), CLASSIFICATION.c.task_id.in_(task_ids)))
+    for source, cause, number in remembered.find(connection, _ANSWERS).get("counts", []):
+        leaving[source, cause] = leaving.get((source, cause), 0) + number
+    counts = [[source, cause, number] for (source, cause), number in leaving.items()]
+    remembered.keep(connection, _ANSWERS, {"counts": counts})
+
+
+def _counted(connection: Connection, wanted: ColumnElement[bool]) -> dict[tuple[str, str], int]:
     group = (CLASSIFICATION.c.source, CLASSIFICATION.c.cause)
-    query = select(*group, func.count()).where(CLASSIFICATION.c.source.is_not(None)).group_by(*group)
+    query = select(*group, func.count()).where(wanted).group_by(*group)
     return {(source, cause or ""): number for source, cause, number in connection.execute(query)}

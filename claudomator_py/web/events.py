@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
-from claudomator_py.core.errors import BadCursor, ServiceError
+from claudomator_py.core.errors import BadCursor, Gone, ServiceError
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.views import EventView, Page
 from claudomator_py.service.answers.live import EventFilter, Live
@@ -30,8 +30,8 @@ _LAST_ID = 2**53
 _LONGEST_ID = 16
 _STREAM = stream_response(
     "Server-sent events: `id` is the event's id, `event` its kind, `data` the event as JSON. When nothing happens, a "
-    "comment every 15 seconds. An event of kind `reset` says that the place to go on from is not known, and that the "
-    "stream begins with what happens from now on.",
+    "comment every 15 seconds. An event of kind `reset` says that the place to go on from is not known, or that events "
+    "after it are not kept any more, and that the stream begins with what happens from now on.",
     'id: 12\nevent: state\ndata: {"id":12,"at":"2026-12-01T08:00:00.000Z","task_id":"…","run_id":null,"kind":"state",'
     '"data":{}}\n\n',
 )
@@ -53,7 +53,7 @@ def router(live: Live, streams: Streams) -> APIRouter:
         operation_id="listEvents",
         summary="What happened, oldest first; with Accept: text/event-stream, what happens from now on",
         response_model=Page[EventView],
-        responses={200: {"content": _STREAM}, **problems(404, 409, 422, 503)},
+        responses={200: {"content": _STREAM}, **problems(404, 409, 410, 422, 503)},
     )
     def events(
         request: Request,
@@ -70,7 +70,13 @@ def router(live: Live, streams: Streams) -> APIRouter:
         if wants_stream(request):
             return _stream(live, streams, wanted, last_event_id, after)
         response.headers["Vary"] = "Accept"
-        page = live.events(wanted, _read_cursor(cursor) if cursor is not None else after or 0, limit)
+        start = _read_cursor(cursor) if cursor is not None else after or 0
+        if 0 < start < live.events_gone():
+            raise Gone(
+                f"Events after {start} are not kept any more.",
+                remedy="Ask with after=0 for all that are, or keep them longer: retention.events.",
+            )
+        page = live.events(wanted, start, limit)
         return Page[EventView](items=page.items, next_cursor=str(page.upto) if page.more else None)
 
     return routes
@@ -83,8 +89,9 @@ def _stream(
     start = newest if after is None else after
     if last_event_id is not None:
         start = _read_id(last_event_id)
-    # An id that was never given out is from another database: to wait for it would be to miss what happens now.
-    known = start <= newest
+    # An id that was never given out is from another database: to wait for it would be to miss what happens now. After
+    # one before the oldest that is kept, others are missing.
+    known = start <= newest and not 0 < start < live.events_gone()
     return EventStream(streams, _follow(live, streams, wanted, start if known else newest, reset=not known))
 
 

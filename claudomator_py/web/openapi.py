@@ -29,6 +29,7 @@ _MEANINGS = {
     404: "There is no such thing",
     408: "The request did not come in time",
     409: "Not possible in this state, or a name that could mean several",
+    410: "It was kept for a time, which is over",
     412: "If-Match does not name the version there is",
     413: "The body is too large",
     414: "Path and query are too long",

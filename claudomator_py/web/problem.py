@@ -26,6 +26,7 @@ _HTTP_STATUS: dict[ErrorStatus, int] = {
     "stale_version": 412,
     "invalid": 422,
     "bad_cursor": 400,
+    "gone": 410,
     "idempotency_key_in_use": 409,
     "idempotency_key_reused": 422,
     "unavailable": 503,

@@ -22,6 +22,7 @@ class FakeLive:
     logs: Mapping[tuple[str, Stream], bytes]
     secrets: tuple[str, ...] = ()
     happened: list[EventView] = field(default_factory=list)
+    gone: int = 0
     _listeners: list[Callable[[], None]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -39,11 +40,16 @@ class FakeLive:
         """As at the beginning; who listens, listens on."""
         with self._lock:
             self.happened.clear()
+            self.gone = 0
             self.secrets = ()
 
     def newest_event(self) -> int:
         with self._lock:
             return self.happened[-1].id if self.happened else 0
+
+    def events_gone(self) -> int:
+        with self._lock:
+            return self.gone
 
     def event_filter(self, task: str | None, kinds: Collection[str]) -> EventFilter:
         return EventFilter(None if task is None else self.find_task(task), tuple(kinds))

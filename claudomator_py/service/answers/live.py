@@ -74,6 +74,9 @@ class Live(Protocol):
     def newest_event(self) -> int:
         """The id of the newest event; 0 when there is none."""
 
+    def events_gone(self) -> int:
+        """The greatest id of an event that is not kept any more; 0: all are kept."""
+
     def event_filter(self, task: str | None, kinds: Collection[str]) -> EventFilter:
         """The filter that is meant; task: as in ``Desk``. Raises NotFound, Ambiguous."""
 

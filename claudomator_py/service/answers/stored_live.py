@@ -14,7 +14,7 @@ from claudomator_py.service.answers.views import event_view
 from claudomator_py.service.ports import RunHost
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.surroundings.secrets import Secrets
-from claudomator_py.store import events, task_rows
+from claudomator_py.store import events, pruning, task_rows
 from claudomator_py.store.database import Database
 
 
@@ -32,6 +32,10 @@ class StoredLive:
     def newest_event(self) -> int:
         """See ``Live``."""
         return read(self._database, events.last_id)
+
+    def events_gone(self) -> int:
+        """See ``Live``."""
+        return read(self._database, pruning.events_gone_upto)
 
     def event_filter(self, task: str | None, kinds: Collection[str]) -> EventFilter:
         """See ``Live``."""

@@ -81,6 +81,15 @@ class Cleaner:
         finally:
             self._one_at_a_time.release()
 
+    def remove_old_runs(self, before_ms: int, most: int) -> int:
+        """Remove directories of runs that ended before then, by the same rules, at most so many; how many."""
+        gone: set[str] = set()
+        with self._one_at_a_time:
+            for run in self._old_runs(before_ms):
+                if len(gone) < most and self._run(run, gone, dry_run=False).removed:
+                    gone.add(run.id)
+        return len(gone)
+
     def _clean(self, request: CleanupRequest) -> CleanupView:
         end_s = self._monotonic() + LONGEST_S
         items: list[CleanupItemView] = []

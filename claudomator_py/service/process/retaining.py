@@ -1,0 +1,147 @@
+"""Letting go of what has ended and was kept long enough, a few rows at a time, beside the loop.
+
+Each step is a transaction of its own and can be repeated, so a crash between any two loses nothing but time.
+"""
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from claudomator_py.core.crashpoint import crashpoint
+from claudomator_py.core.retention import Retention
+from claudomator_py.core.worktree import Tree
+from claudomator_py.service.daemon_log import get_logger
+from claudomator_py.service.desk.cleaning import Cleaner, Folders
+from claudomator_py.service.ports import Clock
+from claudomator_py.store import outbox_rows, pruning
+from claudomator_py.store.database import Database, StoreUnavailable
+
+log = get_logger("claudomator.retention")
+
+FIRST_S = 1.0
+EVERY_S = 600.0
+BATCH = 200
+TASKS_AT_ONCE = 20
+DIRECTORIES_AT_ONCE = 500
+PAUSE_S = 0.02
+_STOP_S = 5.0
+
+Step = Callable[[Connection], int]
+
+
+class Trees(Protocol):
+    """The work trees that there are."""
+
+    def all(self) -> list[Tree]:
+        """Each of them."""
+
+
+class Retainer:
+    """Keeps the policy, in a thread of its own. policy: the one in force. targets: who has to have seen every event."""
+
+    def __init__(
+        self,
+        database: Database,
+        policy: Callable[[], Retention],
+        targets: Callable[[], Collection[str]],
+        cleaner: Cleaner,
+        folders: Folders,
+        trees: Trees,
+        clock: Clock,
+    ) -> None:
+        self._database = database
+        self._policy = policy
+        self._targets = targets
+        self._cleaner = cleaner
+        self._folders = folders
+        self._trees = trees
+        self._clock = clock
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
+
+    def start(self) -> None:
+        """Begin, and look again every ten minutes."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End after the step at hand."""
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join(_STOP_S)
+
+    def round(self) -> dict[str, int]:
+        """Remove all that was kept long enough; how much of what. Raises StoreUnavailable, OSError."""
+        policy, now_ms = self._policy(), self._clock()
+        done: dict[str, int] = {}
+        if policy.runs is not None:
+            before_ms = now_ms - policy.runs
+            done["run_directories"] = self._repeat(
+                lambda: self._cleaner.remove_old_runs(before_ms, DIRECTORIES_AT_ONCE)
+            )
+            done["decisions"] = self._in_batches(partial(pruning.decisions, before_ms=before_ms, limit=BATCH))
+        if policy.events is not None:
+            before_ms = now_ms - policy.events
+            targets = tuple(self._targets())
+            done["events"] = self._in_batches(
+                partial(pruning.events, before_ms=before_ms, targets=targets, limit=BATCH)
+            )
+            done["schedule_times"] = self._in_batches(partial(pruning.fires, before_ms=before_ms, limit=BATCH))
+            done["holds"] = self._in_batches(partial(pruning.holds, before_ms=before_ms, limit=BATCH))
+            self._database.write(partial(outbox_rows.forget_old, now_ms=now_ms))
+        if policy.tasks is not None:
+            done["tasks"] = self._old_tasks(now_ms - policy.tasks)
+        removed = {name: number for name, number in done.items() if number}
+        if removed:
+            log.info("pruned", **removed)
+        return removed
+
+    def _run(self) -> None:
+        pause_s = FIRST_S
+        while not self._stopped.wait(pause_s):
+            pause_s = EVERY_S
+            try:
+                self.round()
+            except (StoreUnavailable, OSError) as error:
+                log.warning("pruning_interrupted", problem=str(error))
+            except Exception:
+                log.exception("pruning_failed")
+
+    def _in_batches(self, step: Step) -> int:
+        def one() -> int:
+            number = self._database.write(step)
+            if number:
+                crashpoint("rows-pruned")
+            return number
+
+        return self._repeat(one)
+
+    def _repeat(self, step: Callable[[], int]) -> int:
+        """Until there is nothing left to do; others get their turn in between."""
+        total = 0
+        while not self._stopped.is_set() and (number := step()):
+            total += number
+            self._stopped.wait(PAUSE_S)
+        return total
+
+    def _old_tasks(self, before_ms: int) -> int:
+        """A task whose run directory or work tree is still there waits for that to go."""
+        there = set(self._folders.ids())
+        worked_in = {tree.task_id for tree in self._trees.all()}
+        total, after = 0, ""
+        while not self._stopped.is_set():
+            page = self._page(before_ms, after)
+            if not page:
+                break
+            after = page[-1][0]
+            going = [task_id for task_id, runs in page if task_id not in worked_in and there.isdisjoint(runs)]
+            if going:
+                total += self._database.write(partial(pruning.tasks, task_ids=going, before_ms=before_ms))
+                crashpoint("rows-pruned")
+            self._stopped.wait(PAUSE_S)
+        return total
+
+    def _page(self, before_ms: int, after: str) -> Sequence[tuple[str, Sequence[str]]]:
+        return self._database.read(partial(pruning.old_tasks, before_ms=before_ms, after=after, limit=TASKS_AT_ONCE))

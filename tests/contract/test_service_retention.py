@@ -1,0 +1,326 @@
+"""What has ended is kept for a time and then goes, a little at a time; what is needed stays, however old it is."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, func, insert, select
+
+from claudomator_py.core import crashpoint
+from claudomator_py.core.retention import Retention
+from claudomator_py.core.units import DAY_MS, HOUR_MS
+from claudomator_py.planning.snapshot import Snapshot
+from claudomator_py.runs.folders import RunFolders
+from claudomator_py.service.desk.cleaning import Cleaner
+from claudomator_py.service.process import retaining
+from claudomator_py.service.process.retaining import Retainer
+from claudomator_py.store import events, metric_rows, outbox_rows, pruning, run_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import (
+    CLASSIFICATION,
+    DECISION,
+    EVENT,
+    HOLD,
+    RUN,
+    SCHEDULE_FIRE,
+    SNAPSHOT,
+    TASK,
+    TASK_REVISION,
+)
+from tests.fakes.world import START_MS, World, spec
+
+POLICY = Retention.model_validate({"runs": "30d", "events": "90d", "tasks": "365d"})
+FOREVER = Retention.model_validate({"runs": "forever", "events": "forever", "tasks": "forever"})
+
+
+class Crash(Exception):
+    """The end of a process."""
+
+
+class Kept(World):
+    """A world that keeps a policy."""
+
+    def __init__(self, database: Database, folder: Path) -> None:
+        super().__init__(database)
+        self.policy = POLICY
+        self.targets: tuple[str, ...] = ()
+        self.folders = RunFolders(folder)
+        self.retainer = Retainer(
+            database,
+            lambda: self.policy,
+            lambda: self.targets,
+            Cleaner(database, self.folders, self.isolating, self.clock),
+            self.folders,
+            self.trees,
+            self.clock,
+        )
+
+    def done(self, name: str, **fields: object) -> str:
+        """A task that has run to its end; the id of its run."""
+        self.submit(name, **fields)
+        self.tick()
+        run_id = self.live(name).id
+        self.folders.path(run_id).mkdir(parents=True)
+        self.succeed(name)
+        return run_id
+
+    def after(self, days: float) -> dict[str, int]:
+        """What is removed so many days after the start."""
+        self.now_ms = START_MS + int(days * DAY_MS)
+        return self.retainer.round()
+
+    def count(self, table: object) -> int:
+        query = select(func.count()).select_from(table)  # type: ignore[arg-type]
+        return self.database.read(lambda connection: int(connection.execute(query).scalar_one()))
+
+
+@pytest.fixture
+def world(database: Database, tmp_path: Path) -> Kept:
+    return Kept(database, tmp_path / "runs")
+
+
+@pytest.fixture
+def crash() -> Iterator[Callable[[], None]]:
+    """Has the next batch that is removed be the last."""
+
+    def at(name: str) -> None:
+        if name == "rows-pruned":
+            raise Crash
+
+    yield lambda: crashpoint.install(at)
+    crashpoint.install(None)
+
+
+def test_nothing_goes_before_its_time_and_nothing_at_all_with_forever(world: Kept) -> None:
+    world.done("t")
+
+    assert world.after(29) == {}
+    world.policy = FOREVER
+    assert world.after(10_000) == {}
+
+
+def test_a_run_leaves_its_directory_and_why_it_was_started_and_then_its_events(world: Kept) -> None:
+    run_id = world.done("t")
+    assert (world.count(DECISION), world.count(SNAPSHOT)) == (1, 1)
+
+    removed = world.after(31)
+
+    assert removed == {"run_directories": 1, "decisions": 1}
+    assert not world.folders.path(run_id).exists()
+    assert (world.count(DECISION), world.count(SNAPSHOT)) == (0, 0)
+    assert (world.state("t"), [run.id for run in world.desk.runs("t")]) == ("COMPLETED", [run_id])
+    assert world.desk.why("t").sentences
+    world.submit("young")
+    assert set(world.after(91)) == {"events"}
+    assert {event.task_id for event in world.database.read(lambda c: events.following(c, 0, 100))} == {
+        world.row("young").id
+    }
+
+
+def test_what_a_task_needs_that_has_not_ended_is_kept_however_old_it_is(world: Kept) -> None:
+    world.done("t")
+    world.submit("waiting", depends_on=["nobody-yet"])
+    world.submit("again", retry={"max_attempts": 3, "backoff": "1m"})
+    world.tick()
+    first = world.live("again").id
+    world.folders.path(first).mkdir(parents=True)
+    world.fail("again", reason="network")
+    before = world.count(EVENT)
+
+    world.after(1_000)
+
+    assert set(world.names()) == {"again", "waiting"}
+    assert [run.id for run in world.desk.runs("again")] == [first]
+    assert world.folders.path(first).exists()
+    assert world.count(DECISION) == 1
+    for name in ("waiting", "again"):
+        task_id = world.row(name).id
+        told = world.database.read(lambda connection, task_id=task_id: events.of_task(connection, task_id))
+        assert told[0].kind == "accepted"
+    assert world.count(EVENT) < before
+    world.tick()
+    assert "again" in world.running()
+
+
+def test_a_snapshot_stays_as_long_as_one_decision_was_made_from_it(world: Kept) -> None:
+    world.submit("done")
+    world.submit("lives")
+    world.tick()
+    world.succeed("done")
+    assert (world.count(DECISION), world.count(SNAPSHOT)) == (2, 1)
+
+    world.after(31)
+
+    assert (world.count(DECISION), world.count(SNAPSHOT)) == (1, 1)
+    (decision,) = world.database.read(lambda c: run_rows.decisions_of(c, world.row("lives").id))
+    data = world.database.read(lambda c: run_rows.snapshot(c, decision.snapshot_hash))
+    assert data is not None
+    assert Snapshot.model_validate(data)
+
+
+def test_an_event_that_a_target_has_not_seen_is_kept(world: Kept) -> None:
+    world.done("t")
+    world.submit("later")
+    world.targets = ("mail",)
+    assert "events" not in world.after(91)
+
+    third = world.database.read(lambda connection: events.following(connection, 0, 3))[-1].id
+    world.database.write(lambda connection: outbox_rows.move_cursor(connection, "mail", third))
+    world.database.write(lambda connection: outbox_rows.move_cursor(connection, "no-longer-configured", 0))
+
+    assert world.after(91)["events"] == 3
+    assert world.database.read(pruning.events_gone_upto) == third
+    assert world.desk.live.events_gone() == third
+
+
+def test_event_ids_go_on_rising_when_all_are_old(world: Kept) -> None:
+    world.done("t")
+    newest = world.database.read(events.last_id)
+
+    world.after(91)
+
+    assert world.database.read(events.last_id) == newest
+    world.submit("next")
+    assert world.database.read(events.last_id) > newest
+
+
+def test_times_of_schedules_go_but_the_last(world: Kept) -> None:
+    world.take("/tasks/s.yaml", spec("s", schedule="0 * * * *", timezone="UTC"))
+    for hour in range(1, 4):
+        world.now_ms = (START_MS // HOUR_MS + hour) * HOUR_MS
+        world.timekeeper.meet()
+        world.tick()
+        for name in world.running():
+            world.succeed(name)
+    assert world.count(SCHEDULE_FIRE) == 3
+
+    assert world.after(91)["schedule_times"] == 2
+
+    assert world.schedules.one("s").last is not None
+    world.now_ms = (world.now_ms // HOUR_MS + 1) * HOUR_MS
+    world.timekeeper.meet()
+    assert len(world.names()) == 4, "the schedule goes on, and no time comes twice"
+
+
+def test_ended_holds_go(world: Kept) -> None:
+    world.submit("t")
+    world.tick()
+    world.limit("t", reset_at=START_MS + HOUR_MS)
+
+    assert world.after(89).get("holds") is None
+    assert world.after(92)["holds"] == 1
+    assert world.count(HOLD) == 0
+
+
+def test_an_old_task_goes_with_all_that_is_its_own_and_stays_in_the_sums(world: Kept) -> None:
+    world.done("old")
+    world.submit("failed", retry={"max_attempts": 1})
+    world.tick()
+    world.fail("failed")
+    _classify(world, "old")
+    sums = world.database.read(metric_rows.ended_runs), world.database.read(metric_rows.answers)
+    assert world.after(364)["run_directories"] == 1
+    world.now_ms = START_MS + 200 * DAY_MS
+    world.done("young")
+    assert set(world.names()) == {"young", "failed", "old"}
+
+    assert world.after(366)["tasks"] == 2
+
+    assert world.names() == ["young"]
+    assert [world.count(table) for table in (TASK, TASK_REVISION, RUN, CLASSIFICATION)] == [1, 1, 1, 0]
+    world.policy = FOREVER
+    merged = {runs.group: runs for runs in world.database.read(metric_rows.ended_runs)}
+    for before in sums[0]:
+        young = 1 if before.ended_as == "succeeded" else 0
+        assert merged[before.group].durations.count == before.durations.count + young
+    assert world.database.read(metric_rows.answers) == sums[1] == {("classifier", ""): 1}
+
+
+def test_an_old_task_stays_while_it_is_needed(world: Kept) -> None:
+    world.done("depended")
+    world.submit("waits", depends_on=["depended", "nobody-yet"])
+    world.take("/tasks/filed.yaml", spec("filed"))
+    world.tick()
+    world.succeed("filed")
+    world.done("with-directory")
+    (with_directory,) = world.desk.runs("with-directory")
+    world.policy = Retention.model_validate({"runs": "forever", "tasks": "365d"})
+
+    assert "tasks" not in world.after(1_000)
+
+    world.policy = POLICY
+    assert world.after(1_000)["tasks"] == 1
+    assert set(world.names()) == {"filed", "waits", "depended"}
+    assert not world.folders.path(with_directory.id).exists()
+    world.desk.cancel("waits")
+    world.intake.gone(["/tasks/filed.yaml"])
+    assert world.after(1_001)["tasks"] == 1, "its file is gone"
+    assert world.after(1_400)["tasks"] >= 1
+    world.after(1_400)
+    assert world.names() == []
+    assert (world.count(RUN), world.count(TASK_REVISION)) == (0, 0)
+
+
+def test_a_task_that_was_restarted_in_that_moment_stays(world: Kept) -> None:
+    world.done("t")
+    before_ms = START_MS + DAY_MS
+    page = world.database.read(lambda connection: pruning.old_tasks(connection, before_ms, "", 10))
+    assert [task_id for task_id, _ in page] == [world.row("t").id]
+
+    world.restart("t")
+
+    ids = [task_id for task_id, _ in page]
+    assert world.database.write(lambda connection: pruning.tasks(connection, ids, before_ms)) == 0
+    assert world.names() == ["t"]
+
+
+def test_no_step_is_long_and_a_crash_between_two_is_made_good(
+    world: Kept, crash: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retaining, "BATCH", 5)
+    monkeypatch.setattr(retaining, "TASKS_AT_ONCE", 2)
+    for number in range(6):
+        world.done(f"t{number}")
+    sums = world.database.read(metric_rows.ended_runs)
+    left = [world.count(table) for table in (EVENT, DECISION, TASK)]
+    steps = 0
+
+    while True:
+        crash()
+        try:
+            world.after(400)
+            break
+        except Crash:
+            steps += 1
+        now = [world.count(table) for table in (EVENT, DECISION, TASK)]
+        taken = [before - after for before, after in zip(left, now, strict=True)]
+        assert taken[0] <= 5
+        assert taken[1] <= 5
+        assert taken[2] <= 2
+        left = now
+
+    assert steps > 6
+    assert world.names() == []
+    assert world.count(EVENT) == 1, "the newest"
+    assert [runs.durations.count for runs in world.database.read(metric_rows.ended_runs)] == [6]
+    assert world.database.read(metric_rows.ended_runs) == sums
+
+
+def _classify(world: World, name: str) -> None:
+    values = {
+        "task_id": world.row(name).id,
+        "generation": 1,
+        "agent": "claude",
+        "model": "m",
+        "cache_key": "k",
+        "asked_ms": START_MS,
+        "deadline_ms": START_MS,
+        "answered_ms": START_MS,
+        "source": "classifier",
+        "tier": "fast",
+    }
+
+    def write(connection: Connection) -> None:
+        connection.execute(insert(CLASSIFICATION).values(values))
+
+    world.database.write(write)
