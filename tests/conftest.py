@@ -5,7 +5,7 @@ import shutil
 import signal
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,14 +14,35 @@ from sqlalchemy import create_engine, make_url
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
 
+_FIGURES = pytest.StashKey[list[str]]()
 _numbers = itertools.count(1)
 
 
-def pytest_configure() -> None:
-    """As from a terminal: a shell has its background jobs ignore these, and so would all that tests start."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Signals as from a terminal: a shell has its background jobs ignore them, and so would all that tests start."""
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
+    config.stash[_FIGURES] = []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the figures once all tests are over."""
+    if config.stash[_FIGURES]:
+        terminalreporter.section("figures")
+        for text in config.stash[_FIGURES]:
+            terminalreporter.write_line(text)
+
+
+@pytest.fixture
+def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Takes a text that is printed once all tests are over."""
+    figures = request.config.stash[_FIGURES]
+
+    def tell(text: str) -> None:
+        figures.append(f"{request.node.name}: {text}")
+
+    return tell
 
 
 @pytest.fixture(scope="session")

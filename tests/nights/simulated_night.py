@@ -4,7 +4,7 @@ All choices come from the seed: the work, when the daemon is killed and for how 
 ends. The timing of a machine is its own.
 """
 
-import sys
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -315,13 +315,6 @@ def services(plan: Plan) -> dict[str, Service]:
 
 
 def _markdown(content: dict[str, object]) -> str:
-    import json
-
     head = {key: value for key, value in content.items() if key != "instructions"}
     # JSON is YAML.
     return f"---\n{json.dumps(head)}\n---\n{content['instructions']}\n"
-
-
-def say(text: str) -> None:
-    """Shown when a test fails, and with ``-s``."""
-    sys.stdout.write(f"\n{text}\n")
