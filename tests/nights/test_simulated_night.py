@@ -39,7 +39,7 @@ def _night(tmp_path: Path, compressed: WarmStarter, seed: int, plan: Plan) -> st
 
 def test_a_short_night(play: Callable[[int, Plan], str]) -> None:
     text = play(1, Plan(tasks=18, kills=1, window_ms=3_000, capacity=8, outage_ms=400))
-    assert "simulated/alpha: rate_limited (reported" in text
+    assert "rate_limited" in text
     assert "simulated/gamma: auth" in text
 
 
@@ -50,5 +50,6 @@ def test_a_short_night(play: Callable[[int, Plan], str]) -> None:
 def test_a_whole_night(play: Callable[[int, Plan], str], seed: int) -> None:
     plan = Plan(tasks=200, kills=4, window_ms=20_000, capacity=60, comes_back=seed % 2 == 1)
     text = play(seed, plan)
-    assert "simulated/alpha: rate_limited (reported" in text
-    assert "estimated" in text
+    assert "rate_limited (reported" in text
+    assert "rate_limited (estimated" in text
+    assert "simulated/gamma: auth" in text
