@@ -24,6 +24,13 @@ _FAILURES = {
     "network": Reason.NETWORK,
     "auth": Reason.AUTH,
     "invalid": Reason.BAD_INVOCATION,
+    **{
+        reason.value: reason
+        for reason in (
+            *(Reason.NO_CREDIT, Reason.INVALID_MODEL, Reason.CONTEXT_TOO_LONG, Reason.REFUSED, Reason.TURN_LIMIT),
+            *(Reason.BUDGET, Reason.PERMISSION_DENIED, Reason.OUTPUT_LIMIT, Reason.DISK_FULL),
+        )
+    },
 }
 
 

@@ -13,7 +13,8 @@ kept in the working directory, in .simulated/. On a line:
     write=NAME          write the text into this file of the working directory
     outcome=...         success, fail, limited, limited(reset=10m), overloaded, network, auth, question,
                         crash (kill itself), hang (stay silent), flood (write without end),
-                        ignore-term (stay silent, and ignore SIGTERM)
+                        ignore-term (stay silent, and ignore SIGTERM); no_credit, invalid_model, context_too_long,
+                        refused, turn_limit, budget, permission_denied, output_limit, disk_full, as an agent says them
     service=URL         then ask this address for the line to go on with, which may name one again: so several agents
                         can share an account. It is sent JSON with task, run, attempt, conversation, resumed, turn,
                         model and prompt, and answers with a line as text; if it does not, that is network
@@ -36,9 +37,21 @@ from typing import NoReturn
 DEFAULT_SCRIPT = "delay=200ms outcome=success"
 MEMORY = ".simulated"
 LABEL = "[simulated]"
+SAID = {
+    "no_credit": "that its credit is used up",
+    "invalid_model": "that it does not know the model",
+    "context_too_long": "that the conversation is too long",
+    "refused": "that the model declines to do it",
+    "turn_limit": "that its turns are used up",
+    "budget": "that its budget is used up",
+    "permission_denied": "that it was not allowed to use a tool",
+    "output_limit": "that it wrote too much",
+    "disk_full": "that there is no space left",
+}
 OUTCOMES = (
     *("success", "fail", "limited", "overloaded", "network", "auth", "question"),
     *("crash", "hang", "flood", "ignore-term"),
+    *SAID,
 )
 ERRORS = {
     "fail": "the script says that it fails",
@@ -46,12 +59,13 @@ ERRORS = {
     "overloaded": "the script says that its service is at capacity",
     "network": "the script says that its service cannot be reached",
     "auth": "the script says that it is not logged in",
+    **{outcome: f"the script says {what}" for outcome, what in SAID.items()},
 }
 _UNIT_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _LINE = re.compile(r"^[ \t]*simulate:[ \t]*(.*)$", re.MULTILINE)
 _SERVICE_S = 30
 _MOST_ANSWER = 10_000
-_OUTCOME = re.compile(r"([a-z-]+)(?:\(reset=([^)]+)\))?")
+_OUTCOME = re.compile(r"([a-z_-]+)(?:\(reset=([^)]+)\))?")
 
 
 class ScriptError(Exception):

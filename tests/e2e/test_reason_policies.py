@@ -1,0 +1,220 @@
+"""What follows from each reason code, seen from outside: a real daemon, and an agent of its own for every code.
+
+What is expected stands here once more, and not in the words of ``REASON_POLICIES``: the table and the daemon are held
+to the same.
+"""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Literal
+
+import pytest
+
+from claudomator_py.core.outcome import Reason
+from claudomator_py.core.taskfile import from_document
+from claudomator_py.core.views import AgentView, HoldView, RejectRequest, RunView, TaskView
+from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.scenarios_support import ENDED, document, ended, in_state, last_run, shim_file
+from tests.e2e.warm import WarmStarter
+
+pytestmark = pytest.mark.timeout(180)
+
+MODELS = {"fast": "small", "balanced": "middling", "powerful": "large"}
+HeldFor = Literal["a while", "a reset", "an operator"]
+MANY = 20
+END_S = 60
+
+
+@dataclass(frozen=True)
+class Case:
+    """A task that ends for a reason, and what is to follow.
+
+    outcome: what its agent ends with, each time. runs, attempts: how many there are in the end; tiers: theirs. held:
+    what for its agent is left alone after the first run; None: it goes on with other tasks.
+    """
+
+    outcome: str = "success"
+    state: str = "FAILED"
+    runs: int = 1
+    attempts: int = 1
+    held: HeldFor | None = None
+    tiers: tuple[str, ...] = ("balanced", "balanced")
+    fields: dict[str, Any] = field(default_factory=dict)
+    attempts_allowed: int = 2
+
+
+TWICE: dict[str, Any] = {"runs": 2, "attempts": 2}
+STOPS_AGENT: dict[str, Any] = {"state": "QUEUED", "attempts": 0, "held": "an operator"}
+
+CASES: dict[Reason, Case] = {
+    Reason.RATE_LIMITED: Case("limited(reset=1h)", state="QUEUED", attempts=0, held="a reset"),
+    Reason.OVERLOADED: Case("overloaded", **TWICE, held="a while"),
+    Reason.NETWORK: Case("network", **TWICE, held="a while"),
+    Reason.AUTH: Case("auth", **STOPS_AGENT),
+    Reason.NO_CREDIT: Case("no_credit", **STOPS_AGENT),
+    Reason.INVALID_MODEL: Case("invalid_model"),
+    Reason.CONTEXT_TOO_LONG: Case("context_too_long", **TWICE, tiers=("balanced", "powerful"), attempts_allowed=5),
+    Reason.REFUSED: Case("refused"),
+    Reason.TURN_LIMIT: Case("turn_limit"),
+    Reason.BUDGET: Case("budget"),
+    Reason.TIMEOUT: Case("hang", fields={"timeout": "500ms"}),
+    Reason.STALLED: Case("hang", **TWICE, fields={"stall_timeout": "500ms"}),
+    Reason.CHECK_FAILED: Case("success", **TWICE, fields={"check": ["false"]}),
+    Reason.PERMISSION_DENIED: Case("permission_denied"),
+    Reason.BAD_INVOCATION: Case("success unknown=key"),
+    Reason.INTERRUPTED: Case("crash"),
+    Reason.CANCELLED: Case("hang", state="CANCELLED"),
+    Reason.REJECTED: Case(runs=0, attempts=0, fields={"approval": True}),
+    Reason.DEPENDENCY_FAILED: Case(runs=0, attempts=0, fields={"depends_on": ["refused"]}),
+    Reason.OUTPUT_LIMIT: Case("output_limit"),
+    Reason.SETUP_FAILED: Case(fields={"working_dir": "/nonexistent/shop"}),
+    Reason.DISK_FULL: Case("disk_full", **TWICE),
+    Reason.LOST: Case("hang"),
+    Reason.AGENT_ERROR: Case("fail", **TWICE),
+}
+NOT_YET = {
+    Reason.HANDOFF_REFUSED: "no run hands its task on to another specialist yet",
+    Reason.UNREACHABLE: "there are no remote agents yet",
+    Reason.NOT_RUNNING: "there are no remote agents yet",
+    Reason.EXPIRED: "no task has a deadline yet",
+}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What became of a case. agent: as it was after the first run; other: a task that came to it then."""
+
+    task: TaskView
+    runs: list[RunView]
+    agent: AgentView
+    other: TaskView
+
+
+def test_every_reason_has_a_case_or_a_word_why_not() -> None:
+    assert CASES.keys() | NOT_YET.keys() == set(Reason)
+    assert not CASES.keys() & NOT_YET.keys()
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory, warm: WarmStarter) -> Iterator[Daemon]:
+    """A daemon to which all the tasks were given."""
+    agents = {reason.value: {"kind": "simulated", "max_concurrent": 1, "models": MODELS} for reason in CASES}
+    root = tmp_path_factory.mktemp("reasons") / "site"
+    with open_site(root, warm=warm, agents=agents, concurrency={"total": len(CASES)}) as site:
+        daemon = site.start().ready()
+        for reason, case in CASES.items():
+            site.drop(f"{reason}.yaml", text_of(reason, case))
+        act(site, daemon)
+        yield daemon
+
+
+def text_of(reason: Reason, case: Case) -> str:
+    retry = {"max_attempts": case.attempts_allowed, "backoff": "10ms"}
+    return document(None, f"simulate: outcome={case.outcome}", agent=reason.value, retry=retry, **case.fields)
+
+
+def act(site: Site, daemon: Daemon) -> None:
+    """What somebody has to do for a task to end so."""
+    in_state(daemon, Reason.REJECTED, "NEEDS_INPUT")
+    daemon.client.reject(Reason.REJECTED, RejectRequest())
+    in_state(daemon, Reason.CANCELLED, "RUNNING")
+    daemon.client.cancel(Reason.CANCELLED)
+    in_state(daemon, Reason.LOST, "RUNNING", deadline_s=END_S)
+    shim = shim_file(site, last_run(daemon, Reason.LOST).id)
+    told = json.loads(wait_until(lambda: shim.read_text() if shim.exists() else None, "its shim"))
+    os.kill(told["pid"], signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def seen(daemon: Daemon) -> dict[Reason, Seen]:
+    """What became of all of them: their agents are looked at after the first run, and are given another task."""
+    for reason, case in CASES.items():
+        if case.runs:
+            wait_until(partial(first_ended, daemon, reason), f"{reason} to end", END_S)
+    agents = {agent.name: agent for agent in daemon.client.agents()}
+    others = {reason: given_another(daemon, reason, case) for reason, case in CASES.items()}
+    for reason, case in CASES.items():
+        if case.held == "a while":
+            daemon.client.release(reason)
+    found = {}
+    for reason, case in CASES.items():
+        task = ended(daemon, reason, END_S) if case.state in ENDED else in_state(daemon, reason, case.state)
+        found[reason] = Seen(task, daemon.client.runs(reason), agents[reason], others[reason])
+    return found
+
+
+def first_ended(daemon: Daemon, ref: str) -> bool:
+    """Whether the task's first run has."""
+    return any(run.outcome is not None for run in daemon.client.runs(ref)[:1])
+
+
+def given_another(daemon: Daemon, reason: Reason, case: Case) -> TaskView:
+    """A task that asks for the same agent, once it is done, or is seen to wait."""
+    task = submitted(daemon, f"{reason}-other", reason)
+    if case.held is None:
+        return ended(daemon, task.id, END_S)
+
+    def waits() -> TaskView | None:
+        now = daemon.client.task(task.id)
+        return now if now.reason == "limited" else None
+
+    return wait_until(waits, f"{reason} to hold its agent")
+
+
+def submitted(daemon: Daemon, name: str, agent: Reason) -> TaskView:
+    """A task that would succeed."""
+    return daemon.client.submit(from_document(json.loads(document(name, "simulate: text=ok", agent=agent.value))))
+
+
+@pytest.mark.parametrize("reason", CASES, ids=str)
+def test_what_follows_from_it(seen: dict[Reason, Seen], reason: Reason) -> None:
+    case, found = CASES[reason], seen[reason]
+    reasons = {run.outcome.reason for run in found.runs if run.outcome is not None}
+    assert reasons <= {reason}
+    assert (found.task.state, len(found.runs), found.task.attempts) == (case.state, case.runs, case.attempts)
+    if case.state == "FAILED":
+        assert found.task.reason == reason
+    assert tuple(run.tier for run in found.runs) == case.tiers[: case.runs]
+    assert_held(found, reason, case.held)
+
+
+def assert_held(found: Seen, reason: Reason, held: HeldFor | None) -> None:
+    """Whether its agent is left alone, and by whom that can be ended."""
+    if held is None:
+        assert (found.agent.limited, found.other.state) == (False, "COMPLETED")
+        return
+    assert (found.other.state, found.other.reason) == ("QUEUED", "limited")
+    hold: HoldView = found.agent.holds[0]
+    assert hold.reason == reason
+    if held == "an operator":
+        assert (hold.until, hold.provenance) == (None, "reported")
+        return
+    assert hold.until is not None
+    left = datetime.fromisoformat(hold.until) - datetime.fromisoformat(hold.since)
+    if held == "a reset":
+        assert hold.provenance == "reported"
+        assert timedelta(minutes=59) < left <= timedelta(hours=1)
+    else:
+        assert hold.provenance == "estimated"
+        assert timedelta(0) < left < timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("reason", [Reason.AUTH, Reason.NO_CREDIT], ids=str)
+def test_what_an_operator_has_to_mend_does_not_burn_the_queue(
+    daemon: Daemon, seen: dict[Reason, Seen], reason: Reason
+) -> None:
+    assert seen[reason].agent.limited
+    tasks = [submitted(daemon, f"{reason}-{number}", reason) for number in range(MANY)]
+    assert {daemon.client.task(task.id).reason for task in tasks} == {"limited"}
+    assert sum(len(daemon.client.runs(task.id)) for task in tasks) == 0
+    assert len(daemon.client.runs(reason)) == 1, "and it was met once"
+    daemon.client.release(reason)
+    # The first in the queue meets it again, and all of the others wait once more.
+    wait_until(lambda: len(daemon.client.runs(reason)) == 2, "one more run")
+    wait_until(lambda: daemon.client.task(tasks[0].id).reason == "limited", "the hold")
+    assert sum(len(daemon.client.runs(task.id)) for task in tasks) == 0
