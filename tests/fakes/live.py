@@ -29,7 +29,7 @@ class FakeLive:
     def happen(self, kind: str, at_ms: int, task_id: str | None = None, **data: object) -> EventView:
         """An event, and everybody who listens is told."""
         with self._lock:
-            number = len(self.happened) + 1
+            number = (self.happened[-1].id if self.happened else self.gone) + 1
             event = EventView(id=number, at=format_instant(at_ms), task_id=task_id, kind=kind, data=data)
             self.happened.append(event)
         for listener in tuple(self._listeners):

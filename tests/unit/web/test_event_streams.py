@@ -99,6 +99,30 @@ def test_without_a_stream_events_come_in_pages(daemon: Daemon, desk: FakeDesk) -
     assert (bad.status, bad.json()["code"]) == (400, "bad_cursor")
 
 
+def test_a_place_before_what_is_kept_is_said(daemon: Daemon, desk: FakeDesk) -> None:
+    for number in range(5):
+        desk.live.happen("made", number)
+    del desk.live.happened[:3]
+    desk.live.gone = 3
+
+    for place in ("after=2", "cursor=2"):
+        refused = daemon.ask("GET", f"/v1/events?{place}")
+        assert (refused.status, refused.json()["code"]) == (410, "gone")
+        assert "after=0" in refused.json()["remedy"]
+    with EventSource(daemon, "/v1/events", {"Last-Event-ID": "2"}) as source:
+        messages = source.messages()
+        reset = next(messages)
+        assert (reset.kind, reset.id) == ("reset", "5")
+        desk.live.happen("made", 6)
+        assert next(messages).kind == "made"
+
+    for place in ("after=0", "after=3", ""):
+        kept = daemon.ask("GET", f"/v1/events?{place}").json()["items"]
+        assert [event["id"] for event in kept[:2]] == [4, 5], place
+    with EventSource(daemon, "/v1/events?after=0") as source:
+        assert next(source.messages()).id == "4"
+
+
 def test_only_so_many_streams_and_then_a_refusal(daemon: Daemon, desk: FakeDesk) -> None:
     sources = [EventSource(daemon, "/v1/events").opened() for _ in range(MOST_STREAMS)]
     refused = daemon.ask("GET", "/v1/events", headers={"Accept": "text/event-stream"})
