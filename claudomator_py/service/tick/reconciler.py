@@ -100,7 +100,7 @@ class Reconciler:
         self._ready_due(now_ms)
         started = self._start() if starting else 0
         crashpoint("tick-end")
-        return self._report(started)
+        return self._report(started, now_ms)
 
     def _collect(self, now_ms: int) -> None:
         live = self._database.read(run_rows.live)
@@ -148,19 +148,20 @@ class Reconciler:
             self.sweep()
             return 0
 
-    def _report(self, started: int) -> TickReport:
+    def _report(self, started: int, begun_ms: int) -> TickReport:
+        """begun_ms: when the tick began; what fell due since it may not have seen."""
         live: Sequence[Run] = self._database.read(run_rows.live)
         now_ms = self._clock()
         times = [
             self._database.read(queue.next_due),
-            self._database.read(lambda connection: queue.next_kept_end(connection, now_ms)),
-            self._database.read(lambda connection: hold_rows.next_end(connection, now_ms)),
-            self._database.read(lambda connection: classification_rows.next_deadline(connection, now_ms)),
+            self._database.read(lambda connection: queue.next_kept_end(connection, begun_ms)),
+            self._database.read(lambda connection: hold_rows.next_end(connection, begun_ms)),
+            self._database.read(lambda connection: classification_rows.next_deadline(connection, begun_ms)),
             now_ms + SOON_MS if self._collector.watches or any(run.state == "starting" for run in live) else None,
         ]
         times += [
             now_ms + COUNT_MS if self._collector.counts else None,
-            self._observer.day_end(now_ms),
+            self._observer.day_end(begun_ms),
         ]
         known = [time for time in times if time is not None]
         steps = tuple(LiveStep(run.id, run.check_seq if run.state == "checking" else 0) for run in live)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, select
 
+from claudomator_py.core import crashpoint
 from claudomator_py.core.run import RunLimits, RunOrder
 from claudomator_py.core.units import HOUR_MS, MINUTE_MS
 from claudomator_py.planning.plan import StartRun, plan
@@ -467,6 +468,24 @@ def test_a_limited_run_loses_no_attempt_and_goes_on_elsewhere_and_new_tasks_flow
     assert world.tick().wake_ms == START_MS + HOUR_MS
     world.tick(HOUR_MS)
     assert world.running() == {"a": "codex", "b": "codex", "c": "claude"}
+
+
+def test_what_falls_due_while_a_tick_is_under_way_is_not_forgotten(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE,))
+    world.submit("t")
+    world.tick()
+    world.limit("t", reset_at=START_MS + HOUR_MS)
+    world.tick(HOUR_MS - 1)
+
+    def pass_by(point: str) -> None:
+        world.now_ms += 5 * (point == "tick-end")
+
+    crashpoint.install(pass_by)
+    try:
+        wake = world.tick().wake_ms
+    finally:
+        crashpoint.install(None)
+    assert wake == START_MS + HOUR_MS, "it is over already, and the next tick is due at once"
 
 
 def test_when_all_are_limited_tasks_wait_for_the_first_reset_or_are_released_by_hand(world: World) -> None:
