@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 import claudomator_py.client
-from claudomator_py.client import Client, ClientError, HoldRequest, RestartRequest, TaskSpec
+from claudomator_py.client import AnswerRequest, Client, ClientError, HoldRequest, RestartRequest, TaskSpec
 from claudomator_py.core.cleanup import CleanupRequest
 from claudomator_py.core.lifecycle import Completed, Running
 from claudomator_py.web.app import create_app
@@ -28,6 +28,9 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "listTasks": lambda client: list(client.all_tasks()),
     "getTask": lambda client: client.task("done"),
     "cancelTask": lambda client: client.cancel("running"),
+    "answerTask": lambda client: client.answer("asks", AnswerRequest(text="Blue.")),
+    "approveTask": lambda client: client.approve("asks"),
+    "rejectTask": lambda client: client.reject("asks"),
     "restartTask": lambda client: client.restart("done", RestartRequest(reason="again")),
     "explainTask": lambda client: client.why("done"),
     "listRuns": lambda client: client.runs("done"),
