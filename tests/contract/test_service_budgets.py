@@ -1,0 +1,303 @@
+"""Budgets, on both databases: what may begin, what is stopped, and what is said of it."""
+
+from typing import Any
+
+import pytest
+
+from claudomator_py.core.agent import AgentSpec, Price
+from claudomator_py.core.budget import AgentBudget, Budget, DayBudget
+from claudomator_py.core.errors import Invalid
+from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
+from claudomator_py.core.views import TaskView
+from claudomator_py.store.database import Database
+from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World, spec
+
+UTC_MIDNIGHT_MS = (START_MS // DAY_MS + 1) * DAY_MS
+PRICES = {"luna": Price(input=1, output=1), "sol": Price(input=1, output=1)}
+PRICED = CODEX.model_copy(update={"prices": PRICES})
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    return World(database)
+
+
+def with_budget(agent: AgentSpec, **budget: Any) -> AgentSpec:
+    return agent.model_copy(update={"budget": AgentBudget(**budget)})
+
+
+def world_of(world: World, *agents: AgentSpec, total: DayBudget | None = None, **changes: Any) -> World:
+    made = World(world.database, agents=agents, **changes)
+    made.day_budget = total or DayBudget(timezone="UTC")
+    return made
+
+
+def spend(world: World, name: str, **used: Any) -> TaskView:
+    """A task succeeds and has used so much."""
+    world.submit(name)
+    world.tick()
+    world.end(name, **used)
+    world.tick()
+    return world.task(name)
+
+
+# --- a task's own ---------------------------------------------------------------------------------------------------
+
+
+def test_a_task_fails_once_its_budget_is_used_up_and_no_attempt_follows(world: World) -> None:
+    world.submit("a", budget={"usd": 2.0}, retry={"max_attempts": 5})
+    world.tick()
+    world.fail("a", "agent_error", cost_usd=1.5)
+    assert world.state("a") == "WAITING backoff"
+    world.tick(HOUR_MS)
+    world.fail("a", "agent_error", cost_usd=0.6)
+    view = world.task("a")
+    assert (view.state, view.reason, view.attempts) == ("FAILED", "budget", 2)
+    assert "2.10 of 2.00 USD" in (view.reason_text or "")
+    assert "`claudomator restart a --budget-usd ...`" in (view.reason_text or "")
+    assert view.budget is not None
+    assert view.budget.spent.usd == 2.1
+    assert view.budget.usd_left == 0
+
+
+def test_no_restart_satisfies_a_budget_but_a_larger_one_does(world: World) -> None:
+    world.submit("a", budget={"tokens": 100, "runs": 5})
+    world.tick()
+    world.fail("a", "refused", tokens={"input": 80, "output": 30})
+    assert world.state("a") == "FAILED refused", "the reason that it gave stays, where no attempt would have followed"
+    for _ in range(2):
+        view = world.restart("a")
+        assert (view.state, view.reason, view.waiting_until) == ("WAITING", "budget", None)
+        assert (view.reason_text or "").startswith("its budget is used up: 110 of 100 tokens, 1 of 5 runs; ")
+        world.tick(DAY_MS)
+    assert world.restart("a", budget=Budget(tokens=500)).state == "QUEUED"
+    view = world.task("a")
+    assert view.budget is not None
+    assert (view.budget.tokens, view.budget.runs) == (500, 5), "what is not named stays"
+    world.tick()
+    world.succeed("a")
+    assert world.state("a") == "COMPLETED"
+
+
+def test_changed_content_with_a_larger_budget_goes_on(world: World) -> None:
+    world.take("a.yaml", spec("a", budget={"runs": 1}))
+    world.tick()
+    world.fail("a", "agent_error")
+    assert world.state("a") == "FAILED budget"
+    world.take("a.yaml", spec("a", budget={"runs": 1}, tags=["changed"]), mtime_ns=2)
+    view = world.task("a")
+    assert (view.state, view.reason) == ("WAITING", "budget")
+    assert "raise budget.runs in a.yaml" in (view.reason_text or "")
+    world.take("a.yaml", spec("a", budget={"runs": 2}), mtime_ns=3)
+    assert world.state("a") == "QUEUED ready"
+
+
+def test_a_limit_costs_a_run_and_one_that_never_started_costs_nothing(world: World) -> None:
+    world.host.slow = True
+    world.submit("a", budget={"runs": 1})
+    world.tick()
+    world.host.directories[world.live("a").id, 0].shim = False
+    world.tick()
+    assert [run.state for run in world.desk.runs("a")] == ["revoked", "starting"]
+    world.host.begin(world.live("a").id)
+    world.limit("a", reset_at=world.now_ms + HOUR_MS)
+    assert world.state("a") == "FAILED budget"
+
+
+def test_a_success_stays_one_whatever_it_cost(world: World) -> None:
+    world.submit("a", budget={"usd": 1.0})
+    world.tick()
+    world.end("a", cost_usd=9.0)
+    world.tick()
+    assert world.state("a") == "COMPLETED"
+
+
+def test_a_dollar_budget_keeps_a_task_from_an_agent_whose_cost_nobody_would_know(world: World) -> None:
+    world = world_of(world, CLAUDE, CODEX)
+    world.submit("free", agent={"type": "codex"})
+    world.submit("counted", agent={"type": "codex"}, budget={"usd": 1.0})
+    world.tick()
+    assert world.running() == {"free": "codex", "counted": "claude"}
+    assert any("codex cannot keep to budget.usd" in sentence for sentence in world.desk.why("counted").sentences)
+    with pytest.raises(Invalid, match=r"add `prices` to the agent"):
+        world.submit("bound", agent={"type": "codex", "strict": True}, budget={"usd": 1.0})
+    world = world_of(world, CLAUDE, PRICED)
+    world.submit("priced", agent={"type": "codex", "strict": True}, budget={"usd": 1.0}, retry={"max_attempts": 1})
+    world.tick()
+    world.fail("priced", "agent_error", tokens={"input": 600_000, "output": 600_000})
+    assert world.restart("priced").reason == "budget"
+
+
+# --- while it runs --------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_stopped_once_what_it_has_used_exceeds_the_budget(world: World) -> None:
+    world.submit("a", budget={"tokens": 1000}, retry={"max_attempts": 3})
+    world.tick()
+    world.tick()
+    world.use("a", tokens={"input": 600, "output": 400})
+    assert world.tick().wake_ms == world.now_ms + SECOND_MS, "it is looked at again soon"
+    assert world.state("a") == "RUNNING", "all of it is not too much"
+    budget = world.task("a").budget
+    assert budget is not None
+    assert budget.spent.tokens == 1000, "what a live run has used is seen"
+    world.use("a", tokens={"input": 600, "output": 700})
+    run_id = world.live("a").id
+    world.tick()
+    assert world.host.directories[run_id, 0].cancelled
+    world.tick()
+    view = world.task("a")
+    assert (view.state, view.reason) == ("FAILED", "budget")
+    assert "its budget is used up, 1,300 of 1,000 tokens" in (view.reason_text or "")
+    (run,) = world.desk.runs("a")
+    assert run.outcome is not None
+    assert (run.outcome.status, run.outcome.reason) == ("failed", "budget")
+
+
+def test_a_daemon_that_dies_on_the_way_stops_the_run_all_the_same(world: World) -> None:
+    world.submit("a", budget={"usd": 1.0})
+    world.tick()
+    world.tick()
+    world.host.stubborn = True
+    world.use("a", cost_usd=1.5)
+    world.tick()
+    assert world.task("a").phase == "stopping"
+    run_id = world.live("a").id
+    world.host.directories[run_id, 0].cancelled = False  # as if it had died before it could ask
+    world.restarted_daemon()
+    world.tick()
+    assert world.host.directories[run_id, 0].cancelled
+    world.host.end(run_id, None, ended_by="cancel")
+    world.tick()
+    assert world.state("a") == "FAILED budget"
+
+
+def test_an_operator_who_cancels_it_meanwhile_has_the_last_word(world: World) -> None:
+    world.submit("a", budget={"usd": 1.0})
+    world.tick()
+    world.tick()
+    world.host.stubborn = True
+    world.use("a", cost_usd=1.5)
+    world.tick()
+    world.desk.cancel("a")
+    world.host.end(world.live("a").id, None, ended_by="cancel")
+    world.tick()
+    assert world.state("a") == "CANCELLED"
+
+
+def test_an_agent_is_told_how_many_dollars_are_left(world: World) -> None:
+    world = world_of(world, with_budget(CLAUDE, usd=5.0), total=DayBudget(usd=4.0, timezone="UTC"))
+    spend(world, "before", cost_usd=1.0)
+    world.submit("capped", budget={"usd": 2.0})
+    world.submit("free")
+    world.tick()
+    assert {request.task.name: request.usd_left for request in world.kinds["claude"].requests[1:]} == {
+        "capped": 2.0,
+        "free": 3.0,
+    }
+
+
+# --- an agent's and everybody's day ---------------------------------------------------------------------------------
+
+
+def test_tasks_flow_to_others_when_an_agent_has_spent_its_day_and_back_at_midnight(world: World) -> None:
+    world = world_of(world, with_budget(CLAUDE, usd=5.0), CODEX)
+    spend(world, "first", cost_usd=5.0)
+    for name in ("one", "two"):
+        world.submit(name)
+    world.tick()
+    assert world.running() == {"one": "codex", "two": "codex"}
+    world.submit("bound", agent={"type": "claude", "strict": True})
+    view = world.task("bound")
+    assert (view.state, view.reason, view.waiting_until) == ("QUEUED", "budget", format_instant(UTC_MIDNIGHT_MS))
+    assert (view.reason_text or "").startswith("claude 5.00 of 5.00 USD today, until 2026-09-22 00:00 UTC")
+    claude, codex = world.desk.agents()
+    assert claude.budget is not None
+    assert claude.budget.reached == "5.00 of 5.00 USD"
+    assert claude.budget.until == format_instant(UTC_MIDNIGHT_MS)
+    assert (claude.spent_today.usd, codex.budget) == (5.0, None)
+    assert (world.tick().wake_ms or 0) <= UTC_MIDNIGHT_MS
+    world.tick(UTC_MIDNIGHT_MS - world.now_ms)
+    assert world.running()["bound"] == "claude"
+
+
+def test_a_days_runs_are_counted_within_one_tick_too(world: World) -> None:
+    roomy = CLAUDE.model_copy(update={"max_concurrent": 4})
+    world = world_of(world, with_budget(roomy, runs=2), total=DayBudget(runs=3, timezone="UTC"))
+    names = {f"t{number}" for number in range(4)}
+    for name in names:
+        world.submit(name)
+    world.tick()
+    assert len(world.running()) == 2
+    for name in names - world.running().keys():
+        assert str(world.task(name).reason_text).startswith("claude 2 of 2 runs today")
+    world.agents = (roomy,)
+    world.restarted_daemon()
+    world.tick()
+    (waiting,) = names - world.running().keys()
+    assert str(world.task(waiting).reason_text).startswith("3 of 3 runs today, all agents together")
+    status = world.desk.status()
+    assert status.budget is not None
+    assert status.budget.reached == "3 of 3 runs"
+    world.day_budget = DayBudget(runs=4, timezone="UTC")  # as after a reload
+    world.tick()
+    assert len(world.running()) == 4
+
+
+def test_all_that_runs_is_stopped_when_the_days_budget_is_exceeded(world: World) -> None:
+    world = world_of(world, CLAUDE, CODEX, total=DayBudget(tokens=1000, timezone="UTC"))
+    for name in ("a", "b"):
+        world.submit(name)
+    world.tick()
+    world.tick()
+    world.use("a", tokens={"input": 500, "output": 300})
+    world.use("b", tokens={"input": 500, "output": 300})
+    for _ in range(3):
+        world.tick()
+    assert (world.state("a"), world.state("b")) == ("FAILED budget", "FAILED budget")
+    assert "the day's budget of all agents is used up, 1,600 of 1,000 tokens" in str(world.task("a").reason_text)
+
+
+def test_a_run_counts_on_the_day_on_which_it_began(world: World) -> None:
+    world = world_of(world, with_budget(CLAUDE, usd=5.0))
+    world.now_ms = UTC_MIDNIGHT_MS - SECOND_MS
+    world.submit("late")
+    world.tick()
+    world.tick(MINUTE_MS)
+    world.end("late", cost_usd=9.0)
+    world.tick()
+    world.submit("early")
+    world.tick()
+    assert "early" in world.running()
+
+
+def test_what_nobody_knows_is_said_and_not_taken_for_nothing(world: World) -> None:
+    world = world_of(world, with_budget(CLAUDE, usd=5.0))
+    spend(world, "silent")
+    (claude,) = world.desk.agents()
+    assert claude.budget is not None
+    assert claude.budget.text == "0.00 of 5.00 USD (cost of 1 run not known)"
+    assert claude.spent_today.unpriced == 1
+
+
+# --- a share of a window --------------------------------------------------------------------------------------------
+
+
+def test_nothing_starts_on_an_agent_whose_account_has_used_its_share_of_a_window(world: World) -> None:
+    resets_at = START_MS + 2 * HOUR_MS
+    saving = AgentSpec(name="saving", kind="claude", models=CLAUDE_MODELS)
+    world = world_of(world, with_budget(CLAUDE, window="80%"), saving, CODEX)
+    report = {"five_hour": {"used": 0.82, "resets_at": resets_at}, "seven_day": {"used": 0.3, "resets_at": resets_at}}
+    world.submit("first", agent={"type": "saving", "strict": True})
+    world.tick()
+    world.end("first", windows=report)
+    world.tick()
+    world.submit("bound", agent={"type": "claude", "strict": True})
+    world.submit("other", agent={"type": "saving", "strict": True})
+    world.tick()
+    assert world.running() == {"other": "saving"}, "one account, and only one of its agents leaves something over"
+    view = world.task("bound")
+    assert (view.reason, view.waiting_until) == ("budget", format_instant(resets_at))
+    assert "82% of its 5h window" in str(view.reason_text)
+    world.tick(2 * HOUR_MS)
+    assert "bound" in world.running()
