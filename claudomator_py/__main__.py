@@ -1,5 +1,6 @@
 """The command ``claudomator``: the commands of ``cli``, and those that need the agents or are the daemon itself."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -44,10 +45,31 @@ def lacking(spec: "TaskSpec") -> dict[str, list[str]]:
     return {kind: AGENT_KINDS[kind].unsupported(spec, one) + unmeasured(spec, one) for kind, one in agents.items()}
 
 
+def refusals(config: Path | None) -> validate.Refusals:
+    """What the daemon of that configuration, else of the one that is found, has against a task. Raises ClientError."""
+    from claudomator_py.agents.catalogue import AGENT_KINDS  # see ``readers``
+    from claudomator_py.client.discovery import configuration
+    from claudomator_py.core.settings import MODEL_KINDS, default_agent
+    from claudomator_py.documents.configfile import resolve_state_dir
+    from claudomator_py.service.changes.placement import placement_problems
+    from claudomator_py.service.registry import AgentRegistry
+    from claudomator_py.service.surroundings.workdirs import Workdirs
+
+    loaded = configuration(config, os.environ, Path.cwd())
+    settings = loaded.settings
+    # Which programs are there is a matter of the daemon's machine: without a configuration all kinds are.
+    usual = [default_agent(kind) for kind in (*MODEL_KINDS, "simulated")]
+    agents = [*settings.agents.values()] if settings.agents_configured else usual
+    roots = tuple(map(Path, settings.workdir_roots))
+    own = (resolve_state_dir(None, settings, os.environ, loaded.base_dir), *map(Path, settings.inbox.paths))
+    registry, workdirs = AgentRegistry(agents, AGENT_KINDS, ""), Workdirs(roots, own if loaded.path is not None else ())
+    return lambda spec: placement_problems(spec, registry, workdirs)
+
+
 def application() -> typer.Typer:
     """The whole command line."""
     app = build()
-    app.command()(validate.command(lacking))
+    app.command()(validate.command(lacking, refusals))
     app.command()(diagnose.command(readers))
     app.command()(serve)
     return app

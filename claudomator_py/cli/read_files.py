@@ -5,14 +5,18 @@ daemon runs as, and a relative directory is refused here as it is there.
 """
 
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import TaskSpec
+
+if TYPE_CHECKING:
+    from claudomator_py.documents.taskfiles import ParsedFile
 
 STDIN = Path("-")
 _STDIN_AS = "-.yaml"  # read as YAML, which JSON is too; gives no name to a task that has none
@@ -20,11 +24,21 @@ _STDIN_AS = "-.yaml"  # read as YAML, which JSON is too; gives no name to a task
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A file, and its tasks or its problems."""
+    """A file, and its tasks or its problems. parsed: what tells the line of a problem that was found later."""
 
     shown: str
     specs: tuple[TaskSpec, ...]
     problems: tuple[Problem, ...]
+    parsed: "ParsedFile | None" = None
+
+    def located(self, spec: TaskSpec, problem: Problem) -> Problem:
+        """A problem with one of its tasks, with the line that it is in."""
+        return problem if self.parsed is None else self.parsed.located(spec.name, problem)
+
+    def checked(self, refusals: "Callable[[TaskSpec], Sequence[Problem]]") -> "ReadFile":
+        """With what is to be said against its tasks besides."""
+        found = [self.located(spec, problem) for spec in self.specs for problem in refusals(spec)]
+        return replace(self, specs=(), problems=tuple(found)) if found else self
 
 
 def read(paths: Iterable[Path]) -> list[ReadFile]:
@@ -58,4 +72,4 @@ def _read(path: Path) -> ReadFile:
         problem = Problem(message=f"cannot be read: {error.strerror or error}", remedy="see that it is a readable file")
         return ReadFile(shown, (), (problem,))
     parsed = parse_task_file(data, _STDIN_AS if path == STDIN else path.name)
-    return ReadFile(shown, parsed.specs, parsed.problems)
+    return ReadFile(shown, parsed.specs, parsed.problems, parsed)

@@ -1,9 +1,9 @@
 """``submit``: hand tasks to the daemon, and wait for their end if asked to."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -11,11 +11,11 @@ from claudomator_py.cli import exits
 from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect
 from claudomator_py.cli.handing_in import Submitter
 from claudomator_py.cli.output import Format, FormatOption, error, fail, note, out, out_json
-from claudomator_py.cli.read_files import read
+from claudomator_py.cli.read_files import ReadFile, read
 from claudomator_py.cli.schedule import write_schedules
 from claudomator_py.cli.table import Column, render
 from claudomator_py.cli.waiting import ENDED, wait_for_end
-from claudomator_py.client.errors import ClientError
+from claudomator_py.client.errors import ClientError, ServiceProblem
 from claudomator_py.core.schedule_view import ScheduleView
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import format_duration, parse_duration
@@ -24,6 +24,7 @@ from claudomator_py.core.views import TaskView
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
+V = TypeVar("V")
 _COLUMNS = (
     Column("NAME", flexible=True),
     Column("ID"),
@@ -68,10 +69,11 @@ def submit(
             for problem in file.problems:
                 note(problem.render(file.shown))
         fail("Nothing was submitted.", "Mend what is named above, and submit again.")
-    specs = [spec for file in parsed for spec in file.specs]
+    given = [(file, spec) for file in parsed for spec in file.specs]
     with Submitter(lambda: connect(config, state_dir)) as submitter:
-        accepted = _hand_in(submitter, [spec for spec in specs if spec.schedule is None], output)
-        added = [submitter.add_schedule(spec) for spec in specs if spec.schedule is not None]
+        accepted = _hand_in(submitter, [one for one in given if one[1].schedule is None], output)
+        schedules = [(file, spec) for file, spec in given if spec.schedule is not None]
+        added = [_located(file, spec, submitter.add_schedule) for file, spec in schedules]
         if not wait:
             _write(accepted, output, added)
             return
@@ -84,18 +86,32 @@ def submit(
         raise typer.Exit(exits.RUN_FAILED)
 
 
-def _hand_in(submitter: Submitter, specs: Sequence[TaskSpec], output: Format) -> list[TaskView]:
+def _hand_in(submitter: Submitter, given: Sequence[tuple[ReadFile, TaskSpec]], output: Format) -> list[TaskView]:
     """Submit every task; when one is refused, write those that were not."""
     accepted: list[TaskView] = []
     try:
-        for spec in specs:
-            accepted.append(submitter.submit(spec))  # noqa: PERF401 - what came before a refusal is needed
+        for file, spec in given:
+            # One by one: what came before a refusal is needed.
+            accepted.append(_located(file, spec, submitter.submit))
     except BaseException:
         if accepted:
             _write(accepted, output)
             error("Only the tasks above were submitted.")
         raise
     return accepted
+
+
+def _located(file: ReadFile, spec: TaskSpec, hand_in: Callable[[TaskSpec], V]) -> V:
+    """Hand it in; what the daemon has against it is raised with file and line."""
+    try:
+        return hand_in(spec)
+    except ServiceProblem as refusal:
+        if refusal.details.problems:
+            problems = [file.located(spec, problem) for problem in refusal.details.problems]
+            for problem in problems:
+                note(problem.render(file.shown))
+            refusal.details = refusal.details.model_copy(update={"problems": ()})
+        raise
 
 
 def _wait(client: "Client", tasks: Sequence[TaskView], deadline: float | None, output: Format) -> list[TaskView]:

@@ -1,24 +1,28 @@
 """``validate``: is it a task file, and which agents could do what it asks for? Needs no daemon."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from claudomator_py.cli import exits
+from claudomator_py.cli.connect import ConfigOption
 from claudomator_py.cli.output import Format, FormatOption, json_text, note, out
 from claudomator_py.cli.read_files import ReadFile, read
 
 if TYPE_CHECKING:
+    from claudomator_py.core.problem import Problem
     from claudomator_py.core.task import TaskSpec
 
+Refusals = Callable[["TaskSpec"], Sequence["Problem"]]
+"""Why the daemon of a configuration would not accept a task that is valid by itself."""
 Lacking = Callable[["TaskSpec"], Mapping[str, list[str]]]
 """By kind of agent, what the task asks for and that kind cannot enforce."""
 
 
-def command(lacking: Lacking) -> Callable[..., None]:
-    """The command, with what the agents of this program can enforce."""
+def command(lacking: Lacking, refusals: Callable[[Path | None], Refusals]) -> Callable[..., None]:
+    """The command, with what the agents of this program can enforce, and what a configuration would refuse."""
 
     def validate(
         files: Annotated[
@@ -27,8 +31,13 @@ def command(lacking: Lacking) -> Callable[..., None]:
         ] = None,
         schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of a task, for editors.")] = False,
         output: FormatOption = Format.TABLE,
+        config: ConfigOption = None,
     ) -> None:
-        """Check task files. Exits with 1 if one has a problem."""
+        """Check task files. Exits with 1 if one has a problem.
+
+        Agents, directories and time zones are checked as the daemon of the configuration found would; without one, an
+        agent is any kind that there is.
+        """
         from claudomator_py.core.taskfile import task_json_schema
 
         if schema:
@@ -38,7 +47,8 @@ def command(lacking: Lacking) -> Callable[..., None]:
             return
         if not files:
             raise typer.BadParameter("name at least one file, or give --schema")
-        parsed = read(files)
+        against = refusals(config)
+        parsed = [file.checked(against) for file in read(files)]
         if not parsed:
             note("There are no task files in there.")
         if output is Format.JSON:

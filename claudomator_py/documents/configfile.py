@@ -5,13 +5,13 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.problem import Problem, shown
+from claudomator_py.core.problem import Problem
 from claudomator_py.core.settings import Settings, parse_settings
-from claudomator_py.core.validation import described, problem_at
+from claudomator_py.core.validation import described
 from claudomator_py.documents.yamltext import MAX_BYTES, BadText, decode, read_documents
+from claudomator_py.documents.zones import zone_problem
 
 FILE_NAME = "claudomator.yaml"
 _SYSTEM = Path("/etc/claudomator") / FILE_NAME
@@ -124,18 +124,10 @@ def _read(path: Path) -> Settings | list[Problem]:
         message = f"{described(first.value)}, but a configuration is a mapping"
         return [Problem(line=first.lines.get(()), message=message, remedy="write `key: value` lines")]
     parsed = parse_settings(first.value, first.lines)
-    if isinstance(parsed, Settings) and not _known_zone(parsed.budget.timezone):
-        message = f"there is no time zone `{shown(str(parsed.budget.timezone))}`"
-        remedy = "write a name such as Europe/Berlin or UTC"
-        return [problem_at(first.lines, ("budget", "timezone"), message, remedy)]
-    return parsed
-
-
-def _known_zone(name: str | None) -> bool:
-    try:
-        return name is None or ZoneInfo(name) is not None
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return False
+    if not isinstance(parsed, Settings):
+        return parsed
+    problem = zone_problem(parsed.budget.timezone, first.lines, ("budget", "timezone"))
+    return parsed if problem is None else [problem]
 
 
 def _resolved(settings: Settings, base: Path, environ: Mapping[str, str]) -> Settings:

@@ -5,11 +5,12 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from claudomator_py.core.problem import Problem, printable
+from claudomator_py.core.problem import Lines, Problem, line_of, printable
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import parse_task
 from claudomator_py.core.validation import described
 from claudomator_py.documents.yamltext import BadText, Document, decode, read_documents
+from claudomator_py.documents.zones import zone_problem
 
 SUFFIXES = (".yaml", ".yml", ".md", ".json")
 ERROR_SUFFIX = ".error.txt"
@@ -25,6 +26,17 @@ class ParsedFile:
 
     specs: tuple[TaskSpec, ...]
     problems: tuple[Problem, ...]
+    lines: tuple[Lines, ...] = ()
+    """Of each task, the lines of its fields."""
+
+    def located(self, name: str, problem: Problem) -> Problem:
+        """A problem that was found later with the task of that name: with its line, and with its document's number."""
+        place = next((place for place, spec in enumerate(self.specs) if spec.name == name), None)
+        if place is None or place >= len(self.lines) or problem.line is not None:
+            return problem
+        path = tuple(problem.field.split(".")) if problem.field is not None else ()
+        document = place + 1 if len(self.specs) > 1 else None
+        return problem.model_copy(update={"line": line_of(self.lines[place], path), "document": document})
 
 
 def is_task_file(name: str) -> bool:
@@ -58,7 +70,7 @@ def parse_task_file(data: bytes, filename: str) -> ParsedFile:
             problems += [problem.model_copy(update={"document": number if several else None}) for problem in parsed]
     if problems:
         return ParsedFile((), tuple(sorted(problems, key=lambda problem: problem.line or 0)))
-    return ParsedFile(tuple(specs), ())
+    return ParsedFile(tuple(specs), (), tuple(document.lines for document in documents))
 
 
 def default_task_name(filename: str) -> str | None:
@@ -123,7 +135,11 @@ def _task(document: Document, default_name: str | None) -> TaskSpec | list[Probl
         return [Problem(line=document.lines.get(()), message=message, remedy=remedy)]
     # A missing name is told by _name_problems, which knows why there is none.
     fallback = default_name or "unnamed"
-    return parse_task(document.value, default_name=fallback, lines=document.lines)
+    parsed = parse_task(document.value, default_name=fallback, lines=document.lines)
+    if not isinstance(parsed, TaskSpec):
+        return parsed
+    problem = zone_problem(parsed.timezone, document.lines, ("timezone",))
+    return parsed if problem is None else [problem]
 
 
 def _name_problems(documents: Sequence[Document], filename: str) -> list[Problem]:

@@ -41,10 +41,11 @@ from claudomator_py.service.answers.live import Live
 from claudomator_py.service.answers.queries import Queries
 from claudomator_py.service.answers.reading import find_task
 from claudomator_py.service.briefing.resuming import Resuming, conversation_of
-from claudomator_py.service.changes.admission_checks import circle_problem, placement_problems
+from claudomator_py.service.changes.admission_checks import circle_problem
 from claudomator_py.service.changes.draining import drain, drain_view, undrain
 from claudomator_py.service.changes.holds import hold_agent, release_agent
 from claudomator_py.service.changes.inputs import answer, approve, reject
+from claudomator_py.service.changes.placement import placement_problems
 from claudomator_py.service.changes.repeats import Repeats
 from claudomator_py.service.changes.tasks import ENDED, Order, accept, add_content, cancel_now, renew
 from claudomator_py.service.desk.backups import make_backup

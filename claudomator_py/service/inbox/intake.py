@@ -9,7 +9,8 @@ from sqlalchemy import Connection
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import content_hash
-from claudomator_py.service.changes.admission_checks import circle_problem, placement_problems, zone_problems
+from claudomator_py.service.changes.admission_checks import circle_problem
+from claudomator_py.service.changes.placement import placement_problems, zone_problems
 from claudomator_py.service.changes.schedules import Plan, begin, end_of_file, replace
 from claudomator_py.service.changes.tasks import ENDED, Order, accept, cancel_now, replace_content
 from claudomator_py.service.inbox.values import FileReading, FileStamp
@@ -57,7 +58,7 @@ class StoreIntake:
         place = 0
         for reading in readings:
             problems = [
-                problem
+                reading.parsed.located(spec.name, problem)
                 for spec in reading.parsed.specs
                 for problem in (*placement_problems(spec, self._registry, self._workdirs()), *zone_problems(spec))
             ]

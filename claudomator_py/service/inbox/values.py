@@ -32,6 +32,9 @@ class Parsed(Protocol):
     def specs(self) -> Sequence[TaskSpec]:
         """The tasks, in the order of the file."""
 
+    def located(self, name: str, problem: Problem, /) -> Problem:
+        """The problem of the task of that name, with the line that it is in."""
+
     @property
     def problems(self) -> Sequence[Problem]:
         """Empty for a good file."""

@@ -14,7 +14,7 @@ from claudomator_py.core.taskfile import to_document
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.view import StateName
 from claudomator_py.core.views import TaskView
-from claudomator_py.service.changes.admission_checks import placement_problems, zone_problems
+from claudomator_py.service.changes.placement import placement_problems, zone_problems
 from claudomator_py.service.changes.repeats import Repeats
 from claudomator_py.service.changes.schedules import Plan, begin, end, fire, overlapping
 from claudomator_py.service.ports import Clock

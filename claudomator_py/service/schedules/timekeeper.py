@@ -13,7 +13,7 @@ from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.recurrence import Due, due
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import format_instant
-from claudomator_py.service.changes.admission_checks import placement_problems
+from claudomator_py.service.changes.placement import placement_problems
 from claudomator_py.service.changes.schedules import fire, overlapping, skip
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import Clock

@@ -1,8 +1,11 @@
 """Time zones, as far as this machine knows them."""
 
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from tzlocal import get_localzone_name
+
+from claudomator_py.core.problem import Problem
+from claudomator_py.core.zone import unknown_zone, zone_remedy
 
 
 def local_zone() -> str:
@@ -18,3 +21,11 @@ def known_zone(name: str) -> bool:
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return False
     return True
+
+
+def zone_problem(name: str | None) -> Problem | None:
+    """What is wrong with the zone that a task names, or None."""
+    if name is None or known_zone(name):
+        return None
+    remedy = zone_remedy(name, available_timezones())
+    return Problem(field="timezone", message=unknown_zone(name), remedy=remedy)

@@ -142,3 +142,33 @@ def test_the_schema_is_for_editors(offline: Command) -> None:
     schema = json.loads(offline("validate", "--schema").stdout)
     assert "instructions" in schema["properties"]
     assert schema["additionalProperties"] is False
+
+
+def test_validate_checks_zones_and_agents_as_the_daemon_would(offline: Command) -> None:
+    (offline.home / "zone.yaml").write_text('instructions: x\nschedule: "0 3 * * *"\ntimezone: Europe/Berln\n')
+    (offline.home / "two.yaml").write_text(
+        "name: a\ninstructions: x\n---\nname: b\ninstructions: y\nagent: {type: cluade}\n"
+    )
+    done = offline("validate", "zone.yaml", "two.yaml")
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        "zone.yaml:3: timezone: there is no time zone `Europe/Berln`; did you mean `Europe/Berlin`?",
+        "two.yaml:6: agent.type: there is no agent `cluade`; did you mean `claude`?",
+    ]
+    config = "agents:\n  lint: {kind: command, command: [make, lint]}\nworkdir_roots: [src]\n"
+    (offline.home / "other.yaml").write_text(config)
+    (offline.home / "task.yaml").write_text("instructions: x\nagent: {type: lint}\n")
+    assert offline("validate", "task.yaml").returncode == 1
+    assert offline("validate", "--config", "other.yaml", "task.yaml").returncode == 0
+    (offline.home / "claudomator.yaml").write_text(config)
+    (offline.home / "task.yaml").write_text("instructions: x\nagent: {type: lnt}\nworking_dir: /somewhere\n")
+    said = offline("validate", "task.yaml").stdout
+    assert "task.yaml:2: agent.type: there is no agent `lnt`; did you mean `lint`?" in said
+    assert "task.yaml:3: working_dir: /somewhere is not under a root" in said
+
+
+def test_what_the_daemon_refuses_is_told_with_its_line(command: Command, desk: FakeDesk) -> None:
+    (command.home / "outside.yaml").write_text("instructions: x\nworking_dir: /forbidden\n")
+    done = command("submit", "outside.yaml")
+    assert done.returncode == 1
+    assert "outside.yaml:2: working_dir:" in done.stderr
