@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.outcome import Reason
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import from_document
 from claudomator_py.core.units import SECOND_MS
@@ -29,6 +30,7 @@ TOTAL = 6
 SLOTS = {"alpha": 3, "beta": 2, "gamma": 2}
 UNIT_MS = 300
 STUCK_S = 60.0
+MOMENT_MS = 250
 HOURLY = TaskSpec(name="hourly", instructions="Look around: units=1 fails=0.", schedule="* * * * *")
 
 
@@ -265,12 +267,14 @@ class Night:
         bound, parts = self._lower_bound(records)
         limits = cost.limits(records)
         refusals = [turn for turn in self.outside.turns if turn.verdict == "limited"]
+        early = avoidable(self.outside.turns)
+        in_vain = sum(limit.in_vain for limit in limits if limit.reason is Reason.RATE_LIMITED)
         ratio = f"{night.length / max(1, bound):.2f} of the lower bound of {bound / SECOND_MS:.1f} s"
         lines = [
             f"seed {self.seed}: {len(self.jobs)} tasks, {len(self.lives) - 1} kills of the daemon",
             f"{ {state: count for state, count in states.items() if count} }, {len(records.runs)} runs {ends}",
             f"makespan {night.length / SECOND_MS:.1f} s, {ratio} ({parts})",
-            f"{len(refusals)} limits met, {avoidable(self.outside.turns)} of them by a run that had done nothing yet",
+            f"{len(refusals)} limits met: {early} by a run that had done nothing yet, {in_vain} after it was known",
             "",
             *strips(records, night, self.lives),
             "",
@@ -278,9 +282,16 @@ class Night:
             *timeline([*self.happened, *moments(records)], night),
             "",
             "What each limit cost",
-            *(line for limit in limits for line in cost.told(limit, night.begin)),
+            *(line for limit in limits for line in (*cost.told(limit, night.begin), *self._untold(limit))),
         ]
         return "\n".join(lines)
+
+    def _untold(self, limit: cost.Limit) -> list[str]:
+        """What it cost that the account did not say when it resets."""
+        met = {run.id for run in limit.met}
+        resets = [turn.reset_at for turn in self.outside.turns if turn.run_id in met and turn.reset_at is not None]
+        late = limit.span.end - max(resets, default=limit.span.end)
+        return [f"  held {late / SECOND_MS:.1f} s longer than it would have had to be"] if late >= MOMENT_MS else []
 
     def _lower_bound(self, records: Records) -> tuple[int, str]:
         """When slots and accounts could have done that work at the earliest, if a start took no time; and what of it.
