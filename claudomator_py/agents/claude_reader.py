@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from claudomator_py.agents.claude_errors import ENDINGS, Failure, Rejection, classify
+from claudomator_py.agents.claude_rules import rule_for
 from claudomator_py.agents.claude_use import INPUT_FIELDS, Messages, messages_with, tokens_of, windows_of
+from claudomator_py.agents.denied import denied_call, distinct, questions
 from claudomator_py.agents.ending import Result, Verdict, denials, failed, outcome, settle, with_lost_conversation
 from claudomator_py.agents.jsonlines import (
     MAX_COUNT,
@@ -27,11 +29,15 @@ from claudomator_py.agents.jsonlines import (
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, shortened, storable
 from claudomator_py.core.budget import WindowUse
-from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason, Tokens
+from claudomator_py.core.outcome import Denied, Outcome, OutcomeStatus, Reason, Tokens
 from claudomator_py.core.pricing import Used as SoFar
 from claudomator_py.core.run import ExitRecord, Stream
 
 _LOST = re.compile(r"no conversation found", re.IGNORECASE)
+_RULED = re.compile(r"Permission to use .* has been denied\.\s*\Z", re.DOTALL)
+_ASK = "AskUserQuestion"
+_TALK = frozenset({_ASK, "ExitPlanMode"})
+"""Tools by which it speaks to whoever watches: none that would need leave."""
 _MODEL_INPUT_FIELDS = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 
 
@@ -58,6 +64,15 @@ class Warned:
     used: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Denial:
+    """given: what the tool was to be used with. ruled: a rule denies it, so that no leave changes that."""
+
+    tool: str
+    given: Event = field(default_factory=dict)
+    ruled: bool = False
+
+
 @dataclass(slots=True)
 class _Seen:
     """What the events said so far."""
@@ -69,7 +84,7 @@ class _Seen:
     failure: Failure | None = None
     rejection: Rejection | None = None
     warned: Warned = Warned()
-    denied: dict[str, str] = field(default_factory=dict)
+    denied: dict[str, _Denial] = field(default_factory=dict)
     since_last: Used | None = Used()
     turns: Used = Used()
     messages: Messages = field(default_factory=dict)
@@ -117,8 +132,11 @@ class _Seen:
         )
 
     def _take_denial(self, event: Event) -> None:
-        name = text_of(event, "tool_name") or "a tool"
-        self.denied[text_of(event, "tool_use_id") or f"#{len(self.denied)}"] = name
+        key = text_of(event, "tool_use_id") or f"#{len(self.denied)}"
+        known = self.denied.get(key) or _Denial(text_of(event, "tool_name") or "a tool")
+        given = event_of(event, "tool_input")
+        ruled = _RULED.match(text_of(event, "message") or "") is not None
+        self.denied[key] = replace(known, given=given or known.given, ruled=ruled or known.ruled)
 
     def _take_result(self, event: Event) -> None:
         self.result = event
@@ -199,7 +217,7 @@ class ClaudeReader:
 
     def _said(self, seen: _Seen, result: Event, printed_ms: int) -> Verdict:
         if _succeeded(result):
-            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(tuple(seen.denied.values())))
+            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials([one.tool for one in seen.denied.values()]))
         last = seen.failure
         failure = Failure(
             message=_message(result) or (last.message if last is not None else ""),
@@ -233,6 +251,8 @@ class ClaudeReader:
             text=shortened(storable(text), MAX_TEXT) if text is not None else None,
             tokens=Tokens(input=min(used.input, MAX_COUNT), output=min(used.output, MAX_COUNT)),
             cost_usd=used.cost_usd,
+            question=next((asked for one in seen.denied.values() if (asked := _asked(one)) is not None), None),
+            denied=distinct(_call(one) for one in seen.denied.values() if not one.ruled and one.tool not in _TALK),
         )
 
     def _used(self, seen: _Seen, result: Event) -> Used:
@@ -253,6 +273,15 @@ class ClaudeReader:
         per_model = _by_model(event_of(result, "modelUsage"))
         tokens = per_model if per_model.input + per_model.output > 0 else seen.turns
         return Used(tokens.input, tokens.output, total_usd)
+
+
+def _asked(denial: _Denial) -> str | None:
+    found = questions(denial.given) if denial.tool == _ASK else None
+    return shortened(storable(found), MAX_DETAIL) if found is not None else None
+
+
+def _call(denial: _Denial) -> Denied:
+    return denied_call(denial.tool, denial.given, rule_for(denial.tool, denial.given))
 
 
 def _take_line(seen: _Seen, plain: Tail, line: bytes) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from claudomator_py.agents.families import family_of
-from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.core.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.core.run import ExitRecord
 
 _ENDED_BY: dict[str, tuple[Reason, str]] = {
@@ -41,12 +41,14 @@ _LOST = Verdict(OutcomeStatus.LOST, Reason.LOST, "its supervisor was killed befo
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run said and used, whatever became of it."""
+    """What a run said and used, whatever became of it. question, denied: as in ``Outcome``."""
 
     conversation_id: str | None = None
     text: str | None = None
     tokens: Tokens = field(default_factory=Tokens)
     cost_usd: float | None = None
+    question: str | None = None
+    denied: tuple[Denied, ...] = ()
 
 
 def failed(reason: Reason, detail: str | None = None) -> Verdict:
@@ -114,4 +116,6 @@ def outcome(verdict: Verdict, result: Result) -> Outcome:
         tokens=result.tokens,
         cost_usd=result.cost_usd,
         conversation_lost=verdict.conversation_lost,
+        question=result.question,
+        denied=result.denied,
     )

@@ -202,6 +202,8 @@ def _fit_result(result: Result) -> Result:
         text=shortened(storable(result.text), MAX_TEXT) if result.text is not None else None,
         tokens=Tokens(input=_bounded(tokens.input), output=_bounded(tokens.output)),
         cost_usd=result.cost_usd,
+        question=shortened(storable(result.question), MAX_DETAIL) if result.question is not None else None,
+        denied=result.denied,
     )
 
 

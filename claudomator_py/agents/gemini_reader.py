@@ -4,11 +4,12 @@ import re
 from dataclasses import dataclass, field, replace
 
 from claudomator_py.agents.api_errors import Rules, classify, limited, words
+from claudomator_py.agents.denied import denied_call, distinct, questions
 from claudomator_py.agents.ending import Result, Verdict, denials, failed
 from claudomator_py.agents.event_reader import Ending, EventReader, Seen
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, text_of
 from claudomator_py.agents.plaintext import MAX_TEXT, shortened
-from claudomator_py.core.outcome import OutcomeStatus, Reason, Tokens
+from claudomator_py.core.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.core.units import MINUTE_MS
 
 STUCK_MS = 6 * MINUTE_MS
@@ -64,6 +65,11 @@ _RULES: Rules = (
     (words(r"exceeds the maximum number of tokens|token limit|context window"), Reason.CONTEXT_TOO_LONG),
 )
 _DENIED = words(r"requires user confirmation|denied by policy|not allowed by policy|policy_violation")
+_UNCONFIRMED = words(r"requires user confirmation")
+_ASK = "ask_user"
+_SHELL = "run_shell_command"
+# Tools that it offers only where they are allowed; any other that it does not know is none.
+_NEEDS_LEAVE = re.compile(rf"{_SHELL}|write_file|replace|edit|smart_edit|web_fetch|save_memory|mcp_\w+")
 _LOST = words(r"error resuming session|invalid session identifier|no previous sessions")
 _LIMITS = ((words(r"daily quota|per ?day"), "daily"), (words(r"per ?minute"), "per_minute"))
 
@@ -86,8 +92,10 @@ class _Seen(Seen):
     error: str | None = None
     answer: str = ""
     remark: str = ""
-    tools: dict[str, str] = field(default_factory=dict)
+    tools: dict[str, tuple[str, Event]] = field(default_factory=dict)
     denied: list[str] = field(default_factory=list)
+    calls: list[Denied] = field(default_factory=list)
+    question: str | None = None
     sleep: _Sleep | None = None
     last_at_ms: int | None = None
     longest_gap_ms: int = 0
@@ -105,7 +113,8 @@ class _Seen(Seen):
             case "tool_use":
                 self.answered = True
                 self.remark, self.answer, self.error = self.answer or self.remark, "", None
-                self.tools[text_of(event, "tool_id") or ""] = text_of(event, "tool_name") or "a tool"
+                call = (text_of(event, "tool_name") or "a tool", event_of(event, "parameters"))
+                self.tools[text_of(event, "tool_id") or ""] = call
             case "tool_result":
                 self._take_tool_result(event)
             case "error" if event.get("severity") != "warning":
@@ -139,11 +148,16 @@ class _Seen(Seen):
 
     def _take_tool_result(self, event: Event) -> None:
         tool_id = text_of(event, "tool_id") or ""
-        name = self.tools.pop(tool_id, "a tool")
+        name, given = self.tools.pop(tool_id, ("a tool", {}))
         error = event_of(event, "error")
         kind, message = text_of(error, "type") or "", text_of(error, "message") or ""
-        if kind in ("tool_not_registered", "policy_violation") or _DENIED.search(message[:500]):
-            self.denied.append(name)
+        if kind not in ("tool_not_registered", "policy_violation") and not _DENIED.search(message[:500]):
+            return
+        self.denied.append(name)
+        if name == _ASK:
+            self.question = questions(given) or self.question
+        elif _UNCONFIRMED.search(message[:500]) or (kind == "tool_not_registered" and _NEEDS_LEAVE.fullmatch(name)):
+            self.calls.append(denied_call(name, given, _rule(name, given)))
 
     def stuck(self, started_ms: int | None) -> Verdict | None:
         """The streams do not say which line came first, but a sleep that is over shows as a gap between the events."""
@@ -180,12 +194,14 @@ class _Seen(Seen):
     def result(self) -> Result:
         result = self.terminal_event
         if result is None:
-            return Result(conversation_id=self.conversation_id)
+            return Result(conversation_id=self.conversation_id, denied=distinct(self.calls))
         text = self.answer or self.remark or None
         return Result(
             conversation_id=self.conversation_id,
             text=text if self._succeeded(result) else None,
             tokens=_tokens(event_of(result, "stats")),
+            question=self.question,
+            denied=distinct(self.calls),
         )
 
 
@@ -194,6 +210,14 @@ class GeminiReader(EventReader):
 
     def __init__(self, *, resumed: bool = False) -> None:
         super().__init__(_Seen(), lost=_LOST if resumed else None)
+
+
+def _rule(tool: str, given: Event) -> str | None:
+    """What allows the call: of a command, those that begin so; else the tool. A comma would begin another rule."""
+    if tool != _SHELL:
+        return tool
+    command = text_of(given, "command")
+    return None if command is None or "," in command else f"{_SHELL}({command})"
 
 
 def _judge(message: str, kind: str | None, exit_code: int | None, printed_ms: int) -> Verdict:

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from claudomator_py.agents.api_errors import Rules, classify, limited, words
+from claudomator_py.agents.denied import denied_call, distinct
 from claudomator_py.agents.ending import Result, Verdict, denials, failed
 from claudomator_py.agents.event_reader import Ending, EventReader, Seen
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import MAX_TEXT, shortened
-from claudomator_py.core.outcome import OutcomeStatus, Reason, Tokens
+from claudomator_py.core.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.core.units import DAY_MS, SECOND_MS
 
 _BY_NAME = {
@@ -39,6 +40,7 @@ _BY_FINISH = {
     "length": (Reason.AGENT_ERROR, "its answer was cut off: it was as long as the model's settings allow"),
 }
 _REJECTED = words(r"rejected permission|permission denied|prevents you from using")
+_RULED = words(r"prevents you from using")
 _COMPLAINT = re.compile(r"^(?:Error|error|ERROR):? (?P<message>.+)")
 _LOGGED = re.compile(
     r"^timestamp=(?P<timestamp>\S+) level=ERROR (?!.*\bsmall=true\b)"
@@ -64,6 +66,7 @@ class _Seen(Seen):
     output: int = 0
     cost_usd: float | None = None
     rejected: list[str] = field(default_factory=list)
+    calls: list[Denied] = field(default_factory=list)
     complaint: str | None = None
     logged: str | None = None
     logged_at_ms: int | None = None
@@ -102,8 +105,12 @@ class _Seen(Seen):
 
     def _take_tool(self, part: Event) -> None:
         state = event_of(part, "state")
-        if state.get("status") == "error" and _REJECTED.search((text_of(state, "error") or "")[:500]):
-            self.rejected.append(text_of(part, "tool") or "a tool")
+        error = (text_of(state, "error") or "")[:500]
+        if state.get("status") == "error" and _REJECTED.search(error):
+            tool = text_of(part, "tool") or "a tool"
+            self.rejected.append(tool)
+            if not _RULED.search(error):
+                self.calls.append(denied_call(tool, event_of(state, "input"), tool))
 
     def _take_step(self, part: Event) -> None:
         self.finish = text_of(part, "reason") or "unknown"
@@ -157,6 +164,7 @@ class _Seen(Seen):
             text=(self.answer or None) if succeeded else None,
             tokens=Tokens(input=self.input, output=self.output) if known else Tokens(),
             cost_usd=self.cost_usd,
+            denied=distinct(self.calls),
         )
 
 

@@ -4,6 +4,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from claudomator_py.agents.denied import denied_call
 from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settle
 from claudomator_py.agents.jsonlines import Event, LineSplitter, amount_of, count_of, event_of, parse_events, text_of
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, shortened, storable
@@ -11,7 +12,7 @@ from claudomator_py.agents.simulated_transcript import SimulatedTranscript
 from claudomator_py.agents.transcript import LineTranscript, of_stream
 from claudomator_py.core.agent import AgentHealth, AgentSpec
 from claudomator_py.core.conversation import Conversations
-from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.core.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.core.pricing import Used
 from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, Stream
 from claudomator_py.core.task import TaskSpec
@@ -47,6 +48,8 @@ class Simulated:
             argv.append("--resume")
         if request.model is not None:
             argv.append(f"--model={request.model.model}")
+        for tool in request.task.permissions.allowed_tools:
+            argv += ["--allow", tool]
         script = request.agent.script
         return Launch(tuple(argv), {SCRIPT_NAME: script} if script is not None else {}, request.prompt)
 
@@ -63,7 +66,7 @@ class Simulated:
         return AgentHealth(installed=True, program=str(PROGRAM), version="simulated")
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """Nothing: it uses no tools, takes no turns and reads no folders."""
+        """Nothing: it asks for the tools that its script names, takes no turns and reads no folders."""
         return []
 
 
@@ -78,6 +81,7 @@ class SimulatedReader:
         self._stderr = Tail(MAX_DETAIL)
         self._start: Event = {}
         self._end: Event | None = None
+        self._denied: list[Denied] = []
         self._progress: Event | None = None
 
     def feed(self, stream: Stream, data: bytes) -> None:
@@ -87,6 +91,7 @@ class SimulatedReader:
             return
         for line in self._lines.feed(data):
             self._start, self._end = self._after(line)
+            self._denied += [_call(event) for event in parse_events(line) or [] if event.get("type") == "denied"]
 
     @property
     def answered(self) -> bool:
@@ -110,6 +115,8 @@ class SimulatedReader:
             text=shortened(storable(text), MAX_TEXT) if text is not None else None,
             tokens=used.tokens,
             cost_usd=used.cost_usd,
+            question=storable(text) if text is not None and end.get("outcome") == "question" else None,
+            denied=distinct(self._denied),
         )
         return outcome(verdict, result)
 
@@ -139,6 +146,11 @@ class SimulatedReader:
 def _tokens(event: Event) -> Tokens:
     tokens = event_of(event, "tokens")
     return Tokens(input=count_of(tokens, "input"), output=count_of(tokens, "output"))
+
+
+def _call(event: Event) -> Denied:
+    given = {"command": text_of(event, "input") or ""}
+    return denied_call(text_of(event, "tool") or "a tool", given, text_of(event, "rule"))
 
 
 def _said(end: Event) -> Verdict:

@@ -1,6 +1,6 @@
 """The simulated agent's program: a real process that does what a script says, and asks no model.
 
-Usage: ``python -I -S simulated_program.py --conversation UUID [--resume] [--model NAME] < prompt``.
+Usage: ``python -I -S simulated_program.py --conversation UUID [--resume] [--model NAME] [--allow TOOL]... < prompt``.
 The script is the lines of the prompt that begin with ``simulate:``, else $CLAUDOMATOR_SIMULATED_SCRIPT, else a short
 success. Each line is an attempt; the last one goes for all further ones ($CLAUDOMATOR_ATTEMPT, from 1). A conversation
 that goes on is remembered with its prompts, among them its script, and goes on after the lines that it has had. It is
@@ -11,6 +11,8 @@ kept in the working directory, in .simulated/. On a line:
     cost=0.01           US dollars to report, likewise
     text="..."          the final answer
     write=NAME          write the text into this file of the working directory
+    needs=TOOL          it has to be allowed that tool, such as shell(publish), by permissions.allowed_tools; else the
+                        call is denied, nothing is written, and it ends as it would have
     outcome=...         success, fail, limited, limited(reset=10m), overloaded, network, auth, question,
                         crash (kill itself), hang (stay silent), flood (write without end),
                         ignore-term (stay silent, and ignore SIGTERM); no_credit, invalid_model, context_too_long,
@@ -53,6 +55,7 @@ OUTCOMES = (
     *("crash", "hang", "flood", "ignore-term"),
     *SAID,
 )
+KEYS = ("delay", "tokens", "cost", "text", "write", "needs", "outcome", "service")
 ERRORS = {
     "fail": "the script says that it fails",
     "limited": "the script says that its quota is used up",
@@ -85,6 +88,7 @@ class Step:
     cost: float | None = None
     text: str = "done"
     write: str | None = None
+    needs: str | None = None
     outcome: str = "success"
     reset: float | None = None
     service: str | None = None
@@ -96,6 +100,7 @@ def main() -> int:
     parser.add_argument("--conversation", required=True)
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--model")
+    parser.add_argument("--allow", action="append", default=[])
     given = parser.parse_args()
     prompt = sys.stdin.buffer.read().decode(errors="replace")
     attempt = os.environ.get("CLAUDOMATOR_ATTEMPT", "1")
@@ -117,12 +122,13 @@ def main() -> int:
         line = line_for(
             prompts, os.environ.get("CLAUDOMATOR_SIMULATED_SCRIPT"), int(attempt) if attempt.isdecimal() else 1
         )
-        step = perform(parse(line))
+        step = perform(parse(line), given.allow)
         told = {"conversation": given.conversation, "resumed": given.resume, "model": given.model, "prompt": prompt}
         turn = 0
         while step.service is not None:
             turn += 1
-            step = perform(parse(ask(step.service, {**told, "attempt": attempt, "turn": turn})))
+            answer = ask(step.service, {**told, "attempt": attempt, "turn": turn})
+            step = perform(parse(answer), given.allow)
     except Unreachable as error:
         end(outcome="network", error=f"{LABEL} {error}")
         return 1
@@ -132,10 +138,13 @@ def main() -> int:
     return finish(step)
 
 
-def perform(step: Step) -> Step:
+def perform(step: Step, allowed: list[str]) -> Step:
     """Do what comes before its outcome."""
     wait(step)
-    if step.write is not None:
+    if step.needs is not None and step.needs not in allowed:
+        tool, _, given = step.needs.removesuffix(")").partition("(")
+        emit(type="denied", tool=tool, input=given, rule=step.needs)
+    elif step.write is not None:
         write(step.write, step.text)
     return step
 
@@ -232,12 +241,12 @@ def set_field(step: Step, key: str, value: str) -> None:
                 step.tokens = (int(given), int(written))
             case "cost":
                 step.cost = float(value)
-            case "text" | "write" | "service":
+            case "text" | "write" | "needs" | "service":
                 setattr(step, key, value)
             case "outcome":
                 set_outcome(step, value)
             case _:
-                raise ScriptError(f"unknown key {key!r}; there are delay, tokens, cost, text, write, outcome, service")
+                raise ScriptError(f"unknown key {key!r}; there are {', '.join(KEYS)}")
     except ValueError as error:
         raise ScriptError(f"{value!r} cannot be the value of {key}: {error}") from error
 
