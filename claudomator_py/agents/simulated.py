@@ -4,7 +4,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from claudomator_py.agents.denied import denied_call
+from claudomator_py.agents.denied import denied_call, distinct
 from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settle
 from claudomator_py.agents.jsonlines import Event, LineSplitter, amount_of, count_of, event_of, parse_events, text_of
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, shortened, storable
