@@ -7,9 +7,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
-from claudomator_py.core.errors import BadCursor, Gone, ServiceError
+from claudomator_py.core.errors import Gone, ServiceError
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.views import EventView, Page
+from claudomator_py.service.answers import cursors
 from claudomator_py.service.answers.live import EventFilter, Live
 from claudomator_py.web.openapi import problems
 from claudomator_py.web.streams import (
@@ -70,14 +71,16 @@ def router(live: Live, streams: Streams) -> APIRouter:
         if wants_stream(request):
             return _stream(live, streams, wanted, last_event_id, after)
         response.headers["Vary"] = "Accept"
-        start = _read_cursor(cursor) if cursor is not None else after or 0
+        listed = {"list": "events", "task": wanted.task_id, "kinds": sorted(wanted.kinds)}
+        start = cursors.read_number(cursor, listed) if cursor is not None else after or 0
         if 0 < start < live.events_gone():
             raise Gone(
                 f"Events after {start} are not kept any more.",
                 remedy="Ask with after=0 for all that are, or keep them longer: retention.events.",
             )
         page = live.events(wanted, start, limit)
-        return Page[EventView](items=page.items, next_cursor=str(page.upto) if page.more else None)
+        following = cursors.write_number(page.upto, listed) if page.more else None
+        return Page[EventView](items=page.items, next_cursor=following)
 
     return routes
 
@@ -120,9 +123,3 @@ async def _follow(
 def _read_id(text: str) -> int:
     """The id; for what is none, one that was never given out."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < _LONGEST_ID else _LAST_ID
-
-
-def _read_cursor(text: str) -> int:
-    if (position := _read_id(text)) < _LAST_ID:
-        return position
-    raise BadCursor("The cursor was not given out by this service.", remedy="Begin again without a cursor.")

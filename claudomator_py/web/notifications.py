@@ -19,7 +19,7 @@ class NotificationQuery(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     state: DeliveryState | None = Field(default=None, description="Only those in this state.")
-    cursor: int | None = Field(default=None, ge=1, le=_LAST_ID, description="The next_cursor of the part before.")
+    cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the part before.")
     limit: int = Field(default=50, ge=1, le=200, description="How many at most, from 1 to 200.")
 
 
@@ -31,7 +31,7 @@ def router(desk: Desk) -> APIRouter:
         "",
         operation_id="listNotifications",
         summary="Notifications, newest first",
-        responses=problems(422, 503),
+        responses=problems(400, 422, 503),
     )
     def list_notifications(query: Annotated[NotificationQuery, Query()]) -> Page[DeliveryView]:
         """Each is one notice to one target. A delivered one is kept for a week, a dead one for thirty days."""

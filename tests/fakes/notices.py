@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from claudomator_py.core.errors import Conflict, NotFound
 from claudomator_py.core.notice import DeliveryState, DeliveryView, Notice, NoticeKind
 from claudomator_py.core.views import Page
+from claudomator_py.service.answers import cursors
 
 AT = "2026-11-22T02:00:00.000Z"
 
@@ -26,11 +27,13 @@ class FakeNotices:
         self.sent.append(view)
         return view
 
-    def deliveries(self, state: DeliveryState | None, before: int | None, limit: int) -> Page[DeliveryView]:
+    def deliveries(self, state: DeliveryState | None, cursor: str | None, limit: int) -> Page[DeliveryView]:
+        listed = {"list": "notifications", "state": state}
+        before = cursors.read_number(cursor, listed) if cursor is not None else None
         found = [
             one for one in reversed(self.sent) if state in (None, one.state) and (before is None or one.id < before)
         ]
-        more = str(found[limit - 1].id) if len(found) > limit else None
+        more = cursors.write_number(found[limit - 1].id, listed) if len(found) > limit else None
         return Page(items=tuple(found[:limit]), next_cursor=more)
 
     def again(self, delivery: int) -> DeliveryView:

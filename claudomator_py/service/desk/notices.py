@@ -9,6 +9,7 @@ from claudomator_py.core.notice import DeliveryFault, DeliveryState, DeliveryVie
 from claudomator_py.core.problem import suggestion
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.views import Page
+from claudomator_py.service.answers import cursors
 from claudomator_py.service.notifying import Herald
 from claudomator_py.service.ports import Clock
 from claudomator_py.store import outbox_rows
@@ -19,8 +20,8 @@ from claudomator_py.store.tables import Outbox
 class Notices(Protocol):
     """What can be asked about notices. Every method may raise ``core.errors.ServiceError``."""
 
-    def deliveries(self, state: DeliveryState | None, before: int | None, limit: int) -> Page[DeliveryView]:
-        """Newest first, at most ``limit``. before: the cursor, the id of the last one seen."""
+    def deliveries(self, state: DeliveryState | None, cursor: str | None, limit: int) -> Page[DeliveryView]:
+        """Newest first, at most ``limit``. Raises Invalid for a cursor that was not given out."""
 
     def again(self, delivery: int) -> DeliveryView:
         """Send one that was given up once more. Raises NotFound, Conflict."""
@@ -37,13 +38,16 @@ class StoredNotices:
         self._herald = herald
         self._clock = clock
 
-    def deliveries(self, state: DeliveryState | None, before: int | None, limit: int) -> Page[DeliveryView]:
+    def deliveries(self, state: DeliveryState | None, cursor: str | None, limit: int) -> Page[DeliveryView]:
         """See ``Notices``."""
+        listed = {"list": "notifications", "state": state}
+        before = cursors.read_number(cursor, listed) if cursor is not None else None
 
         def read(connection: Connection) -> Page[DeliveryView]:
             found = outbox_rows.page(connection, state.value if state is not None else None, before, limit + 1)
             items = tuple(_view(row) for row in found[:limit])
-            return Page(items=items, next_cursor=str(items[-1].id) if len(found) > limit else None)
+            more = len(found) > limit
+            return Page(items=items, next_cursor=cursors.write_number(items[-1].id, listed) if more else None)
 
         return self._database.read(read)
 

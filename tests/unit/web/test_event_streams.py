@@ -95,17 +95,20 @@ def test_without_a_stream_events_come_in_pages(daemon: Daemon, desk: FakeDesk) -
         cursor = f"&cursor={page['next_cursor']}"
     assert seen == [1, 2, 3, 4, 5, 6, 7]
     assert [event["id"] for event in daemon.ask("GET", "/v1/events?after=5").json()["items"]] == [6, 7]
-    bad = daemon.ask("GET", "/v1/events?cursor=abc")
-    assert (bad.status, bad.json()["code"]) == (400, "bad_cursor")
+    given = daemon.ask("GET", "/v1/events?limit=3").json()["next_cursor"]
+    for bad in ("cursor=abc", "cursor=3", f"cursor={given}&kind=made"):
+        refused = daemon.ask("GET", f"/v1/events?{bad}")
+        assert (refused.status, refused.json()["code"]) == (400, "bad_cursor"), "a cursor is of one list only"
 
 
 def test_a_place_before_what_is_kept_is_said(daemon: Daemon, desk: FakeDesk) -> None:
     for number in range(5):
         desk.live.happen("made", number)
+    cursor = daemon.ask("GET", "/v1/events?limit=2").json()["next_cursor"]
     del desk.live.happened[:3]
     desk.live.gone = 3
 
-    for place in ("after=2", "cursor=2"):
+    for place in ("after=2", f"cursor={cursor}"):
         refused = daemon.ask("GET", f"/v1/events?{place}")
         assert (refused.status, refused.json()["code"]) == (410, "gone")
         assert "after=0" in refused.json()["remedy"]

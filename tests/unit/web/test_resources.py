@@ -3,6 +3,7 @@
 import pytest
 
 from claudomator_py.core.lifecycle import Completed, Failed, InputKind, NeedsInput, Running
+from claudomator_py.core.notice import DeliveryState
 from claudomator_py.core.outcome import OutcomeStatus, Reason
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.views import FileProblemView, OutcomeView
@@ -149,3 +150,15 @@ def test_health_is_open_and_tells_details_only_with_the_token(daemon: Daemon, de
     assert (refused.status, refused.json()) == (503, {"ready": False, "checks": []})
     assert daemon.ask("GET", "/readyz").json()["checks"][0]["remedy"] == "Stop the other process."
     assert daemon.ask("GET", "/livez").status == 200
+
+
+def test_notifications_come_in_pages_of_one_list(daemon: Daemon, desk: FakeDesk) -> None:
+    for _ in range(5):
+        desk.notices.add("phone", DeliveryState.DEAD)
+    first = daemon.ask("GET", "/v1/notifications?limit=3").json()
+    rest = daemon.ask("GET", f"/v1/notifications?limit=3&cursor={first['next_cursor']}").json()
+    assert [one["id"] for one in first["items"] + rest["items"]] == [5, 4, 3, 2, 1]
+    assert rest["next_cursor"] is None
+    for bad in ("cursor=3", f"cursor={first['next_cursor']}&state=dead"):
+        refused = daemon.ask("GET", f"/v1/notifications?{bad}")
+        assert (refused.status, refused.json()["code"]) == (400, "bad_cursor")
