@@ -1,10 +1,11 @@
 """What has ended is kept for a time and then goes, a little at a time; what is needed stays, however old it is."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, Table, func, insert, select
 
 from claudomator_py.core import crashpoint
 from claudomator_py.core.retention import Retention
@@ -69,8 +70,8 @@ class Kept(World):
         self.now_ms = START_MS + int(days * DAY_MS)
         return self.retainer.round()
 
-    def count(self, table: object) -> int:
-        query = select(func.count()).select_from(table)  # type: ignore[arg-type]
+    def count(self, table: Table) -> int:
+        query = select(func.count()).select_from(table)
         return self.database.read(lambda connection: int(connection.execute(query).scalar_one()))
 
 
@@ -135,7 +136,7 @@ def test_what_a_task_needs_that_has_not_ended_is_kept_however_old_it_is(world: K
     assert world.count(DECISION) == 1
     for name in ("waiting", "again"):
         task_id = world.row(name).id
-        told = world.database.read(lambda connection, task_id=task_id: events.of_task(connection, task_id))
+        told = world.database.read(partial(events.of_task, task_id=task_id))
         assert told[0].kind == "accepted"
     assert world.count(EVENT) < before
     world.tick()
@@ -164,7 +165,7 @@ def test_an_event_that_a_target_has_not_seen_is_kept(world: Kept) -> None:
     world.targets = ("mail",)
     assert "events" not in world.after(91)
 
-    third = world.database.read(lambda connection: events.following(connection, 0, 3))[-1].id
+    third = world.database.read(lambda connection: events.following(connection, 0, 3))[-1].id or 0
     world.database.write(lambda connection: outbox_rows.move_cursor(connection, "mail", third))
     world.database.write(lambda connection: outbox_rows.move_cursor(connection, "no-longer-configured", 0))
 
