@@ -120,23 +120,26 @@ def timeline(night: Night, daemon: Daemon, **more: int) -> str:
     return "\n".join(f"  {clock(at_ms)} {what}" for at_ms, what in sorted(told))
 
 
-def costs(night: Night, daemon: Daemon) -> list[str]:
-    """What each window cost: requests that were refused in it, runs that it ended, and time until work went on."""
-    told = []
+def costs(night: Night, daemon: Daemon) -> str:
+    """What each window cost, as a table: refused requests and runs, and the time until work went on."""
+    rows = ["| agent | what | lasted | requests after the first | runs ended by it | its end until the next run |"]
     for cli, account in night.accounts.items():
-        runs = [run for _, run in runs_of(daemon) if run.agent == cli.kind and run.outcome is not None]
+        runs = [run for _, run in runs_of(daemon) if run.agent == cli.kind]
         for window in account.windows:
             assert window.end_ms is not None
-            met = [run for run in runs if window.start_ms <= epoch_ms(run.ended_at or "") and unlike_success(run)]
-            ended = [run for run in met if epoch_ms(run.started_at) < window.end_ms]
+            begun = [run for run in runs if epoch_ms(run.started_at) < window.end_ms]
+            met = [run for run in begun if unlike_success(run) and epoch_ms(run.ended_at or "") >= window.start_ms]
             after = [epoch_ms(run.started_at) - window.end_ms for run in runs]
-            told.append(
-                f"[{cli.kind}] {window.what}, {(window.end_ms - window.start_ms) / 1000:.1f} s: "
-                f"{len(account.between(window.start_ms, window.end_ms))} requests after the first; "
-                f"runs ended by it: {len(ended)}; the next run on it began "
-                f"{min((ms for ms in after if ms >= 0), default=None)} ms after its end"
-            )
-    return told
+            cells = [
+                cli.kind,
+                window.what,
+                f"{(window.end_ms - window.start_ms) / 1000:.1f} s",
+                str(len(account.between(window.start_ms, window.end_ms))),
+                str(len(met)),
+                f"{min((ms for ms in after if ms >= 0), default=-1)} ms",
+            ]
+            rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
 
 
 def unlike_success(run: RunView) -> bool:

@@ -105,7 +105,7 @@ def test_everything_that_could_be_done_was_done(tmp_path: Path, tell: Callable[[
 
         story = timeline(night, daemon, kill=kills[0], another_kill=kills[1])
         took_s = (now_ms() - began_ms) / 1000
-        tell("\n".join([f"{len(TASKS)} tasks in {took_s:.0f} s", story, *costs(night, daemon)]))
+        tell(f"{len(TASKS)} tasks in {took_s:.0f} s\n{costs(night, daemon)}\n{story}")
         for name in TASKS:
             assert in_state(daemon, name, *SETTLED).state == "COMPLETED", why(daemon, name)
         assert night.conversations() == dict.fromkeys(TASKS, 1)
