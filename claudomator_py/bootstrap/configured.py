@@ -101,7 +101,13 @@ def _configured(
         classifier=settings.classifier.kind is not ClassifierKind.NONE,
         settings_hash=settings_hash(settings),
     )
-    launch = LaunchRules(real_paths(roots), settings.limits.grace, settings.limits.output_cap, environ)
+    launch = LaunchRules(
+        real_paths(roots),
+        settings.limits.grace,
+        settings.limits.output_cap,
+        environ,
+        settings.concurrency.input_hold,
+    )
     asker = _asker(settings.classifier, environ, database, former)
     return Configured(settings, rules, launch, workdirs, asker)
 

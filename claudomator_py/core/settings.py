@@ -159,6 +159,11 @@ class Concurrency(Strict):
     per_workdir: Count = Field(
         1, ge=1, le=1_000, description="Runs at a time in one working directory; in a git repository, in all of it."
     )
+    input_hold: Duration = Field(
+        30 * MINUTE_MS,
+        le=7 * DAY_MS,
+        description="How long a task that waits for a person keeps its working directory from others; 0s: not at all.",
+    )
 
 
 class ClassifierKind(StrEnum):

@@ -45,6 +45,8 @@ WITH_LOST_SHIM = ("survivors-signalled",)
 WITH_SCHEDULE = ("schedule-due", "schedule-met")
 # And so would that of what is kept for days: `test_retention` goes through this one.
 WITH_TIME = ("rows-pruned",)
+# Nobody asks anything in this workload: `test_questions` goes through this one.
+WITH_QUESTION = ("input-committed",)
 AGAIN = tuple(
     f"{point}:{count}"
     for counts, points in {
