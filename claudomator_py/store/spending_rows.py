@@ -6,25 +6,27 @@ A run counts where it began. One that was given up before it started cost nothin
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Integer, Row, case, cast, func, select
+from sqlalchemy import ColumnElement, Connection, Integer, Row, case, cast, func, literal_column, select
 
 from claudomator_py.core.budget import Spending, WindowUse
 from claudomator_py.store.tables import RUN
 
+# As the index has it: SQLite uses that only for a condition that is written like its own.
+_BEGUN = RUN.c.state != literal_column("'revoked'")
 _LATEST = 8
 """Reports of an account that are looked at: each may be about some of its windows only."""
 
 
 def of_task(connection: Connection, task_id: str) -> Spending:
     """What all runs of the task have used, of whichever generation."""
-    query = select(*_sums()).where(RUN.c.task_id == task_id, RUN.c.state != "revoked")
+    query = select(*_sums()).where(RUN.c.task_id == task_id, _BEGUN)
     return _spending(connection.execute(query).one())
 
 
 def by_agent(connection: Connection, start_ms: int, end_ms: int) -> Mapping[str, Spending]:
     """What the runs have used that began from start_ms until before end_ms, by agent."""
     query = select(RUN.c.agent, *_sums()).where(RUN.c.started_ms >= start_ms, RUN.c.started_ms < end_ms)
-    query = query.where(RUN.c.state != "revoked").group_by(RUN.c.agent)
+    query = query.where(_BEGUN).group_by(RUN.c.agent)
     return {row.agent: _spending(row) for row in connection.execute(query)}
 
 

@@ -161,7 +161,8 @@ class Run(SQLModel, table=True):
         Index("ix_run_conversation", "conversation_id", "started_ms"),
         _partial("ix_run_scratch", "scratch_of", where="scratch_of IS NOT NULL"),
         Index("ix_run_task", "task_id", "started_ms"),
-        Index("ix_run_spent", *_SPENT),
+        # All but the least: else it would be taken for what is asked in the order of beginning.
+        _partial("ix_run_spent", *_SPENT, where="state <> 'revoked'"),
         _partial("ix_run_windows", "kind", "account", "windows_ms", where="windows_ms IS NOT NULL"),
         _partial("ix_run_warned", "warned_until_ms", where="warned_until_ms IS NOT NULL"),
         _partial("ix_run_answered", "started_ms", where="answered_ms IS NOT NULL"),

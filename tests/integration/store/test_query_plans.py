@@ -7,16 +7,19 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event
 
-from claudomator_py.store import metric_rows, queue, run_rows
+from claudomator_py.store import metric_rows, queue, run_rows, spending_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
 
 ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
-    "live runs": (run_rows.live, "INDEX uq_run_live"),
-    "live runs by agent": (metric_rows.live_runs, "INDEX uq_run_live"),
+    "live runs": (run_rows.live, "INDEX uq_run_"),
+    "live runs by agent": (metric_rows.live_runs, "INDEX uq_run_"),
     "ended runs": (metric_rows.ended_runs, "COVERING INDEX ix_run_ended"),
     "tasks by state": (queue.counts, "COVERING INDEX ix_task_state"),
     "waiting tasks": (metric_rows.waiting, "INDEX ix_task_"),
+    "what was spent on a day": (lambda found: spending_rows.by_agent(found, 1, 2), "COVERING INDEX ix_run_spent"),
+    "what a task has spent": (lambda found: spending_rows.of_task(found, "a"), "INDEX ix_run_task"),
+    "windows of an account": (lambda found: spending_rows.windows(found, "a", "b"), "INDEX ix_run_windows"),
     "answers": (metric_rows.answers, "COVERING INDEX ix_classification_answered"),
 }
 

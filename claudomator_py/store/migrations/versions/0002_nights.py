@@ -35,6 +35,8 @@ def upgrade() -> None:
             "ix_run_spent",
             ["started_ms", "agent", "state", "live", "input_tokens", "output_tokens", "cost_usd"],
             unique=False,
+            sqlite_where=sa.text("state <> 'revoked'"),
+            postgresql_where=sa.text("state <> 'revoked'"),
         )
         batch_op.create_index(
             "ix_run_windows",
