@@ -43,10 +43,13 @@ ON_THE_WAY_TO_TREES = tuple(point for point in CRASH_POINTS if point.startswith(
 WITH_LOST_SHIM = ("survivors-signalled",)
 # The time of a schedule would be long in coming: `test_schedules` goes through these.
 WITH_SCHEDULE = ("schedule-due", "schedule-met")
+# Nothing here has a budget: `test_budgets` goes through this one.
+WITH_BUDGET = ("budget-met",)
 # And so would that of what is kept for days: `test_retention` goes through this one.
 WITH_TIME = ("rows-pruned",)
 # Nobody asks anything in this workload: `test_questions` goes through this one.
 WITH_QUESTION = ("input-committed",)
+ELSEWHERE = WITH_SCHEDULE + WITH_BUDGET + WITH_TIME + WITH_QUESTION
 AGAIN = tuple(
     f"{point}:{count}"
     for counts, points in {
@@ -91,7 +94,7 @@ def test_without_a_crash_the_workload_comes_out_as_it_should(site: Site) -> None
 
 @pytest.mark.parametrize(
     "point",
-    [point for point in CRASH_POINTS if point not in WITH_LOST_SHIM + ON_THE_WAY_TO_TREES + WITH_SCHEDULE + WITH_TIME],
+    [point for point in CRASH_POINTS if point not in WITH_LOST_SHIM + ON_THE_WAY_TO_TREES + ELSEWHERE],
 )
 def test_a_daemon_killed_at_any_point_leaves_no_trace_in_its_tasks(site: Site, point: str) -> None:
     site.configure(**WITH.get(point, {}))

@@ -65,7 +65,8 @@ def test_directory_then_committed_row_then_process(world: World, monkeypatch: py
 
 
 def test_what_a_run_is_told(world: World) -> None:
-    world.submit("t", working_dir="/srv/x", env={"CI": "1"}, expected_output="a fix", timeout="5m", stall_timeout="1m")
+    limits = {"timeout": "5m", "stall_timeout": "1m"}
+    world.submit("t", working_dir="/srv/x", env={"CI": "1"}, expected_output="a fix", on_input="deny", **limits)
     world.tick()
     run = world.live("t")
     directory = world.host.directories[run.id, 0]

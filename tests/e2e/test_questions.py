@@ -1,0 +1,122 @@
+"""Questions and approvals, from the command line to the agent's own process, which remembers, and over crashes."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from claudomator_py.client.errors import ConnectionLost, DaemonNotRunning, ServiceProblem
+from claudomator_py.core.views import AnswerRequest, RunView, TaskView
+from tests.e2e.harness import REPOSITORY, Daemon, Site, wait_until
+from tests.e2e.scenarios_support import document, ended, in_state, last_run
+
+pytestmark = pytest.mark.timeout(120)
+
+ASKS = "simulate: outcome=question text='Red or blue?'"
+DONE = "simulate: text=painted"
+ALLOWED = "shell(publish)"
+PUBLISHES = f"simulate: needs={ALLOWED} write=published text=out"
+
+
+def command(site: Site, *arguments: str, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
+    """What a person types."""
+    token = (site.state / "token").read_text().strip()
+    where = {"CLAUDOMATOR_URL": str(site.endpoint), "CLAUDOMATOR_TOKEN": token, "HOME": str(site.root / "home")}
+    return subprocess.run(
+        [sys.executable, "-m", "claudomator_py", *arguments],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(REPOSITORY), "COLUMNS": "200", **where},
+        cwd=site.root,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def asking(site: Site, name: str, *script: str, **fields: object) -> tuple[Daemon, TaskView]:
+    """A daemon, and a task of the simulated agent that needs a person."""
+    daemon = site.start().ready()
+    site.drop(f"{name}.yaml", document(None, "Paint it.", *script, agent="simulated", **fields))
+    return daemon, in_state(daemon, name, "NEEDS_INPUT")
+
+
+def remembered(daemon: Daemon, run: RunView) -> list[str]:
+    """The prompts that the agent remembered when the run began."""
+    start = json.loads(daemon.client.log(run.id).data.splitlines()[0])
+    return list(start["remembered"])
+
+
+def test_a_person_answers_and_the_agent_goes_on_where_it_asked(site: Site) -> None:
+    daemon, task = asking(site, "fence", ASKS, ASKS, DONE, working_dir=str(site.work))
+    first = last_run(daemon, "fence")
+    assert (task.reason, task.reason_text) == ("question", "[simulated] Red or blue?")
+    shown = command(site, "status").stdout
+    assert shown.index("NEEDS YOU") < shown.index("Red or blue?")
+    typed = command(site, "answer", "fence", "Blue.")
+    assert typed.returncode == 0, typed.stderr
+    wait_until(lambda: last_run(daemon, "fence").id != first.id, "the next run")
+    in_state(daemon, "fence", "NEEDS_INPUT")
+    assert command(site, "answer", "fence", "--file", "-", stdin="Not red,\nblue.\n").returncode == 0
+    task = ended(daemon, "fence")
+    assert (task.state, task.result_text, task.attempts, task.generation) == ("COMPLETED", "[simulated] painted", 1, 1)
+    last = last_run(daemon, "fence")
+    assert remembered(daemon, last)[1:] == ["The operator answers your question:\n\nBlue.\n"]
+    assert [run.resumes for run in daemon.client.runs("fence")][0::2] == [None, daemon.client.runs("fence")[1].id]
+    again = command(site, "answer", "fence", "Blue.")
+    assert again.returncode == 1
+    assert "fence is COMPLETED: it asks nothing that could be answered." in again.stderr
+
+
+def test_a_denied_tool_is_allowed_by_a_person_and_then_works(site: Site) -> None:
+    daemon, task = asking(site, "ship", PUBLISHES, PUBLISHES, working_dir=str(site.work))
+    assert task.reason_text == "simulated asks to use shell(publish)"
+    assert not (site.work / "published").exists()
+    explained = command(site, "why", "ship").stdout
+    assert f"`claudomator approve ship` allows {ALLOWED};" in explained
+    typed = command(site, "approve", "ship")
+    assert typed.returncode == 0, typed.stderr
+    assert ended(daemon, "ship").state == "COMPLETED"
+    assert (site.work / "published").read_text() == "out\n"
+
+
+def test_nothing_runs_before_the_approval_and_a_rejection_ends_it(site: Site) -> None:
+    daemon, _ = asking(site, "one", DONE, approval=True)
+    site.drop("two.yaml", document(None, "Paint.", agent="simulated", approval=True))
+    in_state(daemon, "two", "NEEDS_INPUT")
+    assert command(site, "reject", "two", "Not today.").returncode == 0
+    assert command(site, "approve", "one").returncode == 0
+    assert ended(daemon, "one").state == "COMPLETED"
+    task = ended(daemon, "two")
+    assert (task.reason, task.runs) == ("rejected", 0)
+    assert (task.reason_text or "").endswith("Not today.")
+
+
+def test_a_daemon_killed_after_the_answer_starts_the_next_run_once(site: Site) -> None:
+    daemon, task = asking(site, "fence", ASKS, DONE)
+    daemon.stop()
+    killed = site.start(crash_at="input-committed").ready()
+    with pytest.raises((ConnectionLost, DaemonNotRunning)):
+        killed.client.answer("fence", AnswerRequest(text="Blue."), if_version=task.version, idempotency_key="once")
+    assert killed.wait() == -9
+    daemon = site.start().ready()
+    told = daemon.client.answer("fence", AnswerRequest(text="Blue."), if_version=task.version, idempotency_key="once")
+    assert told.version > task.version
+    task = ended(daemon, "fence")
+    assert (task.state, task.runs) == ("COMPLETED", 2)
+    with pytest.raises(ServiceProblem):
+        daemon.client.answer("fence", AnswerRequest(text="Blue."))
+
+
+def test_a_daemon_killed_before_the_next_run_is_started_starts_it_once(site: Site) -> None:
+    daemon, _ = asking(site, "fence", ASKS, DONE)
+    daemon.stop()
+    killed = site.start(crash_at="start-committed").ready()
+    killed.client.answer("fence", AnswerRequest(text="Blue."))
+    assert killed.wait() == -9
+    daemon = site.start().ready()
+    assert ended(daemon, "fence").state == "COMPLETED"
+    begun = [run for run in daemon.client.runs("fence") if run.state != "revoked"]
+    assert [run.resumes for run in begun] == [None, begun[0].id]
