@@ -98,15 +98,22 @@ def hold(
 @connected
 def release(
     client: "Client",
-    agent: Annotated[str, typer.Argument(help="The agent's name.")],
+    names: Annotated[list[str], typer.Argument(metavar="AGENT", help="Names of agents.")],
     family: Annotated[
         str | None,
         typer.Option(parser=_family, help="Only holds on this family of models, such as opus.", metavar="NAME"),
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """End the holds of an agent, and of its account. Tasks start on it again."""
-    _write(client.release(agent, ReleaseRequest(family=family)), output)
+    """End the holds of agents, and of their accounts. Tasks start on them again."""
+    released = [client.release(name, ReleaseRequest(family=family)) for name in names]
+    if len(released) == 1:
+        _write(released[0], output)
+    elif output is Format.JSON:
+        out_json(released)
+    else:
+        wide = output is Format.WIDE
+        out("\n\n".join([agents_table(released, wide=wide), *hold_tables(released, wide=wide)]))
 
 
 def _write(agent: AgentView, output: Format) -> None:

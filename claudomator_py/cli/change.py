@@ -1,31 +1,67 @@
-"""``cancel`` and ``restart``: the two ways to change a task's course."""
+"""``cancel`` and ``restart``: the two ways to change a task's course, or that of several."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claudomator_py.cli.bulk import (
+    DryRunOption,
+    OnOption,
+    StateOption,
+    TagOption,
+    TasksArgument,
+    YesOption,
+    agreed,
+    chosen,
+    do_to_each,
+)
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, out, out_json
-from claudomator_py.cli.show import TaskArgument
 from claudomator_py.cli.status import tasks_table
 from claudomator_py.core.agent import Tier
 from claudomator_py.core.budget import Budget
-from claudomator_py.core.views import RestartRequest, TaskView
+from claudomator_py.core.views import RestartRequest, TaskFilter, TaskView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
 
 @connected
-def cancel(client: "Client", task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
-    """Cancel a task. A running one ends a little later."""
-    _write(client.cancel(task), output)
+def cancel(
+    client: "Client",
+    tasks: TasksArgument = None,
+    state: StateOption = None,
+    tag: TagOption = None,
+    on: OnOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Cancel tasks. A running one ends a little later.
+
+    With --state, --tag or --on, all are cancelled that match and have not ended.
+    """
+    wanted = TaskFilter(state=state, tag=tag, agent=on)
+    if tasks is not None and len(tasks) == 1 and wanted == TaskFilter() and not dry_run:
+        _write(client.cancel(tasks[0]), output)
+        return
+    found = chosen(client, tasks or (), wanted, ("cancel",))
+    if agreed(found, "cancel", dry_run=dry_run, yes=yes, output=output):
+        do_to_each(
+            client,
+            found,
+            lambda seen, key: client.cancel(seen.id, if_version=seen.version, idempotency_key=key),
+            output,
+        )
 
 
 @connected
 def restart(
     client: "Client",
-    task: TaskArgument,
+    tasks: TasksArgument = None,
+    state: StateOption = None,
+    tag: TagOption = None,
+    on: OnOption = None,
     agent: Annotated[str | None, typer.Option(help="Run it on this agent.")] = None,
     tier: Annotated[Tier | None, typer.Option(help="How strong a model.")] = None,
     model: Annotated[str | None, typer.Option(help="This model of the agent.")] = None,
@@ -37,12 +73,14 @@ def restart(
         bool, typer.Option("--resume", help="Go on in its last conversation, on the agent that has it.")
     ] = False,
     reason: Annotated[str | None, typer.Option(help="Why; kept with the task, and told with --resume.")] = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Run a task again.
+    """Run tasks again.
 
     Who, where and how strong are decided anew, except for what the task or an option pins. The conversation is a fresh
-    one, unless --resume is given.
+    one, unless --resume is given. With --state, --tag or --on, all are restarted that match and can be.
     """
     budget = Budget(usd=budget_usd, tokens=budget_tokens, runs=budget_runs)
     request = RestartRequest(
@@ -54,7 +92,18 @@ def restart(
         resume=resume,
         reason=reason,
     )
-    _write(client.restart(task, request), output)
+    wanted = TaskFilter(state=state, tag=tag, agent=on)
+    if tasks is not None and len(tasks) == 1 and wanted == TaskFilter() and not dry_run:
+        _write(client.restart(tasks[0], request), output)
+        return
+    found = chosen(client, tasks or (), wanted, ("restart", "restart_force") if force else ("restart",))
+    if agreed(found, "restart", dry_run=dry_run, yes=yes, output=output):
+        do_to_each(
+            client,
+            found,
+            lambda seen, key: client.restart(seen.id, request, if_version=seen.version, idempotency_key=key),
+            output,
+        )
 
 
 def _write(task: TaskView, output: Format) -> None:

@@ -1,0 +1,109 @@
+"""``cancel`` and ``restart`` of several tasks: which ones, after which question, and what became of each."""
+
+import json
+import os
+import pty
+import subprocess
+
+from claudomator_py.core.lifecycle import Completed, Failed, Running
+from claudomator_py.core.outcome import Reason
+from tests.fakes.command import Command
+from tests.fakes.desk import FakeDesk
+
+
+def a_shop(desk: FakeDesk) -> None:
+    desk.add("fix-login", Failed(Reason.TIMEOUT), tags=("shop",))
+    desk.add("fix-logout", Failed(Reason.LOST), tags=("shop",))
+    desk.add("write-notes", Failed(Reason.LOST))
+    desk.add("works", Running(), tags=("shop",), agent_name="claude")
+    desk.add("next", tags=("shop",))
+    desk.add("done", Completed(), tags=("shop",))
+
+
+def states(desk: FakeDesk) -> dict[str, str]:
+    return {task.name: task.state for task in map(desk.task, desk.jobs)}
+
+
+def test_all_that_match_are_restarted_and_each_is_told(command: Command, desk: FakeDesk) -> None:
+    a_shop(desk)
+    done = command("restart", "--tag", "shop", "--state", "failed")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert lines[0] == ["NAME", "ID", "STATE", "DONE"]
+    assert [(line[0], line[2], line[3]) for line in lines[1:]] == [
+        ("fix-login", "QUEUED", "yes"),
+        ("fix-logout", "QUEUED", "yes"),
+    ]
+    assert states(desk)["write-notes"] == "FAILED"
+
+
+def test_only_what_has_not_ended_is_cancelled(command: Command, desk: FakeDesk) -> None:
+    a_shop(desk)
+    done = command("cancel", "--tag", "shop", "-o", "json")
+    assert [(one["task"]["name"], one["done"]) for one in json.loads(done.stdout)] == [("works", True), ("next", True)]
+    assert [name for name, state in states(desk).items() if state == "CANCELLED"] == ["works", "next"]
+    assert "There is nothing to cancel." in command("cancel", "--on", "claude").stderr
+
+
+def test_a_dry_run_lists_and_does_nothing(command: Command, desk: FakeDesk) -> None:
+    a_shop(desk)
+    before = states(desk)
+    done = command("cancel", "--tag", "shop", "--dry-run")
+    assert done.returncode == 0
+    assert "works" in done.stdout
+    assert "Cancel would be asked for 2 tasks (1 QUEUED, 1 RUNNING); nothing was done." in done.stderr
+    assert command("restart", "fix-login", "--dry-run").returncode == 0
+    assert states(desk) == before
+
+
+def test_one_that_is_refused_hinders_no_other(command: Command, desk: FakeDesk) -> None:
+    a_shop(desk)
+    done = command("restart", "fix-login", "works", "fix-logout", "fix-login")
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ["fix-login", "works", "fix-logout"]
+    assert [line.split()[3] for line in lines] == ["yes", "no", "yes"]
+    assert "Use force" in lines[1]
+    assert states(desk)["fix-logout"] == "QUEUED"
+
+
+def test_which_tasks_has_to_be_said(command: Command, desk: FakeDesk) -> None:
+    desk.add("it")
+    for arguments in ((), ("it", "--tag", "shop")):
+        done = command("cancel", *arguments)
+        assert done.returncode == 2
+        assert "name tasks, or say which" in done.stderr
+    assert states(desk) == {"it": "QUEUED"}
+
+
+def test_a_terminal_is_asked_whether_that_many_are_meant(process: Command, desk: FakeDesk) -> None:
+    a_shop(desk)
+    for answer, code, expected in (("n", 1, "RUNNING"), ("y", 0, "CANCELLED")):
+        master, terminal = pty.openpty()
+        with subprocess.Popen(
+            process.argv(["cancel", "--tag", "shop"]),
+            cwd=process.home,
+            env=process.variables({}),
+            stdin=terminal,
+            stdout=subprocess.PIPE,
+            stderr=terminal,
+        ) as running:
+            try:
+                os.close(terminal)
+                asked = b""
+                while b"[y/N]" not in asked:
+                    asked += os.read(master, 1_000)
+                assert b"Cancel 2 tasks (1 QUEUED, 1 RUNNING)?" in asked
+                os.write(master, f"{answer}\n".encode())
+                assert running.wait(20) == code
+            finally:
+                running.kill()
+                os.close(master)
+        assert states(desk)["works"] == expected
+
+
+def test_several_agents_are_released(command: Command, desk: FakeDesk) -> None:
+    desk.add_agent("claude", limited=True)
+    desk.add_agent("codex", limited=True)
+    assert command("release", "claude", "codex").returncode == 0
+    assert not any(agent.limited for agent in desk.agents())
