@@ -38,6 +38,7 @@ from claudomator_py.service.notifying import Herald
 from claudomator_py.service.ports import Messenger
 from claudomator_py.service.process.crash_hook import install_crash_hook
 from claudomator_py.service.process.daemon import Daemon, StateLost
+from claudomator_py.service.process.database_claim import claim_database
 from claudomator_py.service.process.health import disk_check, inbox_checks
 from claudomator_py.service.process.metering import StoreMeter, Surroundings
 from claudomator_py.service.process.reloading import ConfigurationRefused, Reloader
@@ -111,6 +112,7 @@ async def _serve(
     _remove_leftovers(state)
     database = stack.enter_context(Database.open(settings.database, state_dir=state))
     _migrate(database, notifier)
+    claim_database(database, state)
     launcher = Launcher()
     stack.callback(launcher.close)
     environ = with_credentials(os.environ)

@@ -434,10 +434,10 @@ class OutboxCursor(SQLModel, table=True):
     event_id: int = Field(sa_type=BigInteger)
 
 
-class Pruned(SQLModel, table=True):
-    """What is still to be known of rows that were removed for their age, by name; see ``store.pruning``."""
+class Remembered(SQLModel, table=True):
+    """What has to be known of rows that were removed for their age, and where the daemon works, by name."""
 
-    __tablename__ = "pruned"
+    __tablename__ = "remembered"
 
     name: str = Field(primary_key=True)
     data: dict[str, Any] = Field(sa_column=_json())
@@ -461,4 +461,4 @@ ANSWERED_REQUEST = SQLModel.metadata.tables["answered_request"]
 SWITCH = SQLModel.metadata.tables["switch"]
 OUTBOX = SQLModel.metadata.tables["outbox"]
 OUTBOX_CURSOR = SQLModel.metadata.tables["outbox_cursor"]
-PRUNED = SQLModel.metadata.tables["pruned"]
+REMEMBERED = SQLModel.metadata.tables["remembered"]

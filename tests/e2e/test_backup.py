@@ -129,6 +129,29 @@ def test_a_copy_goes_on_elsewhere_without_the_runs_that_it_takes_for_live(site: 
         elsewhere.no_processes()
 
 
+def test_no_daemon_works_on_a_copy_beside_the_one_on_the_original(site: Site, tmp_path: Path) -> None:
+    daemon = site.start().ready()
+    site.drop("live.yaml", document(None, FOREVER))
+    started(site)
+    copy = Path(daemon.client.backup().path)
+
+    with open_site(tmp_path / "elsewhere") as elsewhere:
+        elsewhere.state.mkdir(mode=0o700)
+        shutil.copy(copy, elsewhere.state / "claudomator.db")
+        assert elsewhere.start().wait() == 1
+        said = f"the database is that of the daemon on {site.state} (pid {daemon.pid}), or a copy of it; stop that one"
+        assert said in elsewhere.log_text()
+        assert "Traceback" not in elsewhere.log_text()
+
+        assert daemon.client.task("live").state == "RUNNING"
+        daemon.client.cancel("live")
+        assert ended(daemon, "live").state == "CANCELLED"
+        assert daemon.stop() == 0
+        again = elsewhere.start().ready()
+        assert ended(again, "live").reason == "lost"
+        assert again.stop() == 0
+
+
 def test_the_command_puts_it_where_it_is_told_and_replaces_nothing(site: Site) -> None:
     daemon = site.start().ready()
     site.drop("one.yaml", document("one"))

@@ -24,9 +24,8 @@ def hold_state(state: Path) -> Iterator[Callable[[], bool]]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(descriptor, 64, 0).decode(errors="replace").strip() or "unknown"
             raise StateInUse(
-                f"another daemon (pid {holder}) uses {state}; stop it first, or choose another --state-dir"
+                f"another daemon (pid {_holder(descriptor)}) uses {state}; stop it first, or choose another --state-dir"
             ) from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
@@ -34,6 +33,25 @@ def hold_state(state: Path) -> Iterator[Callable[[], bool]]:
         yield lambda: _leads_to(path, descriptor)
     finally:
         os.close(descriptor)
+
+
+def holder(state: Path) -> str | None:
+    """The pid of the daemon that holds a state folder, or ``unknown``; None: no daemon of this machine does."""
+    try:
+        descriptor = os.open(state / LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _holder(descriptor)
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _holder(descriptor: int) -> str:
+    return os.pread(descriptor, 64, 0).decode(errors="replace").strip() or "unknown"
 
 
 def _leads_to(path: Path, descriptor: int) -> bool:

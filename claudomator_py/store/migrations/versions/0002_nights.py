@@ -10,10 +10,10 @@ down_revision = "0001_first"
 def upgrade() -> None:
     """Bring the schema here from the revision before."""
     op.create_table(
-        "pruned",
+        "remembered",
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("data", sa.JSON(none_as_null=True), nullable=False),
-        sa.PrimaryKeyConstraint("name", name=op.f("pk_pruned")),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_remembered")),
     )
     with op.batch_alter_table("decision", schema=None) as batch_op:
         batch_op.create_index("ix_decision_snapshot", ["snapshot_hash"], unique=False)
