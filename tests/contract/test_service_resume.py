@@ -220,7 +220,7 @@ def test_a_failure_of_its_own_is_tried_again_in_a_fresh_conversation(world: Worl
     world.fail("t", "agent_error")
     world.tick(60_000)
     assert (run_of(world, "t").resumes, asked(world, "claude").resume) == (None, False)
-    assert asked(world, "claude").prompt.endswith("The operator adds:\n\nHurry.\n")
+    assert "\n\nThe operator adds:\n\nHurry.\n" in asked(world, "claude").prompt
     assert f"The conversation of run {first.id[:8]} was given up: it ended in agent_error." in why(world, "t")
 
 
@@ -232,7 +232,8 @@ def test_a_conversation_that_the_agent_has_lost_is_replaced_once(world: World) -
     assert (second.resumes, third.resumes, third.state) == (first.id, None, "starting")
     assert world.task("t").attempts == 0, "it cost no attempt"
     request = asked(world, "claude")
-    assert (request.resume, request.prompt) == (False, "do t\n\nThe operator adds:\n\nHurry.\n")
+    assert not request.resume
+    assert request.prompt.startswith("do t\n\nThe operator adds:\n\nHurry.\n")
     assert f"The conversation of run {first.id[:8]} was given up: claude does not know it any more." in why(world, "t")
     events = [event for event in world.desk.why("t").events if event.kind == "conversation_given_up"]
     assert [(event.run_id, event.data["resumes"]) for event in events] == [(second.id, first.id)]
