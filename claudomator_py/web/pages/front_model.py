@@ -100,21 +100,25 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters as they stand in the URL."""
+    """The filters as they stand in the URL. select_url: where to choose several of these tasks."""
 
     text: str
     tag: str
     states: tuple[Choice, ...]
     any: bool
+    select_url: str
 
 
 def filters_of(wanted: TaskFilter) -> Filters:
     """The filters that lead to this list."""
+    given = {"state": wanted.state, "q": wanted.text, "tag": wanted.tag}
+    query = urlencode({key: value for key, value in given.items() if value})
     return Filters(
         text=wanted.text or "",
         tag=wanted.tag or "",
         states=tuple(Choice(state, words_of(state), state == wanted.state) for state in STATES),
         any=wanted != TaskFilter(),
+        select_url=f"/select?{query}" if query else "/select",
     )
 
 

@@ -25,13 +25,16 @@ class Visitor:
         return self._ask("GET", path, {"Sec-Fetch-Site": "same-origin", **_named(headers)}, None)
 
     def post(self, path: str, fields: Mapping[str, object] | None = None, **headers: str | None) -> Answer:
+        return self.post_raw(path, urlencode(fields or {}).encode(), **headers)
+
+    def post_raw(self, path: str, form: bytes, **headers: str | None) -> Answer:
         sent = {
             "Sec-Fetch-Site": "same-origin",
             "Origin": self.daemon.url,
             "Content-Type": "application/x-www-form-urlencoded",
             **_named(headers),
         }
-        return self._ask("POST", path, sent, urlencode(fields or {}).encode())
+        return self._ask("POST", path, sent, form)
 
     def _ask(self, method: str, path: str, headers: Mapping[str, str | None], body: bytes | None) -> Answer:
         known: dict[str, str | None] = {"Authorization": None, "Accept": ACCEPT, "Cookie": self.cookie}
