@@ -33,6 +33,10 @@ class OutputReader(Protocol):
         """Whether its model has said or done anything yet, by what has been fed."""
 
     @property
+    def terminal(self) -> bool:
+        """Whether it has said, completely, how the run came out."""
+
+    @property
     def used(self) -> Used:
         """What the run has used so far, as far as it has said."""
 

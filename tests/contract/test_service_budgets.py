@@ -172,6 +172,23 @@ def test_a_daemon_that_dies_on_the_way_stops_the_run_all_the_same(world: World) 
     assert world.state("a") == "FAILED budget"
 
 
+def test_a_run_that_is_done_is_not_stopped_and_one_done_before_it_could_be_is_done(world: World) -> None:
+    for name in ("told", "late"):
+        world.submit(name, budget={"usd": 1.0})
+    world.tick()
+    world.tick()
+    world.host.stubborn = True
+    world.use("told", cost_usd=1.5)
+    world.say("told", cost_usd=1.5)
+    world.use("late", cost_usd=1.5)
+    world.tick()
+    told, late = (world.host.directories[world.live(name).id, 0] for name in ("told", "late"))
+    assert (told.cancelled, late.cancelled) == (False, True)
+    world.end("late", exit_code=143, ended_by="cancel", cost_usd=1.6)
+    world.tick()
+    assert world.state("late") == "COMPLETED"
+
+
 def test_an_operator_who_cancels_it_meanwhile_has_the_last_word(world: World) -> None:
     world.submit("a", budget={"usd": 1.0})
     world.tick()

@@ -33,6 +33,12 @@ class OutcomeReader:
         self._poison = poison
 
     @property
+    def terminal(self) -> bool:
+        """Whether there is a whole line with the outcome."""
+        lines = self._data.splitlines(keepends=True)
+        return any(line.endswith(b"\n") and not line.startswith(b"#") for line in lines)
+
+    @property
     def used(self) -> Used:
         """A line that begins with ``#used `` says so, as JSON of an outcome's fields."""
         said = [line for line in self._data.splitlines() if line.startswith(b"#used ")]

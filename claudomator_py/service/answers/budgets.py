@@ -78,7 +78,7 @@ def budget_sentences(connection: Connection, task: Task, spec: TaskSpec) -> list
     """What the task has used of its budget."""
     if not spec.budget.units:
         return []
-    return [f"It has used {all_figures(spec.budget, spending_rows.of_task(connection, task.id))} of its budget."]
+    return [f"Of its budget it has used {all_figures(spec.budget, spending_rows.of_task(connection, task.id))}."]
 
 
 def _remedy(task: Task, spec: TaskSpec, spending: Spending) -> str:

@@ -1,7 +1,7 @@
 """Reading what happened: from a live run's directory to its outcome, its check, and its end."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
@@ -154,7 +154,7 @@ class Collector:
     def _count(self, subject: _Subject, now_ms: int) -> None:
         """Note what the run has used by now, if a budget could be used up by it, and stop it once one is."""
         run, agent = subject.run, self._agent(subject.run)
-        if not self._budgets.watches(subject.spec, agent):
+        if not self._budgets.watches(subject.spec, agent) or self._stuck.has_ended(run.id):
             return
         self._counting = True
         used = self._stuck.used(run.id).priced(agent.prices, run.model)
@@ -225,7 +225,10 @@ class Collector:
             for stream in STREAMS:
                 for piece in self._host.output(subject.run.id, stream):
                     reader.feed(stream, piece)
-            outcome = self._heard(subject, reader.outcome(exit_record, now_ms))
+            outcome = reader.outcome(_unstopped(subject, exit_record), now_ms)
+            if outcome.status is not OutcomeStatus.SUCCEEDED:
+                outcome = reader.outcome(exit_record, now_ms)
+            outcome = self._heard(subject, outcome)
             outcome = priced(outcome, self._agent(subject.run).prices, subject.run.model)
             return self._over_budget(subject, outcome, now_ms), reader.answered
         except OSError:
@@ -327,6 +330,12 @@ class Collector:
 def _log_of(subject: _Subject) -> BoundLogger:
     run = subject.run
     return log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent, attempt=run.attempt)
+
+
+def _unstopped(subject: _Subject, exit_record: ExitRecord | None) -> ExitRecord | None:
+    """As if a run had not been stopped for its budget: one that was done before it could be is done."""
+    stopped = subject.run.over_budget is not None and not subject.stop_wanted
+    return replace(exit_record, ended_by=None) if stopped and exit_record is not None else exit_record
 
 
 def _cancelled(outcome: Outcome) -> Outcome:

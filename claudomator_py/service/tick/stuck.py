@@ -51,6 +51,11 @@ class StuckRuns:
         live = self._live.get(run_id)
         return live is not None and live.reader.answered
 
+    def has_ended(self, run_id: str) -> bool:
+        """Whether the agent had said at the last look how the run came out, and only its process is to end yet."""
+        live = self._live.get(run_id)
+        return live is not None and live.reader.terminal
+
     def used(self, run_id: str) -> Used:
         """What the run had used at the last look, as far as it had said."""
         live = self._live.get(run_id)

@@ -1,0 +1,91 @@
+"""Budgets behind a real daemon: what may begin, what is stopped on the way, and what survives the daemon's end."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claudomator_py.core.views import TaskView
+from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.scenarios_support import document, ended, in_state, why
+from tests.e2e.test_reload import reload
+from tests.e2e.warm import WarmStarter
+
+USUAL: dict[str, Any] = {"kind": "simulated", "auto_select": True, "max_concurrent": 4}
+AGENTS = {"alpha": USUAL, "beta": USUAL}
+# A thousand tokens, and a cent, with every second.
+SPENDING = "simulate: delay=60s tokens=50000/10000 cost=0.6"
+
+
+@pytest.fixture
+def site(tmp_path: Path, warm: WarmStarter) -> Iterator[Site]:
+    """A site with the simulated agents alpha and beta."""
+    with open_site(tmp_path / "site", warm=warm, agents=AGENTS) as opened:
+        yield opened
+
+
+def spend(site: Site, daemon: Daemon, name: str, script: str, **fields: object) -> TaskView:
+    """Drop a task that does as the script says, and wait for its end."""
+    site.drop(f"{name}.yaml", document(None, f"simulate: {script}", **{"agent": None, **fields}))
+    return ended(daemon, name)
+
+
+def test_a_task_is_stopped_while_it_runs_and_goes_on_once_it_may_use_more(site: Site) -> None:
+    daemon = site.start().ready()
+    stopped = spend(site, daemon, "greedy", SPENDING.removeprefix("simulate: "), budget={"tokens": 1500})
+    assert (stopped.state, stopped.reason) == ("FAILED", "budget")
+    assert "of 1,500 tokens" in str(stopped.reason_text)
+    assert stopped.budget is not None
+    assert 1500 < stopped.budget.spent.tokens < 30_000, "it ran for seconds, not for a minute"
+    assert stopped.tokens.input is not None, "what it had said by then is kept"
+    waiting = daemon.client.restart("greedy")
+    assert (waiting.state, waiting.reason) == ("WAITING", "budget")
+    assert "raise budget.tokens in" in str(waiting.reason_text)
+    site.drop("greedy.yaml", document(None, "simulate: outcome=success", agent=None, budget={"tokens": 90_000}))
+    assert ended(daemon, "greedy").state == "COMPLETED"
+    assert "Of its budget it has used " in why(daemon, "greedy")
+
+
+def test_a_daemon_killed_between_the_decision_and_the_stop_stops_it_afterwards(site: Site) -> None:
+    daemon = site.start(crash_at="budget-met").ready()
+    site.drop("greedy.yaml", document(None, SPENDING, agent=None, budget={"usd": 0.01}))
+    assert daemon.wait(30) == -9
+    daemon = site.start().ready()
+    task = ended(daemon, "greedy")
+    assert (task.state, task.reason, task.runs) == ("FAILED", "budget", 1)
+    assert "of 0.01 USD" in str(task.reason_text)
+
+
+def test_agents_and_days_have_budgets_that_outlive_the_daemon_and_can_be_raised(site: Site) -> None:
+    agents: dict[str, Any] = {"alpha": {**USUAL, "budget": {"usd": 1.0}}, "beta": USUAL}
+    site.configure(agents=agents, budget={"usd": 4.0, "timezone": "UTC"})
+    daemon = site.start().ready()
+    assert spend(site, daemon, "first", "cost=1.5 outcome=success").agent == "alpha"
+    daemon.kill()
+
+    daemon = site.start().ready()
+    assert spend(site, daemon, "second", "cost=3 outcome=success").agent == "beta", "alpha has spent its day"
+    site.drop("third.yaml", document(None, "simulate: outcome=success", agent=None))
+    third = in_state(daemon, "third", "QUEUED")
+    assert (third.reason, third.waiting_until is not None) == ("budget", True)
+    assert str(third.reason_text).startswith("4.50 of 4.00 USD today, all agents together, until ")
+    alpha, beta = daemon.client.agents()
+    assert alpha.budget is not None
+    assert (alpha.budget.reached, alpha.spent_today.usd) == ("1.50 of 1.00 USD", 1.5)
+    assert (beta.budget, beta.spent_today.usd, beta.spent_today.runs) == (None, 3.0, 1)
+
+    reload(site, daemon, agents=agents, budget={"usd": 10.0, "timezone": "UTC"})
+    assert ended(daemon, "third").agent == "beta"
+
+
+def test_what_runs_is_stopped_when_the_day_is_spent(site: Site) -> None:
+    site.configure(agents=AGENTS, budget={"tokens": 3000})
+    daemon = site.start().ready()
+    for name in ("one", "two"):
+        site.drop(f"{name}.yaml", document(None, SPENDING, agent=None))
+    for name in ("one", "two"):
+        task = ended(daemon, name)
+        assert (task.state, task.reason) == ("FAILED", "budget")
+        assert "the day's budget of all agents is used up" in str(task.reason_text)
+    wait_until(lambda: daemon.client.status().budget is not None, "the day's budget to be shown")
