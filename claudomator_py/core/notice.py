@@ -193,6 +193,9 @@ def _of_hold(event: Happened) -> Notice:
 
 
 def _text(event: Happened, reason: Reason | None) -> str:
+    asks = event.data.get("asks")
+    if asks is not None:
+        return f"{asks}\nTo say what it needs: claudomator why {event.task_name or event.task_id}"
     parts = [REASON_POLICIES[reason].meaning] if reason is not None else []
     if event.outcome is not None:
         parts += [part for part in (event.outcome.detail, event.outcome.text) if part][:1]

@@ -12,6 +12,7 @@ from claudomator_py.core.errors import Conflict, NotFound
 from claudomator_py.core.notice import DeliveryFault, DeliveryState, Notice, NoticeKind, NotifyTarget
 from claudomator_py.core.outcome import Reason
 from claudomator_py.core.units import DAY_MS, HOUR_MS
+from claudomator_py.core.views import RejectRequest
 from claudomator_py.service.desk.notices import StoredNotices
 from claudomator_py.service.notifying import ATTEMPTS, Herald
 from claudomator_py.store import outbox_rows
@@ -125,6 +126,24 @@ def test_a_failure_is_told_with_its_meaning_and_without_secrets(world: World, po
     assert (told.kind, told.reason, told.agent) == (NoticeKind.FAILED, Reason.REFUSED, "claude")
     assert told.title == "bad: failed (refused)"
     assert told.text == "The model declined to do the task.\nno, and the key is [redacted]"
+
+
+def test_a_question_is_told_as_it_was_asked_and_without_secrets(world: World, post: Post) -> None:
+    world.submit("t")
+    world.tick()
+    world.end("t", text=f"I looked.\nCLAUDOMATOR QUESTION: May I use sk-{'a1b2' * 6}?")
+    world.tick()
+    notice = post.mail["phone"].next()
+    assert (notice.kind, notice.title) == (NoticeKind.NEEDS_INPUT, "t: needs input (question)")
+    assert notice.text == "May I use [redacted]?\nTo say what it needs: claudomator why t"
+
+
+def test_a_rejection_is_told_as_one(world: World, post: Post) -> None:
+    world.submit("t", approval=True)
+    assert post.mail["phone"].next().text.startswith("asks for approval before its first run\n")
+    world.desk.reject("t", RejectRequest(reason="Not on a Friday."))
+    notice = post.mail["phone"].next()
+    assert (notice.kind, notice.reason) == (NoticeKind.FAILED, Reason.REJECTED)
 
 
 def test_an_agent_that_waits_for_an_operator_is_told_of_with_the_remedy(world: World, post: Post) -> None:

@@ -95,8 +95,8 @@ def reject(connection: Connection, task: Task, reason: str | None, now_ms: int) 
     told = {} if reason is None else {"reason": reason}
     record(connection, now_ms, "rejected", task_id=task.id, run_id=asked.run_id, data=told)
     said = asked.model_copy(update={"rejected": reason})
-    event = Failing(Reason.REJECTED)
-    task = task_rows.advance(connection, task, event, now_ms, data=told, asks=said.model_dump(mode="json"))
+    event, why = Failing(Reason.REJECTED), {} if reason is None else {"why": reason}
+    task = task_rows.advance(connection, task, event, now_ms, data=why, asks=said.model_dump(mode="json"))
     ready_dependents(connection, task, now_ms)
 
 
