@@ -54,7 +54,7 @@ class EndedRuns:
 
 def ended_runs(connection: Connection) -> Sequence[EndedRuns]:
     """All ended runs that ever were, by agent, end and reason."""
-    return _merged([*_remembered_runs(connection), *_sums(connection, RUN.c.ended_as.is_not(None))])
+    return _merged([*_sums(connection, RUN.c.ended_as.is_not(None)), *_remembered_runs(connection)])
 
 
 def remember_runs(connection: Connection, run_ids: Collection[str]) -> None:
