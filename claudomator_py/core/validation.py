@@ -129,7 +129,7 @@ def _bound(model: type[BaseModel], path: Path, context: Mapping[str, Any]) -> st
     return f"it must be {words} {_as_written(model, path, limit)}"
 
 
-def _as_written(model: type[BaseModel], path: Path, number: int) -> str:
+def _as_written(model: type[BaseModel], path: Path, number: float) -> str:
     """A bound in the notation of its field: 86400000 of a duration is 1d."""
     owner = _model_at(model, path[:-1])
     field = owner.model_fields.get(str(path[-1])) if owner is not None else None
@@ -137,7 +137,7 @@ def _as_written(model: type[BaseModel], path: Path, number: int) -> str:
         write = getattr(mark, "func", None)
         if type(mark).__name__ == "PlainSerializer" and write is not None:
             return str(write(number))
-    return str(number)
+    return str(int(number)) if number == int(number) else str(number)
 
 
 def described(value: object) -> str:
