@@ -101,7 +101,7 @@ def _send(exchange: Exchange, kind: str, **fields: object) -> None:
 
 def _message(step: Answer, request: Request) -> dict[str, Any]:
     return {
-        "id": "msg_fake",
+        "id": f"msg_fake{next(_numbers)}",
         "type": "message",
         "role": "assistant",
         "model": request.body.get("model", "fake"),
