@@ -20,6 +20,8 @@ def _fill(desktop: Desktop) -> str:
     limits = "{type: other, strict: true, tier: fast}"
     desktop.task("limited", "delay=50ms outcome=limited(reset=50m)", agent=limits, priority="high")
     desktop.site.drop("refused.yaml", "instrctions: none\n")
+    nightly = 'instructions: Tidy up.\nschedule: "0 3 * * *"\ntimezone: America/Argentina/Buenos_Aires\n'
+    desktop.site.drop("a-schedule-with-quite-a-long-name.yaml", nightly)
     desktop.task("a-name-that-is-as-long-as-a-name-can-be-" + "x" * 60, not_before="2099-01-01T00:00:00Z")
     desktop.settled("done", "COMPLETED")
     desktop.settled("broken", "FAILED")
@@ -40,6 +42,7 @@ def _paths(desktop: Desktop) -> dict[str, str]:
         "failed": f"/tasks/{broken}",
         "cancel": f"/tasks/{running}/cancel",
         "restart": f"/tasks/{broken}/restart",
+        "select": "/select?marked=all",
         "error": "/tasks/nowhere",
         "login": "/login",
         "code": "/login?code=abc",

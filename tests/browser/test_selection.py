@@ -1,0 +1,40 @@
+"""Several tasks at once, and schedules, by hand on the page."""
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Desktop
+
+
+def test_two_of_three_are_cancelled(desktop: Desktop) -> None:
+    for name in ("one", "two", "three"):
+        desktop.task(name, not_before="2099-01-01T00:00:00Z", tags="[shop]")
+    page = desktop.page()
+    page.get_by_label("Tag", exact=True).fill("shop")
+    page.get_by_role("button", name="Filter").click()
+    page.get_by_role("link", name="Select…").click()
+    expect(page.get_by_role("checkbox")).to_have_count(3)
+    page.get_by_label("one", exact=True).check()
+    page.get_by_label("three", exact=True).check()
+    page.get_by_role("button", name="Cancel…").click()
+    expect(page.get_by_role("heading", name="Cancel these 2 tasks?")).to_be_visible()
+    page.get_by_role("button", name="Cancel all 2").click()
+    expect(page.get_by_role("heading", name="Cancel: 2 done")).to_be_visible()
+    states = {task.name: task.state for task in desktop.daemon.client.all_tasks()}
+    assert states == {"one": "CANCELLED", "two": "WAITING", "three": "CANCELLED"}
+
+
+def test_a_schedule_is_paused_and_run(desktop: Desktop) -> None:
+    client = desktop.daemon.client
+    desktop.site.drop("nightly.yaml", 'instructions: Tidy up.\nschedule: "0 3 1 1 *"\nagent: {type: simulated}\n')
+    page = desktop.page()
+    side = page.locator("#schedules")
+    expect(side).to_contain_text("0 3 1 1 *")
+    side.get_by_role("button", name="Pause nightly").click()
+    expect(side).to_contain_text("paused")
+    assert client.schedule("nightly").paused_since is not None
+    side.get_by_role("button", name="Run now").click()
+    expect(page.locator("#task")).to_contain_text("nightly.")
+    page.goto(desktop.url)
+    side.get_by_role("button", name="Resume nightly").click()
+    expect(side.get_by_role("button", name="Pause nightly")).to_be_visible()
+    assert client.schedule("nightly").paused_since is None
