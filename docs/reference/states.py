@@ -70,6 +70,8 @@ def _events(event: type[lifecycle.Event]) -> list[lifecycle.Event]:
         return [lifecycle.InputAsked(InputKind.QUESTION)]
     if event is lifecycle.Renewed:
         return [lifecycle.Renewed(into) for into in _READY]
+    if event is lifecycle.Answered:
+        return [lifecycle.Answered(into) for into in _READY if isinstance(into, lifecycle.Waiting | lifecycle.Queued)]
     return [event()]  # type: ignore[call-arg]  # the others have no data, or defaults for all of it
 
 
