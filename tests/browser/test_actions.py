@@ -112,3 +112,56 @@ def test_the_page_works_without_scripts(desktop: Desktop) -> None:
     page.get_by_role("link", name="Cancel…").click()
     page.get_by_role("button", name="Cancel the task").click()
     expect(page.locator("#task")).to_contain_text("cancelled")
+
+
+def test_answer_by_keyboard(desktop: Desktop) -> None:
+    task = desktop.task("it", "outcome=question text='Red or <b>blue</b>?'\n\n  simulate: text=painted")
+    desktop.settled("it", "NEEDS_INPUT")
+    page = desktop.page()
+    expect(page.locator("#needs-you")).to_contain_text("Red or <b>blue</b>?")
+    page.goto(f"{desktop.url}/tasks/{task.id}")
+    expect(page.get_by_label("What is asked")).to_contain_text("Red or <b>blue</b>?")
+    answer = page.get_by_role("link", name="Answer…")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if answer.evaluate("element => element === document.activeElement"):
+            break
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Your answer")).to_be_focused()
+    page.keyboard.type("Blue.")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/tasks/{task.id}")
+    found = desktop.settled("it", "COMPLETED")
+    assert found.result_text == "[simulated] painted"
+    assert found.runs == 2
+
+
+def test_a_tool_is_allowed_after_a_look_at_what_that_means(desktop: Desktop) -> None:
+    task = desktop.task("it", "needs=shell(publish) text=no\n\n  simulate: needs=shell(publish) text=out")
+    desktop.settled("it", "NEEDS_INPUT")
+    page = desktop.page()
+    page.goto(f"{desktop.url}/tasks/{task.id}")
+    page.get_by_role("link", name="Approve…").click()
+    expect(page.get_by_role("heading", name="Approve it?")).to_be_visible()
+    expect(page.locator("main code", has_text="shell(publish)")).to_be_visible()
+    page.get_by_role("button", name="Approve the task").click()
+    page.wait_for_url(f"**/tasks/{task.id}")
+    assert desktop.settled("it", "COMPLETED").result_text == "[simulated] out"
+
+
+def test_a_task_that_asks_first_is_rejected_and_a_late_answer_is_told_so(desktop: Desktop) -> None:
+    desktop.complaints.expect("status of 412", "status of 409")
+    task = desktop.task("it", "delay=1ms", approval="true")
+    desktop.settled("it", "NEEDS_INPUT")
+    page, other = desktop.page(), desktop.page()
+    page.goto(f"{desktop.url}/tasks/{task.id}/approve")
+    other.goto(f"{desktop.url}/tasks/{task.id}")
+    other.get_by_role("link", name="Reject…").click()
+    other.get_by_label("Reason").fill("Not on a Friday.")
+    other.get_by_role("button", name="Reject the task").click()
+    expect(other.locator("#task")).to_contain_text("Not on a Friday.")
+    page.get_by_role("button", name="Approve the task").click()
+    expect(page.get_by_role("alert")).to_contain_text("Changed in the meantime")
+    expect(page.get_by_role("heading", name="it asks nothing that could be approved")).to_be_visible()
+    assert desktop.settled("it", "FAILED").runs == 0
