@@ -10,6 +10,7 @@ BRIEF_MS = 30 * SECOND_MS
 LONGEST_BRIEF_MS = 5 * MINUTE_MS
 FIRST_ESTIMATE_MS = 5 * MINUTE_MS
 LONGEST_ESTIMATE_MS = HOUR_MS
+LONGEST_TRY_MS = 10 * MINUTE_MS
 SHORTEST_MS = SECOND_MS
 STALE_MS = MINUTE_MS
 _STEEPEST = 20
@@ -95,6 +96,13 @@ TRIED_FIRST = frozenset(
     reason for reason, policy in REASON_POLICIES.items() if policy.hold in (HoldKind.UNTIL_RESET, HoldKind.BRIEF)
 )
 """Once a hold for one of these is over by its time, one run goes first."""
+
+
+def try_pause_ms(met: int) -> int:
+    """How long a bucket that is limited is not tried all the same, once it has been met so often: not at all after the
+    first time, then a second, and twice as long each time, at most ten minutes.
+    """
+    return 0 if met < 2 else min(SECOND_MS << min(met - 2, _STEEPEST), LONGEST_TRY_MS)
 
 
 def ramp(answered: int) -> int:

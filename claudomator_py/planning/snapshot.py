@@ -23,7 +23,8 @@ class HoldSeen(_Frozen):
     bucket: its label. family: only for models of it; None: for all. reason: None for an operator's own. room: its
     time is over, and so many runs may still begin on the bucket, as those before them have to answer first; None:
     it is in force. With reason ``budget`` it is no limit of the account's, but of the configuration: room is the number
-    of runs that are left of it.
+    of runs that are left of it. tries: it is in force, and so many runs may begin all the same, if limited agents are
+    tried; None: that is not counted.
     """
 
     bucket: str
@@ -34,6 +35,7 @@ class HoldSeen(_Frozen):
     family: str | None = None
     window: str | None = None
     room: int | None = None
+    tries: int | None = None
 
     @property
     def stops(self) -> bool:
@@ -45,9 +47,15 @@ class HoldSeen(_Frozen):
         """Whether its time is over, and runs find out whether it is gone."""
         return self.room is not None and self.reason is not Reason.BUDGET
 
+    @property
+    def counts(self) -> bool:
+        """Whether it matters how many runs begin on its bucket."""
+        return self.room is not None or self.tries is not None
+
     def having_begun(self) -> "HoldSeen":
         """With one more run on its bucket."""
-        return self if self.room is None else self.model_copy(update={"room": self.room - 1})
+        counted = {"room": self.room, "tries": self.tries}
+        return self.model_copy(update={name: left - 1 for name, left in counted.items() if left is not None})
 
     @property
     def end(self) -> float:
@@ -95,9 +103,13 @@ class AgentSeen(_Frozen):
 
     @property
     def triable(self) -> bool:
-        """Whether it makes sense to try it although it is limited: nobody has put it aside, or is trying it already."""
-        stopping = (hold for hold in self.holds if hold.family is None and hold.stops)
-        return all(hold.room is None and hold.reason not in (None, Reason.BUDGET) for hold in stopping)
+        """Whether it makes sense to try it although it is limited: it is not put aside until somebody acts, and nobody
+        is trying it already, or has in vain a moment ago.
+        """
+        stopping = [hold for hold in self.holds if hold.family is None and hold.stops]
+        own = (None, Reason.BUDGET)
+        limits = all(hold.room is None and hold.until is not None and hold.reason not in own for hold in stopping)
+        return limits and all(hold.tries is None or hold.tries > 0 for hold in stopping)
 
     @property
     def limited(self) -> bool:
@@ -106,14 +118,9 @@ class AgentSeen(_Frozen):
 
     def having_begun(self, buckets: Set[str]) -> "AgentSeen":
         """With one more run on these buckets."""
-        if not any(hold.room is not None and hold.bucket in buckets for hold in self.holds):
+        if not any(hold.counts and hold.bucket in buckets for hold in self.holds):
             return self
-        holds = tuple(
-            hold.model_copy(update={"room": hold.room - 1})
-            if hold.room is not None and hold.bucket in buckets
-            else hold
-            for hold in self.holds
-        )
+        holds = tuple(hold.having_begun() if hold.bucket in buckets else hold for hold in self.holds)
         return self.model_copy(update={"holds": holds})
 
     def buckets_of(self, model: str | None) -> frozenset[str]:

@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, or_, 
 
 from claudomator_py.core.limits import TRIED_FIRST, Bucket, Hold
 from claudomator_py.core.outcome import Provenance, Reason
-from claudomator_py.store.tables import HOLD
+from claudomator_py.store.tables import HOLD, RUN
 
 
 def add(connection: Connection, hold: Hold, run_id: str | None) -> None:
@@ -51,6 +51,15 @@ def latest(connection: Connection, bucket: Bucket) -> Hold | None:
     query = select(HOLD).where(_on(bucket), HOLD.c.reason.is_not(None)).order_by(HOLD.c.id.desc()).limit(1)
     row = connection.execute(query).one_or_none()
     return None if row is None else _hold(row)
+
+
+def met(connection: Connection, bucket: Bucket, now_ms: int) -> tuple[int, int]:
+    """How often runs have met the limits that hold the bucket now, and when the last of them did; 0 if none has."""
+    # A limit that was confirmed is told as it was first seen.
+    seen_ms = func.max(func.coalesce(RUN.c.ended_ms, HOLD.c.created_ms))
+    query = select(func.count(), seen_ms).select_from(HOLD.outerjoin(RUN, RUN.c.id == HOLD.c.run_id))
+    number, last_ms = connection.execute(query.where(_on(bucket), _open(now_ms), HOLD.c.reason.is_not(None))).one()
+    return number, last_ms or 0
 
 
 def next_end(connection: Connection, now_ms: int) -> int | None:

@@ -402,3 +402,71 @@ def test_an_agent_that_was_warned_goes_second_until_the_reset(world: World) -> N
     world.submit("later")
     world.tick(HOUR_MS)
     assert world.running() == {"later": "claude"}
+
+
+# --- limits of which nobody knows the end -----------------------------------------------------------------------------
+
+
+def met_until(world: World, hours: int) -> list[int]:
+    """Let every run meet the limit at once, for so long; the minutes at which there was one."""
+    met, began = [], world.now_ms
+    while world.now_ms < began + hours * HOUR_MS:
+        report = world.tick()
+        running = world.running()
+        for name in running:
+            met.append((world.now_ms - began) // MINUTE_MS)
+            world.end(name, exit_code=1, status="limited", reason="rate_limited")
+        if not running:
+            world.now_ms = max(report.wake_ms or 0, world.now_ms + SECOND_MS)
+    return met
+
+
+def test_a_hundred_tasks_probe_a_limit_without_a_known_end_ever_less_often(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE,))
+    world.take("/in/many.yaml", *(spec(f"t{number}") for number in range(100)))
+    assert met_until(world, 5) == [0, 0, 5, 15, 35, 75, 135, 195, 255]
+    assert {world.task(f"t{number}").attempts for number in range(100)} == {0}
+    world.tick(HOUR_MS)
+    (probe,) = world.running()
+    world.succeed(probe)
+    assert len(world.running()) == 2
+
+
+def test_trying_all_the_same_tries_an_account_and_not_every_task(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE,), when_all_limited="try")
+    world.take("/in/many.yaml", *(spec(f"t{number}") for number in range(100)))
+    met = met_until(world, 2)
+    assert len(met) < 40, "and not a hundred at once, again and again"
+    assert len([minute for minute in met if minute >= 60]) < 20
+
+
+def test_a_try_that_is_answered_lets_others_follow(world: World) -> None:
+    world = World(world.database, agents=(WIDE,), total=6, when_all_limited="try")
+    limit_on(world, "claude", reset_at=START_MS + HOUR_MS)
+    world.take("/in/many.yaml", *(spec(f"t{number}") for number in range(9)))
+    world.tick(SECOND_MS)
+    assert len(world.running()) == 1
+    assert answer_all(world) == [1, 2, 4, 6, 6, 6]
+
+
+def test_what_an_operator_has_to_mend_is_not_tried_all_the_same(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE,), when_all_limited="try")
+    world.submit("t")
+    world.tick()
+    world.fail("t", "auth")
+    world.submit("u")
+    world.tick(HOUR_MS)
+    assert world.running() == {}
+
+
+def test_an_earlier_end_that_is_told_later_shortens_nothing(world: World) -> None:
+    world = World(world.database, agents=(WIDE,))
+    for name in ("a", "b"):
+        world.submit(name)
+    world.tick()
+    world.limit("a", reset_at=START_MS + 2 * HOUR_MS)
+    world.limit("b", reset_at=START_MS + HOUR_MS)
+    world.tick(HOUR_MS + 1)
+    assert world.running() == {}
+    world.tick(HOUR_MS)
+    assert len(world.running()) == 1

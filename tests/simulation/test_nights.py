@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.core.units import HOUR_MS
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
 from tests.simulation.night import Night, Report, Weather, claude_and_codex
@@ -40,3 +41,13 @@ def test_a_week_of_thousands_of_tasks(tmp_path: Path, seed: int) -> None:
     assert report.limits
     assert sum(report.states.values()) == 2_000
     assert report.states["COMPLETED"] >= 1_800
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_night_in_which_no_reset_is_ever_told(tmp_path: Path) -> None:
+    """It is found out by one run at a time, ever less often."""
+    report = night(tmp_path, 11, 60, 90, Weather(unreported=1))
+    assert report.limits
+    assert report.states["COMPLETED"] >= 52
+    assert report.avoidable <= 3 * report.makespan // HOUR_MS

@@ -30,7 +30,7 @@ from claudomator_py.service.ports import OutputReader, RunHost
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.surroundings.secrets import Secrets
 from claudomator_py.service.tick.launching import LaunchRules, check_run, launch_request
-from claudomator_py.service.tick.probing import begun_since, close_ramped, note_answer
+from claudomator_py.service.tick.probing import begun_since, begun_under, close_ramped, note_answer
 from claudomator_py.service.tick.spending import Budgets
 from claudomator_py.service.tick.stuck import StuckRuns
 from claudomator_py.store import hold_rows, task_rows
@@ -85,8 +85,12 @@ class Collector:
         self._counting = False
         self._stuck.keep({run.id for run in live})
         over = self._database.read(lambda connection: hold_rows.over(connection, now_ms))
+        in_force = self._database.read(lambda connection: hold_rows.in_force(connection, now_ms))
         self._probes = {
-            run.id for run in live if run.answered_ms is None and any(begun_since(hold, run) for hold in over)
+            run.id
+            for run in live
+            if run.answered_ms is None
+            and (any(begun_since(hold, run) for hold in over) or any(begun_under(hold, run) for hold in in_force))
         }
 
     @property

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.core.agent import AgentSpec, Tier
 from claudomator_py.core.conversation import Resumption
-from claudomator_py.core.limits import Hold
+from claudomator_py.core.limits import Bucket, Hold
 from claudomator_py.core.outcome import Reason
 from claudomator_py.core.task import OnLimit, TaskSpec
 from claudomator_py.planning.admission import CLASSIFYING, CONVERSATION, Blocked
@@ -26,7 +26,7 @@ from claudomator_py.planning.snapshot import (
 from claudomator_py.service.briefing.resuming import resumption_of
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.service.tick.probing import Probed, probed
+from claudomator_py.service.tick.probing import Probed, probed, tries
 from claudomator_py.service.tick.spending import Budgets, Spent
 from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, spending_rows, switch_rows
 from claudomator_py.store.tables import Classification, Run, Task
@@ -164,13 +164,15 @@ class Observer:
         now_ms = self._clock()
         live = run_rows.live(connection)
         spent = self._budgets.spent(connection, now_ms) if self.day_end(now_ms) is not None else None
+        in_force, rules = hold_rows.in_force(connection, now_ms), self._rules()
         return Snapshot(
             now=now_ms,
-            rules=self._rules(),
+            rules=rules,
             agents=_agents(
                 self._registry,
                 live,
-                hold_rows.in_force(connection, now_ms),
+                in_force,
+                tries(connection, live, in_force, now_ms) if rules.when_all_limited == "try" else {},
                 probed(connection, live, now_ms),
                 run_rows.warned(connection, now_ms),
                 self._spent_holds(connection, spent, now_ms),
@@ -200,7 +202,8 @@ def _agents(
     registry: AgentRegistry,
     live: Sequence[Run],
     holds: Sequence[Hold],
-    tried: Sequence[Probed],
+    tries: Mapping[Bucket, int],
+    probed: Sequence[Probed],
     warned: Set[tuple[str, str]],
     spent: Mapping[str, Sequence[HoldSeen]],
 ) -> tuple[AgentSeen, ...]:
@@ -214,7 +217,9 @@ def _agents(
             auto_select=agent.auto_select,
             problem=registry.health(agent.name).problem,
             holds=(
-                *_holds_seen(agent, [*((hold, None) for hold in holds), *((one.hold, one.room) for one in tried)]),
+                *_holds_seen(
+                    agent, [*((hold, None) for hold in holds), *((one.hold, one.room) for one in probed)], tries
+                ),
                 *spent.get(agent.name, ()),
             ),
             near_limit=(agent.kind, agent.quota_account) in warned,
@@ -251,7 +256,9 @@ def _asked(row: Classification) -> AskedTier:
     )
 
 
-def _holds_seen(agent: AgentSpec, holds: Sequence[tuple[Hold, int | None]]) -> tuple[HoldSeen, ...]:
+def _holds_seen(
+    agent: AgentSpec, holds: Sequence[tuple[Hold, int | None]], tries: Mapping[Bucket, int]
+) -> tuple[HoldSeen, ...]:
     return tuple(
         HoldSeen(
             bucket=hold.bucket.label,
@@ -262,6 +269,7 @@ def _holds_seen(agent: AgentSpec, holds: Sequence[tuple[Hold, int | None]]) -> t
             family=hold.bucket.family,
             window=hold.window,
             room=room,
+            tries=tries.get(hold.bucket) if room is None else None,
         )
         for hold, room in holds
         if hold.bucket.is_of(agent.name, agent.kind, agent.quota_account)

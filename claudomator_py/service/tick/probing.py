@@ -1,12 +1,14 @@
-"""After a limit's reset: one run goes first, the probe, and others follow as answers come. All is read from rows."""
+"""After a limit's reset one run goes first, the probe, and others follow as answers come; so they do where a limit is
+tried before that. All is read from rows.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.limits import Hold, RanOn, ramp
+from claudomator_py.core.limits import Bucket, Hold, RanOn, ramp, try_pause_ms
 from claudomator_py.store import hold_rows, run_rows
 from claudomator_py.store.tables import Run
 
@@ -30,6 +32,11 @@ def begun_since(hold: Hold, run: Run) -> bool:
     return hold.until_ms is not None and run.started_ms >= hold.until_ms and hold.is_on(ran_on(run))
 
 
+def begun_under(hold: Hold, run: Run) -> bool:
+    """Whether the run began on the hold's bucket although that was held already."""
+    return run.started_ms > hold.created_ms and hold.is_on(ran_on(run))
+
+
 def probed(connection: Connection, live: Sequence[Run], now_ms: int) -> Sequence[Probed]:
     """The buckets that are being used again with care."""
     holds = hold_rows.over(connection, now_ms)
@@ -42,6 +49,22 @@ def probed(connection: Connection, live: Sequence[Run], now_ms: int) -> Sequence
         allowed = ramp(answered)
         living = sum(1 for run in live if begun_since(hold, run))
         found.append(Probed(hold, allowed, max(0, allowed - living)))
+    return found
+
+
+def tries(connection: Connection, live: Sequence[Run], in_force: Sequence[Hold], now_ms: int) -> Mapping[Bucket, int]:
+    """By bucket that is limited, how many runs may begin on it all the same: one after another, ever less often while
+    they meet the limit, and more once one has answered.
+    """
+    found = {}
+    for hold in in_force:
+        met, last_ms = hold_rows.met(connection, hold.bucket, now_ms)
+        if not met:
+            continue
+        answered = sum(1 for one in run_rows.answered_since(connection, last_ms) if hold.is_on(one))
+        living = sum(1 for run in live if run.started_ms >= last_ms and hold.is_on(ran_on(run)))
+        rests = not answered and now_ms < last_ms + try_pause_ms(met)
+        found[hold.bucket] = 0 if rests else max(0, ramp(answered) - living)
     return found
 
 
