@@ -143,7 +143,8 @@ def _why(task: TaskView, now: int) -> str:
     if task.state == "NEEDS_INPUT":
         # What is asked says its kind by itself, and comes first.
         return task.reason_text or task.reason or ""
-    return why_words(task, now) if task.state in ("WAITING", "QUEUED", "FAILED") else task.reason or ""
+    wordy = task.state in ("WAITING", "QUEUED", "FAILED") and task.reason != "ready"
+    return why_words(task, now) if wordy else task.reason or ""
 
 
 def _today(budget: BudgetView) -> str:
