@@ -46,8 +46,8 @@ class Claude:
         if task.max_turns is not None:
             argv += ["--max-turns", str(task.max_turns)]
         if request.usd_left is not None:
-            # Of a conversation that goes on, what was used before counts as well.
-            argv += ["--max-budget-usd", f"{max(_LEAST_USD, request.usd_left + (request.prior_cost_usd or 0.0)):.6f}"]
+            # Of a conversation that goes on, what was used before does not count.
+            argv += ["--max-budget-usd", f"{max(_LEAST_USD, request.usd_left):.6f}"]
         argv += agent.extra_args
         # These take any number of words: each is given one, and nothing that is not an option may follow them.
         for option, words in (

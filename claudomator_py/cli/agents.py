@@ -193,7 +193,9 @@ def _why(agent: AgentView) -> str:
         families = [f"{hold.family}: {'tried' if hold.probing else 'held'}" for hold in agent.holds if hold.family]
         tried = ["tried after its limit" for hold in agent.holds if hold.probing and not hold.family]
         budget = agent.budget
-        spent = [f"budget: {budget.reached}"] if budget is not None and budget.reached is not None else []
+        spent = (
+            [f"budget: {budget.reached}"] if budget is not None and budget.reached not in (None, budget.text) else []
+        )
         near = ["near its limit"] if agent.near_limit is not None else []
         by_name = [] if agent.auto_select else ["chosen by name only"]
         return "; ".join([*spent, *tried, *families, *near, *by_name])

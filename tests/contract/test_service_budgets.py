@@ -68,7 +68,7 @@ def test_no_restart_satisfies_a_budget_but_a_larger_one_does(world: World) -> No
     for _ in range(2):
         view = world.restart("a")
         assert (view.state, view.reason, view.waiting_until) == ("WAITING", "budget", None)
-        assert (view.reason_text or "").startswith("its budget is used up: 110 of 100 tokens, 1 of 5 runs; ")
+        assert (view.reason_text or "").startswith("it has used 110 of 100 tokens; allow it more ")
         world.tick(DAY_MS)
     assert world.restart("a", budget=Budget(tokens=500)).state == "QUEUED"
     view = world.task("a")

@@ -3,7 +3,7 @@
 from sqlalchemy import Connection
 
 from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.budget import Budget, Spending, Unit, all_figures, left, spent
+from claudomator_py.core.budget import Budget, Spending, Unit, all_figures, figures, left, spent, unknown_text
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.views import BudgetView, SpendingView
@@ -62,16 +62,17 @@ def day_budget(budgets: Budgets, today: Spent) -> BudgetView | None:
 
 def waits_for_budget(connection: Connection, task: Task, spec: TaskSpec) -> str:
     """Why a task whose budget is used up does not start, and what to do about it."""
-    spending = spending_rows.of_task(connection, task.id)
-    return f"its budget is used up: {all_figures(spec.budget, spending)}; {_remedy(task, spec, spending)}"
+    return f"{_used_up(connection, task, spec)}; {_remedy(connection, task, spec)}"
 
 
-def failed_by_budget(connection: Connection, task: Task, spec: TaskSpec) -> str | None:
-    """What to do about a task that a budget has ended; None where its own was not used up."""
-    spending = spending_rows.of_task(connection, task.id)
-    if spent(spec.budget, spending) is None:
-        return None
-    return f"Used of its budget: {all_figures(spec.budget, spending)}; {_remedy(task, spec, spending)}."
+def failed_by_budget(connection: Connection, task: Task, spec: TaskSpec, failure: str, *, told: bool) -> str:
+    """What is said of a task that a budget has ended. failure: what its run says; told: with the figures."""
+    sentence = failure if failure.endswith(".") else f"{failure}."
+    if spent(spec.budget, spending_rows.of_task(connection, task.id)) is None:
+        return sentence
+    figures_too = "" if told else f" {_used_up(connection, task, spec)}."
+    remedy = _remedy(connection, task, spec)
+    return f"{sentence}{figures_too} {remedy[0].upper()}{remedy[1:]}."
 
 
 def budget_sentences(connection: Connection, task: Task, spec: TaskSpec) -> list[str]:
@@ -81,8 +82,14 @@ def budget_sentences(connection: Connection, task: Task, spec: TaskSpec) -> list
     return [f"Of its budget it has used {all_figures(spec.budget, spending_rows.of_task(connection, task.id))}."]
 
 
-def _remedy(task: Task, spec: TaskSpec, spending: Spending) -> str:
+def _used_up(connection: Connection, task: Task, spec: TaskSpec) -> str:
+    spending = spending_rows.of_task(connection, task.id)
     unit = spent(spec.budget, spending) or Unit.USD
+    return f"it has used {figures(spec.budget, spending, unit)}{unknown_text(spec.budget, spending)}"
+
+
+def _remedy(connection: Connection, task: Task, spec: TaskSpec) -> str:
+    unit = spent(spec.budget, spending_rows.of_task(connection, task.id)) or Unit.USD
     restart = f"`claudomator restart {task.name} --budget-{unit} ...`"
     if task.file_path is None:
         return f"allow it more with {restart}"

@@ -276,7 +276,8 @@ class Queries:
             text = failure_text(task.reason, outcome, dependency_rows.states(connection, task.id))
             said = rejection(task) if task.reason == Reason.REJECTED else None
             if task.reason == Reason.BUDGET:
-                said = failed_by_budget(connection, task, spec)
+                told = outcome is not None and outcome.reason is Reason.BUDGET
+                text = failed_by_budget(connection, task, spec, text, told=told)
             return _Wait(task.reason, text if said is None else f"{text} {said}")
         if task.state == "NEEDS_INPUT":
             asked = input_view(task, present.now)

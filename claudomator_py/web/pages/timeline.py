@@ -21,6 +21,7 @@ _TITLES = {
     "dependency_bound": "Dependency found",
     "hold": "Agent held",
     "released": "Agent released",
+    "over_budget": "Stopped: over its budget",
     "drained": "Starting stopped",
     "undrained": "Starting resumed",
     "conversation_given_up": "Conversation given up",

@@ -65,6 +65,15 @@ def test_all_that_a_task_can_ask_for() -> None:
     )
 
 
+@pytest.mark.parametrize(("left", "told"), [(2.5, "2.500000"), (0.0, "0.000001")])
+def test_it_keeps_to_the_dollars_that_are_left_by_itself(left: float, told: str) -> None:
+    spec = TaskSpec(name="t", instructions="Do it.")
+    agent = AgentSpec(name="claude", kind="claude")
+    request = LaunchRequest("run", agent, spec, "", None, CONVERSATION, resume=True, prior_cost_usd=9.0, usd_left=left)
+    argv = Claude().launch(request).argv
+    assert argv[argv.index("--max-budget-usd") + 1] == told, "what the conversation had cost before does not count"
+
+
 def test_it_gives_up_soon_unless_the_user_says_otherwise() -> None:
     name = "CLAUDE_CODE_MAX_RETRIES"
     assert int(launch().env[name]) < 10
