@@ -3,6 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
+from claudomator_py.agents.denied import is_simple
 from claudomator_py.agents.jsonlines import Event, text_of
 
 # One rule covers all tools that change files, and one all that read them.
@@ -18,7 +19,8 @@ def rule_for(tool: str, given: Event) -> str | None:
     """The rule; None where it would allow more than the call."""
     if tool == "Bash":
         command = text_of(given, "command")
-        return None if command is None or "*" in command else f"Bash({command})"
+        narrow = command is not None and "*" not in command and is_simple(command)
+        return f"Bash({command})" if narrow else None
     if tool in _FILES:
         path = text_of(given, "file_path") or text_of(given, "notebook_path") or text_of(given, "path") or ""
         # Rules begin at the root with a second slash.

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from claudomator_py.agents.api_errors import Rules, classify, limited, words
-from claudomator_py.agents.denied import denied_call, distinct, questions
+from claudomator_py.agents.denied import denied_call, distinct, is_simple, questions
 from claudomator_py.agents.ending import Result, Verdict, denials, failed
 from claudomator_py.agents.event_reader import Ending, EventReader, Seen
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, text_of
@@ -65,7 +65,6 @@ _RULES: Rules = (
     (words(r"exceeds the maximum number of tokens|token limit|context window"), Reason.CONTEXT_TOO_LONG),
 )
 _DENIED = words(r"requires user confirmation|denied by policy|not allowed by policy|policy_violation")
-_UNCONFIRMED = words(r"requires user confirmation")
 _ASK = "ask_user"
 _SHELL = "run_shell_command"
 # Tools that it offers only where they are allowed; any other that it does not know is none.
@@ -156,7 +155,7 @@ class _Seen(Seen):
         self.denied.append(name)
         if name == _ASK:
             self.question = questions(given) or self.question
-        elif _UNCONFIRMED.search(message[:500]) or (kind == "tool_not_registered" and _NEEDS_LEAVE.fullmatch(name)):
+        elif kind != "tool_not_registered" or _NEEDS_LEAVE.fullmatch(name):
             self.calls.append(denied_call(name, given, _rule(name, given)))
 
     def stuck(self, started_ms: int | None) -> Verdict | None:
@@ -217,7 +216,7 @@ def _rule(tool: str, given: Event) -> str | None:
     if tool != _SHELL:
         return tool
     command = text_of(given, "command")
-    return None if command is None or "," in command else f"{_SHELL}({command})"
+    return f"{_SHELL}({command})" if command is not None and "," not in command and is_simple(command) else None
 
 
 def _judge(message: str, kind: str | None, exit_code: int | None, printed_ms: int) -> Verdict:

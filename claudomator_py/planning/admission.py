@@ -13,6 +13,7 @@ from claudomator_py.routing.decision import Candidate, Classification, DecisionR
 
 CLASSIFYING = "classifying"
 CONVERSATION = "conversation"
+KEPT = "kept"
 BUDGET = "budget"
 _SOURCE = 100
 _RUN = 8
@@ -98,9 +99,9 @@ def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> 
     if kept and load.busy.get(head.dir_key, 0) + len(kept) >= rules.per_workdir:
         names = ", ".join(one.name for one in kept)
         text = f"{head.dir_key} is kept for {names}, as a person is to answer"
-        return Blocked("kept", text, kept[0].until)
+        return Blocked(KEPT, text, kept[0].until)
     if head.exclusive in load.threads:
-        return Blocked(CONVERSATION, "another task that goes on in the same conversation is running")
+        return Blocked(CONVERSATION, "another task in the same conversation is running, or asks a person")
     agents = tuple(_for_task(head, agents, agent, rules, load.now) for agent in agents)
     head = _with_choice(head, agents)
     choice = _choose(head, agents, rules)

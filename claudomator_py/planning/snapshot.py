@@ -220,13 +220,14 @@ class Head(_Frozen):
 class Kept(_Frozen):
     """A directory that is kept for a task which waits for a person, or was answered and has not gone on yet.
 
-    until: epoch milliseconds.
+    until: epoch milliseconds. lane: its own.
     """
 
     dir_key: str
     task_id: str
     name: str
     until: int
+    lane: str = ""
 
 
 class Rules(_Frozen):
@@ -262,7 +263,7 @@ class DayLeft(_Frozen):
 
 class Snapshot(_Frozen):
     """One tick's view. now: epoch milliseconds. busy: live runs by directory. heads: in the queue's order. threads:
-    those in which a run is live. kept: directories that are kept for tasks which need input.
+    those in which a run is live, or a person is asked. kept: directories that are kept for tasks which need input.
 
     drained: an operator wants nothing to be started. day: None without a budget for the day.
     """

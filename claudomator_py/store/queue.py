@@ -74,10 +74,10 @@ def next_due(connection: Connection) -> int | None:
 
 
 def kept(connection: Connection, now_ms: int) -> list[dict[str, Any]]:
-    """Directories that are kept for tasks: dir_key, task_id, name and until, in a fixed order."""
-    query = select(TASK.c.dir_key, TASK.c.id.label("task_id"), TASK.c.name, TASK.c.kept_until_ms.label("until")).where(
-        TASK.c.kept_until_ms > now_ms, TASK.c.state.in_(_KEEPING), TASK.c.dir_key != ""
-    )
+    """Directories that are kept for tasks: dir_key, task_id, name, until and lane, in a fixed order."""
+    until = TASK.c.kept_until_ms
+    query = select(TASK.c.dir_key, TASK.c.id.label("task_id"), TASK.c.name, until.label("until"), TASK.c.lane)
+    query = query.where(until > now_ms, TASK.c.state.in_(_KEEPING), TASK.c.dir_key != "")
     return [dict(row._mapping) for row in connection.execute(query.order_by(TASK.c.dir_key, TASK.c.id))]
 
 
@@ -92,6 +92,12 @@ def with_intent(connection: Connection) -> Sequence[Task]:
     """Tasks whose cancellation or forced restart was asked for and is not done yet."""
     query = select(TASK).where(or_(TASK.c.cancel_requested_ms.is_not(None), TASK.c.restart_requested.is_not(None)))
     return [task_from(row) for row in connection.execute(query)]
+
+
+def asking(connection: Connection) -> set[str]:
+    """The threads, by the task that began each, in which a person is asked something by a run that has ended."""
+    query = select(func.coalesce(TASK.c.thread, TASK.c.id)).where(TASK.c.state == "NEEDS_INPUT", TASK.c.seq > 0)
+    return set(connection.execute(query).scalars())
 
 
 def counts(connection: Connection) -> dict[str, int]:

@@ -12,6 +12,7 @@ from claudomator_py.core.units import MINUTE_MS
 from claudomator_py.core.views import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.service.surroundings.workdirs import Workdirs
 from claudomator_py.store.database import Database
+from claudomator_py.store.tables import TASK
 from tests.fakes.world import CODEX, World, spec
 
 PUBLISH = {"tool": "Bash", "input": "npm publish", "rule": "Bash(npm publish)"}
@@ -417,6 +418,28 @@ def test_nobody_comes_between_the_answer_and_the_next_run(database: Database) ->
     world.succeed("t")
     world.tick()
     assert set(world.running()) == {"urgent"}
+
+
+def test_it_is_found_behind_others_of_its_lane_that_wait_for_its_directory(database: Database) -> None:
+    world = placed(database)
+    begun(world, "urgent", working_dir="/srv/x", priority="urgent")
+    world.fail("urgent")
+    asked(world, working_dir="/srv/x")
+    world.restart("urgent", resume=True)
+    answer(world)
+    assert world.row("urgent").lane == world.row("t").lane
+    world.tick()
+    assert set(world.running()) == {"t"}
+
+
+def test_a_task_that_an_older_version_left_asking_is_answered(world: World) -> None:
+    asked(world)
+    forget = TASK.update().values(asks=None, kept_until_ms=None)
+    world.database.write(lambda connection: connection.execute(forget))
+    assert world.task("t").available_actions[0] == "answer"
+    answer(world)
+    world.tick()
+    assert launched(world).resume
 
 
 def test_a_directory_is_free_once_the_task_is_cancelled_or_restarted(database: Database) -> None:

@@ -10,7 +10,7 @@ from claudomator_py.core.conversation import Resumption
 from claudomator_py.core.limits import Bucket, Hold
 from claudomator_py.core.outcome import Reason
 from claudomator_py.core.task import OnLimit, TaskSpec
-from claudomator_py.planning.admission import CLASSIFYING, CONVERSATION, Blocked
+from claudomator_py.planning.admission import CLASSIFYING, CONVERSATION, KEPT, Blocked
 from claudomator_py.planning.plan import Planner
 from claudomator_py.planning.snapshot import (
     FALLS_BACK,
@@ -71,6 +71,7 @@ class Observer:
         # With a hold on one family, what blocks a task depends on its tier, which is not a matter of its lane alone.
         by_tier = any(hold.family is not None for agent in present.agents for hold in agent.holds)
         blocked_tiers: set[tuple[str, Tier | None]] = set()
+        keepers = {kept.lane for kept in present.kept}
         passed_over = 0
         after: queue.Position | None = None
         ahead = AHEAD * present.rules.total if present.rules.classifier and not present.drained else 0
@@ -98,6 +99,9 @@ class Observer:
                     ahead -= 1
                 elif verdict.reason == CONVERSATION and head.thread is None:
                     # It began the thread: nothing that is in its lane needs to be in that, too.
+                    passed_over += 1
+                elif verdict.reason == KEPT and task.lane in keepers:
+                    # For whom the directory is kept may come later in this lane.
                     passed_over += 1
                 elif by_tier:
                     blocked_tiers.add((task.lane, tier))
@@ -180,7 +184,7 @@ class Observer:
             live=len(live),
             busy=dict(sorted(Counter(run.dir_key for run in live if run.dir_key).items())),
             kept=tuple(Kept(**columns) for columns in queue.kept(connection, now_ms)),
-            threads=tuple(sorted(run.thread or run.task_id for run in live)),
+            threads=tuple(sorted({run.thread or run.task_id for run in live} | queue.asking(connection))),
             disk_low=self._disk_low(),
             drained=switch_rows.find(connection, switch_rows.DRAIN) is not None,
             day=None if spent is None else self._budgets.day_left(spent),

@@ -28,7 +28,15 @@ def claude_result(*denials: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("tool", "given", "rule"),
     [
-        ("Bash", {"command": "npm publish && echo (ok)"}, "Bash(npm publish && echo (ok))"),
+        ("Bash", {"command": "npm publish"}, "Bash(npm publish)"),
+        ("Bash", {"command": "git commit -m 'one (1); two'"}, "Bash(git commit -m 'one (1); two')"),
+        ("Bash", {"command": "npm test && npm publish"}, None),
+        ("Bash", {"command": "npm test; npm publish"}, None),
+        ("Bash", {"command": "echo x > y"}, None),
+        ("Bash", {"command": 'echo "$(cat y)"'}, None),
+        ("Bash", {"command": "echo `cat y`"}, None),
+        ("Bash", {"command": "cat y\nrm y"}, None),
+        ("Bash", {"command": "echo 'x"}, None),
         ("Bash", {"command": "rm *.o"}, None),
         ("Bash", {}, None),
         ("Write", {"file_path": "/srv/x/a.txt", "content": "x"}, "Edit(//srv/x/a.txt)"),
@@ -98,7 +106,10 @@ def test_gemini_names_what_it_does_not_offer_and_invents_no_tool() -> None:
     (call,) = gemini("write_file", {"file_path": "/a", "content": "x"}, missing).denied
     assert (call.input, call.rule) == ("/a", "write_file")
     assert gemini("launch_rocket", {}, missing).denied == ()
-    assert gemini("run_shell_command", {"command": "a"}, {"type": "policy_violation", "message": "no"}).denied == ()
+    # Where some commands are allowed, the others are denied by its policy.
+    by_policy = {"type": "policy_violation", "message": "Tool execution denied by policy."}
+    (call,) = gemini("run_shell_command", {"command": "touch a && touch b"}, by_policy).denied
+    assert call.rule is None
 
 
 def test_gemini_asks_by_a_tool_that_is_not_there() -> None:

@@ -6,7 +6,7 @@ from claudomator_py.core.agent import Tier
 from claudomator_py.core.outcome import Provenance, Reason
 from claudomator_py.planning.admission import Blocked, Load, admit
 from claudomator_py.planning.plan import load_of
-from claudomator_py.planning.snapshot import AgentSeen, Head, HeldBy, HoldSeen
+from claudomator_py.planning.snapshot import AgentSeen, Head, HeldBy, HoldSeen, Kept
 from claudomator_py.routing.decision import DecisionRecord
 from tests.fakes.world import rules
 from tests.unit.planning.situations import HOLD, NOW, agent, head, snapshot
@@ -184,6 +184,16 @@ def test_slots_directory_and_disk_are_named() -> None:
     assert decide(task, agent("claude"), load=busy, per_workdir=2).agent == "claude"
     assert blocked(task, agent("claude"), load=load_of(snapshot(live=4))).text == "all slots are in use (4 of 4)"
     assert blocked(task, agent("claude"), load=load_of(snapshot(disk_low=True))).reason == "disk"
+
+
+def test_a_directory_that_is_kept_is_for_its_task_and_until_a_time() -> None:
+    kept = Kept(dir_key="/x", task_id="task-002", name="other", until=NOW + 1)
+    load = load_of(snapshot(kept=(kept, kept.model_copy(update={"dir_key": "/y"}))))
+    found = blocked(head(1, dir_key="/x"), agent("claude"), load=load)
+    assert found == Blocked("kept", "/x is kept for other, as a person is to answer", NOW + 1)
+    assert decide(head(2, dir_key="/x"), agent("claude"), load=load).agent == "claude"
+    assert decide(head(1, dir_key="/z"), agent("claude"), load=load).agent == "claude"
+    assert decide(head(1, dir_key="/x"), agent("claude"), load=load, per_workdir=2).agent == "claude"
 
 
 # --- tiers and models -------------------------------------------------------------------------------------------------
