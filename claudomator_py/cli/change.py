@@ -19,7 +19,7 @@ from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, out, out_json
 from claudomator_py.cli.status import tasks_table
 from claudomator_py.core.agent import Tier
-from claudomator_py.core.budget import Budget
+from claudomator_py.core.budget import LEAST_USD, Budget
 from claudomator_py.core.views import RestartRequest, TaskFilter, TaskView
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def restart(
     agent: Annotated[str | None, typer.Option(help="Run it on this agent.")] = None,
     tier: Annotated[Tier | None, typer.Option(help="How strong a model.")] = None,
     model: Annotated[str | None, typer.Option(help="This model of the agent.")] = None,
-    budget_usd: Annotated[float | None, typer.Option(min=0.000001, help="US dollars it may use in all.")] = None,
+    budget_usd: Annotated[float | None, typer.Option(min=LEAST_USD, help="US dollars it may use in all.")] = None,
     budget_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens it may use in all.")] = None,
     budget_runs: Annotated[int | None, typer.Option(min=1, help="Runs it may have in all.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Cancel the run that it has, if any.")] = False,

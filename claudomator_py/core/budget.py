@@ -12,6 +12,7 @@ from claudomator_py.core.fields import Count, Line, Strict, refusal
 from claudomator_py.core.problem import shown
 from claudomator_py.core.units import SECOND_MS
 
+LEAST_USD = 0.0001
 MOST_USD = 1_000_000
 MOST_TOKENS = 10**12
 MOST_RUNS = 1_000_000
@@ -41,7 +42,7 @@ def _percent(value: object) -> object:
     return int(number)
 
 
-Dollars = Annotated[float, Field(strict=True, gt=0, le=MOST_USD)]
+Dollars = Annotated[float, Field(strict=True, ge=LEAST_USD, le=MOST_USD)]
 Percent = Annotated[
     int,
     BeforeValidator(_percent),

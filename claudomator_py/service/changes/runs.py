@@ -163,6 +163,7 @@ def begin_check(connection: Connection, run: Run, outcome: Outcome, exit_code: i
         "answered_ms": run.answered_ms or now_ms,
         "outcome": outcome.model_dump(mode="json"),
         "exit_code": exit_code,
+        **_used_columns(run, Used.by(outcome), now_ms),
     }
     if not run_rows.change(connection, run, **changes):
         return False

@@ -172,7 +172,7 @@ def test_an_agent_keeps_a_budget_only_if_somebody_can_know(
 @pytest.mark.parametrize(
     ("budget", "said"),
     [
-        ({"usd": 0}, "budget.usd: is too small; it must be more than 0"),
+        ({"usd": 0}, "budget.usd: is too small; it must be at least 0.0001"),
         ({"usd": "2"}, "budget.usd: "),
         ({"tokens": 1.5}, "budget.tokens: is the number 1.5, but must be a whole number"),
         ({"runs": 0}, "budget.runs: is too small; it must be at least 1"),
