@@ -8,7 +8,7 @@ from claudomator_py.core.errors import Invalid
 from claudomator_py.core.run import LaunchRequest
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import parse_task
-from claudomator_py.core.views import RunView
+from claudomator_py.core.views import AnswerRequest, RunView
 from claudomator_py.store.database import Database
 from tests.fakes.world import CLAUDE, CODEX, World, spec
 
@@ -161,6 +161,21 @@ def test_many_in_a_busy_conversation_hide_nobody(world: World) -> None:
     assert set(world.running()) == {"second", "root"}
     world.succeed("root")
     assert set(world.running()) == {"second", "other"}
+
+
+def test_nobody_speaks_between_a_question_and_its_answer(world: World) -> None:
+    done(world)
+    begun(world, "second")
+    world.submit("third", continues="first")
+    world.end("second", status="needs_input", question="Which hole?")
+    world.tick()
+    assert (world.task("second").state, world.state("third")) == ("NEEDS_INPUT", "QUEUED conversation")
+    world.desk.answer("second", AnswerRequest(text="The left one."))
+    world.tick()
+    assert set(world.running()) == {"second"}
+    assert "The left one." in asked(world).prompt
+    world.succeed("second")
+    assert last(world, "third").resumes == last(world, "second").id
 
 
 def test_it_waits_for_a_busy_holder_though_another_is_free(world: World) -> None:
