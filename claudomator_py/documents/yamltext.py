@@ -1,7 +1,7 @@
 """YAML text to plain values, safely: no tags, no bombs, no surprises, and the line of every value.
 
 Events are read one by one and every limit is checked on the way, so hostile text costs no more than honest text.
-Plain words mean what YAML 1.1 says, except that times stay text.
+Plain words mean what YAML 1.1 says, except that times stay text and every number of JSON is one.
 """
 
 import math
@@ -14,6 +14,9 @@ from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
 from claudomator_py.core.problem import Path, Problem, field_name, shown
+
+# YAML 1.1 wants a dot and a sign in a number with an exponent; JSON and YAML 1.2 do not.
+_JSON_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?[eE][+-]?[0-9]+")
 
 Plain = str | int | float | bool | None | list["Plain"] | dict[str, "Plain"]
 
@@ -224,6 +227,8 @@ class _Builder:
         if self._wants_key():
             self._key(event.value, tag, line)
             return
+        if event.implicit[0] and tag == _TAG + "str" and _JSON_FLOAT.fullmatch(event.value):
+            tag = _TAG + "float"
         value = self._constructed(event.value, tag, line)
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(value, 1, len(event.value))

@@ -107,7 +107,8 @@ def _text(agent: str, hold: Hold, may_start: int | None, now_ms: int) -> str:
         what = f"{family} {what}"
     if may_start is not None:
         then = f"{may_start} more may start now" if may_start else "more may start once it answers"
-        return f"{what} being tried after its reset: {then}"
+        when = "after its reset" if hold.reason is Reason.RATE_LIMITED else "again"
+        return f"{what} being tried {when}: {then}"
     until = f"`claudomator release {agent}`" if hold.until_ms is None else clock_text(hold.until_ms, now_ms)
     return f"{what} until {until}, {hold.provenance}{f' ({note})' if note else ''}"
 

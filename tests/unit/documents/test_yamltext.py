@@ -162,3 +162,8 @@ def test_a_bomb_costs_little(name: str) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 64 * 2**20
+
+
+def test_numbers_are_those_of_json() -> None:
+    (document,) = read_documents('{"a": 1e-05, "b": -2E3, "c": "1e5", "d": 1.5e3}')
+    assert document.value == {"a": 1e-05, "b": -2000.0, "c": "1e5", "d": 1500.0}
