@@ -1,11 +1,11 @@
 """Removing rows that are old enough, a few at a time.
 
-What may go is decided in the writer: a task that was restarted meanwhile, or is waited for, keeps what it has.
+What may go is looked for beside the writer and seen once more in it: a task that was restarted meanwhile keeps its own.
 """
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, delete, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Table, and_, delete, exists, func, or_, select, tuple_
 
 from claudomator_py.store import remembered
 from claudomator_py.store.metric_rows import remember_answers, remember_runs
@@ -28,32 +28,39 @@ _ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 _EVENTS = "events"
 
 
-def events(connection: Connection, before_ms: int, targets: Collection[str], limit: int) -> int:
-    """Remove events from before then; the number. Those stay that are of a task which has not ended, or that were not
-    looked at for each of the targets yet."""
+def events_end(connection: Connection, before_ms: int, targets: Collection[str]) -> int:
+    """The id up to which, itself excluded, events are from before then and were looked at for each of the targets."""
+    newest = connection.execute(select(func.max(EVENT.c.id))).scalar_one() or 0
     young = select(EVENT.c.id).where(EVENT.c.at_ms >= before_ms).order_by(EVENT.c.id).limit(1)
-    upto = connection.execute(young).scalar_one_or_none()
+    first_young = connection.execute(young).scalar_one_or_none()
     cursors = select(OUTBOX_CURSOR.c.target, OUTBOX_CURSOR.c.event_id).where(OUTBOX_CURSOR.c.target.in_(targets))
-    reached = {row.target: row.event_id for row in connection.execute(cursors)}
-    if any(target not in reached for target in targets):
-        return 0
-    ends = [*(event_id + 1 for event_id in reached.values()), *([] if upto is None else [upto])]
-    # The newest stays: the ids go on from it where a database has lost count.
-    newest = connection.execute(select(func.max(EVENT.c.id))).scalar_one()
-    if newest is None:
-        return 0
+    reached: dict[str, int] = {row.target: row.event_id + 1 for row in connection.execute(cursors)}
+    # The newest stays: where ids begin is known by it.
+    ends: list[int] = [newest, newest if first_young is None else first_young]
+    return min([*ends, *(reached.get(name, 0) for name in targets)])
+
+
+def old_events(connection: Connection, end: int, limit: int) -> Sequence[int]:
+    """The first events before that id that may be removed: not those of a task which has not ended."""
     query = (
         select(EVENT.c.id)
         .outerjoin(TASK, TASK.c.id == EVENT.c.task_id)
-        .where(EVENT.c.id < min([newest, *ends]), or_(TASK.c.id.is_(None), TASK.c.state.in_(_ENDED)))
+        .where(EVENT.c.id < end, _nobody_is_at(TASK))
         .order_by(EVENT.c.id)
         .limit(limit)
     )
-    ids = list(connection.execute(query).scalars())
-    if ids:
-        connection.execute(delete(EVENT).where(EVENT.c.id.in_(ids)))
-        remembered.keep(connection, _EVENTS, {"upto": max(ids[-1], events_gone_upto(connection))})
-    return len(ids)
+    return list(connection.execute(query).scalars())
+
+
+def events(connection: Connection, ids: Collection[int]) -> int:
+    """Remove those of these events that may still be removed; the number."""
+    busy = select(TASK.c.id).where(TASK.c.state.not_in(_ENDED))
+    going = and_(EVENT.c.id.in_(ids), or_(EVENT.c.task_id.is_(None), EVENT.c.task_id.not_in(busy)))
+    last = connection.execute(select(func.max(EVENT.c.id)).where(going)).scalar_one()
+    if last is None:
+        return 0
+    remembered.keep(connection, _EVENTS, {"upto": max(last, events_gone_upto(connection))})
+    return connection.execute(delete(EVENT).where(going)).rowcount
 
 
 def events_gone_upto(connection: Connection) -> int:
@@ -61,42 +68,60 @@ def events_gone_upto(connection: Connection) -> int:
     return int(remembered.find(connection, _EVENTS).get("upto", 0))
 
 
-def decisions(connection: Connection, before_ms: int, limit: int) -> int:
-    """Remove decisions about ended tasks from before then, with the snapshots that no other was made from."""
+def old_decisions(connection: Connection, before_ms: int, limit: int) -> Sequence[str]:
+    """The runs of ended tasks that were decided on before then."""
     query = (
         select(DECISION.c.run_id)
         .join(TASK, TASK.c.id == DECISION.c.task_id)
         .where(DECISION.c.at_ms < before_ms, TASK.c.state.in_(_ENDED))
         .limit(limit)
     )
-    return _remove_decisions(connection, list(connection.execute(query).scalars()))
+    return list(connection.execute(query).scalars())
 
 
-def fires(connection: Connection, before_ms: int, limit: int) -> int:
-    """Remove times of schedules that were dealt with before then; the newest of each schedule stays."""
+def decisions(connection: Connection, run_ids: Collection[str]) -> int:
+    """Remove the decisions on these runs, with the snapshots that no other was made from, unless their task has been
+    restarted; the number."""
+    query = select(RUN.c.id).join(TASK, TASK.c.id == RUN.c.task_id)
+    going = query.where(RUN.c.id.in_(run_ids), TASK.c.state.in_(_ENDED))
+    return _remove_decisions(connection, list(connection.execute(going).scalars()))
+
+
+def old_fires(connection: Connection, before_ms: int, limit: int) -> Sequence[tuple[str, int]]:
+    """Times of schedules that were dealt with before then, but for the newest of each schedule."""
     later = SCHEDULE_FIRE.alias()
     query = (
         select(SCHEDULE_FIRE.c.schedule_id, SCHEDULE_FIRE.c.due_ms)
         .outerjoin(TASK, TASK.c.id == SCHEDULE_FIRE.c.task_id)
         .where(
             SCHEDULE_FIRE.c.at_ms < before_ms,
-            or_(TASK.c.id.is_(None), TASK.c.state.in_(_ENDED)),
+            _nobody_is_at(TASK),
             exists().where(later.c.schedule_id == SCHEDULE_FIRE.c.schedule_id, later.c.due_ms > SCHEDULE_FIRE.c.due_ms),
         )
         .limit(limit)
     )
-    found = connection.execute(query).all()
-    for schedule_id, due_ms in found:
-        connection.execute(
-            delete(SCHEDULE_FIRE).where(SCHEDULE_FIRE.c.schedule_id == schedule_id, SCHEDULE_FIRE.c.due_ms == due_ms)
-        )
-    return len(found)
+    return [(schedule_id, due_ms) for schedule_id, due_ms in connection.execute(query)]
 
 
-def holds(connection: Connection, before_ms: int, limit: int) -> int:
-    """Remove holds that ended before then."""
+def fires(connection: Connection, times: Collection[tuple[str, int]]) -> int:
+    """Remove those of these times whose task has not been restarted; the number."""
+    busy = select(TASK.c.id).where(TASK.c.state.not_in(_ENDED))
+    going = and_(
+        tuple_(SCHEDULE_FIRE.c.schedule_id, SCHEDULE_FIRE.c.due_ms).in_(times),
+        or_(SCHEDULE_FIRE.c.task_id.is_(None), SCHEDULE_FIRE.c.task_id.not_in(busy)),
+    )
+    return connection.execute(delete(SCHEDULE_FIRE).where(going)).rowcount
+
+
+def old_holds(connection: Connection, before_ms: int, limit: int) -> Sequence[int]:
+    """Holds that ended before then."""
     query = select(HOLD.c.id).where(or_(HOLD.c.released_ms < before_ms, HOLD.c.until_ms < before_ms)).limit(limit)
-    return _remove(connection, HOLD, HOLD.c.id, list(connection.execute(query).scalars()))
+    return list(connection.execute(query).scalars())
+
+
+def holds(connection: Connection, ids: Collection[int]) -> int:
+    """Remove these; the number."""
+    return _remove(connection, HOLD, HOLD.c.id, ids)
 
 
 def old_tasks(connection: Connection, before_ms: int, after: str, limit: int) -> Sequence[tuple[str, Sequence[str]]]:
@@ -120,6 +145,11 @@ def tasks(connection: Connection, task_ids: Collection[str], before_ms: int) -> 
     for table in (RUN, CLASSIFICATION, TASK_DEPENDENCY, TASK_REVISION, INBOX_DOCUMENT):
         _remove(connection, table, table.c.task_id, going)
     return _remove(connection, TASK, TASK.c.id, going)
+
+
+def _nobody_is_at(task: FromClause) -> ColumnElement[bool]:
+    """The task has ended, or there is none."""
+    return or_(task.c.id.is_(None), task.c.state.in_(_ENDED))
 
 
 def _removable(before_ms: int) -> ColumnElement[bool]:

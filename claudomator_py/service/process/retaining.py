@@ -6,7 +6,7 @@ Each step is a transaction of its own and can be repeated, so a crash between an
 import threading
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
 
@@ -26,10 +26,10 @@ EVERY_S = 600.0
 BATCH = 200
 TASKS_AT_ONCE = 20
 DIRECTORIES_AT_ONCE = 500
-PAUSE_S = 0.02
+PAUSE_S = 0.05
 _STOP_S = 5.0
 
-Step = Callable[[Connection], int]
+T = TypeVar("T")
 
 
 class Trees(Protocol):
@@ -81,16 +81,12 @@ class Retainer:
             done["run_directories"] = self._repeat(
                 lambda: self._cleaner.remove_old_runs(before_ms, DIRECTORIES_AT_ONCE)
             )
-            done["decisions"] = self._in_batches(partial(pruning.decisions, before_ms=before_ms, limit=BATCH))
-        if policy.events is not None:
-            before_ms = now_ms - policy.events
-            targets = tuple(self._targets())
-            done["events"] = self._in_batches(
-                partial(pruning.events, before_ms=before_ms, targets=targets, limit=BATCH)
+            done["decisions"] = self._in_batches(
+                lambda found: pruning.old_decisions(found, before_ms, BATCH), pruning.decisions
             )
-            done["schedule_times"] = self._in_batches(partial(pruning.fires, before_ms=before_ms, limit=BATCH))
-            done["holds"] = self._in_batches(partial(pruning.holds, before_ms=before_ms, limit=BATCH))
-            self._database.write(partial(outbox_rows.forget_old, now_ms=now_ms))
+        if policy.events is not None:
+            done |= self._what_happened(now_ms - policy.events)
+            self._database.write(lambda connection: outbox_rows.forget_old(connection, now_ms))
         if policy.tasks is not None:
             done["tasks"] = self._old_tasks(now_ms - policy.tasks)
         removed = {name: number for name, number in done.items() if number}
@@ -109,9 +105,21 @@ class Retainer:
             except Exception:
                 log.exception("pruning_failed")
 
-    def _in_batches(self, step: Step) -> int:
+    def _what_happened(self, before_ms: int) -> dict[str, int]:
+        targets = tuple(self._targets())
+        end = self._database.read(lambda connection: pruning.events_end(connection, before_ms, targets))
+        return {
+            "events": self._in_batches(lambda found: pruning.old_events(found, end, BATCH), pruning.events),
+            "schedule_times": self._in_batches(lambda found: pruning.old_fires(found, before_ms, BATCH), pruning.fires),
+            "holds": self._in_batches(lambda found: pruning.old_holds(found, before_ms, BATCH), pruning.holds),
+        }
+
+    def _in_batches(
+        self, find: Callable[[Connection], Collection[T]], remove: Callable[[Connection, Collection[T]], int]
+    ) -> int:
         def one() -> int:
-            number = self._database.write(step)
+            found = self._database.read(find)
+            number = self._database.write(lambda connection: remove(connection, found)) if found else 0
             if number:
                 crashpoint("rows-pruned")
             return number
