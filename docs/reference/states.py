@@ -43,14 +43,15 @@ def _named() -> list[tuple[type[lifecycle.State], str]]:
 
 
 def _actions(state: type[lifecycle.State]) -> tuple[str, ...]:
-    return lifecycle.available_actions(_examples(state)[0])
+    found = (action for example in _examples(state) for action in lifecycle.available_actions(example))
+    return tuple(dict.fromkeys(found))
 
 
 def _examples(state: type[lifecycle.State]) -> list[lifecycle.State]:
     if state is lifecycle.Waiting:
         return [lifecycle.Waiting(WaitReason.TIME, 0)]
     if state is lifecycle.NeedsInput:
-        return [lifecycle.NeedsInput(InputKind.QUESTION)]
+        return [lifecycle.NeedsInput(kind) for kind in (InputKind.QUESTION, InputKind.APPROVAL)]
     if state is lifecycle.Failed:
         return [lifecycle.Failed(Reason.AGENT_ERROR)]
     return [state()]  # type: ignore[call-arg]  # the others have defaults for all of their data
