@@ -16,6 +16,8 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.errors import StoreUnavailable, explain
 
 BACKUPS = "backups"
+MOST_COPIES = 3
+"""Of one revision; the newest stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,9 @@ def _backup(database: Database, revision: str) -> Path:
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     target = database.state_dir / BACKUPS / f"claudomator-{revision}-{stamp}.db"
     database.backup(target)
+    # A change that is tried over and over must not fill the disk.
+    for former in sorted(target.parent.glob(f"claudomator-{revision}-*.db"))[:-MOST_COPIES]:
+        former.unlink(missing_ok=True)
     return target
 
 

@@ -1,6 +1,7 @@
 """What an operator relies on when a new version meets an old database."""
 
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -126,6 +127,23 @@ def test_an_old_database_keeps_its_rows_and_is_copied_first(empty: Database, ins
         assert backups(empty) == [report.backup]
         assert report.backup.name.startswith("claudomator-0001_test-")
         assert stat.S_IMODE(report.backup.stat().st_mode) == 0o600
+
+
+def test_a_change_that_fails_over_and_over_does_not_fill_the_disk(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(PARENT_AND_CHILD)
+    with Database.open("sqlite", state_dir=tmp_path / "state") as database:
+        migrate(database)
+        kept = tmp_path / "state" / "backups" / "claudomator-20261201T000000000Z.db"
+        database.backup(kept)
+        install(PARENT_AND_CHILD, '    op.drop_table("none")')
+        for second in range(10, 16):
+            monkeypatch.setattr(time, "strftime", lambda *_, second=second: f"20261201T0000{second}Z")
+            with pytest.raises(StoreUnavailable, match="nothing was changed"):
+                migrate(database)
+        copies = [f"claudomator-0001_test-20261201T0000{second}Z.db" for second in (13, 14, 15)]
+        assert [path.name for path in backups(database)] == [*copies, kept.name]
 
 
 def test_a_restored_backup_is_the_database_as_it_was(install: Install, tmp_path: Path) -> None:
