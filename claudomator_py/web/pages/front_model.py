@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from claudomator_py.core.limits import window_text
-from claudomator_py.core.views import AgentView, HoldView, NearLimitView, Page, StatusView, TaskFilter, TaskView
+from claudomator_py.core.views import (
+    AgentView,
+    BudgetView,
+    HoldView,
+    NearLimitView,
+    Page,
+    StatusView,
+    TaskFilter,
+    TaskView,
+)
 from claudomator_py.core.waits import Piece, Sentence, sentence_of
 from claudomator_py.web.pages.rows import Row, row_of, words_of
 from claudomator_py.web.pages.schedule_cards import ScheduleCard, cards_of
@@ -61,7 +70,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class AgentCard:
-    """An agent at the side. problem: why it cannot run. holds: all on what it draws on; near: a limit that is near."""
+    """An agent at the side. problem: why it cannot run. holds: all on what it draws on; near: a limit that is near.
+
+    spent: what it has spent today, if that is limited.
+    """
 
     name: str
     kind: str | None
@@ -75,11 +87,14 @@ class AgentCard:
     near: Sentence | None
     release: bool
     chosen_by_name: bool
+    spent: Sentence | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The whole page. summary: one sentence for who listens instead of looking."""
+    """The whole page. summary: one sentence for who listens instead of looking. spent: by all agents today, if that is
+    limited.
+    """
 
     sections: tuple[Section, ...]
     agents: tuple[AgentCard, ...]
@@ -87,6 +102,7 @@ class Front:
     title: str
     no_tasks: bool
     schedules: tuple[ScheduleCard, ...] = ()
+    spent: Sentence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +166,7 @@ def front_of(status: StatusView) -> Front:
         title=f"({needs}) Claudomator" if needs else "Claudomator",
         no_tasks=not sum(counts.values()),
         schedules=cards_of(status.schedules),
+        spent=_spent(status.budget),
     )
 
 
@@ -219,6 +236,8 @@ def _card(agent: AgentView) -> AgentCard:
         tone, health = "busy", "full"
     if any(hold.probing and hold.family is None for hold in agent.holds):
         tone, health = "busy", "trying"
+    if agent.budget is not None and agent.budget.reached is not None:
+        tone, health = "ask", "spent"
     if agent.limited:
         tone, health = "ask", "limited" if agent.limited_until is not None else "held"
     if agent.problem is not None or not agent.installed:
@@ -236,7 +255,17 @@ def _card(agent: AgentView) -> AgentCard:
         near=_near(agent.near_limit) if agent.near_limit is not None else None,
         release=agent.limited or bool(agent.holds),
         chosen_by_name=not agent.auto_select,
+        spent=_spent(agent.budget),
     )
+
+
+def _spent(budget: BudgetView | None) -> Sentence | None:
+    """What is spent of a day's budget; once it is used up, until when."""
+    if budget is None or not (budget.reached or budget.text):
+        return None
+    if budget.reached is None:
+        return (Piece(f"today {budget.text}"),)
+    return sentence_of(f"nothing starts: {budget.reached} used", budget.until)
 
 
 def _held(hold: HoldView) -> Held:

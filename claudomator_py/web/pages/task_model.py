@@ -160,6 +160,7 @@ def _facts(task: TaskView) -> tuple[tuple[str, str], ...]:
         ("From", task.file_path or task.source),
         ("Tokens", tokens_text(task.tokens)),
         ("Cost", cost_text(task.cost_usd)),
+        ("Budget", task.budget.text if task.budget is not None else None),
         ("Generation", f"{task.generation}, {task.runs} runs in all" if task.generation > 1 else None),
     ]
     return tuple((name, value) for name, value in found if value)
