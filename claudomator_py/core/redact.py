@@ -20,7 +20,7 @@ _KEY_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-
 _BEGINS = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
 _PEM_NAME = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _PEM_BODY = r"[A-Za-z0-9+/=\s\\:,.()-]*"
-_SHAPES = re.compile(
+_TOKENS = re.compile(
     rf"{_BEGINS}(?:"
     r"sk-[A-Za-z0-9_-]{16,}"
     r"|AIza[A-Za-z0-9_-]{30,}"
@@ -29,8 +29,10 @@ _SHAPES = re.compile(
     r"|A[KS]IA[A-Z0-9]{16,}"
     r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
     r"|(?i:bearer)\s{1,4}(?P<token>[A-Za-z0-9._~+/=-]{8,})"
-    rf")|-----BEGIN {_PEM_NAME}(?:{_PEM_BODY}?-----END {_PEM_NAME}|{_PEM_BODY})"
+    r")"
 )
+# Looked for on its own: what stands before it must not take its first line for a token, and leave the rest.
+_PEM = re.compile(rf"-----BEGIN {_PEM_NAME}(?:{_PEM_BODY}?-----END {_PEM_NAME}|{_PEM_BODY})")
 # What may yet become one of those that hold more than the characters of a token.
 _OPEN = re.compile(
     r"(?:eyJ[A-Za-z0-9_-]*\.[A-Za-z0-9_.-]*|(?i:bearer)(?:\s{1,4}[A-Za-z0-9._~+/=-]*)?|-----BEGIN[A-Z0-9 ]*-*)\Z"
@@ -76,7 +78,8 @@ class Redactor:
 
     def _spans(self, text: str) -> list[Span]:
         """Where secrets are, in order, those that overlap as one."""
-        found = [_span(match) for match in _SHAPES.finditer(text)]
+        found = [_span(match) for match in _TOKENS.finditer(text)]
+        found += [match.span() for match in _PEM.finditer(text)]
         for form in self._known:
             start = text.find(form)
             while start >= 0:

@@ -44,6 +44,10 @@ def test_the_word_before_a_bearer_token_stays() -> None:
     assert Redactor().redact('{"authorization":"bearer abcdefgh12"}') == f'{{"authorization":"bearer {MARK}"}}'
 
 
+def test_a_key_that_follows_what_announces_a_token_is_taken_out_whole() -> None:
+    assert Redactor().redact(f"Bearer {PEM} end") == f"Bearer {MARK} end"
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -88,6 +92,7 @@ texts = st.lists(words | st.text("ab-_. \n=\\:/", max_size=4), max_size=8).map("
 @example(text="x hunter22 two y", cuts=[5, 9, 12])
 @example(text=f"a\\n{SHAPES[0]} b", cuts=[2, 3, 4, 10])
 @example(text=f"{JWT} and {PEM}.", cuts=[3, 30, 60, 90, 150, 200])
+@example(text=f"Bearer {PEM}", cuts=[18])
 def test_a_secret_is_found_in_whatever_parts_it_comes(text: str, cuts: list[int]) -> None:
     redactor = Redactor(["hunter22 two", VALUE])
     shown, held = "", ""
