@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from claudomator_py import __version__
+from claudomator_py.agents.known import KnownHealth
 from claudomator_py.bootstrap.configured import assemble, now_ms, take, tell_agents
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.log import LogFormat
@@ -73,6 +74,7 @@ from claudomator_py.web.streams import Streams
 log = get_logger("claudomator")
 
 HEALTH_S = 300.0
+AGENTS_FILE = "agents.json"
 ON_STOP_VARIABLE = "CLAUDOMATOR_ON_STOP"
 MIGRATION_S = 600
 EXIT_FAILURE = 1
@@ -118,7 +120,9 @@ async def _serve(
     environ = with_credentials(os.environ)
     parts = assemble(settings, environ, state, database, launcher)
     stack.callback(parts.close)
-    await asyncio.to_thread(parts.registry.refresh)
+    known = KnownHealth(state / AGENTS_FILE, os.environ.get("PATH", os.defpath))
+    recalled = known.recall(parts.registry.agents)
+    await asyncio.to_thread(parts.registry.begin, recalled)
     loop = asyncio.get_running_loop()
     watch = HostWatch(loop, parts.host)
     stack.callback(watch.close)
@@ -221,7 +225,7 @@ async def _serve(
     log.info("listening", url=url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))
     tell_agents(parts.registry)
     serving = asyncio.create_task(server.serve())
-    looking = asyncio.create_task(_keep_looking(parts.registry, daemon))
+    looking = asyncio.create_task(_keep_looking(parts.registry, daemon, known, at_once=bool(recalled)))
     try:
         await server.until_up()
         notifier.ready()
@@ -237,12 +241,18 @@ async def _serve(
     return 0
 
 
-async def _keep_looking(registry: AgentRegistry, daemon: Daemon) -> None:
-    """Programs of agents are installed, upgraded and removed while the daemon runs."""
+async def _keep_looking(registry: AgentRegistry, daemon: Daemon, known: KnownHealth, *, at_once: bool) -> None:
+    """Programs of agents are installed, upgraded and removed while the daemon runs. at_once: begin with a look."""
     while True:
+        if at_once:
+            await asyncio.to_thread(registry.refresh)
+            daemon.wake()
+        at_once = True
+        try:
+            known.keep(registry.agents, registry.found)
+        except OSError as error:
+            log.warning("agents_not_kept", problem=str(error))
         await asyncio.sleep(HEALTH_S)
-        await asyncio.to_thread(registry.refresh)
-        daemon.wake()
 
 
 def _read_again(path: Path | None) -> Settings:

@@ -38,6 +38,18 @@ class AgentRegistry:
             if self._agents is agents:
                 self._health = found
 
+    def begin(self, known: Mapping[str, AgentHealth]) -> None:
+        """Look at the programs of all but those of which something is known from before."""
+        found = self.look([agent for agent in self.agents if agent.name not in known])
+        with self._lock:
+            self._health = {**known, **found}
+
+    @property
+    def found(self) -> dict[str, AgentHealth]:
+        """What was last found, by name."""
+        with self._lock:
+            return dict(self._health)
+
     def look(self, agents: Sequence[AgentSpec]) -> dict[str, AgentHealth]:
         """What is found of these agents' programs now, by name. Blocks for as long as the slowest takes."""
         with ThreadPoolExecutor(max_workers=max(1, min(8, len(agents)))) as pool:

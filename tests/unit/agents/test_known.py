@@ -1,0 +1,68 @@
+"""What was found of agents' programs is known at the next start, as long as it is still true by all that is seen."""
+
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.agents.known import KnownHealth
+from claudomator_py.core.agent import AgentHealth, AgentSpec
+
+PATH = "/usr/bin:/bin"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    program = tmp_path / "codex"
+    program.write_text("#!/bin/sh\necho 1.0\n")
+    return program
+
+
+@pytest.fixture
+def agent(program: Path) -> AgentSpec:
+    return AgentSpec(name="codex", kind="codex", command=(str(program),))
+
+
+def kept(tmp_path: Path, agent: AgentSpec, health: AgentHealth) -> KnownHealth:
+    known = KnownHealth(tmp_path / "agents.json", PATH)
+    known.keep([agent], {agent.name: health})
+    return known
+
+
+def able(program: Path) -> AgentHealth:
+    return AgentHealth(installed=True, program=str(program), version="1.0")
+
+
+def test_a_program_that_is_as_it_was_is_known(tmp_path: Path, program: Path, agent: AgentSpec) -> None:
+    known = kept(tmp_path, agent, able(program))
+    other = agent.model_copy(update={"name": "other"})
+    assert known.recall([agent, other]) == {"codex": able(program)}
+    assert KnownHealth(tmp_path / "agents.json", PATH).recall([agent]) == {"codex": able(program)}
+
+
+def test_one_that_has_changed_is_not(tmp_path: Path, program: Path, agent: AgentSpec) -> None:
+    known = kept(tmp_path, agent, able(program))
+    program.write_text("#!/bin/sh\necho 1.0.1\n")
+    assert known.recall([agent]) == {}
+    program.unlink()
+    assert known.recall([agent]) == {}
+
+
+def test_nor_is_another_command_kind_or_path(tmp_path: Path, program: Path, agent: AgentSpec) -> None:
+    known = kept(tmp_path, agent, able(program))
+    for change in ({"command": ("other",)}, {"kind": "gemini"}):
+        assert known.recall([agent.model_copy(update=change)]) == {}
+    assert KnownHealth(tmp_path / "agents.json", "/elsewhere").recall([agent]) == {}
+
+
+def test_what_could_not_run_is_looked_at_again(tmp_path: Path, program: Path, agent: AgentSpec) -> None:
+    broken = able(program).model_copy(update={"problem": "it exited with 1"})
+    assert kept(tmp_path, agent, broken).recall([agent]) == {}
+    assert kept(tmp_path, agent, AgentHealth(installed=True)).recall([agent]) == {}
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"[1]", b'{"path": "/usr/bin:/bin", "programs": {"codex": 1}}', b"\xff"]
+)
+def test_a_file_that_cannot_be_read_is_nothing_known(tmp_path: Path, agent: AgentSpec, content: bytes) -> None:
+    (tmp_path / "agents.json").write_bytes(content)
+    assert KnownHealth(tmp_path / "agents.json", PATH).recall([agent]) == {}
