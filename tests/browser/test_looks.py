@@ -34,7 +34,7 @@ def _fill(desktop: Desktop) -> str:
 
 def _paths(desktop: Desktop) -> dict[str, str]:
     running = _fill(desktop)
-    broken = desktop.daemon.client.task("broken").id
+    broken, asks = (desktop.daemon.client.task(name).id for name in ("broken", "asks"))
     return {
         "front": "/",
         "found": "/?state=COMPLETED",
@@ -42,6 +42,9 @@ def _paths(desktop: Desktop) -> dict[str, str]:
         "failed": f"/tasks/{broken}",
         "cancel": f"/tasks/{running}/cancel",
         "restart": f"/tasks/{broken}/restart",
+        "asks": f"/tasks/{asks}",
+        "answer": f"/tasks/{asks}/answer",
+        "reject": f"/tasks/{asks}/reject",
         "select": "/select?marked=all",
         "error": "/tasks/nowhere",
         "login": "/login",
