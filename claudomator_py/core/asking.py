@@ -14,6 +14,7 @@ MARKER = "CLAUDOMATOR QUESTION:"
 MOST_QUESTION = 4_000
 """Characters kept of a question."""
 BEFORE_FIRST_RUN = "asks for approval before its first run"
+UNSAID = "It ended with a question, and did not say which."
 _NAMED = 5
 _EMPHASIS = r"(?:\*\*|__)?"
 _MARKED = re.compile(rf"^ {{0,3}}(?:#{{1,6}} )?{_EMPHASIS}{re.escape(MARKER)}{_EMPHASIS}", re.MULTILINE)
@@ -138,7 +139,7 @@ def asked_by(outcome: Outcome, agent: str, run_id: str, now_ms: int) -> Asked:
         return Asked(
             kind=InputKind.APPROVAL, text=text, since_ms=now_ms, agent=agent, run_id=run_id, tools=outcome.denied
         )
-    text = outcome.question or "It ended with a question, and did not say which."
+    text = outcome.question or UNSAID
     return Asked(kind=InputKind.QUESTION, text=text, since_ms=now_ms, agent=agent, run_id=run_id)
 
 
@@ -153,7 +154,7 @@ def _question(outcome: Outcome, converses: bool) -> str | None:
     if outcome.question is not None:
         return _fit(outcome.question)
     if outcome.status is OutcomeStatus.NEEDS_INPUT:
-        return _fit(outcome.text or "") or None
+        return _fit(outcome.text or UNSAID)
     return question_in(outcome.text) if converses and outcome.text is not None else None
 
 

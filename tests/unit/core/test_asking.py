@@ -7,6 +7,7 @@ import pytest
 from claudomator_py.core.asking import (
     MARKER,
     MOST_QUESTION,
+    UNSAID,
     Leave,
     asked_by,
     heard,
@@ -69,6 +70,12 @@ def test_only_a_run_that_ended_well_asks() -> None:
 def test_a_question_that_a_tool_was_to_ask_is_one_whatever_the_agent_is() -> None:
     asks = heard(outcome(question="Red?"), spec(), converses=False)
     assert (asks.status, asks.question) == (OutcomeStatus.NEEDS_INPUT, "Red?")
+
+
+def test_an_agent_that_asks_without_words_is_heard_only_by_a_task_that_waits() -> None:
+    wordless = outcome(status="needs_input")
+    assert heard(wordless, spec(), converses=True).question == UNSAID
+    assert heard(wordless, spec(on_input="deny"), converses=True).status is OutcomeStatus.SUCCEEDED
 
 
 def test_a_question_goes_before_leave() -> None:
