@@ -65,7 +65,7 @@ class Load:
     """What is in use. live: runs in all. busy: live runs by directory. disk_low: there is too little room to start.
 
     kept: directories that are kept for tasks which need input. drained: nothing is to be started. threads: those in
-    which a run is live. now: epoch milliseconds.
+    which a run is live; in_turn: the task that goes on first in a thread. now: epoch milliseconds.
     """
 
     now: int
@@ -74,6 +74,7 @@ class Load:
     disk_low: bool
     drained: bool = False
     threads: frozenset[str] = frozenset()
+    in_turn: Mapping[str, str] = field(default_factory=dict)
     day: DayLeft | None = None
     kept: tuple[Kept, ...] = ()
 
@@ -100,8 +101,8 @@ def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> 
         names = ", ".join(one.name for one in kept)
         text = f"{head.dir_key} is kept for {names}, as a person is to answer"
         return Blocked(KEPT, text, kept[0].until)
-    if head.exclusive in load.threads:
-        return Blocked(CONVERSATION, "another task in the same conversation is running, or asks a person")
+    if head.exclusive in load.threads or load.in_turn.get(head.exclusive, head.task_id) != head.task_id:
+        return Blocked(CONVERSATION, "another task of the same thread is running, or has not ended its turn")
     agents = tuple(_for_task(head, agents, agent, rules, load.now) for agent in agents)
     head = _with_choice(head, agents)
     choice = _choose(head, agents, rules)

@@ -36,6 +36,10 @@ class Planner:
         full = load.live >= self._rules.total or load.disk_low or load.drained or spent
         return full or not any(agent.free for agent in self._agents.values())
 
+    def is_live(self, thread: str) -> bool:
+        """Whether a run is live in the thread, with those that it has decided to start."""
+        return thread in self._load.threads
+
     def consider(self, head: Head) -> StartRun | Blocked:
         """Decide on the next head, and count what it takes."""
         agents = tuple(self._agents.values())
@@ -67,14 +71,15 @@ class Planner:
 def load_of(snapshot: Snapshot) -> Load:
     """What is in use in the snapshot."""
     return Load(
-        snapshot.now,
-        snapshot.live,
-        snapshot.busy,
-        snapshot.disk_low,
-        snapshot.drained,
-        frozenset(snapshot.threads),
-        snapshot.day,
-        snapshot.kept,
+        now=snapshot.now,
+        live=snapshot.live,
+        busy=snapshot.busy,
+        disk_low=snapshot.disk_low,
+        drained=snapshot.drained,
+        threads=frozenset(snapshot.threads),
+        in_turn=snapshot.in_turn,
+        day=snapshot.day,
+        kept=snapshot.kept,
     )
 
 

@@ -263,7 +263,8 @@ class DayLeft(_Frozen):
 
 class Snapshot(_Frozen):
     """One tick's view. now: epoch milliseconds. busy: live runs by directory. heads: in the queue's order. threads:
-    those in which a run is live, or a person is asked. kept: directories that are kept for tasks which need input.
+    those in which a run is live; in_turn: the task that goes on in a thread before any other. kept: directories that
+    are kept for tasks which need input.
 
     drained: an operator wants nothing to be started. day: None without a budget for the day.
     """
@@ -275,6 +276,7 @@ class Snapshot(_Frozen):
     busy: dict[str, int]
     kept: tuple[Kept, ...] = ()
     threads: tuple[str, ...] = ()
+    in_turn: dict[str, str] = {}
     disk_low: bool = False
     drained: bool = False
     day: DayLeft | None = None

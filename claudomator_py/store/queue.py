@@ -94,10 +94,18 @@ def with_intent(connection: Connection) -> Sequence[Task]:
     return [task_from(row) for row in connection.execute(query)]
 
 
-def asking(connection: Connection) -> set[str]:
-    """The threads, by the task that began each, in which a person is asked something by a run that has ended."""
-    query = select(func.coalesce(TASK.c.thread, TASK.c.id)).where(TASK.c.state == "NEEDS_INPUT", TASK.c.seq > 0)
-    return set(connection.execute(query).scalars())
+def in_turn(connection: Connection) -> dict[str, str]:
+    """Of each thread that several tasks are in, the task in the midst of its turn: it has begun, and is to go on."""
+    shared = select(TASK.c.thread).where(TASK.c.thread.is_not(None))
+    goes_on = or_(
+        TASK.c.state.in_(("QUEUED", "NEEDS_INPUT")), and_(TASK.c.state == "WAITING", TASK.c.reason != "dependency")
+    )
+    query = select(func.coalesce(TASK.c.thread, TASK.c.id), TASK.c.id)
+    query = query.where(TASK.c.seq > 0, goes_on, or_(TASK.c.thread.is_not(None), TASK.c.id.in_(shared)))
+    first: dict[str, str] = {}
+    for thread, task_id in connection.execute(query.order_by(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)):
+        first.setdefault(thread, task_id)
+    return first
 
 
 def counts(connection: Connection) -> dict[str, int]:

@@ -178,6 +178,15 @@ def test_nobody_speaks_between_a_question_and_its_answer(world: World) -> None:
     assert last(world, "third").resumes == last(world, "second").id
 
 
+def test_a_turn_that_waits_for_a_reset_is_not_interrupted(world: World) -> None:
+    done(world)
+    begun(world, "second", on_limit="wait")
+    world.submit("third", continues="first", priority="urgent", on_limit="wait")
+    world.limit("second", reset_at=world.now_ms + HOUR_MS)
+    world.tick(HOUR_MS + 1)
+    assert set(world.running()) == {"second"}, "though another one is more urgent"
+
+
 def test_it_waits_for_a_busy_holder_though_another_is_free(world: World) -> None:
     done(world)
     for name in ("x", "y"):

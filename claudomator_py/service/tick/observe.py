@@ -97,8 +97,8 @@ class Observer:
                     continue
                 if exhausted or verdict.reason == CLASSIFYING:
                     ahead -= 1
-                elif verdict.reason == CONVERSATION and head.thread is None:
-                    # It began the thread: nothing that is in its lane needs to be in that, too.
+                elif verdict.reason == CONVERSATION and not (head.thread and planner.is_live(head.thread)):
+                    # What is behind it in its lane may be what it waits for, or in another thread.
                     passed_over += 1
                 elif verdict.reason == KEPT and task.lane in keepers:
                     # For whom the directory is kept may come later in this lane.
@@ -184,7 +184,8 @@ class Observer:
             live=len(live),
             busy=dict(sorted(Counter(run.dir_key for run in live if run.dir_key).items())),
             kept=tuple(Kept(**columns) for columns in queue.kept(connection, now_ms)),
-            threads=tuple(sorted({run.thread or run.task_id for run in live} | queue.asking(connection))),
+            threads=tuple(sorted(run.thread or run.task_id for run in live)),
+            in_turn=queue.in_turn(connection),
             disk_low=self._disk_low(),
             drained=switch_rows.find(connection, switch_rows.DRAIN) is not None,
             day=None if spent is None else self._budgets.day_left(spent),

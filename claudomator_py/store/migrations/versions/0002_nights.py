@@ -62,3 +62,10 @@ def upgrade() -> None:
             sqlite_where=sa.text("kept_until_ms IS NOT NULL"),
             postgresql_where=sa.text("kept_until_ms IS NOT NULL"),
         )
+        batch_op.create_index(
+            "ix_task_thread",
+            ["thread"],
+            unique=False,
+            sqlite_where=sa.text("thread IS NOT NULL"),
+            postgresql_where=sa.text("thread IS NOT NULL"),
+        )
