@@ -1,0 +1,93 @@
+"""The daemon itself: its health, its switches, its refusals."""
+
+from dataclasses import asdict
+
+from claudomator_py.core.outcome import REASON_POLICIES, HoldKind, Reason
+from claudomator_py.core.problem import Problem
+from claudomator_py.core.view import Instant, View
+
+
+class FileProblemView(View):
+    """A file of the inbox that was refused as a whole, and every reason."""
+
+    path: str
+    problems: tuple[Problem, ...]
+
+
+class BackupView(View):
+    """A copy of the database. path: on the daemon's machine."""
+
+    path: str
+    bytes: int
+    created_at: Instant
+
+
+class ReasonView(View):
+    """What a reason code means and what follows from it; see ``core.outcome.ReasonPolicy``."""
+
+    reason: Reason
+    meaning: str
+    counts_attempt: bool
+    retries: bool
+    escalates: bool
+    hold: HoldKind
+    needs_person: bool
+    falls_back: bool
+
+    @classmethod
+    def of(cls, reason: Reason) -> "ReasonView":
+        """The shape of a code."""
+        return cls(reason=reason, **asdict(REASON_POLICIES[reason]))
+
+
+class CheckView(View):
+    """One thing that was looked at. remedy: what to do when it is not ok.
+
+    blocking: whether tasks are not accepted or not started while it is not ok; else it is to be mended all the same.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str | None = None
+    blocking: bool = True
+
+
+class ReadinessView(View):
+    """Whether tasks are accepted and started. Without authentication ``checks`` is empty."""
+
+    ready: bool
+    checks: tuple[CheckView, ...] = ()
+
+
+class DrainView(View):
+    """Whether the daemon is drained, and starts nothing new. running: live runs, which go on to their end."""
+
+    drained: bool
+    since: Instant | None = None
+    reason: str | None = None
+    running: int
+
+
+class LoginCodeView(View):
+    """A code that lets one browser in, once. path: where to take it, on the daemon's URL."""
+
+    code: str
+    path: str
+    expires_at: Instant
+
+
+class ProblemDetails(View):
+    """A refusal as the API tells it (RFC 9457). code: its stable name; remedy: what to do next.
+
+    problems: each fault, where a document or several fields were wrong.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str | None = None
+    code: str
+    remedy: str
+    problems: tuple[Problem, ...] = ()

@@ -1,0 +1,99 @@
+"""Tasks, and which of them to list."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from claudomator_py.core.agent import Tier
+from claudomator_py.core.outcome import Tokens
+from claudomator_py.core.view import Instant, StateName, View
+from claudomator_py.core.views.agents import HoldView
+from claudomator_py.core.views.budgets import BudgetView
+from claudomator_py.core.views.outcomes import InputView
+from claudomator_py.core.worktree import TreeStanding
+
+PriorityLabel = Literal["low", "normal", "high", "urgent"]
+Action = Literal["cancel", "restart", "restart_force", "answer", "approve", "reject"]
+
+
+class DependencyView(View):
+    """A name that a task depends on; the task is known once a task of that name was seen."""
+
+    name: str
+    task_id: str | None = None
+    state: StateName | None = None
+
+
+class WorktreeView(View):
+    """A task's work tree, on its branch. commits: since it was made. changed: files that are not committed.
+
+    standing: ``unchanged``, ``merged``, ``ahead``, ``dirty``, ``locked``, ``gone`` or ``unknown``; detail: in words.
+    """
+
+    path: str
+    standing: TreeStanding
+    commits: int = 0
+    changed: int = 0
+    detail: str = ""
+
+
+class TaskView(View):
+    """A task. reason: why it waits or failed; reason_text: the same in words. attempts: used up in this generation.
+
+    asks: what a person is asked while it needs input. agent, tier, model, branch and specialist are those of its last
+    run, else what is asked for. runs: how many there were in all. tokens and cost_usd: summed over its runs. budget:
+    what it may spend and has spent, in all generations; None if it has none. started_at: that of its last run. source:
+    ``file`` or ``api``. depends_on: with the task that it continues. continues: that task; thread: the id of the one
+    that began the thread, once that is known. holds: those that keep it queued, of each agent that it could run on.
+    worktree: how that of its last run stands, once it does not run. Both it and spec, the content as a task file would
+    write it, are absent in lists.
+    """
+
+    id: str
+    name: str
+    version: int
+    state: StateName
+    phase: str | None = None
+    reason: str | None = None
+    reason_text: str | None = None
+    waiting_until: Instant | None = None
+    priority: PriorityLabel
+    tags: tuple[str, ...] = ()
+    working_dir: str | None = None
+    branch: str | None = None
+    specialist: str | None = None
+    agent: str | None = None
+    tier: Tier | None = None
+    model: str | None = None
+    attempts: int = 0
+    runs: int = 0
+    result_text: str | None = None
+    tokens: Tokens = Tokens()
+    cost_usd: float | None = None
+    created_at: Instant
+    updated_at: Instant
+    available_actions: tuple[Action, ...] = ()
+    asks: InputView | None = None
+    generation: int = 1
+    revision: int = 1
+    started_at: Instant | None = None
+    depends_on: tuple[DependencyView, ...] = ()
+    continues: DependencyView | None = None
+    thread: str | None = None
+    source: str = "api"
+    file_path: str | None = None
+    holds: tuple[HoldView, ...] = ()
+    budget: BudgetView | None = None
+    worktree: WorktreeView | None = None
+    spec: dict[str, object] | None = None
+
+
+class TaskFilter(View):
+    """Which tasks to list, all conditions together; None: any."""
+
+    state: StateName | None = Field(default=None, description="Only tasks in this state.")
+    name: str | None = Field(default=None, description="Only tasks of this name.")
+    text: str | None = Field(default=None, max_length=200, description="Only tasks with this in their name.")
+    tag: str | None = Field(default=None, description="Only tasks with this tag.")
+    agent: str | None = Field(default=None, description="Only tasks whose last run was on this agent.")
+    source: str | None = Field(default=None, description="Only tasks from here: `file`, `api` or `schedule`.")
