@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel
 
 from claudomator_py.core.errors import Invalid
-from claudomator_py.core.validation import validate
+from claudomator_py.core.validation import odd_values, validate
 from claudomator_py.core.views import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.service.desk.desk import Desk
 from claudomator_py.web.idempotency import IdempotencyKey
@@ -85,7 +85,8 @@ def _responses(accepted: str) -> dict[int | str, dict[str, object]]:
 
 
 def _valid(model: type[R], document: Mapping[str, object] | None) -> R:
-    request = validate(model, document or {}, {})
+    # What is no text would stop the run that is to be told it.
+    request = odd_values(document or {}, {}) or validate(model, document or {}, {})
     if not isinstance(request, model):
         found = request if isinstance(request, list) else []
         detail = "; ".join(problem.render() for problem in found[:3])

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 from claudomator_py.core.errors import Invalid
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import parse_task
-from claudomator_py.core.validation import validate
+from claudomator_py.core.validation import odd_values, validate
 from claudomator_py.core.views import Page, RestartRequest, RunView, TaskFilter, TaskView, WhyView
 from claudomator_py.service.desk.desk import Desk
 from claudomator_py.web.idempotency import IdempotencyKey
@@ -142,7 +142,7 @@ def router(desk: Desk) -> APIRouter:
 
         409 for a queued task, which starts by itself, and for a running one unless `force` is true.
         """
-        request = validate(RestartRequest, document or {}, {})
+        request = odd_values(document or {}, {}) or validate(RestartRequest, document or {}, {})
         if not isinstance(request, RestartRequest):
             detail = "; ".join(problem.render() for problem in request[:3])
             raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=request)

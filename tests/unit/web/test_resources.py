@@ -34,6 +34,41 @@ def test_the_fields_of_a_task_come_in_the_order_of_the_contract(daemon: Daemon, 
     assert list(daemon.ask("GET", "/v1/tasks/it").json())[:24] == names.split(", ")
 
 
+@pytest.mark.parametrize(
+    ("what", "body"),
+    [
+        ("answer", {"text": "blue\0"}),
+        ("answer", {"text": "\ud800"}),
+        ("answer", {"text": "  "}),
+        ("answer", {}),
+        ("approve", {"tools": ["Bash(a\nb)"]}),
+        ("approve", {"tools": ["\ud800"]}),
+        ("reject", {"reason": "\ud800"}),
+        ("reject", {"why": "x"}),
+        ("restart", {"reason": "\ud800"}),
+    ],
+)
+def test_what_no_agent_could_be_told_is_refused(
+    daemon: Daemon, desk: FakeDesk, what: str, body: dict[str, object]
+) -> None:
+    desk.add_run(desk.add("it", NeedsInput(InputKind.APPROVAL)))
+    answer = daemon.ask("POST", f"/v1/tasks/it/{what}", json_body=body)
+    assert answer.status == 422, answer.body
+    assert desk.said == []
+
+
+def test_a_person_says_what_a_task_needs_to_hear(daemon: Daemon, desk: FakeDesk) -> None:
+    for name, kind in (("asks", InputKind.QUESTION), ("wants", InputKind.APPROVAL), ("no", InputKind.APPROVAL)):
+        desk.add_run(desk.add(name, NeedsInput(kind)))
+    answered = daemon.ask("POST", "/v1/tasks/asks/answer", json_body={"text": "Blue."})
+    approved = daemon.ask("POST", "/v1/tasks/wants/approve")
+    rejected = daemon.ask("POST", "/v1/tasks/no/reject", json_body={"reason": "No."})
+    assert [one.status for one in (answered, approved, rejected)] == [202, 202, 202]
+    assert [one.json()["state"] for one in (answered, approved, rejected)] == ["QUEUED", "QUEUED", "FAILED"]
+    assert desk.said == [("asks", "answer", "Blue."), ("wants", "approve", ""), ("no", "reject", "No.")]
+    assert daemon.ask("POST", "/v1/tasks/asks/answer", json_body={"text": "Blue."}).status == 409
+
+
 def test_the_actions_are_told_by_the_daemon(daemon: Daemon, desk: FakeDesk) -> None:
     desk.add("running", Running())
     desk.add("done", Completed())
