@@ -1,0 +1,90 @@
+"""Checks: what decides whether a run succeeded."""
+
+from typing import Any
+
+from tests.fakes.world import World
+
+
+def checking(world: World, **fields: Any) -> str:
+    """A task whose agent has succeeded and whose check runs; the run's id."""
+    world.submit("t", check=["make test", "make lint"], **fields)
+    world.tick()
+    world.end("t", text="done")
+    world.tick()
+    assert (world.task("t").state, world.task("t").phase) == ("RUNNING", "checking")
+    return world.live("t").id
+
+
+def test_a_check_decides_success(world: World) -> None:
+    run_id = checking(world)
+    order = world.host.directories[run_id, 1].order
+    assert order.commands == (("make", "test"), ("make", "lint"))
+    world.host.end(run_id, 0, step=1)
+    world.tick()
+    view = world.task("t")
+    assert (view.state, view.result_text) == ("COMPLETED", "done")
+    assert world.desk.run(run_id).exit_code == 0
+
+
+def test_a_failed_check_fails_the_attempt_with_its_output(world: World) -> None:
+    run_id = checking(world, retry={"max_attempts": 2, "backoff": "1s"})
+    world.host.write(run_id, b"1 failed, 3 passed\n", "stderr", step=1)
+    world.host.end(run_id, 2, step=1)
+    world.tick()
+    assert world.state("t") == "WAITING backoff"
+    outcome = world.desk.run(run_id).outcome
+    assert outcome is not None
+    assert (outcome.status, outcome.reason, outcome.text) == ("failed", "check_failed", "done")
+    assert outcome.detail == "check `make test` exited with 2\n1 failed, 3 passed"
+
+
+def test_a_lost_or_interrupted_check_is_begun_again_but_not_for_ever(world: World) -> None:
+    run_id = checking(world, retry={"max_attempts": 1})
+    world.host.kill_shim(run_id, 1)
+    world.tick()
+    world.host.end(run_id, None, ended_by="interrupt", step=2)
+    world.tick()
+    assert world.live("t").check_seq == 3
+    assert world.task("t").phase == "checking"
+    for step in range(3, 6):
+        world.host.kill_shim(run_id, step)
+        world.tick()
+    assert world.state("t") == "FAILED check_failed"
+    assert "begun 5 times, and lost each time" in str(world.task("t").reason_text)
+    assert [call for call in world.host.calls if call[0] == "spawn"] == [("spawn", run_id, step) for step in range(6)]
+
+
+def test_cancel_during_a_check(world: World) -> None:
+    run_id = checking(world)
+    world.desk.cancel("t")
+    world.tick()
+    assert ("cancel", run_id, 1) in world.host.calls
+    world.tick()
+    assert world.state("t") == "CANCELLED"
+
+
+def test_a_success_that_was_not_checked_any_more_is_none(world: World) -> None:
+    world.submit("t", check=["make test"])
+    world.tick()
+    world.host.stubborn = True
+    world.desk.cancel("t")
+    world.end("t", text="done")
+    world.tick()
+    assert world.state("t") == "CANCELLED"
+
+
+def test_a_check_directory_that_cannot_be_made_writes_nothing_and_is_made_later(world: World) -> None:
+    world.submit("t", check=["make test"])
+    world.tick()
+    world.tick()
+    world.end("t")
+    world.host.no_room = OSError(28, "No space left on device")
+    commits: list[int] = []
+    world.database.on_commit(lambda: commits.append(1))
+    world.tick()
+    world.tick()
+    assert commits == []
+    world.host.no_room = None
+    world.tick()
+    assert world.task("t").phase == "checking"
+    assert world.live("t").check_seq == 1
