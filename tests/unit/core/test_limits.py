@@ -9,12 +9,14 @@ from claudomator_py.core.limits import (
     FIRST_ESTIMATE_MS,
     LONGEST_BRIEF_MS,
     LONGEST_ESTIMATE_MS,
+    LONGEST_TRY_MS,
     SHORTEST_MS,
     Bucket,
     Hold,
     RanOn,
     bucket_after,
     hold_after,
+    try_pause_ms,
     window_text,
 )
 from claudomator_py.core.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Provenance, Reason
@@ -200,3 +202,8 @@ def test_a_bucket_is_of_every_agent_that_draws_on_it() -> None:
 )
 def test_windows_are_put_in_words(window: str, words: str) -> None:
     assert window_text(window) == words
+
+
+def test_a_limited_account_is_tried_ever_less_often() -> None:
+    assert [try_pause_ms(met) for met in (0, 1, 2, 3, 5)] == [0, 0, 1_000, 2_000, 8_000]
+    assert try_pause_ms(1_000) == LONGEST_TRY_MS

@@ -105,8 +105,9 @@ def _balanced(agents: dict[str, AgentSeen], active: dict[str, int], names: list[
     unlimited = [name for name in healthy if agents[name].hold is None]
     if not unlimited and when == "wait":
         return None
-    # A limited one is never chosen while another merely has no slot.
-    free = [name for name in unlimited or healthy if active[name] < agents[name].max_concurrent]
+    # A limited one is never chosen while another merely has no slot, nor one that a person has to mend.
+    tried = [name for name in healthy if (hold := agents[name].hold) is not None and hold.until is not None]
+    free = [name for name in unlimited or tried if active[name] < agents[name].max_concurrent]
     return min(free, key=lambda name: (active[name], agents[name].near_limit, name), default=None)
 
 
