@@ -18,11 +18,11 @@ _OPTION = re.compile(r"--?[A-Za-z][\w-]*")
 _TASK = frozenset(
     {"id", "name", "version", "state", "phase", "reason", "waiting_until", "priority", "specialist", "agent", "tier"}
     | {"model", "attempts", "runs", "tokens", "cost_usd", "created_at", "updated_at", "started_at", "generation"}
-    | {"revision", "source", "depends_on", "continues", "thread", "available_actions"}
+    | {"revision", "source", "depends_on", "continues", "thread", "available_actions", "budget"}
 )
 _AGENT = frozenset(
     {"name", "kind", "account", "version", "installed", "active", "max_concurrent", "auto_select", "limited"}
-    | {"limited_until", "provenance", "models", "default_tier", "cannot_enforce"}
+    | {"limited_until", "provenance", "models", "default_tier", "cannot_enforce", "budget", "spent_today"}
 )
 _EVENT_DATA = frozenset(
     {"agent", "attempt", "cause", "from", "generation", "holds", "kind", "model", "phase", "provenance", "reason"}

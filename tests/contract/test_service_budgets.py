@@ -273,6 +273,8 @@ def test_all_that_runs_is_stopped_when_the_days_budget_is_exceeded(world: World)
         world.tick()
     assert (world.state("a"), world.state("b")) == ("FAILED budget", "FAILED budget")
     assert "the day's budget of all agents is used up, 1,600 of 1,000 tokens" in str(world.task("a").reason_text)
+    assert "`claudomator restart a --resume`" in str(world.task("a").reason_text)
+    assert world.restart("a", resume=True).reason == "budget"
 
 
 def test_a_run_counts_on_the_day_on_which_it_began(world: World) -> None:

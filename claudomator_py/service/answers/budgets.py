@@ -69,7 +69,8 @@ def failed_by_budget(connection: Connection, task: Task, spec: TaskSpec, failure
     """What is said of a task that a budget has ended. failure: what its run says; told: with the figures."""
     sentence = failure if failure.endswith(".") else f"{failure}."
     if spent(spec.budget, spending_rows.of_task(connection, task.id)) is None:
-        return sentence
+        resume = f"`claudomator restart {task.name} --resume`"
+        return f"{sentence} It goes on as soon as the day's budget allows, after {resume}."
     figures_too = "" if told else f" {_used_up(connection, task, spec)}."
     remedy = _remedy(connection, task, spec)
     return f"{sentence}{figures_too} {remedy[0].upper()}{remedy[1:]}."

@@ -109,7 +109,9 @@ class Budgets:
         ]
 
     def watches(self, spec: TaskSpec, agent: AgentSpec) -> bool:
-        """Whether what a run of that task uses on that agent could end it."""
+        """Whether what a run of that task uses on that agent could end it, or keep others from beginning."""
+        if agent.budget.window is not None:
+            return True
         budgets: tuple[Budget, ...] = (spec.budget, agent.budget, self._budget())
         return any(unit is not Unit.RUNS for budget in budgets for unit in budget.units)
 
