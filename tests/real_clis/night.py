@@ -129,14 +129,14 @@ def costs(night: Night, daemon: Daemon) -> str:
             assert window.end_ms is not None
             begun = [run for run in runs if epoch_ms(run.started_at) < window.end_ms]
             met = [run for run in begun if unlike_success(run) and epoch_ms(run.ended_at or "") >= window.start_ms]
-            after = [epoch_ms(run.started_at) - window.end_ms for run in runs]
+            after = [ms for run in runs if (ms := epoch_ms(run.started_at) - window.end_ms) >= 0]
             cells = [
                 cli.kind,
                 window.what,
                 f"{(window.end_ms - window.start_ms) / 1000:.1f} s",
                 str(len(account.between(window.start_ms, window.end_ms))),
                 str(len(met)),
-                f"{min((ms for ms in after if ms >= 0), default=-1)} ms",
+                f"{min(after)} ms" if after else "there was none",
             ]
             rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
