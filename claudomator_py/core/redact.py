@@ -65,20 +65,20 @@ class Redactor:
         if (opened := _OPEN.search(text, max(0, place - _OPEN_LOOKBACK))) is not None:
             place = opened.start()
         place = min([place, *(len(text) - _begun(form, text) for form in self._known)])
-        spans = self._spans(text)
+        spans = self._spans(text, announced=True)
         while True:
             before = place
             place = len(text[:place].rstrip(_KEY_LETTERS))
             for start, end in reversed(spans):
-                if start < place and (place < end or end == len(text)):
+                if start < place <= end:
                     place = start
             if place == before:
                 break
         return place if len(text) - place <= MAX_HELD else len(text)
 
-    def _spans(self, text: str) -> list[Span]:
-        """Where secrets are, in order, those that overlap as one."""
-        found = [_span(match) for match in _TOKENS.finditer(text)]
+    def _spans(self, text: str, *, announced: bool = False) -> list[Span]:
+        """Where secrets are, in order, those that overlap or touch as one. announced: with the words that say so."""
+        found = [match.span() if announced else _secret(match) for match in _TOKENS.finditer(text)]
         found += [match.span() for match in _PEM.finditer(text)]
         for form in self._known:
             start = text.find(form)
@@ -87,14 +87,14 @@ class Redactor:
                 start = text.find(form, start + 1)
         merged: list[Span] = []
         for start, end in sorted(found):
-            if merged and start < merged[-1][1]:
+            if merged and start <= merged[-1][1]:
                 merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
             else:
                 merged.append((start, end))
         return merged
 
 
-def _span(match: re.Match[str]) -> Span:
+def _secret(match: re.Match[str]) -> Span:
     return match.span("token") if match["token"] is not None else match.span()
 
 

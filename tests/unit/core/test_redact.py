@@ -93,6 +93,8 @@ texts = st.lists(words | st.text("ab-_. \n=\\:/", max_size=4), max_size=8).map("
 @example(text=f"a\\n{SHAPES[0]} b", cuts=[2, 3, 4, 10])
 @example(text=f"{JWT} and {PEM}.", cuts=[3, 30, 60, 90, 150, 200])
 @example(text=f"Bearer {PEM}", cuts=[18])
+@example(text=f"Bearer {SHAPES[3]}{PEM}", cuts=[])
+@example(text=f"Bearer {SHAPES[6]}Bearer ", cuts=[])
 def test_a_secret_is_found_in_whatever_parts_it_comes(text: str, cuts: list[int]) -> None:
     redactor = Redactor(["hunter22 two", VALUE])
     shown, held = "", ""
