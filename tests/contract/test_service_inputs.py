@@ -369,6 +369,16 @@ def test_a_restart_and_changed_content_ask_anew(world: World) -> None:
     assert world.task("f").state == "QUEUED"
 
 
+def test_each_task_of_a_schedule_asks(world: World) -> None:
+    world.schedules.add(spec("nightly", schedule="0 3 * * *", overlap="queue", approval=True))
+    for _ in range(2):
+        world.now_ms += 60 * MINUTE_MS
+        name = world.schedules.run("nightly").name
+        assert world.state(name) == "NEEDS_INPUT approval"
+        approve(world, name=name)
+        assert world.task(name).state == "QUEUED"
+
+
 def test_a_rejected_task_fails_with_what_the_person_said_and_so_do_its_dependents(world: World) -> None:
     world.submit("t", approval=True)
     world.submit("after", depends_on=["t"])
