@@ -87,7 +87,11 @@ def _agents(draw: st.DrawFn) -> tuple[AgentSeen, ...]:
     return tuple(found)
 
 
-TALKS = (HeldBy(run="run", agent="a", kind="claude"), HeldBy(run="run", agent="gone", kind="claude"))
+_TALK = HeldBy(run="run", agent="a", kind="claude")
+TALKS = (
+    *(_TALK, _TALK.model_copy(update={"agent": "gone"})),
+    *(_TALK.model_copy(update=how) for how in ({"optional": True}, {"yields": "unable"}, {"yields": "limited"})),
+)
 _HEADS = st.lists(
     st.fixed_dictionaries(
         {

@@ -45,7 +45,10 @@ def test_each_start_agrees_with_the_words_of_the_requirements(seen: Snapshot) ->
     """Against an oracle that counts for itself: A2 and A7, start by start."""
     active = {observed.name: observed.active for observed in seen.agents}
     for start in starts(seen):
-        allowed = _allowed(_as_it_sees_them(seen, start.head), active, start.head.agent_type, strict=start.head.strict)
+        as_seen = _as_it_sees_them(seen, start.head)
+        allowed = _holder(as_seen, start.head, active) or _allowed(
+            as_seen, active, start.head.agent_type, strict=start.head.strict
+        )
         assert start.decision.agent == allowed, (start.head, active)
         active[start.decision.agent] += 1
 
@@ -76,6 +79,22 @@ def _as_it_sees_them(seen: Snapshot, task: Head) -> Snapshot:
         return known.model_copy(update={"holds": tuple(hold.model_copy(update={"family": None}) for hold in its)})
 
     return seen.model_copy(update={"agents": tuple(own(known) for known in seen.agents)})
+
+
+def _holder(seen: Snapshot, task: Head, active: dict[str, int]) -> str | None:
+    """The agent that has the conversation in which the task goes on, unless somebody else may begin it instead."""
+    held = task.conversation
+    if held is None:
+        return None
+    found = next((known for known in seen.agents if (known.name, known.kind) == (held.agent, held.kind)), None)
+    free = found is not None and active[held.agent] < found.max_concurrent
+    if found is None or found.problem is not None:
+        gone = True
+    elif held.optional:
+        gone = found.hold is not None or not free
+    else:
+        gone = held.yields == "limited" and found.hold is not None
+    return None if gone and (held.optional or held.yields is not None) else held.agent
 
 
 def _open(seen: Snapshot, kind: str) -> bool:
