@@ -9,6 +9,7 @@ from claudomator_py.core.run import LaunchRequest
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import parse_task
 from claudomator_py.core.views import AnswerRequest, RunView
+from claudomator_py.service.briefing.following import still_needed_by
 from claudomator_py.store.database import Database
 from tests.fakes.world import CLAUDE, CODEX, World, spec
 
@@ -358,3 +359,21 @@ def test_a_kind_that_changed_under_a_name_is_another_agent(world: World) -> None
     world.agents = (CLAUDE.model_copy(update={"kind": "gemini", "models": {}}), CODEX)
     world.restarted_daemon()
     assert begun(world).resumes is None
+
+
+def test_where_a_task_worked_is_kept_while_one_that_continues_it_has_not_ended(world: World) -> None:
+    def needed_by(name: str) -> str | None:
+        row = world.row(name)
+        other = world.database.read(lambda connection: still_needed_by(connection, row))
+        return None if other is None else other.name
+
+    world.submit("second", continues="first", not_before="2030-01-01T00:00:00Z")
+    world.submit("after", depends_on=["first"], not_before="2030-01-01T00:00:00Z")
+    world.submit("third", continues="second")
+    done(world)
+    assert (needed_by("first"), needed_by("second")) == ("second", "third")
+    world.tick(10 * 365 * 24 * HOUR_MS)
+    world.succeed("second")
+    assert needed_by("first") == "third", "which works there, too"
+    world.succeed("third")
+    assert needed_by("first") is None

@@ -28,9 +28,17 @@ class Place:
     site: Site
 
     def configure(
-        self, *, key: Mapping[str, str] | None = None, origin: str | None = None, next_agent: bool = False
+        self,
+        *,
+        key: Mapping[str, str] | None = None,
+        origin: str | None = None,
+        next_agent: bool = False,
+        **more: object,
     ) -> None:
-        """key: the variables that are passed on. origin: of another service. next_agent: whether there is another."""
+        """key: the variables that are passed on. origin: of another service. next_agent: whether there is another.
+
+        more: further keys of the agent.
+        """
         cli, service = self.cli, origin or self.api.origin
         agent = {
             "kind": cli.kind,
@@ -39,6 +47,7 @@ class Place:
             "env": {**private(self.site.root / "home"), **cli.env(service)},
             "pass_env": list(cli.key if key is None else key),
             **({} if cli.models is None else {"models": dict(cli.models)}),
+            **more,
         }
         others = {NEXT: {"kind": "simulated", "auto_select": True}} if next_agent else {}
         self.site.configure(agents={cli.kind: agent, **others}, limits={"grace": "5s", "min_free": "1MiB"})

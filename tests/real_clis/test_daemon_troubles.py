@@ -3,7 +3,7 @@
 from tests.e2e.harness import wait_until
 from tests.e2e.scenarios_support import ended, in_state, why
 from tests.fakes.http_api import Text
-from tests.real_clis.clis import CODEX, NOBODY, OPENCODE, Cli, each
+from tests.real_clis.clis import CLAUDE, CODEX, NOBODY, OPENCODE, Cli, each
 from tests.real_clis.place import END_S, NEXT, Place, outcome_of
 
 
@@ -30,6 +30,24 @@ def test_an_overloaded_service_is_asked_again_after_a_pause(place: Place, cli: C
     assert (task.state, task.attempts) == ("COMPLETED", 2), task
     assert [run.attempt for run in daemon.client.runs("greet")] == [1, 2]
     assert f"Attempt 1 on {cli.kind} failed (overloaded)" in why(daemon, "greet")
+
+
+@each(CLAUDE, CODEX)
+def test_a_model_that_is_overloaded_is_replaced_by_the_agents_fallback(place: Place, cli: Cli) -> None:
+    fallback = "haiku" if cli is CLAUDE else "gpt-6-luna"
+    place.configure(fallback_model=fallback)
+    place.api.script(cli.overloaded())
+    daemon = place.start()
+    place.drop("greet", retry={"max_attempts": 2, "backoff": "1s"})
+    assert outcome_of(daemon, "greet").reason == "overloaded"
+    place.api.script(place.writes(), Text("I wrote it."))
+
+    task = ended(daemon, "greet", END_S)
+
+    assert (task.state, task.attempts, task.model) == ("COMPLETED", 2, fallback), why(daemon, "greet")
+    assert fallback in str(place.api.requests[-1].body["model"])
+    assert f"{fallback} is its fallback_model after overloaded" in why(daemon, "greet")
+    assert not place.agent(daemon).limited, "other models are not held"
 
 
 @each()
