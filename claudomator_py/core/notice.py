@@ -25,6 +25,7 @@ class NoticeKind(StrEnum):
     CANCELLED = "cancelled"
     AGENT_HELD = "agent_held"
     LIMITED = "limited"
+    BUDGET_SPENT = "budget_spent"
     TEST = "test"
 
 
@@ -169,6 +170,8 @@ _STATES = {
 
 def notice_of(event: Happened) -> Notice | None:
     """The notice that the event is worth, or None. Secrets of well-known shapes are taken out of its text."""
+    if event.kind == "budget_spent":
+        return _of_budget(event)
     if event.kind == "hold":
         return _of_hold(event) if event.data.get("reason") is not None else None
     if event.kind != "state" or event.data.get("state") not in _STATES or event.data.get("event") == "PhaseReached":
@@ -179,6 +182,13 @@ def notice_of(event: Happened) -> Notice | None:
     reason = Reason(said) if kind is NoticeKind.FAILED and said is not None else None
     title = f"{name}: {kind.value.replace('_', ' ')}" + (f" ({said})" if said is not None else "")
     return _notice(event, kind, title, _text(event, reason), reason)
+
+
+def _of_budget(event: Happened) -> Notice:
+    agent, figures = event.data.get("agent"), event.data.get("figures")
+    whose = f"agent {agent} has spent its day" if agent is not None else "the day of all agents is spent"
+    text = "Nothing starts there before it is over, or its budget is raised."
+    return _notice(event, NoticeKind.BUDGET_SPENT, f"{whose}: {figures}", text, None)
 
 
 def _of_hold(event: Happened) -> Notice:

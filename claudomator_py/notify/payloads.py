@@ -19,6 +19,7 @@ _NTFY_TAGS: Mapping[NoticeKind, str] = {
     NoticeKind.CANCELLED: "no_entry_sign",
     NoticeKind.AGENT_HELD: "warning",
     NoticeKind.LIMITED: "hourglass",
+    NoticeKind.BUDGET_SPENT: "moneybag",
     NoticeKind.TEST: "bell",
 }
 _URGENT = frozenset({NoticeKind.NEEDS_INPUT, NoticeKind.FAILED, NoticeKind.AGENT_HELD})

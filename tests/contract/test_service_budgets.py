@@ -3,13 +3,16 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection, select
 
 from claudomator_py.core.agent import AgentSpec, Price
 from claudomator_py.core.budget import AgentBudget, Budget, DayBudget
 from claudomator_py.core.errors import Invalid
+from claudomator_py.core.notice import Happened, notice_of
 from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.core.views import TaskView
 from claudomator_py.store.database import Database
+from claudomator_py.store.tables import EVENT
 from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World, spec
 
 UTC_MIDNIGHT_MS = (START_MS // DAY_MS + 1) * DAY_MS
@@ -275,6 +278,33 @@ def test_all_that_runs_is_stopped_when_the_days_budget_is_exceeded(world: World)
     assert "the day's budget of all agents is used up, 1,600 of 1,000 tokens" in str(world.task("a").reason_text)
     assert "`claudomator restart a --resume`" in str(world.task("a").reason_text)
     assert world.restart("a", resume=True).reason == "budget"
+
+
+def test_that_a_day_is_spent_is_told_once_for_each_budget(world: World) -> None:
+    def told() -> list[tuple[object, object]]:
+        def read(connection: Connection) -> list[tuple[object, object]]:
+            rows = connection.execute(select(EVENT.c.data).where(EVENT.c.kind == "budget_spent").order_by(EVENT.c.id))
+            return [(data["agent"], data["figures"]) for data in rows.scalars()]
+
+        return world.database.read(read)
+
+    world = world_of(world, with_budget(CLAUDE, usd=5.0), CODEX, total=DayBudget(runs=2, timezone="UTC"))
+    spend(world, "small", cost_usd=1.0)
+    assert told() == []
+    world.submit("large")
+    world.tick()
+    assert told() == [(None, "2 of 2 runs")], "at the start of the last one"
+    world.tick()
+    world.use("large", cost_usd=4.5)
+    world.tick()
+    world.tick()
+    assert world.state("large") == "FAILED budget"
+    assert told() == [(None, "2 of 2 runs"), ("claude", "5.50 of 5.00 USD")]
+    happened = Happened(1, "", "budget_spent", {"agent": "claude", "figures": "5.50 of 5.00 USD"}, *[None] * 5)
+    notice = notice_of(happened)
+    assert notice is not None
+    assert (notice.kind, notice.agent) == ("budget_spent", "claude")
+    assert notice.title == "agent claude has spent its day: 5.50 of 5.00 USD"
 
 
 def test_a_run_counts_on_the_day_on_which_it_began(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
@@ -163,7 +164,8 @@ class Collector:
         self._counting = True
         used = self._stuck.used(run.id).priced(agent.prices, run.model)
         if not is_noted(run, used):
-            self._database.write(lambda connection: note_use(connection, run, used, now_ms))
+            noting = partial(note_use, run=run, used=used, now_ms=now_ms)
+            self._database.write(lambda connection: self._budgets.telling(connection, noting, run, agent, now_ms))
         why = self._database.read(lambda connection: self._budgets.over(connection, run, subject.spec, agent))
         if why is None:
             return
@@ -304,7 +306,11 @@ class Collector:
     ) -> bool:
         run = subject.run
         crashpoint("finish-begin")
-        self._database.write(lambda connection: self._ended(connection, run, outcome, exit_record, now_ms, answered))
+        ending = partial(
+            self._ended, run=run, outcome=outcome, exit_record=exit_record, now_ms=now_ms, answered=answered
+        )
+        agent = self._agent(run)
+        self._database.write(lambda connection: self._budgets.telling(connection, ending, run, agent, now_ms))
         crashpoint("finish-committed")
         told = {} if outcome.reason is None else {"reason": outcome.reason.value}
         _log_of(subject).info("run_ended", status=outcome.status.value, **told)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
@@ -27,7 +28,10 @@ from claudomator_py.core.task import TaskSpec
 from claudomator_py.planning.snapshot import DayLeft, HoldSeen
 from claudomator_py.service.surroundings.zones import local_zone
 from claudomator_py.store import spending_rows
+from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,31 @@ class Budgets:
             for name, use in said.items()
             if use.used * 100 >= share and use.resets_at > now_ms
         ]
+
+    def telling(
+        self, connection: Connection, change: Callable[[Connection], T], run: Run, agent: AgentSpec, now_ms: int
+    ) -> T:
+        """Let the change happen in the transaction, and record which budgets of the run's day are used up by it."""
+        before = self._used_up(connection, run, agent)
+        done = change(connection)
+        for name, text in self._used_up(connection, run, agent).items():
+            if name not in before:
+                until_ms = self.day(run.started_ms).end_ms
+                told = {"agent": name or None, "figures": text, "until": until_ms}
+                record(connection, now_ms, "budget_spent", data=told)
+        return done
+
+    def _used_up(self, connection: Connection, run: Run, agent: AgentSpec) -> dict[str, str]:
+        """The budgets of the run's day that are used up, with figures: by its agent's name, and that of all by none."""
+        if not agent.budget.units and not self._budget().units:
+            return {}
+        today = self.spent(connection, run.started_ms)
+        found = {}
+        for name, budget, spending in ((agent.name, agent.budget, today.of(agent.name)), ("", self.total, today.total)):
+            unit = spent(budget, spending)
+            if unit is not None:
+                found[name] = figures(budget, spending, unit)
+        return found
 
     def watches(self, spec: TaskSpec, agent: AgentSpec) -> bool:
         """Whether what a run of that task uses on that agent could end it, or keep others from beginning."""

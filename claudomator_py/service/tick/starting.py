@@ -127,7 +127,8 @@ class Starter:
         kind, spec = self._registry.kind_of(agent), subject.spec
         scratch, note = self._scratch(subject), self._handoff(subject)
         run = planned_run(subject.task, start, kind, agent.quota_account, now_ms, subject.earlier, scratch)
-        commit = partial(commit_start, start=start, run=run, observed=observed, obstacle=subject.obstacle)
+        starting = partial(commit_start, start=start, run=run, observed=observed, obstacle=subject.obstacle)
+        commit = partial(self._budgets.telling, change=starting, run=run, agent=agent, now_ms=now_ms)
         if subject.tree is not None:
             try:
                 tree = self._tree(subject.tree)
@@ -137,7 +138,8 @@ class Starter:
             if tree is None:
                 return None
             run.dir_key = tree.path
-            commit = partial(_commit_in_tree, commit=commit, run=run, tree=tree)
+            in_tree = partial(_commit_in_tree, commit=starting, run=run, tree=tree)
+            commit = partial(self._budgets.telling, change=in_tree, run=run, agent=agent, now_ms=now_ms)
         prompt = subject.prompt(note, converses=kind.conversations is not Conversations.NONE)
         allowed = with_leave(subject.task, spec, kind.kind)
         request = launch_request(run, allowed, agent, prompt=prompt, effort=start.decision.effort)

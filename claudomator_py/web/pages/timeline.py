@@ -22,6 +22,7 @@ _TITLES = {
     "hold": "Agent held",
     "released": "Agent released",
     "over_budget": "Stopped: over its budget",
+    "budget_spent": "Day's budget spent",
     "drained": "Starting stopped",
     "undrained": "Starting resumed",
     "conversation_given_up": "Conversation given up",
