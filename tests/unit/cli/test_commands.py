@@ -132,6 +132,29 @@ def test_cancel_and_restart(command: Command, desk: FakeDesk) -> None:
     assert (again.returncode, again.stdout) == (1, "")
 
 
+def test_answer_approve_and_reject(command: Command, desk: FakeDesk) -> None:
+    for name, kind in (("asks", InputKind.QUESTION), ("wants", InputKind.APPROVAL), ("no", InputKind.APPROVAL)):
+        task = desk.add(name, NeedsInput(kind))
+        desk.add_run(task)
+        desk.move(task, NeedsInput(kind), result_text="Red or blue?\nThe old one is blue.")
+    assert "Red or blue?" in command("status").stdout
+    shown = command("show", "wants").stdout
+    assert "The old one is blue.\napproving allows Bash(npm publish)\nclaudomator approve wants\n" in shown
+    assert json.loads(command("answer", "asks", "Blue.", "-o", "json").stdout)["state"] == "QUEUED"
+    assert "QUEUED" in command("approve", "wants", "--tool", "Bash(a)", "--tool", "Write").stdout
+    assert "FAILED" in command("reject", "no", "Not now.").stdout
+    assert desk.said == [
+        ("asks", "answer", "Blue."),
+        ("wants", "approve", "Bash(a) Write"),
+        ("no", "reject", "Not now."),
+    ]
+    again = command("answer", "asks", "Blue.")
+    assert (again.returncode, again.stdout) == (1, "")
+    for odd in (("answer", "asks"), ("answer", "asks", "x", "--file", "-"), ("answer", "asks", " ")):
+        assert command(*odd).returncode == 2
+    assert command("answer", "asks", "--file", "/nowhere").returncode == 2
+
+
 def test_agents_and_release(command: Command, desk: FakeDesk) -> None:
     desk.add_agent("claude", limited=True, hold_reason="rate_limited", provenance=Provenance.REPORTED, active=2)
     desk.add_agent("codex", installed=False, problem="codex is not on PATH; install it")
