@@ -4,7 +4,7 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import get_args
 
 from claudomator_py.core.agent import ModelChoice, Tier
 from claudomator_py.core.cleanup import CleanupItemView, CleanupRequest, CleanupView
@@ -21,7 +21,6 @@ from claudomator_py.core.lifecycle import (
     Cancelled,
     Completed,
     Failed,
-    InputKind,
     NeedsInput,
     Queued,
     Running,
@@ -30,33 +29,24 @@ from claudomator_py.core.lifecycle import (
     WaitReason,
     available_actions,
 )
-from claudomator_py.core.outcome import REASON_POLICIES, Denied, Provenance, Reason, Tokens
+from claudomator_py.core.outcome import Provenance, Reason
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.run import Stream
-from claudomator_py.core.task import Priority, TaskSpec
-from claudomator_py.core.taskfile import to_document
-from claudomator_py.core.units import MINUTE_MS, format_instant
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.units import format_instant
 from claudomator_py.core.view import StateName
 from claudomator_py.core.views import (
-    Action,
     AgentView,
     AnswerRequest,
     ApproveRequest,
     BackupView,
-    CandidateView,
     CheckView,
-    ClassificationView,
-    DecisionView,
-    DependencyView,
     DrainView,
-    EventView,
     FileProblemView,
     HoldRequest,
-    InputView,
     LogChunk,
     OutcomeView,
     Page,
-    PriorityLabel,
     ReadinessView,
     RejectRequest,
     ReleaseRequest,
@@ -68,6 +58,7 @@ from claudomator_py.core.views import (
     WhyView,
 )
 from claudomator_py.service.desk.desk import Versions, require_version
+from tests.fakes.jobs import Job, actions_of, explained, matches, state_of, view_of
 from tests.fakes.live import FakeLive
 from tests.fakes.notices import FakeNotices
 from tests.fakes.repeats import FakeRepeats
@@ -75,49 +66,6 @@ from tests.fakes.schedules import FakeSchedules
 
 START_MS = 1_790_000_000_000  # 2026-09-21T14:13:20Z
 _ID_PREFIX = 4
-_ACTIONS: dict[str, Action] = {
-    "cancel": "cancel",
-    "restart": "restart",
-    "restart_force": "restart_force",
-    "answer": "answer",
-    "approve": "approve",
-    "reject": "reject",
-}
-PUBLISH = Denied(tool="Bash", input="npm publish", rule="Bash(npm publish)")
-_NAMES: dict[str, StateName] = {
-    "WAITING": "WAITING",
-    "QUEUED": "QUEUED",
-    "RUNNING": "RUNNING",
-    "NEEDS_INPUT": "NEEDS_INPUT",
-    "COMPLETED": "COMPLETED",
-    "FAILED": "FAILED",
-    "CANCELLED": "CANCELLED",
-}
-_PRIORITIES: dict[Priority, PriorityLabel] = {
-    Priority.LOW: "low",
-    Priority.NORMAL: "normal",
-    Priority.HIGH: "high",
-    Priority.URGENT: "urgent",
-}
-
-
-V = TypeVar("V")
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A task of the fake: its content, its state, and what its runs left behind."""
-
-    id: str
-    spec: TaskSpec
-    state: State
-    created_ms: int
-    version: int = 1
-    generation: int = 1
-    source: str = "api"
-    agent: str | None = None
-    runs: tuple[RunView, ...] = ()
-    result_text: str | None = None
 
 
 def _nothing(_task_id: str) -> None:
@@ -260,18 +208,18 @@ class FakeDesk:
 
     def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
         with self._lock:
-            matching = [job for job in self._newest_first() if _matches(job, wanted)]
+            matching = [job for job in self._newest_first() if matches(job, wanted)]
         if cursor is not None:
             if not re.fullmatch(r"[0-9]+", cursor):
                 raise BadCursor(f"{cursor!r} is not a cursor.", remedy="Begin without one.")
             matching = [job for job in matching if job.created_ms < int(cursor)]
         part = matching[:limit]
         more = str(part[-1].created_ms) if len(matching) > limit else None
-        return Page[TaskView](items=tuple(self._view(job, whole=False) for job in part), next_cursor=more)
+        return Page[TaskView](items=tuple(view_of(job, whole=False) for job in part), next_cursor=more)
 
     def task(self, ref: str) -> TaskView:
         with self._lock:
-            return self._view(self._find(ref))
+            return view_of(self._find(ref))
 
     def cancel(self, ref: str, *, if_version: Versions = None, key: RequestKey | None = None) -> TaskView:
         return self.repeats.once(key, lambda: self._cancel(ref, if_version))
@@ -282,7 +230,7 @@ class FakeDesk:
             if "cancel" not in available_actions(job.state):
                 raise Conflict(f"{job.spec.name} has ended already.", remedy="Restart it to run it again.")
             self.move(job.id, Cancelled())
-            return self._view(self.jobs[job.id])
+            return view_of(self.jobs[job.id])
 
     def restart(
         self, ref: str, request: RestartRequest, *, if_version: Versions = None, key: RequestKey | None = None
@@ -302,7 +250,7 @@ class FakeDesk:
                 raise Conflict(f"{job.spec.name} is running.", remedy="Use force to cancel that run first.")
             self.jobs[job.id] = replace(job, generation=job.generation + 1, agent=request.agent or job.agent)
             self.move(job.id, Queued())
-            return self._view(self.jobs[job.id])
+            return view_of(self.jobs[job.id])
 
     def answer(
         self, ref: str, request: AnswerRequest, *, if_version: Versions = None, key: RequestKey | None = None
@@ -324,11 +272,11 @@ class FakeDesk:
     def _heard(self, ref: str, what: str, said: str, state: State, if_version: Versions) -> TaskView:
         with self._lock:
             job = self._find(ref, if_version)
-            if what not in _actions(job):
+            if what not in actions_of(job):
                 raise Conflict(f"{job.spec.name} asks for no {what}.", remedy="See what needs you.")
             self.said.append((job.spec.name, what, said))
             self.move(job.id, state)
-            return self._view(self.jobs[job.id])
+            return view_of(self.jobs[job.id])
 
     def runs(self, ref: str) -> list[RunView]:
         with self._lock:
@@ -348,43 +296,7 @@ class FakeDesk:
 
     def why(self, ref: str) -> WhyView:
         with self._lock:
-            job = self._find(ref)
-        events = (
-            EventView(
-                id=1, at=format_instant(job.created_ms), task_id=job.id, kind="task_accepted", data={"by": "api"}
-            ),
-        )
-        if not job.runs:
-            return WhyView(task=self._view(job), sentences=(f"{job.spec.name} waits for a free slot.",), events=events)
-        candidates = (
-            CandidateView(
-                agent="claude",
-                active=1,
-                max_concurrent=2,
-                limited=True,
-                limited_until=format_instant(self.now_ms + 47 * MINUTE_MS),
-                eligible=False,
-                rejected_because="limited",
-            ),
-            CandidateView(agent="codex", active=0, max_concurrent=2, eligible=True),
-        )
-        decision = DecisionView(
-            route="default",
-            agent=job.runs[-1].agent,
-            tier=Tier.BALANCED,
-            model="sonnet",
-            reason="least active",
-            classification=ClassificationView(source="default"),
-            candidates=candidates,
-            run_id=job.runs[-1].id,
-            at=job.runs[-1].started_at,
-        )
-        sentences = (
-            f"{job.spec.name} ran on {job.runs[-1].agent} (attempt {len(job.runs)} of 3).",
-            "claude is limited until 14:20 (reported); codex has 0 of 2 slots in use, picked: least active.",
-            "Tier balanced: default of the agent.",
-        )
-        return WhyView(task=self._view(job), sentences=sentences, decisions=(decision,), events=events)
+            return explained(self._find(ref), self.now_ms)
 
     def agents(self) -> list[AgentView]:
         with self._lock:
@@ -460,11 +372,11 @@ class FakeDesk:
             jobs = self._newest_first()
 
             def those(*kinds: type[State]) -> tuple[TaskView, ...]:
-                return tuple(self._view(job, whole=False) for job in jobs if isinstance(job.state, kinds))
+                return tuple(view_of(job, whole=False) for job in jobs if isinstance(job.state, kinds))
 
-            counts: dict[StateName, int] = dict.fromkeys(_NAMES.values(), 0)
+            counts: dict[StateName, int] = dict.fromkeys(get_args(StateName), 0)
             for job in jobs:
-                counts[_NAMES[STATE_NAMES[type(job.state)]]] += 1
+                counts[state_of(job)] += 1
             return StatusView(
                 needs_you=those(NeedsInput),
                 problems=those(Failed),
@@ -521,81 +433,3 @@ class FakeDesk:
             if any(run.id == run_id for run in job.runs):
                 return job
         raise NotFound(f"There is no run {run_id!r}.", remedy="See the runs of its task.")
-
-    def _view(self, job: Job, *, whole: bool = True) -> TaskView:
-        reason, reason_text, until = _reason(job.state)
-        return TaskView(
-            id=job.id,
-            name=job.spec.name,
-            version=job.version,
-            state=_NAMES[STATE_NAMES[type(job.state)]],
-            phase=job.state.phase if isinstance(job.state, Running) else None,
-            reason=reason,
-            reason_text=reason_text,
-            waiting_until=None if until is None else format_instant(until),
-            priority=_PRIORITIES[job.spec.priority],
-            tags=job.spec.tags,
-            working_dir=job.spec.working_dir,
-            agent=job.agent or job.spec.agent.type,
-            tier=job.spec.agent.tier,
-            model=job.runs[-1].model if job.runs else None,
-            attempts=len(job.runs),
-            runs=len(job.runs),
-            result_text=job.result_text,
-            tokens=Tokens(input=1_000, output=200) if job.runs else Tokens(),
-            cost_usd=0.25 if job.runs else None,
-            created_at=format_instant(job.created_ms),
-            updated_at=format_instant(job.created_ms + job.version * 1_000),
-            started_at=job.runs[-1].started_at if job.runs else None,
-            asks=_asks(job),
-            available_actions=tuple(_ACTIONS[action] for action in _actions(job)),
-            generation=job.generation,
-            depends_on=tuple(DependencyView(name=name) for name in job.spec.depends_on),
-            source=job.source,
-            file_path="tasks/it.yaml" if job.source == "file" else None,
-            spec=to_document(job.spec) if whole else None,
-        )
-
-
-def _actions(job: Job) -> tuple[str, ...]:
-    return available_actions(job.state, begun=bool(job.runs))
-
-
-def _asks(job: Job) -> InputView | None:
-    if not isinstance(job.state, NeedsInput):
-        return None
-    run = job.runs[-1] if job.runs else None
-    tools = (PUBLISH,) if job.state.kind is InputKind.APPROVAL and run is not None else ()
-    return InputView(
-        kind=job.state.kind,
-        text=_reason(job.state)[1] or "",
-        since=format_instant(job.created_ms),
-        agent=None if run is None else run.agent,
-        run_id=None if run is None else run.id,
-        tools=tools,
-    )
-
-
-def _reason(state: State) -> tuple[str | None, str | None, int | None]:
-    match state:
-        case Waiting(reason, until):
-            return reason.value, f"Waits for: {reason.value}.", until
-        case Queued(reason, until):
-            return reason.value, None, until
-        case NeedsInput(kind):
-            return kind.value, f"A person is needed: {kind.value}.", None
-        case Failed(reason):
-            return reason.value, REASON_POLICIES[reason].meaning, None
-        case _:
-            return None, None, None
-
-
-def _matches(job: Job, wanted: TaskFilter) -> bool:
-    return (
-        wanted.state in (None, STATE_NAMES[type(job.state)])
-        and wanted.name in (None, job.spec.name)
-        and (wanted.text is None or wanted.text.lower() in job.spec.name.lower())
-        and (wanted.tag is None or wanted.tag in job.spec.tags)
-        and wanted.agent in (None, job.agent)
-        and wanted.source in (None, job.source)
-    )
