@@ -96,15 +96,18 @@ def with_intent(connection: Connection) -> Sequence[Task]:
 
 def in_turn(connection: Connection) -> dict[str, str]:
     """Of each thread that several tasks are in, the task in the midst of its turn: it has begun, and is to go on."""
-    shared = select(TASK.c.thread).where(TASK.c.thread.is_not(None))
-    goes_on = or_(
-        TASK.c.state.in_(("QUEUED", "NEEDS_INPUT")), and_(TASK.c.state == "WAITING", TASK.c.reason != "dependency")
-    )
-    query = select(func.coalesce(TASK.c.thread, TASK.c.id), TASK.c.id)
-    query = query.where(TASK.c.seq > 0, goes_on, or_(TASK.c.thread.is_not(None), TASK.c.id.in_(shared)))
+    not_ended = TASK.c.state.in_(("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT"))
+    continuing = select(TASK).where(TASK.c.thread.is_not(None), not_ended)
+    tasks = [task_from(row) for row in connection.execute(continuing)]
+    if not tasks:
+        return {}
+    began = select(TASK).where(TASK.c.id.in_({task.thread for task in tasks}), not_ended)
+    tasks += [task_from(row) for row in connection.execute(began) if row.thread is None]
     first: dict[str, str] = {}
-    for thread, task_id in connection.execute(query.order_by(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)):
-        first.setdefault(thread, task_id)
+    for task in sorted(tasks, key=lambda task: (task.rank_ms, task.created_ms, task.id)):
+        waits = task.state == "WAITING" and task.reason == "dependency"
+        if task.seq > 0 and task.state != "RUNNING" and not waits:
+            first.setdefault(task.thread or task.id, task.id)
     return first
 
 

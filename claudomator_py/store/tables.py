@@ -47,7 +47,7 @@ class Task(SQLModel, table=True):
         _partial("ix_task_lane", "lane", "rank_ms", where="state = 'QUEUED'"),
         _partial("ix_task_due", "until_ms", where="state = 'WAITING'"),
         _partial("ix_task_running", "id", where="state = 'RUNNING'"),
-        _partial("ix_task_thread", "thread", where="thread IS NOT NULL"),
+        _partial("ix_task_thread", "state", "thread", where="thread IS NOT NULL"),
         _partial("ix_task_kept", "kept_until_ms", where="kept_until_ms IS NOT NULL"),
         _partial("ix_task_intent", "id", where="cancel_requested_ms IS NOT NULL OR restart_requested IS NOT NULL"),
         Index("ix_task_name", "name", "created_ms"),

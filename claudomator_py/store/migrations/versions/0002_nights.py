@@ -64,7 +64,7 @@ def upgrade() -> None:
         )
         batch_op.create_index(
             "ix_task_thread",
-            ["thread"],
+            ["state", "thread"],
             unique=False,
             sqlite_where=sa.text("thread IS NOT NULL"),
             postgresql_where=sa.text("thread IS NOT NULL"),
