@@ -17,6 +17,8 @@ class SimulatedTranscript(EventTranscript):
                 yield Part("notice", f"begins: attempt {shown(event.get('attempt'))}, simulated")
             case "progress" if "seconds_left" in event:
                 yield Part("notice", f"works, {shown(event.get('seconds_left'))} s left")
+            case "denied":
+                yield Part("notice", f"denied: {shown(event.get('tool'))}({shown(event.get('input'))})")
             case "end":
                 failed = text_of(event, "error")
                 yield Part("error" if failed else "message", failed or text_of(event, "text") or shown(event))

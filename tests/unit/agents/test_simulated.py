@@ -14,16 +14,22 @@ import pytest
 
 from claudomator_py.agents.simulated import Simulated
 from claudomator_py.core.agent import AgentSpec, ModelChoice
-from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance
+from claudomator_py.core.outcome import Denied, Outcome, OutcomeStatus, Provenance
 from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.task import Permissions, TaskSpec
 
 TALK = "conversation-1"
 
 
-def launch(prompt: str, script: str | None = None, resume: bool = False, conversation: str = TALK) -> Launch:
+def launch(
+    prompt: str,
+    script: str | None = None,
+    resume: bool = False,
+    conversation: str = TALK,
+    allowed: tuple[str, ...] = (),
+) -> Launch:
     agent = AgentSpec(name="simulated", kind="simulated", script=script)
-    task = TaskSpec(name="t", instructions=prompt)
+    task = TaskSpec(name="t", instructions=prompt, permissions=Permissions(allowed_tools=allowed))
     model = ModelChoice(model="sim-1")
     return Simulated().launch(LaunchRequest("run", agent, task, prompt, model, conversation, resume))
 
@@ -37,8 +43,15 @@ def start(built: Launch, folder: Path, attempt: int = 1) -> subprocess.Popen[byt
         )
 
 
-def run(prompt: str, folder: Path, script: str | None = None, attempt: int = 1, resume: str | None = None) -> Outcome:
-    process = start(launch(prompt, script, resume is not None, resume or TALK), folder, attempt)
+def run(
+    prompt: str,
+    folder: Path,
+    script: str | None = None,
+    attempt: int = 1,
+    resume: str | None = None,
+    allowed: tuple[str, ...] = (),
+) -> Outcome:
+    process = start(launch(prompt, script, resume is not None, resume or TALK, allowed), folder, attempt)
     stdout, stderr = process.communicate(timeout=30)
     reader = Simulated().reader()
     reader.feed("stdout", stdout)
@@ -92,6 +105,16 @@ def test_a_conversation_is_remembered_where_it_was_held_and_goes_on_in_its_scrip
     for folder, conversation in ((elsewhere, TALK), (here, "conversation-2")):
         lost = run("Go on.", folder, resume=conversation)
         assert (lost.status, lost.reason, lost.conversation_lost) == ("failed", "bad_invocation", True)
+
+
+def test_a_tool_that_it_needs_is_denied_unless_it_is_allowed(tmp_path: Path) -> None:
+    prompt = "simulate: needs=shell(publish) write=out text=out"
+    denied = run(prompt, tmp_path)
+    assert denied.status is OutcomeStatus.SUCCEEDED
+    assert denied.denied == (Denied(tool="shell", input="publish", rule="shell(publish)"),)
+    assert not (tmp_path / "out").exists()
+    assert run(prompt, tmp_path, allowed=("other", "shell(publish)")).denied == ()
+    assert (tmp_path / "out").exists()
 
 
 def test_what_it_keeps_does_not_show_in_a_git_repository(tmp_path: Path) -> None:
