@@ -12,6 +12,7 @@ from random import Random
 
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.outcome import Reason
+from claudomator_py.core.recurrence import CatchUp, Overlap
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import from_document
 from claudomator_py.core.units import SECOND_MS
@@ -31,7 +32,13 @@ SLOTS = {"alpha": 3, "beta": 2, "gamma": 2}
 UNIT_MS = 300
 STUCK_S = 60.0
 MOMENT_MS = 250
-HOURLY = TaskSpec(name="hourly", instructions="Look around: units=1 fails=0.", schedule="* * * * *")
+HOURLY = TaskSpec(
+    name="hourly",
+    instructions="Look around: units=1 fails=0.",
+    schedule="* * * * *",
+    overlap=Overlap.QUEUE,
+    catch_up=CatchUp.ALL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +198,8 @@ class Night:
 
     def _morning(self) -> frozenset[str]:
         """All is done but what insists on gamma, and says so. Then an operator comes; the tasks that are given up."""
-        stuck = self._stuck()
         self.daemon.client.pause_schedule("hourly")
+        stuck = self._stuck()
         insisting = [task for task in stuck if task.state == "QUEUED"]
         self._happens(f"morning: {len(insisting)} tasks wait for gamma's login, {len(stuck) - len(insisting)} for them")
         for task in insisting:
