@@ -276,8 +276,9 @@ def test_all_that_runs_is_stopped_when_the_days_budget_is_exceeded(world: World)
         world.tick()
     assert (world.state("a"), world.state("b")) == ("FAILED budget", "FAILED budget")
     assert "the day's budget of all agents is used up, 1,600 of 1,000 tokens" in str(world.task("a").reason_text)
-    assert "`claudomator restart a --resume`" in str(world.task("a").reason_text)
-    assert world.restart("a", resume=True).reason == "budget"
+    on_claude = next(name for name in ("a", "b") if world.task(name).agent == "claude")
+    assert f"`claudomator restart {on_claude} --resume`" in str(world.task(on_claude).reason_text)
+    assert world.restart(on_claude, resume=True).reason == "budget"
 
 
 def test_that_a_day_is_spent_is_told_once_for_each_budget(world: World) -> None:
