@@ -171,6 +171,8 @@ def test_nobody_speaks_between_a_question_and_its_answer(world: World) -> None:
     world.end("second", status="needs_input", question="Which hole?")
     world.tick()
     assert (world.task("second").state, world.state("third")) == ("NEEDS_INPUT", "QUEUED conversation")
+    text = "waits for its turn after second (NEEDS_INPUT), in the same thread"
+    assert world.task("third").reason_text == text
     world.desk.answer("second", AnswerRequest(text="The left one."))
     world.tick()
     assert set(world.running()) == {"second"}

@@ -27,7 +27,7 @@ from claudomator_py.core.views import (
     TaskView,
     WhyView,
 )
-from claudomator_py.planning.admission import Blocked, admit
+from claudomator_py.planning.admission import CONVERSATION, Blocked, admit
 from claudomator_py.planning.plan import load_of
 from claudomator_py.planning.snapshot import Head, Snapshot
 from claudomator_py.routing.decision import DecisionRecord
@@ -298,6 +298,8 @@ class Queries:
         text = verdict.text
         if verdict.reason == "workdir":
             text = busy_text(head.dir_key, _names_in(connection, head.dir_key))
+        elif verdict.reason == CONVERSATION and (before := _in_turn(connection, head)) is not None:
+            text = f"waits for its turn after {before.name} ({before.state}), in the same thread"
         elif of_it:
             text = f"{text}; {held_text(of_it)}"
         return _Wait(verdict.reason, blocked_text(text, verdict.until, now_ms), verdict.until, of_it)
@@ -325,6 +327,13 @@ class Queries:
         if (trouble := self._database.trouble) is not None:
             return [CheckView(name="store", ok=False, detail=trouble.reason, remedy=trouble.remedy), drained]
         return [CheckView(name="store", ok=True, detail=f"{self._database.dialect} answers"), drained]
+
+
+def _in_turn(connection: Connection, head: Head) -> Task | None:
+    """The task of its thread that goes first."""
+    live = [run.task_id for run in run_rows.live(connection) if (run.thread or run.task_id) == head.exclusive]
+    task_id = live[0] if live else queue.in_turn(connection).get(head.exclusive)
+    return None if task_id is None else task_rows.find(connection, task_id)
 
 
 def _names_in(connection: Connection, dir_key: str) -> list[str]:
