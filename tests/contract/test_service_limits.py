@@ -24,6 +24,7 @@ def world(database: Database) -> World:
 
 def limit_on(world: World, agent: str, tier: str = "powerful", **outcome: Any) -> None:
     """A task meets a limit there, and is cancelled."""
+    world.now_ms += 1  # The newest of that name is this one.
     world.submit("first", agent={"type": agent, "strict": True, "tier": tier})
     world.tick()
     world.end("first", **{"status": "limited", "reason": "rate_limited", "provenance": "reported", **outcome})
