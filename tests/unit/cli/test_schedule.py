@@ -3,13 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-from freezegun import freeze_time
-
-from claudomator_py.cli.schedule import schedules_table
-from claudomator_py.cli.status import overview
-from claudomator_py.core.schedule_view import FireView
-from claudomator_py.core.task import TaskSpec
 from tests.fakes.command import Command
 from tests.fakes.desk import FakeDesk
 
@@ -67,23 +60,3 @@ def test_one_is_ended(command: Command) -> None:
     assert command("schedule", "delete", "nightly").returncode == 0
     refused = command("schedule", "delete", "nightly")
     assert (refused.returncode, "There is no schedule 'nightly'." in refused.stderr) == (1, True)
-
-
-def test_the_list_fits_a_terminal_and_says_what_became_of_the_last_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    desk = FakeDesk()
-    for name, zone in (("nightly-triage-of-everything", "America/Argentina/Buenos_Aires"), ("weekly", "UTC")):
-        desk.schedules.add(TaskSpec(name=name, instructions="x", schedule="0 3 * * 1-5", timezone=zone))
-    desk.schedules.run("nightly-triage-of-everything")
-    why = "nightly.20261122t0200z has not ended (RUNNING)"
-    skipped = FireView(due_at="2026-11-22T02:00:00.000Z", by="clock", skipped=why)
-    weekly = desk.schedules.pause("weekly").model_copy(update={"last": skipped})
-    desk.schedules.known["weekly"] = weekly
-    with freeze_time("2026-11-22T05:00:00Z"):
-        lines = schedules_table(desk.schedules.all()).splitlines()
-    assert max(map(len, lines)) <= 80
-    assert lines[0].split() == ["NAME", "SCHEDULE", "ZONE", "NEXT", "LAST", "BECAME"]
-    assert lines[1].endswith("now     3h ago  QUEUED")
-    assert "paused  3h ago  skipped: nigh" in lines[2]
-    sections = overview(desk.status()).splitlines()
-    assert "SCHEDULES" in sections

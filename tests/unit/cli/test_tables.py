@@ -8,12 +8,15 @@ from freezegun import freeze_time
 
 from claudomator_py.cli.agents import agents_table
 from claudomator_py.cli.holds import hold_tables
+from claudomator_py.cli.schedule import schedules_table
 from claudomator_py.cli.status import overview, tasks_table
 from claudomator_py.cli.table import Column, fields, render, short_ids
 from claudomator_py.cli.times import ago, now_ms, parse_instant, until
 from claudomator_py.cli.waits import why_words
 from claudomator_py.core.lifecycle import Failed, Waiting, WaitReason
 from claudomator_py.core.outcome import Provenance, Reason
+from claudomator_py.core.schedule_view import FireView
+from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.core.views import HoldView, NearLimitView, TaskFilter
 from tests.fakes.desk import START_MS, FakeDesk
@@ -208,3 +211,24 @@ def test_each_hold_is_listed_once_with_whom_it_stops_and_where_it_was_read(monke
         "AGENTS        WINDOW     USED  UNTIL             READ",
         "claude, work  7d window   93%  2026-09-24 08:00  run ffffffff",
     ]
+
+
+def test_schedules_fit_a_terminal_and_say_what_became_of_the_last_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    desk = FakeDesk()
+    for name, zone in (("nightly-triage-of-everything", "America/Argentina/Buenos_Aires"), ("weekly", "UTC")):
+        desk.schedules.add(TaskSpec(name=name, instructions="x", schedule="0 3 * * 1-5", timezone=zone))
+    desk.schedules.run("nightly-triage-of-everything")
+    why = "nightly.20261122t0200z has not ended (RUNNING)"
+    skipped = FireView(due_at="2026-11-22T02:00:00.000Z", by="clock", skipped=why)
+    weekly = desk.schedules.pause("weekly").model_copy(update={"last": skipped})
+    desk.schedules.known["weekly"] = weekly
+    with freeze_time("2026-11-22T02:30:00Z"):
+        lines = schedules_table(desk.schedules.all()).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split() == ["NAME", "SCHEDULE", "ZONE", "NEXT", "LAST", "BECAME"]
+    assert lines[1].split()[-4:] == ["now", "30m", "ago", "QUEUED"]
+    assert lines[2].split()[7:11] == ["paused", "30m", "ago", "skipped:"]
+    assert "SCHEDULES" in overview(desk.status()).splitlines()
