@@ -174,7 +174,7 @@ def test_status_puts_what_needs_a_person_first_and_queues_in_order(world: World)
     world.submit("asks")
     world.tick()
     world.fail("failure")
-    world.end("asks", status="needs_input", detail="which branch?")
+    world.end("asks", status="needs_input", question="which branch?")
     world.submit("done")
     world.tick()
     world.succeed("done")
@@ -273,7 +273,7 @@ def test_why_a_task_failed_with_the_agents_own_words(world: World) -> None:
 def test_why_carries_the_decisions_newest_first_and_the_events_in_order(world: World) -> None:
     world.submit("t", retry={"backoff": "1s"})
     world.tick()
-    world.fail("t", "network")
+    world.fail("t", "agent_error")
     world.tick(MINUTE_MS)
     why = world.desk.why("t")
     assert [decision.run_id for decision in why.decisions] == [run.id for run in reversed(world.desk.runs("t"))]
