@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or_, select, update
 
 from claudomator_py.core.units import DAY_MS
 from claudomator_py.store.tables import EVENT, OUTBOX, OUTBOX_CURSOR, RUN, TASK, Outbox
@@ -112,7 +112,16 @@ def revive(connection: Connection, row_id: int, now_ms: int) -> bool:
     return revived.rowcount == 1
 
 
+def has_old(connection: Connection, now_ms: int) -> bool:
+    """Whether there is any for ``forget_old``."""
+    return connection.execute(select(OUTBOX.c.id).where(_old(now_ms)).limit(1)).first() is not None
+
+
 def forget_old(connection: Connection, now_ms: int) -> None:
     """Delivered ones are kept for a week, dead ones for thirty days."""
-    for state, kept_ms in (("delivered", DELIVERED_KEPT_MS), ("dead", DEAD_KEPT_MS)):
-        connection.execute(delete(OUTBOX).where(OUTBOX.c.state == state, OUTBOX.c.ended_ms < now_ms - kept_ms))
+    connection.execute(delete(OUTBOX).where(_old(now_ms)))
+
+
+def _old(now_ms: int) -> ColumnElement[bool]:
+    kept = (("delivered", DELIVERED_KEPT_MS), ("dead", DEAD_KEPT_MS))
+    return or_(*(and_(OUTBOX.c.state == state, OUTBOX.c.ended_ms < now_ms - kept_ms) for state, kept_ms in kept))

@@ -26,7 +26,7 @@ from schemathesis.specs.openapi.schemas import OpenApiSchema
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.web.app import create_app
 from claudomator_py.web.settings import WebSettings
-from tests.e2e.harness import Daemon, open_site
+from tests.e2e.harness import Daemon, open_site, wait_until
 from tests.e2e.warm import WarmStarter
 from tests.fakes.desk import FakeDesk
 
@@ -173,15 +173,27 @@ def test_the_document_itself_is_sound(api: Api) -> None:
     api.schema.validate()
 
 
+def _task_for(api: Api, path: str) -> str:
+    """A task in the state in which the operation makes sense."""
+    match path.rpartition("/")[2]:
+        case "answer" | "approve" | "reject" as asked:
+            does = "outcome=question" if asked == "answer" else "needs=Bash(make)"
+            asks = api.daemon.client.submit(TaskSpec(name="asks", instructions=f"simulate: {does}"))
+            wait_until(lambda: api.daemon.client.task(asks.id).state == "NEEDS_INPUT", "what it asks")
+            return asks.id
+        case _:
+            waiting = TaskSpec(name="waiting", instructions="x", depends_on=("what-never-comes",))
+            return api.daemon.client.submit(waiting).id
+
+
 def test_the_examples_of_the_document_are_taken(api: Api) -> None:
-    waiting = TaskSpec(name="waiting", instructions="x", depends_on=("what-never-comes",))
     agent = api.daemon.client.agents()[0].name
     sent = 0
     with httpx.Client(base_url=api.url, headers=api.headers, trust_env=False) as http:
         for method, path, operation in OPERATIONS:
             content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
             for name, example in content.get("examples", {}).items():
-                ref = api.daemon.client.submit(waiting).id
+                ref = _task_for(api, path)
                 filled = path.format(ref=ref, name=agent)
                 answer = http.request(method, filled, json=example["value"])
                 assert answer.is_success, (name, answer.text)

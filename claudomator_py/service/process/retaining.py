@@ -86,7 +86,8 @@ class Retainer:
             )
         if policy.events is not None:
             done |= self._what_happened(now_ms - policy.events)
-            self._database.write(lambda connection: outbox_rows.forget_old(connection, now_ms))
+            if self._database.read(lambda connection: outbox_rows.has_old(connection, now_ms)):
+                self._database.write(lambda connection: outbox_rows.forget_old(connection, now_ms))
         if policy.tasks is not None:
             done["tasks"] = self._old_tasks(now_ms - policy.tasks)
         removed = {name: number for name, number in done.items() if number}

@@ -150,7 +150,8 @@ def a_hold(**changes: object) -> HoldView:
 
 
 @pytest.mark.usefixtures("in_berlin")
-def test_a_task_behind_holds_is_told_their_times_on_the_clock_here() -> None:
+def test_a_task_behind_holds_is_told_their_times_on_the_clock_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     later = a_hold(agent="codex", until="2026-09-22T06:30:00.000Z", provenance=Provenance.ESTIMATED)
     desk = FakeDesk()
     desk.add("it")
