@@ -23,7 +23,7 @@ run: .venv/runtime.stamp ## start the daemon on the samples in tasks/
 	.venv/bin/claudomator serve
 
 test: .venv/dev.stamp ## run the tests that take minutes at most
-	.venv/bin/pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
+	.venv/bin/pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 check: lint contracts types deps test ## everything a change must pass
 
