@@ -54,6 +54,7 @@ def test_what_was_missed_is_made_at_the_start_and_runs(site: Site) -> None:
     assert all(task.name.startswith("hourly.2") for task in tasks.values())
 
 
+@pytest.mark.slow
 def test_what_is_due_is_made_while_the_daemon_runs(site: Site) -> None:
     daemon = site.start().ready()
     site.drop("minutely.yaml", "instructions: 'do: true'\nschedule: '* * * * *'\n")
