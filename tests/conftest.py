@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from sqlalchemy import create_engine, make_url
 
 from claudomator_py.store.database import Database
@@ -16,6 +17,10 @@ from claudomator_py.store.migrate import migrate
 
 _FIGURES = pytest.StashKey[list[str]]()
 _numbers = itertools.count(1)
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any-machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:
