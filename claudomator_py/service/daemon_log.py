@@ -23,7 +23,7 @@ from claudomator_py.core.settings import Log
 from claudomator_py.core.units import format_instant
 
 JOURNAL_VARIABLE = "JOURNAL_STREAM"
-CHATTY = ("alembic", "uvicorn", "httpx", "httpcore", "watchfiles")
+CHATTY = ("alembic", "uvicorn", "httpx", "httpcore")
 """Libraries that tell of every step; of these only warnings are wanted."""
 
 Clean = Callable[[str], str]

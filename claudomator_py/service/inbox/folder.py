@@ -171,7 +171,7 @@ class WatchedFolder:
         return f"{self.path}/{name}"
 
     def _wanted(self, name: str) -> bool:
-        return not name.startswith(_IGNORED) and self._format.is_task_file(name)
+        return is_wanted(self._format, name)
 
     def _is_ours(self, name: str) -> bool:
         return is_error_file(name) and (name.startswith(".") or self._wanted(name.removesuffix(SUFFIX)))
@@ -359,6 +359,11 @@ class WatchedFolder:
         for name in names:
             self._mend(folder, name)
         self._tally.changed = True
+
+
+def is_wanted(taskfiles: TaskFormat, name: str) -> bool:
+    """Whether a file of that name is looked at: meant as a task, and not hidden or left by an editor."""
+    return not name.startswith(_IGNORED) and taskfiles.is_task_file(name)
 
 
 def _chunks(items: Sequence[T]) -> Iterable[Sequence[T]]:

@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from claudomator_py.core.problem import Problem
+from claudomator_py.service.inbox.folder import is_wanted
 from claudomator_py.service.inbox.scanner import Names, Scanner
 from claudomator_py.service.inbox.values import (
     AfterAccept,
@@ -82,6 +83,7 @@ class Inbox:
         rescan_s: seconds between two looks at everything.
         """
         self._paths = tuple(dict.fromkeys(os.path.normpath(Path(path).expanduser().absolute()) for path in paths))
+        self._taskfiles = taskfiles
         self._on_change = on_change
         self._rescan_s = rescan_s
         self._stop = threading.Event()
@@ -240,7 +242,7 @@ class Inbox:
         former, self._watcher, self._watched = self._watcher, None, found
         try:
             if found:
-                self._watcher = Watcher(found, self._on_events)
+                self._watcher = Watcher(found, self._on_names, self._on_lost)
         except FileNotFoundError:
             self._watched = {}
         except Exception as error:
@@ -257,16 +259,16 @@ class Inbox:
                 if folder.available and path not in self._watched:
                     self._note(path, None)
 
-    def _on_events(self, changes: set[str]) -> None:
+    def _on_names(self, folder: str, names: set[str]) -> None:
         with self._wake:
-            for change in changes:
-                folder, name = os.path.split(change)
-                if change in self._paths:
-                    # The folder itself was moved or deleted: the watch may hang on what is no longer here.
-                    self._watch_anew = True
-                    self._note(change, None)
-                elif folder in self._paths:
-                    self._note(folder, {name})
+            self._note(folder, {name for name in names if is_wanted(self._taskfiles, name)})
+            self._wake.notify_all()
+
+    def _on_lost(self, folders: set[str], set_again: bool) -> None:
+        with self._wake:
+            self._watch_anew |= set_again
+            for folder in folders:
+                self._note(folder, None)
             self._wake.notify_all()
 
 

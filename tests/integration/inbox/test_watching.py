@@ -11,6 +11,7 @@ import pytest
 from claudomator_py.core.problem import Problem
 from claudomator_py.documents import taskfiles
 from claudomator_py.service.inbox import inbox as inbox_module
+from claudomator_py.service.inbox import watch
 from claudomator_py.service.inbox.inbox import FileReading, Inbox
 from claudomator_py.store.errors import StoreUnavailable
 from tests.integration.inbox.conftest import Crashed, MakeInbox
@@ -49,6 +50,43 @@ def test_events_alone_carry_edits_deletions_and_renames(
     until(lambda: len(intake.runs) == 3)
     path.unlink()
     until(lambda: intake.gone_calls == [str(folder / "a.yaml"), str(path)])
+
+
+def test_no_name_ends_the_watch(make_inbox: MakeInbox, intake: MemoryIntake, folder: Path) -> None:
+    """The rescan is an hour away: whatever is found, an event has found it."""
+    inbox = make_inbox(intake)
+    inbox.start()
+    until(lambda: inbox._watcher is not None and inbox.status()[str(folder)].available)
+    watcher = inbox._watcher
+    (folder / os.fsdecode(b"caf\xe9")).touch()
+    bad = folder / os.fsdecode(b"caf\xe9.yaml")
+    bad.write_text(task("bad"))
+    until(lambda: Path(f"{bad}.error.txt").exists())
+    (folder / "line\nbreak.yaml").write_text("name: [")
+    until(lambda: len(inbox.problems()) == 2)
+    drop(folder, "good.yaml", task("good"))
+    until(lambda: [name for _, name in intake.runs] == ["good"])
+    bad.unlink()
+    until(lambda: len(inbox.problems()) == 1)
+    assert inbox._watcher is watcher
+    assert watcher is not None
+    assert watcher.alive
+
+
+def test_what_the_kernel_drops_is_looked_for(
+    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox = make_inbox(intake)
+    inbox.start()
+    until(lambda: inbox._watcher is not None and inbox.status()[str(folder)].available)
+    watcher = inbox._watcher
+    assert watcher is not None
+    with monkeypatch.context() as unseen:
+        unseen.setattr(watcher, "_on_names", lambda *_: None)
+        drop(folder, "a.yaml", task("a"))
+        drop(folder, "b.yaml", task("b"))
+    watcher._hand_on(watch._HEAD.pack(-1, watch.IN_Q_OVERFLOW, 0, 0))
+    until(lambda: {name for _, name in intake.runs} == {"a", "b"})
 
 
 def test_the_rescan_finds_what_events_miss(
