@@ -14,6 +14,7 @@ from claudomator_py.agents.detected import detected_agents
 from claudomator_py.classify.configured import CLI_VARIABLES, tier_model
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.settings import Classifier, ClassifierKind, Settings, settings_hash
+from claudomator_py.core.views import CheckView
 from claudomator_py.planning.snapshot import Rules
 from claudomator_py.runs.host import LocalRunHost
 from claudomator_py.runs.launcher import Launcher
@@ -22,6 +23,7 @@ from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.inbox.keeper import InboxKeeper
 from claudomator_py.service.notifying import Herald
 from claudomator_py.service.process.current import Current
+from claudomator_py.service.process.health import agent_check
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.surroundings.environment import agent_environment
 from claudomator_py.service.surroundings.isolation import Isolating
@@ -74,7 +76,7 @@ class Parts:
 
 
 def _agents(settings: Settings) -> list[AgentSpec]:
-    return list(settings.agents.values()) if settings.agents_configured else detected_agents()
+    return list(settings.agents.values()) if settings.agents_configured else detected_agents(search_path())
 
 
 def _asker(
@@ -117,7 +119,7 @@ def assemble(
 ) -> Parts:
     """The parts for these settings. environ: the daemon's, with its credentials; state: the state folder."""
     host = LocalRunHost(state / "runs", launcher, grace_ms=settings.limits.grace)
-    registry = AgentRegistry(_agents(settings), AGENT_KINDS, os.environ.get("PATH", os.defpath))
+    registry = AgentRegistry(_agents(settings), AGENT_KINDS, search_path())
     current = Current(_configured(settings, environ, state, database, None))
 
     def disk_low() -> bool:
@@ -160,11 +162,32 @@ async def take(
         threading.Thread(target=former.asker.close, kwargs={"wait": True}, daemon=True).start()
     await asyncio.to_thread(inbox.follow, settings.inbox)
     await asyncio.to_thread(herald.follow, settings.notify)
-    tell_agents(parts.registry)
+    tell_agents(parts)
 
 
-def tell_agents(registry: AgentRegistry) -> None:
-    """Log which agents can run, and which cannot, and why."""
+def look_again(parts: Parts) -> None:
+    """Look at every agent's program; without a configuration, also for programs installed since the last look."""
+    known = parts.registry.agents
+    parts.registry.refresh([] if parts.current().settings.agents_configured else detected_agents(search_path()))
+    if len(parts.registry.agents) != len(known):
+        tell_agents(parts)
+
+
+def search_path() -> str:
+    """Where the daemon looks for programs."""
+    return os.environ.get("PATH", os.defpath)
+
+
+def agents_check(parts: Parts) -> CheckView:
+    """Whether any agent can take a task that names none."""
+    return agent_check(parts.registry, search_path(), configured=parts.current().settings.agents_configured)
+
+
+def tell_agents(parts: Parts) -> None:
+    """Log which agents can run, and which cannot, and why; and that there is none, if so."""
+    registry = parts.registry
+    if not (check := agents_check(parts)).ok:
+        log.warning("no_agent", problem=check.detail, remedy=check.remedy)
     for agent in registry.agents:
         health = registry.health(agent.name)
         if health.problem is not None:

@@ -13,7 +13,16 @@ from pathlib import Path
 
 from claudomator_py import __version__
 from claudomator_py.agents.known import KnownHealth
-from claudomator_py.bootstrap.configured import assemble, now_ms, take, tell_agents
+from claudomator_py.bootstrap.configured import (
+    Parts,
+    agents_check,
+    assemble,
+    look_again,
+    now_ms,
+    search_path,
+    take,
+    tell_agents,
+)
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.log import LogFormat
 from claudomator_py.core.notice import NotifyTarget
@@ -48,7 +57,6 @@ from claudomator_py.service.process.signals import handle_signals
 from claudomator_py.service.process.state_lock import StateInUse, hold_state
 from claudomator_py.service.process.supervision import Supervision
 from claudomator_py.service.process.systemd import VARIABLES, Notifier
-from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.schedules.schedule_desk import StoredSchedules
 from claudomator_py.service.schedules.timekeeper import Clockwork, Timekeeper
 from claudomator_py.service.surroundings.credentials import token_file, with_credentials
@@ -120,7 +128,7 @@ async def _serve(
     environ = with_credentials(os.environ)
     parts = assemble(settings, environ, state, database, launcher)
     stack.callback(parts.close)
-    known = KnownHealth(state / AGENTS_FILE, os.environ.get("PATH", os.defpath))
+    known = KnownHealth(state / AGENTS_FILE, search_path())
     recalled = known.recall(parts.registry.agents)
     await asyncio.to_thread(parts.registry.begin, recalled)
     loop = asyncio.get_running_loop()
@@ -163,6 +171,7 @@ async def _serve(
             *daemon.health(),
             reloader.check(),
             disk_check(state, least_free()),
+            agents_check(parts),
             *inbox_checks(inbox.status()),
         ]
 
@@ -223,9 +232,9 @@ async def _serve(
     herald.follow(settings.notify)
     retainer.start()
     log.info("listening", url=url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))
-    tell_agents(parts.registry)
+    tell_agents(parts)
     serving = asyncio.create_task(server.serve())
-    looking = asyncio.create_task(_keep_looking(parts.registry, daemon, known, at_once=bool(recalled)))
+    looking = asyncio.create_task(_keep_looking(parts, daemon, known, at_once=bool(recalled)))
     try:
         await server.until_up()
         notifier.ready()
@@ -241,15 +250,15 @@ async def _serve(
     return 0
 
 
-async def _keep_looking(registry: AgentRegistry, daemon: Daemon, known: KnownHealth, *, at_once: bool) -> None:
+async def _keep_looking(parts: Parts, daemon: Daemon, known: KnownHealth, *, at_once: bool) -> None:
     """Programs of agents are installed, upgraded and removed while the daemon runs. at_once: begin with a look."""
     while True:
         if at_once:
-            await asyncio.to_thread(registry.refresh)
+            await asyncio.to_thread(look_again, parts)
             daemon.wake()
         at_once = True
         try:
-            known.keep(registry.agents, registry.found)
+            known.keep(parts.registry.agents, parts.registry.found)
         except OSError as error:
             log.warning("agents_not_kept", problem=str(error))
         await asyncio.sleep(HEALTH_S)

@@ -85,7 +85,7 @@ def _all(
     daemon, asked = daemon_findings(config, state_dir)
     yield from daemon
     yield from agent_findings(settings, asked, os.environ)
-    yield from _around()
+    yield from _around(settings)
 
 
 def _elsewhere(settings: "Settings") -> "Iterator[Finding]":
@@ -93,14 +93,14 @@ def _elsewhere(settings: "Settings") -> "Iterator[Finding]":
     from claudomator_py.cli.findings.agents import agent_findings
 
     yield from agent_findings(settings, None, os.environ)
-    yield from _around()
+    yield from _around(settings)
 
 
-def _around() -> "Iterator[Finding]":
+def _around(settings: "Settings") -> "Iterator[Finding]":
     from claudomator_py.cli.findings.machine import machine_findings
     from claudomator_py.cli.findings.service import service_findings
 
-    yield from service_findings(Path.home())
+    yield from service_findings(Path.home(), agents_configured=settings.agents_configured)
     yield from machine_findings()
 
 

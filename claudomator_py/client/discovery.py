@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from claudomator_py.client.errors import DaemonNotRunning, DiscoveryFailed, NotAuthorised
+from claudomator_py.client.errors import DiscoveryFailed, NotAuthorised, NotStarted
 from claudomator_py.core.settings import Settings
 from claudomator_py.documents.configfile import (
     ConfigError,
@@ -45,7 +45,7 @@ class Endpoint:
 def discover(config: Path | None, state_dir: Path | None, environ: Mapping[str, str], cwd: Path) -> Endpoint:
     """The daemon to talk to; nothing is asked over the network.
 
-    config, state_dir: as given on the command line. Raises DiscoveryFailed, DaemonNotRunning, NotAuthorised.
+    config, state_dir: as given on the command line. Raises DiscoveryFailed, NotStarted, NotAuthorised.
     """
     token = environ.get(TOKEN_VARIABLE) or None
     if config is None and state_dir is None and (url := environ.get(URL_VARIABLE)):
@@ -80,7 +80,7 @@ def _announced(folder: Path, settings: Settings) -> Endpoint:
     except FileNotFoundError:
         detail = f"No daemon runs with the state folder {folder}."
         remedy = f"Start it with `claudomator serve`, or set {URL_VARIABLE} to where it runs."
-        raise DaemonNotRunning(detail, remedy=remedy) from None
+        raise NotStarted(detail, remedy=remedy) from None
     except PermissionError:
         # The daemon runs as another user; it is where the configuration says, and the token comes from elsewhere.
         return Endpoint(_url_of(settings), None)

@@ -20,6 +20,10 @@ class DaemonNotRunning(ClientError):
     """Nobody listens at that URL, or nobody answers."""
 
 
+class NotStarted(DaemonNotRunning):
+    """No daemon has said where it listens: none was started, or the last one was stopped in order."""
+
+
 class ConnectionLost(DaemonNotRunning):
     """The request was sent, or begun, and no answer came: whether it was done is not known."""
 

@@ -340,6 +340,11 @@ def default_agent(kind: str) -> AgentSpec:
     return agent
 
 
+def no_agent_found(path: str) -> str:
+    """What is said where no program of an agent is on that PATH."""
+    return f"no agent found on PATH: none of {', '.join(MODEL_KINDS)} is in {path}"
+
+
 def settings_hash(settings: Settings) -> str:
     """SHA-256 of the settings, in hexadecimal."""
     document = json.dumps(settings.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))

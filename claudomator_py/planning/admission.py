@@ -218,7 +218,7 @@ def _balance(
 
 def _nothing_usable(agents: Sequence[AgentSeen]) -> Blocked:
     if not agents:
-        return Blocked("agent", "no agent is open to balancing; configure one, or name one with agent.type")
+        return Blocked("agent", "no agent is open to balancing; install or configure one, or name one with agent.type")
     return Blocked("agent", "; ".join(f"{agent.name} is {_rejection(agent)}" for agent in agents))
 
 

@@ -30,13 +30,14 @@ class AgentRegistry:
         self._health: dict[str, AgentHealth] = {}
         self._lock = threading.Lock()
 
-    def refresh(self) -> None:
-        """Look at every agent's program again, at the same time."""
+    def refresh(self, also: Sequence[AgentSpec] = ()) -> None:
+        """Look at every agent's program again, at the same time. also: agents to add, unless there is one so named."""
         agents = self._agents
-        found = self.look(tuple(agents.values()))
+        grown = {**agents, **{agent.name: agent for agent in also if agent.name not in agents}}
+        found = self.look(tuple(grown.values()))
         with self._lock:
             if self._agents is agents:
-                self._health = found
+                self._agents, self._health = grown, found
 
     def begin(self, known: Mapping[str, AgentHealth]) -> None:
         """Look at the programs of all but those of which something is known from before."""

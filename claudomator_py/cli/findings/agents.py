@@ -9,7 +9,7 @@ from pathlib import Path
 
 from claudomator_py.cli.findings.finding import Finding, ok, problem, warn
 from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.settings import MODEL_KINDS, SUPPORTED_KINDS, Settings, default_agent
+from claudomator_py.core.settings import MODEL_KINDS, Settings, default_agent, no_agent_found
 from claudomator_py.core.views import AgentView
 
 NOT_VERIFIED = "not verified against the service"
@@ -57,8 +57,6 @@ def agent_findings(settings: Settings, asked: list[AgentView] | None, environ: M
     if asked is None:
         yield from _here(settings, environ)
         return
-    if not asked:
-        yield _none()
     for view in asked:
         found = _asked(view)
         yield found
@@ -115,12 +113,12 @@ def _asked(agent: AgentView) -> Finding:
 
 def _here(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     if not settings.agents_configured:
-        kinds = [kind for kind in MODEL_KINDS if kind in SUPPORTED_KINDS]
-        found = [agent for kind in kinds if shutil.which((agent := default_agent(kind)).command[0])]
+        found = [agent for agent in map(default_agent, MODEL_KINDS) if shutil.which(agent.command[0])]
         for agent in found:
             yield from (_installed(agent), *login(agent, environ))
         if not found:
-            yield _none()
+            remedy = "Install one and log in, or configure its program under agents: tasks that name no agent wait."
+            yield warn("agents", no_agent_found(environ.get("PATH", os.defpath)), remedy)
     for agent in settings.agents.values():
         yield (installed := _installed(agent))
         if installed.remedy is None:
@@ -136,8 +134,3 @@ def _installed(agent: AgentSpec) -> Finding:
         return ok(name, os.fspath(program))
     remedy = f"Install it, or set agents.{agent.name}.command to where it is."
     return problem(name, f"{agent.command[0]} is not on PATH", remedy)
-
-
-def _none() -> Finding:
-    detail = "none is configured, and none was found on PATH"
-    return problem("agents", detail, "Install the claude command, or configure one.")

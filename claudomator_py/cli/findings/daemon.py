@@ -5,7 +5,7 @@ from pathlib import Path
 
 from claudomator_py.cli.connect import connect
 from claudomator_py.cli.findings.finding import Finding, ok, problem, warn
-from claudomator_py.client.errors import ClientError
+from claudomator_py.client.errors import ClientError, NotStarted
 from claudomator_py.core.views import AgentView, CheckView
 
 MOST_APART_S = 10.0
@@ -18,6 +18,8 @@ def daemon_findings(config: Path | None, state_dir: Path | None) -> tuple[list[F
             found = client.readiness()
             agents = client.agents()
             theirs_s = client.server_time()
+    except NotStarted as error:
+        return [warn("daemon", error.detail, error.remedy)], None
     except ClientError as error:
         return [problem("daemon", error.detail, error.remedy)], None
     verdict = ok("daemon", f"{client.base_url} is ready")

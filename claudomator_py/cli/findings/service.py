@@ -2,17 +2,27 @@
 
 import getpass
 import os
+import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from claudomator_py.cli.findings.finding import Finding, ok, warn
 from claudomator_py.cli.units import UNIT, Manager, is_as_shipped
+from claudomator_py.core.settings import MODEL_KINDS, no_agent_found
 
+# Both ways of quoting that systemd has for one assignment.
+_PATH = re.compile(r"""^Environment=["']?PATH=(.*?)["']?\s*$""", re.MULTILINE)
 LINGER = Path("/var/lib/systemd/linger")
 
 
-def service_findings(home: Path, root: Path = Path("/"), user: str | None = None) -> Iterator[Finding]:
-    """The units found. home: of the user whose service manager may run it. root: of the file system."""
+def service_findings(
+    home: Path, root: Path = Path("/"), user: str | None = None, *, agents_configured: bool = False
+) -> Iterator[Finding]:
+    """The units found. home: of the user whose service manager may run it. root: of the file system.
+
+    agents_configured: agents are named, so none is looked for on the PATH of a unit.
+    """
     found = [
         (manager, folder / UNIT)
         for manager, folders in (
@@ -26,6 +36,8 @@ def service_findings(home: Path, root: Path = Path("/"), user: str | None = None
         yield ok("service", "no unit is installed; `claudomator init --systemd user` writes one")
     for manager, path in found:
         yield _unit(manager, path)
+        if not agents_configured:
+            yield from _agents_of(path)
     if any(manager is Manager.USER for manager, _ in found):
         yield _linger(user or getpass.getuser(), root / LINGER.relative_to("/"))
 
@@ -47,6 +59,23 @@ def _unit(manager: Manager, path: Path) -> Finding:
         "A unit of an older version misses what this one relies on."
     )
     return warn("service", f"{path} is not as this version ships it", remedy)
+
+
+def _agents_of(unit: Path) -> Iterator[Finding]:
+    """Whether the service would find an agent: its PATH is that of the unit, not that of a shell."""
+    path = None
+    for file in (unit, *sorted(unit.with_name(f"{unit.name}.d").glob("*.conf"))):
+        try:
+            found = _PATH.findall(file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError):
+            continue
+        path = found[-1] if found else path
+    if path is not None and not any(shutil.which(kind, path=path) for kind in MODEL_KINDS):
+        remedy = (
+            "Set PATH with `systemctl edit claudomator`, or name the agents' programs under agents: tasks that name no "
+            "agent wait."
+        )
+        yield warn("service PATH", no_agent_found(path), remedy)
 
 
 def _linger(user: str, folder: Path) -> Finding:

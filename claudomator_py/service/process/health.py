@@ -1,12 +1,14 @@
-"""What readiness says besides the scheduler and the store: room on the disk, and inboxes that can be read."""
+"""What readiness says besides the scheduler and the store: room on the disk, agents, and inboxes that can be read."""
 
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from claudomator_py.core.settings import no_agent_found
 from claudomator_py.core.units import format_size
 from claudomator_py.core.views import CheckView
 from claudomator_py.service.inbox.values import FolderStatus
+from claudomator_py.service.registry import AgentRegistry
 
 
 def disk_check(state: Path, least: int) -> CheckView:
@@ -21,6 +23,22 @@ def disk_check(state: Path, least: int) -> CheckView:
         return CheckView(name="disk", ok=True, detail=have)
     detail = f"{have}, and nothing is started below {format_size(least)}"
     return CheckView(name="disk", ok=False, detail=detail, remedy="make room there, or lower limits.min_free")
+
+
+def agent_check(registry: AgentRegistry, path: str, *, configured: bool) -> CheckView:
+    """Whether any agent is open to balancing. path: where programs are looked for; configured: or agents are named.
+
+    A configuration without any says so on purpose; a machine without any agent is told of, and goes on.
+    """
+    names = [agent.name for agent in registry.agents if agent.auto_select]
+    if not names and not configured:
+        remedy = (
+            "install one and log in, or configure its program under agents; tasks that name no agent wait for one, "
+            "and a service looks on the PATH of its unit"
+        )
+        return CheckView(name="agents", ok=False, detail=no_agent_found(path), remedy=remedy, blocking=False)
+    detail = f"open to balancing: {', '.join(names)}" if names else "none is open to balancing, as configured"
+    return CheckView(name="agents", ok=True, detail=detail, blocking=False)
 
 
 def inbox_checks(status: Mapping[str, FolderStatus]) -> list[CheckView]:

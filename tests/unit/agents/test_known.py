@@ -1,5 +1,7 @@
 """What was found of agents' programs is known at the next start, as long as it is still true by all that is seen."""
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,14 @@ def test_what_could_not_run_is_looked_at_again(tmp_path: Path, program: Path, ag
 def test_a_file_that_cannot_be_read_is_nothing_known(tmp_path: Path, agent: AgentSpec, content: bytes) -> None:
     (tmp_path / "agents.json").write_bytes(content)
     assert KnownHealth(tmp_path / "agents.json", PATH).recall([agent]) == {}
+
+
+def test_the_file_is_private_under_any_umask(tmp_path: Path, program: Path, agent: AgentSpec) -> None:
+    (tmp_path / "agents.json").touch(mode=0o644)
+    (tmp_path / "agents.tmp").touch(mode=0o644)
+    former = os.umask(0)
+    try:
+        kept(tmp_path, agent, able(program))
+    finally:
+        os.umask(former)
+    assert stat.S_IMODE((tmp_path / "agents.json").stat().st_mode) == 0o600

@@ -59,7 +59,9 @@ def test_every_finding_that_is_not_ok_has_a_remedy(offline: Command, tmp_path: P
     for name in ("daemon", "agents", "git"):
         assert f"{name}: " in done.stderr
     checks = _checks(offline, PATH=str(tmp_path / "bin"))
-    assert _problems(checks) == ["daemon", "agents", "git"]
+    assert _problems(checks) == ["git"], "neither is wrong on a machine where it was never started"
+    assert str(checks["agents"]["detail"]).startswith("no agent found on PATH: none of claude, gemini, ")
+    assert str(checks["agents"]["detail"]).endswith(f" is in {tmp_path / 'bin'}")
     assert all(bool(check["remedy"]) == (check["verdict"] != "ok") for check in checks.values())
 
 
@@ -72,6 +74,17 @@ def test_the_daemon_is_asked_about_agents(command: Command, desk: FakeDesk) -> N
         "problem",
         "Stop the other process.",
     )
+
+
+def test_a_daemon_that_should_be_there_is_a_problem(offline: Command) -> None:
+    (offline.home / "claudomator.yaml").write_text("state_dir: state\n")
+    state = offline.home / "state"
+    state.mkdir(mode=0o700)
+    assert _checks(offline)["daemon"]["verdict"] == "warn"
+    for name, content in {"endpoint": "http://127.0.0.1:9", "token": "t" * 32}.items():
+        (state / name).touch(mode=0o600)
+        (state / name).write_text(f"{content}\n")
+    assert _checks(offline)["daemon"]["verdict"] == "problem"
 
 
 def test_agents_are_found_on_the_path(offline: Command, tmp_path: Path) -> None:
@@ -236,6 +249,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     folder = tmp_path / "home/.config/systemd/user"
     folder.mkdir(parents=True)
+    monkeypatch.setenv("PATH", _program(tmp_path / "agents", "claude"))
     written = unit(Manager.USER, folder, Path("/etc/claudomator/claudomator.yaml"))
     written.path.write_text(written.content)
     return written.path
@@ -266,3 +280,19 @@ def test_a_unit_that_was_changed(tmp_path: Path, installed: Path) -> None:
     found = _service(tmp_path)["service"]
     assert found.verdict is Verdict.WARN
     assert "claudomator init --systemd user --force" in str(found.remedy)
+
+
+def test_a_unit_on_whose_path_there_is_no_agent(tmp_path: Path, installed: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    lines = [
+        f'Environment="PATH={programs}"' if "PATH=" in line else line for line in installed.read_text().split("\n")
+    ]
+    installed.write_text("\n".join(lines))
+    found = _service(tmp_path)["service PATH"]
+    assert (found.verdict, found.detail.endswith(f" is in {programs}")) == (Verdict.WARN, True)
+    elsewhere = _program(tmp_path / "others", "codex")
+    drop_in = installed.with_name(f"{installed.name}.d") / "path.conf"
+    drop_in.parent.mkdir()
+    drop_in.write_text(f"[Service]\nEnvironment=PATH={elsewhere}\n")
+    assert "service PATH" not in _service(tmp_path)
