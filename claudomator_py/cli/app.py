@@ -84,7 +84,7 @@ def build() -> typer.Typer:
     for command in commands:
         app.command()(command)
     app.command("open")(open_page)
-    app.add_typer(schedule.group(), name="schedule", help="What is made again and again: list, pause, run, end.")
+    app.add_typer(schedule.group(), name="schedule", help="Recurring tasks: list, preview, pause, run, end.")
     return app
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claudomator_py.cli.connect import connected
+from claudomator_py.cli.fires import preview
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
 from claudomator_py.cli.table import Column, render
 from claudomator_py.cli.times import ago, now_ms, until
@@ -82,7 +83,7 @@ def group() -> typer.Typer:
     """The commands under ``schedule``."""
     app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     app.command("list")(list_schedules)
-    for command in (pause, resume, run, delete):
+    for command in (preview, pause, resume, run, delete):
         app.command()(command)
     return app
 

@@ -66,7 +66,15 @@ def _lines(file: ReadFile, lacking: Lacking) -> list[str]:
     if file.problems:
         return [problem.render(file.shown) for problem in file.problems]
     names = ", ".join(spec.name for spec in file.specs)
-    return [f"{file.shown}: ok ({names})", *(f"{file.shown}: note: {text}" for text in _notes(file, lacking))]
+    fires = [f"{file.shown}: {spec.name}: fires {_fires(spec)}" for spec in file.specs if spec.schedule is not None]
+    return [f"{file.shown}: ok ({names})", *fires, *(f"{file.shown}: note: {text}" for text in _notes(file, lacking))]
+
+
+def _fires(spec: "TaskSpec") -> str:
+    """The next times of a schedule, in words."""
+    from claudomator_py.cli.fires import local_time, next_fires, zone_of
+
+    return ", ".join(local_time(at_ms, zone_of(spec)) for at_ms in next_fires(spec)) or "never again"
 
 
 def _notes(file: ReadFile, lacking: Lacking) -> list[str]:
@@ -80,12 +88,19 @@ def _notes(file: ReadFile, lacking: Lacking) -> list[str]:
 
 
 def _as_json(file: ReadFile, lacking: Lacking) -> dict[str, object]:
+    from claudomator_py.cli.fires import next_fires
     from claudomator_py.core.taskfile import to_document
+    from claudomator_py.core.units import format_instant
 
     return {
         "file": file.shown,
         "valid": not file.problems,
         "tasks": [to_document(spec) for spec in file.specs],
+        "fires": {
+            spec.name: [format_instant(at_ms) for at_ms in next_fires(spec)]
+            for spec in file.specs
+            if spec.schedule is not None
+        },
         "notes": _notes(file, lacking),
         "problems": [problem.model_dump(mode="json") for problem in file.problems],
     }

@@ -1,6 +1,17 @@
-"""Cron expressions: five fields, read strictly; what a field allows is a set of numbers."""
+"""Cron expressions, read strictly, and the instants at which they fire in a time zone.
 
+The rule for a change of clocks is that of Debian's cron:
+
+- A fixed time of day fires once a day, at the first instant at which the clock shows it or a later time. So one that
+  is skipped when clocks are set forward fires right after the change, 02:30 at 03:00, and one that comes twice when
+  they are set back fires at the first.
+- Where the hour is ``*`` or ``*/n``, hours that pass are meant, not a time of day: every occurrence on the clock
+  fires, a repeated one again, and a skipped one not at all.
+"""
+
+from bisect import bisect_left
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final
 
 from claudomator_py.core.problem import shown, suggestion
@@ -32,7 +43,7 @@ class Cron:
     """When a clock shows one of these. weekdays: 0 is Sunday, 6 Saturday.
 
     either_day: both kinds of day were restricted, and a day that is in one of them is enough, as cron has it.
-    every_hour: the hour was not restricted, so that an hour which the clock shows twice counts twice.
+    every_hour: the hour field begins with ``*``, so every occurrence on the clock fires.
     """
 
     minutes: frozenset[int]
@@ -42,6 +53,13 @@ class Cron:
     weekdays: frozenset[int]
     either_day: bool
     every_hour: bool
+
+    def has_day(self, day: date) -> bool:
+        """Whether it fires on that day."""
+        if day.month not in self.months:
+            return False
+        in_month, in_week = day.day in self.days, day.isoweekday() % 7 in self.weekdays
+        return in_month or in_week if self.either_day else in_month and in_week
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +124,7 @@ def parse_cron(text: str) -> Cron:
     In the weekday field 0 and 7 are Sunday. Names of months and weekdays are their first three letters.
     """
     if text.strip() in _SHORTHANDS:
-        raise BadCron(f"`{text.strip()}` is not taken", f'write "{_SHORTHANDS[text.strip()]}"')
+        raise BadCron(f"`{text.strip()}` is not supported", f'write "{_SHORTHANDS[text.strip()]}"')
     words = text.split()
     if len(words) != len(_FIELDS):
         remedy = 'write minute, hour, day, month and weekday, such as "0 3 * * *" for 3 o\'clock every day'
@@ -125,3 +143,88 @@ def parse_cron(text: str) -> Cron:
         either_day=either,
         every_hour=words[1].startswith("*"),
     )
+
+
+_SECOND: Final = timedelta(seconds=1)
+_MINUTE: Final = timedelta(minutes=1)
+_DAY: Final = timedelta(days=1)
+_NO_TIME: Final = timedelta()
+_LAST_YEAR: Final = 9_998
+"""Nothing fires later: in any zone it is still a year that ``datetime`` has."""
+
+
+class Recurrence:
+    """The instants at which an expression fires in a zone. Raises BadCron.
+
+    Between two changes of its offset a zone's clock runs straight, so finding the next time is calendar arithmetic.
+    At a change, what the clock has shown before decides; see the rule above.
+    """
+
+    def __init__(self, expression: str, zone: tzinfo) -> None:
+        self._cron = parse_cron(expression)
+        self._zone = zone
+        self._times = [time(hour, minute) for hour in sorted(self._cron.hours) for minute in sorted(self._cron.minutes)]
+
+    def next_after(self, at_ms: int) -> int | None:
+        """The first instant after that one, both in epoch milliseconds; None: there is none."""
+        begin = datetime.fromtimestamp(at_ms // 1_000, UTC) + _SECOND
+        shown = self._shown_before(begin)
+        while True:
+            offset = self._offset(begin)
+            clock = begin.replace(tzinfo=None) + offset
+            due = self._at_or_after(clock if self._cron.every_hour else shown)
+            if due is None:
+                return None
+            fires = begin + max(due - clock, _NO_TIME)
+            change = self._first_change(begin, fires)
+            if change is None:
+                return int(fires.timestamp()) * 1_000
+            shown = max(shown, change.replace(tzinfo=None) + offset)
+            begin = change
+
+    def _at_or_after(self, clock: datetime) -> datetime | None:
+        """The next reading of a clock that the expression names, as if clocks were never set."""
+        if clock.second or clock.microsecond:
+            clock = clock.replace(second=0, microsecond=0) + _MINUTE
+        day, first = clock.date(), bisect_left(self._times, clock.time())
+        while day.year <= _LAST_YEAR:
+            if day.month not in self._cron.months:
+                day = (day.replace(day=1) + 31 * _DAY).replace(day=1)
+            elif first < len(self._times) and self._cron.has_day(day):
+                return datetime.combine(day, self._times[first])
+            else:
+                day += _DAY
+            first = 0
+        return None
+
+    def _shown_before(self, instant: datetime) -> datetime:
+        """The latest reading that the clock had reached before the instant; later than its present one for a while
+        after it was set back."""
+        begin = instant - 2 * _DAY  # No zone is set by more than a day.
+        shown = begin.replace(tzinfo=None) + self._offset(begin)
+        while begin < instant:
+            end = self._first_change(begin, instant) or instant
+            shown = max(shown, end.replace(tzinfo=None) + self._offset(begin))
+            begin = end
+        return shown
+
+    def _first_change(self, after: datetime, until: datetime) -> datetime | None:
+        """When the zone's offset first changes, after the one instant and up to the other; None: it does not."""
+        begin = after
+        while begin < until:
+            end = min(begin + _DAY, until)
+            offset = self._offset(begin)
+            if self._offset(end) != offset:
+                while end - begin > _SECOND:
+                    middle = begin + (end - begin) // (2 * _SECOND) * _SECOND
+                    if self._offset(middle) == offset:
+                        begin = middle
+                    else:
+                        end = middle
+                return end
+            begin = end
+        return None
+
+    def _offset(self, at: datetime) -> timedelta:
+        offset = at.astimezone(self._zone).utcoffset()
+        return offset if offset is not None else _NO_TIME

@@ -223,7 +223,7 @@ class TaskSpec(Strict):
     )
     schedule: Annotated[Line, AfterValidator(_cron)] | None = Field(
         None,
-        description="When it is made anew, again and again: minute, hour, day, month and weekday, as cron has them.",
+        description="Cron expression: minute, hour, day of month, month, day of week.",
     )
     timezone: Annotated[Line, Field(max_length=100)] | None = Field(
         None, description="The zone of `schedule`, such as Europe/Berlin; missing: that of the daemon's machine."

@@ -6,10 +6,12 @@ and the mark that it was dealt with are one transaction.
 
 from collections.abc import Callable
 from functools import lru_cache, partial
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
 from claudomator_py.core.crashpoint import crashpoint
+from claudomator_py.core.cron import Recurrence
 from claudomator_py.core.recurrence import Due, due
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import format_instant
@@ -18,7 +20,7 @@ from claudomator_py.service.changes.schedules import fire, overlapping, skip
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.service.schedules.recurring import Alarms, Recurrence
+from claudomator_py.service.schedules.alarms import Alarms
 from claudomator_py.service.surroundings.workdirs import Workdirs, directory_key
 from claudomator_py.store import schedule_rows
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -31,7 +33,7 @@ log = get_logger("claudomator.schedules")
 @lru_cache(maxsize=1_000)
 def recurrence(cron: str, zone: str) -> Recurrence:
     """The times, read once. Raises ValueError."""
-    return Recurrence(cron, zone)
+    return Recurrence(cron, ZoneInfo(zone))
 
 
 class Timekeeper:

@@ -1,0 +1,55 @@
+"""``schedule preview``, and the times that ``validate`` tells: both without a daemon."""
+
+import json
+
+import pytest
+
+from tests.fakes.command import Command
+
+SPRING = ("--timezone", "Europe/Berlin", "--from", "2026-03-29T00:00:00+01:00")
+
+
+def test_preview_shows_times_as_the_zone_does_and_in_utc(offline: Command) -> None:
+    done = offline("schedule", "preview", "30 2 * * *", *SPRING, "--count", "2")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.rstrip() for line in done.stdout.splitlines()] == [
+        "LOCAL TIME                 UTC",
+        "Sun 2026-03-29 03:00 CEST  2026-03-29T01:00:00.000Z",
+        "Mon 2026-03-30 02:30 CEST  2026-03-30T00:30:00.000Z",
+    ]
+
+
+def test_preview_tells_programs_and_begins_with_the_time_itself(offline: Command) -> None:
+    done = offline("schedule", "preview", "0 0 * * *", *SPRING, "--count", "2", "-o", "json")
+    assert json.loads(done.stdout) == {"fires": ["2026-03-28T23:00:00.000Z", "2026-03-29T22:00:00.000Z"]}
+    many = offline("schedule", "preview", "* * * * *", "--count", "2000", "-o", "json")
+    assert len(json.loads(many.stdout)["fires"]) == 2000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["61 * * * *"], "write a number from 0 to 59"),
+        (["0 3 * * *", "--timezone", "Berlin"], "did you mean `Europe/Berlin`?"),
+        (["0 3 * * *", "--from", "2026-03-29"], "not a time with an offset"),
+        (["0 3 * * *", "--from", "tomorrow"], "write such as 2026-03-28T12:00:00+01:00"),
+        (["0 3 * * *", "--count", "2001"], "2000"),
+        (["0 3 * * *", "--count", "0"], "--count"),
+    ],
+)
+def test_what_preview_cannot_read_is_refused_with_a_remedy(offline: Command, arguments: list[str], said: str) -> None:
+    done = offline("schedule", "preview", *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stdout == ""
+
+
+def test_validate_adds_the_next_three_times_of_a_schedule(offline: Command) -> None:
+    text = 'instructions: x\nschedule: "0 3 * * *"\ntimezone: Asia/Kolkata\n'
+    (offline.home / "nightly.yaml").write_text(text)
+    said = offline("validate", "nightly.yaml").stdout
+    assert said.splitlines()[1].startswith("nightly.yaml: nightly: fires ")
+    assert said.splitlines()[1].count(" 03:00 IST") == 3
+    (told,) = json.loads(offline("validate", "nightly.yaml", "-o", "json").stdout)
+    assert len(told["fires"]["nightly"]) == 3
+    assert told["fires"]["nightly"][0].endswith("T21:30:00.000Z")
