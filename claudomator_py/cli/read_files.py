@@ -4,6 +4,7 @@ A file means the same wherever it goes in: nothing in it is rewritten on the way
 daemon runs as, and a relative directory is refused here as it is there.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from claudomator_py.core.problem import Problem
+from claudomator_py.core.problem import Problem, shown
 from claudomator_py.core.task import TaskSpec
 
 if TYPE_CHECKING:
@@ -52,8 +53,9 @@ def read(paths: Iterable[Path]) -> list[ReadFile]:
 def _files(path: Path) -> list[Path]:
     from claudomator_py.documents.taskfiles import is_task_file
 
-    if path != STDIN and not path.exists():
-        raise typer.BadParameter(f"there is no {path}")
+    # Not Path.exists, which raises where a name is longer than the system takes.
+    if path != STDIN and not os.path.exists(path):  # noqa: PTH110
+        raise typer.BadParameter(f"there is no {shown(_readable(path))}")
     if path == STDIN or not path.is_dir():
         return [path]
     return sorted(file for file in path.rglob("*") if file.is_file() and is_task_file(file.name))
@@ -62,14 +64,21 @@ def _files(path: Path) -> list[Path]:
 def _read(path: Path) -> ReadFile:
     from claudomator_py.documents.taskfiles import SUFFIXES, is_task_file, parse_task_file
 
-    shown = "stdin" if path == STDIN else str(path)
+    name = "stdin" if path == STDIN else _readable(path)
     if path != STDIN and not is_task_file(path.name):
         remedy = f"use a name that ends in {', '.join(SUFFIXES)}, is not hidden and not README"
-        return ReadFile(shown, (), (Problem(message="is no task file by its name", remedy=remedy),))
+        return ReadFile(name, (), (Problem(message="is no task file by its name", remedy=remedy),))
+    if path != STDIN and _readable(path) != str(path):
+        return ReadFile(name, (), (Problem(message="its name is not valid UTF-8", remedy="rename it"),))
     try:
         data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
     except OSError as error:
         problem = Problem(message=f"cannot be read: {error.strerror or error}", remedy="see that it is a readable file")
-        return ReadFile(shown, (), (problem,))
+        return ReadFile(name, (), (problem,))
     parsed = parse_task_file(data, _STDIN_AS if path == STDIN else path.name)
-    return ReadFile(shown, parsed.specs, parsed.problems, parsed)
+    return ReadFile(name, parsed.specs, parsed.problems, parsed)
+
+
+def _readable(path: Path) -> str:
+    """The path as it can be shown, whatever bytes are in it."""
+    return os.fsencode(path).decode(errors="backslashreplace")

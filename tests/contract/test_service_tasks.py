@@ -1,5 +1,7 @@
 """What an operator relies on when handing in tasks: dependencies, order, times, retries, cancelling."""
 
+from pathlib import Path
+
 import pytest
 
 from claudomator_py.core.errors import Ambiguous, Conflict, Invalid, NotFound, StaleVersion
@@ -298,3 +300,21 @@ def test_a_task_that_could_never_run_as_it_asks_is_refused(world: World) -> None
         with pytest.raises(Invalid, match=words):
             world.submit("t", **fields)
     assert world.submit("t", agent={"type": "gemini"}).state == "QUEUED"
+
+
+def test_a_path_that_the_system_does_not_take_is_refused(world: World, tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    long = f"/tmp/{'a' * 300}"
+    refusals: list[tuple[str, dict[str, object]]] = [
+        ("working_dir", {"working_dir": long}),
+        ("working_dir", {"working_dir": str(tmp_path / "circle")}),
+        ("add_dirs[1]", {"add_dirs": ["/tmp", long]}),
+    ]
+    for field, fields in refusals:
+        with pytest.raises(Invalid) as refused:
+            world.desk.submit(spec("t", **fields))
+        assert [problem.field for problem in refused.value.problems] == [field]
+        assert all(problem.remedy for problem in refused.value.problems)
+        scheduled = spec("nightly", schedule="0 3 * * *", **fields)
+        with pytest.raises(Invalid):
+            world.desk.schedules.add(scheduled)

@@ -113,9 +113,8 @@ class FrontDesk:
 
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
         """See ``Desk``."""
-        order = Order(spec, directory_key(spec.working_dir), "api")
 
-        def transaction(connection: Connection) -> Told:
+        def transaction(connection: Connection, order: Order) -> Told:
             task = accept(connection, order, self._clock())
             circle = circle_problem(connection, [(task, spec)])
             _refuse([circle] if circle is not None else [])
@@ -125,7 +124,9 @@ class FrontDesk:
             if earlier is not None:
                 return TaskView.model_validate(earlier)
             _refuse(_of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs()))
-            task_id, told = self._write(transaction)
+            # Only now: a directory that cannot be looked at has been refused.
+            order = Order(spec, directory_key(spec.working_dir), "api")
+            task_id, told = self._write(lambda connection: transaction(connection, order))
             crashpoint("submit-committed")
             return told or self._queries.task(task_id)
 

@@ -4,7 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from claudomator_py.core.problem import Problem
+from claudomator_py.core.problem import Problem, shown
+
+# What Linux takes, in bytes: of the name of one folder, and of a whole path.
+_NAME_BYTES = 255
+_PATH_BYTES = 4_095
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +20,19 @@ class Workdirs:
 
     def problem(self, working_dir: str) -> Problem | None:
         """Why a task may not run there, or None. The shim checks again when it starts."""
+        if (problem := path_problem("working_dir", working_dir)) is not None:
+            return problem
         try:
-            path = resolve(working_dir)
-            directory_key(working_dir)
-        except (OSError, RuntimeError) as error:
-            return _problem(f"{working_dir} cannot be looked at ({error})", "choose a folder that the daemon can reach")
+            return self._misplaced(working_dir)
+        except OSError as error:
+            why = error.strerror or str(error)
+        except RuntimeError:
+            why = "its symbolic links lead in a circle"
+        return _problem(f"{shown(working_dir)} cannot be looked at: {why}", "choose a folder that the daemon can reach")
+
+    def _misplaced(self, working_dir: str) -> Problem | None:
+        path = resolve(working_dir)
+        directory_key(working_dir)
         if self.roots and not any(path.is_relative_to(root.resolve()) for root in self.roots):
             roots = ", ".join(str(root) for root in self.roots)
             return _problem(
@@ -32,6 +44,24 @@ class Workdirs:
                 remedy = "choose another folder, or move the inbox and the state folder out of it"
                 return _problem(f"{working_dir} contains or lies in {folder}, which Claudomator itself uses", remedy)
         return None
+
+
+def path_problem(field: str, path: str) -> Problem | None:
+    """Why no folder can have this path, or None: a name in it or the whole is longer than the system takes.
+
+    Not a rule of the task file's schema: what was accepted before stays readable.
+    """
+    try:
+        sizes = [len(part.encode()) for part in path.split("/")]
+    except UnicodeEncodeError:
+        return Problem(field=field, message=f"{shown(path)} cannot be written as UTF-8", remedy="rename the folder")
+    if max(sizes) > _NAME_BYTES:
+        message = f"a name in {shown(path)} has {max(sizes)} bytes; the system takes at most {_NAME_BYTES}"
+    elif sum(sizes) + len(sizes) - 1 > _PATH_BYTES:
+        message = f"{shown(path)} has more than the {_PATH_BYTES} bytes that the system takes"
+    else:
+        return None
+    return Problem(field=field, message=message, remedy="check it for a mistake, or choose a shorter path")
 
 
 def resolve(working_dir: str) -> Path:

@@ -1,6 +1,7 @@
 """Handing in tasks, and waiting for their end."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,15 @@ def test_the_schema_is_for_editors(offline: Command) -> None:
     schema = json.loads(offline("validate", "--schema").stdout)
     assert "instructions" in schema["properties"]
     assert schema["additionalProperties"] is False
+
+
+def test_names_that_the_system_or_the_inbox_does_not_take(offline: Command) -> None:
+    (offline.home / os.fsdecode(b"caf\xe9.yaml")).write_text(TASK)
+    done = offline("validate", ".")
+    assert (done.returncode, done.stdout) == (1, "caf\\xe9.yaml: its name is not valid UTF-8; rename it\n")
+    done = offline("validate", f"{'a' * 300}.yaml")
+    assert done.returncode == 2
+    assert "there is no aaa" in done.stderr
 
 
 def test_validate_checks_zones_and_agents_as_the_daemon_would(offline: Command) -> None:
