@@ -13,6 +13,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
 from claudomator_py.core.histogram import Histogram
+from claudomator_py.store import remembered
 from claudomator_py.store.errors import READ_ONLY, StoreUnavailable, explain
 from claudomator_py.store.writer import Writer
 
@@ -24,6 +25,9 @@ FILE_NAME = "claudomator.db"
 BUSY_TIMEOUT_MS = 5_000
 READERS = 16
 """Snapshots that can be open at once; further readers wait."""
+PROBE = "write_probe"
+PROBE_BYTES = 64 * 1024
+"""More than a tick writes at once as a rule, so that the next one does not fail where this did not."""
 
 _WAL = "journal_mode=WAL"
 _WAL_LIMIT_BYTES = 64 * 1024 * 1024
@@ -92,6 +96,14 @@ class Database:
         fn runs on the writer's thread and holds up every other write: no waiting and no I/O in it.
         """
         return self._writer.submit(fn)
+
+    def probe(self) -> None:
+        """Find out whether writing works, by a write that needs room on the disk. Nobody is woken by its commit.
+
+        An empty transaction would succeed on a full disk, and say that the trouble is over. Raises StoreUnavailable.
+        """
+        filler = {"filler": "." * PROBE_BYTES}
+        self._writer.submit(lambda connection: remembered.keep(connection, PROBE, filler), quiet=True).result()
 
     @property
     def trouble(self) -> StoreUnavailable | None:

@@ -27,9 +27,12 @@ WRITE_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
+    """quiet: nobody else is told of its commit."""
+
     fn: Callable[[Connection], Any]
     future: Future[Any]
     asked_s: float
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +65,23 @@ class Writer:
         self._inside_item = False
         self.trouble: StoreUnavailable | None = None
         """Why the last group of writes failed; None once one went well again."""
+        self._logged: str | None = None
         self.written = Histogram.empty(WRITE_BOUNDS_S)
         """Seconds from asking for a write until it was durable, the wait in the queue included."""
         event.listen(engine, "commit", self._refuse_early_commit)
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, fn: Callable[[Connection], T]) -> Future[T]:
-        """Queue fn. The future resolves when its commit is durable; raises StoreUnavailable after ``close``."""
+    def submit(self, fn: Callable[[Connection], T], *, quiet: bool = False) -> Future[T]:
+        """Queue fn. The future resolves when its commit is durable; raises StoreUnavailable after ``close``.
+
+        quiet: no listener hears of it, unless something else was committed with it.
+        """
         future: Future[T] = Future()
         with self._changed:
             if self._closed:
                 raise StoreUnavailable("the database is closed", "start the daemon again")
-            self._queue.append(_Item(fn, future, time.monotonic()))
+            self._queue.append(_Item(fn, future, time.monotonic(), quiet))
             self._changed.notify()
         return future
 
@@ -99,8 +106,8 @@ class Writer:
             try:
                 answers = self._commit(batch)
             except BaseException as error:  # the thread outlives every fault; those who wait are told
-                log.warning("a group of %d writes failed: %s", len(batch), explain(error) or error)
                 self.trouble = _group_error(error)
+                self._log_trouble(self.trouble)
                 for item in batch:
                     item.future.set_exception(_group_error(error))
                 continue
@@ -108,8 +115,20 @@ class Writer:
             self._measure(answers)
             for answer in answers:
                 answer.give()
-            if any(answer.error is None for answer in answers):
+            if any(answer.error is None and not answer.item.quiet for answer in answers):
+                self._log_recovery()
                 self._tell_listeners()
+
+    def _log_trouble(self, trouble: StoreUnavailable) -> None:
+        """Once for each cause: while a disk is full every write fails, and what says so takes room of its own."""
+        if trouble.reason != self._logged:
+            self._logged = trouble.reason
+            log.warning("writing to the database fails: %s", trouble)
+
+    def _log_recovery(self) -> None:
+        if self._logged is not None:
+            self._logged = None
+            log.info("writing to the database works again")
 
     @property
     def pending(self) -> int:

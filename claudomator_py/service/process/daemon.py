@@ -18,6 +18,9 @@ log = get_logger("claudomator.daemon")
 
 SAFETY_S = 5.0
 RETRY_S = 1.0
+LONGEST_RETRY_S = 15.0
+"""Pauses after ticks that failed: the first, and the longest that it grows to while one after another fails."""
+
 TICK_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -74,6 +77,7 @@ class Daemon:
         self._stopping = False
         self._live_to_await: int | None = None
         self._trouble: str | None = None
+        self._failed_in_a_row = 0
         self.ticks = Ticks(Histogram.empty(TICK_BOUNDS_S))
 
     async def run(self) -> None:
@@ -90,7 +94,7 @@ class Daemon:
             report = await self._tick()
             if self._stopping and not self._live_to_await:
                 break
-            pause = RETRY_S if report is None else self._pause(report)
+            pause = self._retry_pause() if report is None else self._pause(report)
             try:
                 await asyncio.wait_for(self._woken.wait(), pause)
             except TimeoutError:
@@ -145,6 +149,7 @@ class Daemon:
             self.ticks = failed
             return None
         self._trouble = None
+        self._failed_in_a_row = 0
         durations = self.ticks.durations.plus(time.monotonic() - begin_s)
         self.ticks = replace(self.ticks, durations=durations, completed_ms=self._clock())
         self._follow(report.live)
@@ -152,6 +157,12 @@ class Daemon:
             self._live_to_await = len(report.live)
         await self._ticked()
         return report
+
+    def _retry_pause(self) -> float:
+        """Seconds until it is tried again, now that one more tick has failed."""
+        pause: float = min(RETRY_S * 2**self._failed_in_a_row, LONGEST_RETRY_S)
+        self._failed_in_a_row = min(self._failed_in_a_row + 1, 8)
+        return pause
 
     def _follow(self, live: tuple[LiveStep, ...]) -> None:
         for step in live:

@@ -94,7 +94,7 @@ class Reconciler:
         crashpoint("tick-begin")
         if self._database.trouble is not None:
             # Whether writing works again is known only by trying; nobody else may write for long.
-            self._database.write(lambda _: None)
+            self._database.probe()
         self._collect(now_ms)
         self._act_on_intents(now_ms)
         self._ready_due(now_ms)

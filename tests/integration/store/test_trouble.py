@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, create_engine, make_url, text
+from sqlmodel import SQLModel
 
 from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.tables import REMEMBERED
 
 # Takes the lock, says so, and holds it until its input is closed.
 HOLD_THE_LOCK = """
@@ -133,6 +135,44 @@ def test_a_full_disk_refuses_writes_loses_nothing_and_recovers(tmp_path: Path) -
             ballast.unlink()
             database.write(add)
             assert database.read(count) == acknowledged + 1
+
+
+def test_only_a_write_that_needs_room_says_that_a_full_disk_is_full_no_longer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "claudomator_py.store.writer")
+    folder = tmp_path / "state"
+    with mounted(folder, "3m"):
+        ballast = folder / "ballast"
+        ballast.write_bytes(bytes(1024 * 1024))
+        with Database.open("sqlite", state_dir=folder) as database:
+            database.write(create)
+            database.write(lambda connection: SQLModel.metadata.create_all(connection, [REMEMBERED]))
+            commits: list[object] = []
+
+            def fill() -> None:
+                while True:
+                    database.write(lambda connection: add(connection, "x" * 10_000))
+
+            with pytest.raises(StoreUnavailable, match="disk is full"):
+                fill()
+            database.on_commit(lambda: commits.append(None))
+            for _ in range(20):
+                with pytest.raises(StoreUnavailable, match="disk is full"):
+                    database.probe()
+                assert database.trouble is not None
+            assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+            ballast.unlink()
+            # Listeners are told after the answer: the second answer says that they have been.
+            database.probe()
+            database.probe()
+            assert database.trouble is None
+            assert commits == []
+            database.write(add)
+            database.write(add)
+            assert commits
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 
 
 def test_no_room_for_a_backup_leaves_no_half_backup(tmp_path: Path) -> None:
