@@ -1,12 +1,13 @@
 """``logs``: what a run wrote, and what it goes on to write."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from claudomator_py.cli.changes import Changes
+from claudomator_py.cli.checked import check_section
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.entries import EntryLines
 from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_bytes, out_part
@@ -30,23 +31,53 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run ends.")] = False,
     stderr: Annotated[bool, typer.Option("--stderr", help="What it wrote to stderr.")] = False,
     text: Annotated[bool, typer.Option("--text", help="The agent's output itself, for people.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="What the run's check wrote, and how it ended.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Every byte as it is: terminal codes and secrets, too.")] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Print what a run wrote.
 
-    Of an agent that writes events: what it said and did. With -o json, an entry a line. Secrets are taken out.
+    Of an agent that writes events: what it said and did. With -o json, an entry a line. Secrets are taken out. With
+    --check: both outputs of the last check, and how it ended.
     """
-    run = _find_run(client, task, follow=follow)
+    run = _find_run(client, task, follow=follow, check=check)
     stream: Stream = "stderr" if stderr else "stdout"
     as_json = output is Format.JSON
     if raw:
-        _write_bytes(client, run, stream, follow=follow)
+        _write_bytes(client, run, stream, follow=follow, check=check)
+    elif check and not (as_json or text or stderr):
+        _write_check(client, run, follow=follow)
+    elif check and as_json:
+        entries = client.follow_log if follow else client.log_entries
+        _write_entries(entries(run.id, stream, check=True), as_json)
+    elif check:
+        _write_text(client, run, stream, follow=follow, check=True)
     elif as_json or not (text or stderr or _is_plain(client, run)):
         _write_entries(client.follow_log(run.id, stream) if follow else client.log_entries(run.id, stream), as_json)
     else:
-        for part in client.follow_text(run.id, stream) if follow else client.log_text(run.id, stream):
-            out_part(part)
+        _write_text(client, run, stream, follow=follow)
+
+
+def _write_text(client: "Client", run: RunView, stream: Stream, *, follow: bool, check: bool = False) -> str:
+    """Print it; the last part that was printed."""
+    last = ""
+    parts = client.follow_text if follow else client.log_text
+    for part in parts(run.id, stream, check=check):
+        out_part(part)
+        last = part or last
+    return last
+
+
+def _write_check(client: "Client", run: RunView, *, follow: bool) -> None:
+    """Both outputs of the check, one after the other, and then how it ended."""
+    streams: tuple[Stream, ...] = ("stdout", "stderr")
+    for stream in streams:
+        last = _write_text(client, run, stream, follow=follow, check=True)
+        if last and not last.endswith("\n"):
+            out("")
+    ended = client.run(run.id)
+    if ended.check is not None:
+        out(check_section(ended.check))
 
 
 def _write_entries(entries: Iterator[LogEntryView], as_json: bool) -> None:
@@ -60,10 +91,10 @@ def _write_entries(entries: Iterator[LogEntryView], as_json: bool) -> None:
     out_part(lines.end())
 
 
-def _write_bytes(client: "Client", run: RunView, stream: Stream, *, follow: bool) -> None:
+def _write_bytes(client: "Client", run: RunView, stream: Stream, *, follow: bool, check: bool) -> None:
     offset = 0
     while True:
-        chunk = client.log(run.id, stream, offset)
+        chunk = client.log(run.id, stream, offset, check=check)
         offset = chunk.next_offset
         out_bytes(chunk.data)
         if chunk.ended or (not follow and not chunk.data):
@@ -78,15 +109,16 @@ def _is_plain(client: "Client", run: RunView) -> bool:
     return kinds.get(run.agent, _PLAIN_KINDS[0]) in _PLAIN_KINDS
 
 
-def _find_run(client: "Client", ref: str, *, follow: bool) -> RunView:
-    """The run of that id, else the task's last; waits for its first one when following."""
+def _find_run(client: "Client", ref: str, *, follow: bool, check: bool) -> RunView:
+    """The run of that id, else the task's last; waits for its first one when following. check: the last checked one."""
     try:
         task = client.task(ref)
     except ServiceProblem as problem:
         if problem.code != "not_found":
             raise
         try:
-            return client.run(ref)
+            run = client.run(ref)
+            return _checked([run], f"Run {run.id}", follow=follow) if check else run
         except ServiceProblem:
             raise problem from None
     runs = client.runs(task.id)
@@ -97,4 +129,14 @@ def _find_run(client: "Client", ref: str, *, follow: bool) -> RunView:
                 changes.wait(_LOOK_S)
     if not runs:
         fail(f"{task.name} has not run.", f"See `claudomator why {task.name}`.")
-    return runs[-1]
+    return _checked(runs, task.name, follow=follow) if check else runs[-1]
+
+
+def _checked(runs: Sequence[RunView], named: str, *, follow: bool) -> RunView:
+    """The last of them that was checked; when following, one that runs and may be checked yet will do."""
+    if follow and runs[-1].state not in ("ended", "revoked"):
+        return runs[-1]
+    found = next((run for run in reversed(runs) if run.check is not None), None)
+    if found is None:
+        fail(f"{named} was not checked.", "A check runs after the agent's success, if the task has a `check`.")
+    return found

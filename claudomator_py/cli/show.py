@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claudomator_py.cli.checked import check_section
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_json
 from claudomator_py.cli.table import Column, fields, heading, render
@@ -27,6 +28,7 @@ _RUN_COLUMNS = (
     Column("STATE"),
     Column("REASON", flexible=True),
     Column("EXIT", right=True),
+    Column("CHECK"),
     Column("STARTED"),
     Column("TOOK", right=True),
     Column("TOKENS", wide=True, right=True),
@@ -50,6 +52,8 @@ def show(client: "Client", task: TaskArgument, output: FormatOption = Format.TAB
     runs = client.runs(found.id)
     if runs:
         parts.append(f"{heading('RUNS')}\n{_runs_table(runs, wide=output is Format.WIDE)}")
+    if (check := next((run.check for run in reversed(runs) if run.check is not None), None)) is not None:
+        parts.append(check_section(check))
     instructions = (found.spec or {}).get("instructions")
     if isinstance(instructions, str):
         parts.append(f"{heading('INSTRUCTIONS')}\n{plain(instructions).rstrip()}")
@@ -154,6 +158,7 @@ def _runs_table(runs: Sequence[RunView], *, wide: bool) -> str:
                 run.state if outcome is None else outcome.status,
                 "" if outcome is None or outcome.reason is None else outcome.reason,
                 "" if run.exit_code is None else str(run.exit_code),
+                "" if run.check is None else run.check.status,
                 ago(run.started_at, now),
                 short_duration(max(0, ended - parse_instant(run.started_at))),
                 "" if tokens is None else str(tokens),

@@ -161,9 +161,17 @@ class Client(Transport):
         """One run, by its whole id."""
         return self._view(RunView, "GET", f"/v1/runs/{_part(run_id)}")
 
-    def log(self, run_id: str, stream: Stream = "stdout", offset: int = 0, limit: int = _LOG_BYTES) -> LogChunk:
-        """Bytes of what the run wrote, from ``offset``."""
-        query = {"stream": stream, "offset": offset, "limit": limit}
+    def log(
+        self,
+        run_id: str,
+        stream: Stream = "stdout",
+        offset: int = 0,
+        limit: int = _LOG_BYTES,
+        *,
+        check: bool = False,
+    ) -> LogChunk:
+        """Bytes of what the run wrote, from ``offset``. check: of what its check wrote."""
+        query = _log_query(stream, check=check) | {"offset": offset, "limit": limit}
         response = self._request("GET", f"/v1/runs/{_part(run_id)}/log", params=query)
         try:
             following = int(response.headers["Claudomator-Next-Offset"])
@@ -173,34 +181,35 @@ class Client(Transport):
         return LogChunk(response.content, offset, following, ended)
 
     def follow_text(
-        self, run_id: str, stream: Stream = "stdout", *, patience_s: float = PATIENCE_S
+        self, run_id: str, stream: Stream = "stdout", *, check: bool = False, patience_s: float = PATIENCE_S
     ) -> Generator[str, None, None]:
-        """What the run writes, as text for people, until the run ends. It outlasts restarts of the daemon."""
-        for kind, data in self._follow(f"/v1/runs/{_part(run_id)}/log", {"stream": stream}, patience_s):
+        """What the run writes, or its check, as text for people, until the run ends. It outlasts restarts of the
+        daemon."""
+        for kind, data in self._follow(f"/v1/runs/{_part(run_id)}/log", _log_query(stream, check=check), patience_s):
             if kind == "end":
                 return
             if kind == "output":
                 yield self._valid(LogTextView, data).text
 
     def follow_log(
-        self, run_id: str, stream: Stream = "stdout", *, patience_s: float = PATIENCE_S
+        self, run_id: str, stream: Stream = "stdout", *, check: bool = False, patience_s: float = PATIENCE_S
     ) -> Generator[LogEntryView, None, None]:
-        """What the agent says and does, until the run ends. It outlasts restarts of the daemon."""
-        query = {"stream": stream, "view": "structured"}
+        """What the agent says and does, or its check writes, until the run ends. It outlasts restarts of the daemon."""
+        query = _log_query(stream, check=check) | {"view": "structured"}
         for kind, data in self._follow(f"/v1/runs/{_part(run_id)}/log", query, patience_s):
             if kind == "end":
                 return
             if kind == "entry":
                 yield self._valid(LogEntryView, data)
 
-    def log_entries(self, run_id: str, stream: Stream = "stdout") -> Iterator[LogEntryView]:
-        """What the agent has said and done by now."""
-        for page in self._log_pages(run_id, stream, "structured"):
+    def log_entries(self, run_id: str, stream: Stream = "stdout", *, check: bool = False) -> Iterator[LogEntryView]:
+        """What the agent has said and done by now, or its check has written."""
+        for page in self._log_pages(run_id, _log_query(stream, check=check) | {"view": "structured"}):
             yield from (self._valid(LogEntryView, item) for item in page)
 
-    def log_text(self, run_id: str, stream: Stream = "stdout") -> Iterator[str]:
-        """What the run has written by now, as text for people."""
-        for page in self._log_pages(run_id, stream, "text"):
+    def log_text(self, run_id: str, stream: Stream = "stdout", *, check: bool = False) -> Iterator[str]:
+        """What the run has written by now, or its check, as text for people."""
+        for page in self._log_pages(run_id, _log_query(stream, check=check) | {"view": "text"}):
             yield from (self._valid(LogTextView, item).text for item in page)
 
     def events(
@@ -361,15 +370,20 @@ class Client(Transport):
             raise self._refusal(response)
         return self._parsed(ReadinessView, response)
 
-    def _log_pages(self, run_id: str, stream: Stream, view: str) -> Iterator[Sequence[object]]:
+    def _log_pages(self, run_id: str, query: dict[str, object]) -> Iterator[Sequence[object]]:
         cursor = "0"
         while True:
-            query = {"stream": stream, "view": view, "cursor": cursor}
-            page = self._request("GET", f"/v1/runs/{_part(run_id)}/log", params=query).json()
+            params = {**query, "cursor": cursor}
+            page = self._request("GET", f"/v1/runs/{_part(run_id)}/log", params=params).json()
             yield page["items"]
             if page["ended"] or page["next_cursor"] == cursor:
                 return
             cursor = page["next_cursor"]
+
+
+def _log_query(stream: Stream, *, check: bool) -> dict[str, object]:
+    """Which output. An older daemon refuses what it does not know, so the agent's is asked for as ever."""
+    return {"stream": stream, "check": "true"} if check else {"stream": stream}
 
 
 def _part(text: str) -> str:

@@ -9,6 +9,7 @@ from claudomator_py.core.outcome import Tokens
 from claudomator_py.core.task import TaskSpec
 
 Stream = Literal["stdout", "stderr"]
+EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class ExitRecord:
     """
 
     exit_code: int | None
-    ended_by: Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt"] | None
+    ended_by: EndedBy | None
     started_ms: int
     ended_ms: int
     error: str | None = None

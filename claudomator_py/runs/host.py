@@ -98,10 +98,10 @@ class LocalRunHost:
         finally:
             os.close(fd)
 
-    def read_on(self, run_id: str, stream: Stream, offset: int, limit: int) -> tuple[int, bytes]:
-        """At most limit bytes of the agent's stream from the offset, and where they stand: later, if an output cap has
+    def read_on(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> tuple[int, bytes]:
+        """At most limit bytes of the stream from the offset, and where they stand: later, if an output cap has
         punched out what was there. Raises OSError."""
-        chunk = read_output(self.path(run_id), stream, offset, limit)
+        chunk = read_output(self.path(run_id, step), stream, offset, limit)
         return chunk.start, chunk.data
 
     def output(self, run_id: str, stream: Stream, step: int = 0) -> Iterator[bytes]:

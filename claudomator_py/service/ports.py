@@ -118,7 +118,7 @@ class RunHost(Protocol):
     def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> bytes:
         """At most limit bytes of a stream from the offset; empty when there are none (yet), or no such file."""
 
-    def read_on(self, run_id: str, stream: Stream, offset: int, limit: int) -> tuple[int, bytes]:
+    def read_on(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> tuple[int, bytes]:
         """At most limit bytes from the offset, and where they stand: later, if bytes there were not kept."""
 
     def output(self, run_id: str, stream: Stream, step: int = 0) -> Iterator[bytes]:

@@ -149,6 +149,8 @@ class Run(SQLModel, table=True):
     outcome says, so that a hundred thousand runs are summed from one index, and none of their texts is read. Tokens and
     dollars of a live run are what it had used when somebody looked, as far as a budget made them look.
 
+    check_result: its check, from when that was begun, as ``core.check.CheckResult``; None: there was none.
+
     over_budget: why it is being stopped, or was: it used up a budget. windows: what its account's windows were used up
     to when it last said so, by name, as ``core.budget.WindowUse``; windows_ms: when that was noted.
     """
@@ -195,6 +197,7 @@ class Run(SQLModel, table=True):
     warned_until_ms: int | None = Field(default=None, sa_type=BigInteger)
     ended_ms: int | None = Field(default=None, sa_type=BigInteger)
     exit_code: int | None = None
+    check_result: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
     outcome: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
     ended_as: str | None = None
     reason: str | None = None

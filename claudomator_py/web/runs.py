@@ -64,6 +64,7 @@ View = Annotated[
         "bytes, and the text in an event stream."
     ),
 ]
+Check = Annotated[bool, Query(description="What the run's check wrote, instead of its agent.")]
 
 
 def router(desk: Desk, streams: Streams) -> APIRouter:
@@ -89,28 +90,29 @@ def router(desk: Desk, streams: Streams) -> APIRouter:
         offset: Annotated[int, Query(ge=0, le=2**53, description="Bytes before this one are left out.")] = 0,
         limit: Annotated[int, Query(ge=1, le=MAX_LOG_BYTES, description="Bytes; with `view`, items.")] = 65_536,
         view: View = None,
+        check: Check = False,
         cursor: Cursor = None,
         last_event_id: LastEventId = None,
     ) -> Response:
         """Bytes from an offset; with `view`, what they say, in items; with Accept: text/event-stream, as it comes."""
         if wants_stream(request):
             begin = _position(last_event_id or cursor, offset)
-            feed = desk.live.open_log(run_id, stream, _readable(view), begin)
+            feed = desk.live.open_log(run_id, stream, _readable(view), begin, check=check)
             if last_event_id is not None and not feed.read(1) and feed.ended:
                 return Response(status_code=204)
-            feed = desk.live.open_log(run_id, stream, _readable(view), begin)
+            feed = desk.live.open_log(run_id, stream, _readable(view), begin, check=check)
             return EventStream(streams, _follow(desk, streams, run_id, feed))
         if view is None or view == "raw":
-            return _bytes(desk, run_id, stream, offset, limit)
-        feed = desk.live.open_log(run_id, stream, view, _position(cursor, offset))
+            return _bytes(desk, run_id, stream, offset, limit, check=check)
+        feed = desk.live.open_log(run_id, stream, view, _position(cursor, offset), check=check)
         page = _page(feed, min(limit, _PAGE))
         return Response(page.model_dump_json(), media_type="application/json", headers={"Vary": "Accept"})
 
     return routes
 
 
-def _bytes(desk: Desk, run_id: str, stream: Stream, offset: int, limit: int) -> Response:
-    chunk = desk.log(run_id, stream, offset, limit)
+def _bytes(desk: Desk, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool) -> Response:
+    chunk = desk.log(run_id, stream, offset, limit, check=check)
     headers = {
         "Claudomator-Next-Offset": str(chunk.next_offset),
         "Claudomator-Ended": "true" if chunk.ended else "false",

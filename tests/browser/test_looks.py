@@ -16,6 +16,7 @@ def _fill(desktop: Desktop) -> str:
     """One of everything; the id of a task that runs."""
     desktop.task("done", 'delay=50ms tokens=1200/80 cost=0.25 text="It is done."', tags="[shop, login]")
     desktop.task("broken", "delay=50ms outcome=fail", retry="{max_attempts: 1}")
+    desktop.task("unsound", check="['true', 'sh -c \"echo 1 failed; exit 2\"', make e2e]", retry="{max_attempts: 1}")
     desktop.task("asks", 'delay=50ms outcome=question text="Which one?"')
     limits = "{type: other, strict: true, tier: fast}"
     desktop.task("limited", "delay=50ms outcome=limited(reset=50m)", agent=limits, priority="high")
@@ -25,6 +26,7 @@ def _fill(desktop: Desktop) -> str:
     desktop.task("a-name-that-is-as-long-as-a-name-can-be-" + "x" * 60, not_before="2099-01-01T00:00:00Z")
     desktop.settled("done", "COMPLETED")
     desktop.settled("broken", "FAILED")
+    desktop.settled("unsound", "FAILED")
     desktop.settled("asks", "NEEDS_INPUT")
     desktop.when("limited", lambda task: task.reason == "limited")
     running = desktop.task("works", "delay=2m")
@@ -34,12 +36,13 @@ def _fill(desktop: Desktop) -> str:
 
 def _paths(desktop: Desktop) -> dict[str, str]:
     running = _fill(desktop)
-    broken, asks = (desktop.daemon.client.task(name).id for name in ("broken", "asks"))
+    broken, unsound, asks = (desktop.daemon.client.task(name).id for name in ("broken", "unsound", "asks"))
     return {
         "front": "/",
         "found": "/?state=COMPLETED",
         "running": f"/tasks/{running}",
         "failed": f"/tasks/{broken}",
+        "check": f"/tasks/{unsound}?check=true",
         "cancel": f"/tasks/{running}/cancel",
         "restart": f"/tasks/{broken}/restart",
         "asks": f"/tasks/{asks}",

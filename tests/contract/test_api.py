@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from claudomator_py.core.lifecycle import Completed, Failed, InputKind, NeedsInput, Running
 from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.core.problem import Problem
-from claudomator_py.core.views import FileProblemView, OutcomeView
+from claudomator_py.core.views import FileProblemView, OutcomeView, RunCheckView
 from tests.fakes.daemon import Answer, Daemon, running
 from tests.fakes.desk import FakeDesk
 
@@ -65,13 +65,23 @@ LIMITED = OutcomeView(
 )
 
 
+PASSED = RunCheckView(
+    status="passed",
+    commands=(("make", "test"),),
+    step=0,
+    exit_code=0,
+    started_at="2026-09-21T14:20:00.000Z",
+    ended_at="2026-09-21T14:20:03.000Z",
+)
+
+
 @pytest.fixture(scope="module")
 def desk() -> FakeDesk:
     """A desk with something of everything."""
     desk = FakeDesk()
     done = desk.add("done", Completed(), tags=("shop",), check=("make test",))
     desk.add_run(done, outcome=LIMITED)
-    desk.add_run(done, "codex", outcome=SUCCESS, stdout=b"hello")
+    desk.add_run(done, "codex", outcome=SUCCESS, stdout=b"hello", check=PASSED)
     desk.add("asks", NeedsInput(InputKind.QUESTION), depends_on=("done",))
     desk.add("broken", Failed(Reason.TIMEOUT), source="file")
     desk.add_run(desk.add("running", Running()))

@@ -51,6 +51,7 @@ from claudomator_py.core.views import (
     RejectRequest,
     ReleaseRequest,
     RestartRequest,
+    RunCheckView,
     RunView,
     StatusView,
     TaskFilter,
@@ -134,7 +135,13 @@ class FakeDesk:
         self._tell(task_id)
 
     def add_run(
-        self, task_id: str, agent: str = "claude", *, outcome: OutcomeView | None = None, stdout: bytes = b""
+        self,
+        task_id: str,
+        agent: str = "claude",
+        *,
+        outcome: OutcomeView | None = None,
+        stdout: bytes = b"",
+        check: RunCheckView | None = None,
     ) -> str:
         """A further run of the task, ended if it has an outcome; returns its id."""
         with self._lock:
@@ -152,6 +159,7 @@ class FakeDesk:
                 ended_at=format_instant(job.created_ms + 62_000) if outcome else None,
                 exit_code=0 if outcome else None,
                 outcome=outcome,
+                check=check,
             )
             self.jobs[task_id] = replace(job, runs=(*job.runs, run), agent=agent)
             self.logs[run.id, "stdout"] = stdout
@@ -170,10 +178,11 @@ class FakeDesk:
             self.jobs[job.id] = replace(job, runs=runs)
         self._tell(job.id)
 
-    def write(self, run_id: str, data: bytes, stream: Stream = "stdout") -> None:
-        """The run writes."""
+    def write(self, run_id: str, data: bytes, stream: Stream = "stdout", *, check: bool = False) -> None:
+        """The run writes, or its check."""
+        written_by = f"{run_id}/check" if check else run_id
         with self._lock:
-            self.logs[run_id, stream] = self.logs.get((run_id, stream), b"") + data
+            self.logs[written_by, stream] = self.logs.get((written_by, stream), b"") + data
 
     def add_agent(self, name: str, **changes: object) -> None:
         """A configured agent."""
@@ -286,10 +295,10 @@ class FakeDesk:
         with self._lock:
             return next(run for run in self._job_of(run_id).runs if run.id == run_id)
 
-    def log(self, run_id: str, stream: Stream, offset: int, limit: int) -> LogChunk:
+    def log(self, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool = False) -> LogChunk:
         with self._lock:
             run = self.run(run_id)
-            written = self.logs.get((run_id, stream), b"")
+            written = self.logs.get((f"{run_id}/check" if check else run_id, stream), b"")
         data = written[offset : offset + limit]
         following = offset + len(data)
         return LogChunk(data, offset, following, ended=run.state == "ended" and following >= len(written))

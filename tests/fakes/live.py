@@ -69,11 +69,14 @@ class FakeLive:
     def on_change(self, callback: Callable[[], None]) -> None:
         self._listeners.append(callback)
 
-    def open_log(self, run_id: str, stream: Stream, view: LogView, position: LogPosition) -> LogFeed:
+    def open_log(
+        self, run_id: str, stream: Stream, view: LogView, position: LogPosition, *, check: bool = False
+    ) -> LogFeed:
         run = self.find_run(run_id)
+        written_by = f"{run_id}/check" if check else run_id
 
         def read(offset: int, limit: int) -> tuple[int, bytes]:
-            return offset, self.logs.get((run_id, stream), b"")[offset : offset + limit]
+            return offset, self.logs.get((written_by, stream), b"")[offset : offset + limit]
 
         source = Source(read, lambda: self.find_run(run_id).state == "ended")
         redactor = Redactor(self.secrets)

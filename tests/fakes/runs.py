@@ -103,8 +103,8 @@ class MemoryRunHost:
         directory = self.directories.get((run_id, step))
         return b"" if directory is None else directory.output[stream][offset : offset + limit]
 
-    def read_on(self, run_id: str, stream: Stream, offset: int, limit: int) -> tuple[int, bytes]:
-        return offset, self.read(run_id, stream, offset, limit)
+    def read_on(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> tuple[int, bytes]:
+        return offset, self.read(run_id, stream, offset, limit, step)
 
     def output(self, run_id: str, stream: Stream, step: int = 0) -> Iterator[bytes]:
         whole = self.read(run_id, stream, 0, 2**31, step)
@@ -132,12 +132,14 @@ class MemoryRunHost:
         """The program writes."""
         self.directories[run_id, step].output[stream] += data
 
-    def end(self, run_id: str, exit_code: int | None, *, ended_by: EndedBy | None = None, step: int = 0) -> None:
-        """The program ends, and the shim after it."""
+    def end(
+        self, run_id: str, exit_code: int | None, *, ended_by: EndedBy | None = None, step: int = 0, command: int = 0
+    ) -> None:
+        """The program ends, and the shim after it. command: which of the run's commands it is."""
         directory = self.directories[run_id, step]
         assert directory.shim
         assert directory.started
-        directory.exit = ExitRecord(exit_code, ended_by, self.now_ms, self.now_ms)
+        directory.exit = ExitRecord(exit_code, ended_by, self.now_ms, self.now_ms, step=command)
         directory.shim = False
 
     def kill_shim(self, run_id: str, step: int = 0) -> None:

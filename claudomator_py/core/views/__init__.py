@@ -37,7 +37,7 @@ from claudomator_py.core.views.requests import (
     ReleaseRequest,
     RestartRequest,
 )
-from claudomator_py.core.views.runs import RunState, RunView
+from claudomator_py.core.views.runs import RunCheckView, RunState, RunView
 from claudomator_py.core.views.status import StatusView
 from claudomator_py.core.views.tasks import Action, DependencyView, PriorityLabel, TaskFilter, TaskView, WorktreeView
 
@@ -79,6 +79,7 @@ __all__ = [
     "RejectRequest",
     "ReleaseRequest",
     "RestartRequest",
+    "RunCheckView",
     "RunState",
     "RunView",
     "SpendingView",

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+from claudomator_py.core.check import CheckResult, CheckStatus
 from claudomator_py.core.limits import window_text
 from claudomator_py.core.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Reason
 from claudomator_py.core.schedule import DependencyState
 from claudomator_py.core.units import DAY_MS, format_duration, format_instant
-from claudomator_py.core.views import TaskView
+from claudomator_py.core.views import RunCheckView, TaskView
 from claudomator_py.routing.decision import Candidate, Classification, DecisionRecord
 from claudomator_py.routing.tier import Cause
 from claudomator_py.service.briefing.resuming import GIVEN_UP, resumption_of
@@ -25,6 +26,13 @@ _HOW = {
     OutcomeStatus.NEEDS_INPUT: "ended with a question",
     OutcomeStatus.CANCELLED: "was cancelled",
     OutcomeStatus.LOST: "was lost",
+}
+_CHECKED: dict[CheckStatus, str] = {
+    "running": "is running",
+    "passed": "passed",
+    "failed": "failed",
+    "cancelled": "was cancelled",
+    "lost": "was lost",
 }
 _TIER_SOURCES = {
     "pinned": "as the task asks",
@@ -123,9 +131,22 @@ def run_sentence(run: Run, now_ms: int) -> str:
         named = ", ".join(part for part in (window, outcome.provenance) if part)
         reset = f" It resets at {clock_text(outcome.reset_at, run.ended_ms)}{f' ({named})' if named else ''}."
     detail = f" {_short(outcome.detail)}" if outcome.detail and outcome.status is not OutcomeStatus.SUCCEEDED else ""
+    if run.check_result is not None and outcome.reason is Reason.CHECK_FAILED:
+        detail = ""  # the check's own sentence says it
     leave = outcome.status is OutcomeStatus.NEEDS_INPUT and outcome.question is None and outcome.denied
     how = "ended in want of leave" if leave else _HOW[outcome.status]
     return f"{where} {how}{reason} after {took}.{reset}{detail}"
+
+
+def check_sentences(run: Run, now_ms: int) -> list[str]:
+    """How the run's check went, if it had one, with the end of what it wrote if it failed."""
+    if run.check_result is None:
+        return []
+    result = CheckResult.model_validate(run.check_result)
+    took = _since(result.started_ms, now_ms if result.ended_ms is None else result.ended_ms)
+    time = f"({took} so far)" if result.ended_ms is None else f"after {took}"
+    sentence = f"Its check {_CHECKED[result.status]} {time}: {RunCheckView.of(result).text}."
+    return [sentence, f"It wrote last: {_short_end(result.output)}"] if result.output else [sentence]
 
 
 def thread_sentences(view: TaskView) -> list[str]:
@@ -210,6 +231,11 @@ def _due(until_ms: int | None, now_ms: int) -> str:
 
 def _since(start_ms: int, end_ms: int) -> str:
     return format_duration(max(0, end_ms - start_ms) // 1000 * 1000)
+
+
+def _short_end(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _DETAIL else f"...{line[3 - _DETAIL :]}"
 
 
 def _short(text: str | None) -> str:

@@ -86,5 +86,7 @@ class Live(Protocol):
     def on_change(self, callback: Callable[[], None]) -> None:
         """Call callback, on any thread, after something was stored. It must be quick and must not wait."""
 
-    def open_log(self, run_id: str, stream: Stream, view: LogView, position: LogPosition) -> LogFeed:
-        """A way through what the run writes, from that place. Raises NotFound."""
+    def open_log(
+        self, run_id: str, stream: Stream, view: LogView, position: LogPosition, *, check: bool = False
+    ) -> LogFeed:
+        """A way through what the run writes, from that place. check: what its check does. Raises NotFound."""

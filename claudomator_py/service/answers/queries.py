@@ -44,6 +44,7 @@ from claudomator_py.service.answers.budgets import (
 from claudomator_py.service.answers.explain import (
     blocked_text,
     busy_text,
+    check_sentences,
     conversation_sentences,
     decision_sentences,
     failure_text,
@@ -56,7 +57,7 @@ from claudomator_py.service.answers.holds import agent_views, held_text, hold_se
 from claudomator_py.service.answers.live import Live
 from claudomator_py.service.answers.reading import find_run, find_task
 from claudomator_py.service.answers.schedule_words import schedule_sentences
-from claudomator_py.service.answers.stored_live import StoredLive
+from claudomator_py.service.answers.stored_live import StoredLive, log_step
 from claudomator_py.service.answers.views import decision_view, event_view, run_view, task_view
 from claudomator_py.service.changes.draining import drain_check, drain_view
 from claudomator_py.service.ports import Clock, RunHost
@@ -137,10 +138,10 @@ class Queries:
         """See ``Desk``."""
         return run_view(self.read(lambda connection: find_run(connection, run_id)))
 
-    def log(self, run_id: str, stream: Stream, offset: int, limit: int) -> LogChunk:
+    def log(self, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool = False) -> LogChunk:
         """See ``Desk``."""
         run = self.read(lambda connection: find_run(connection, run_id))
-        data = self._host.read(run.id, stream, offset, min(limit, MOST_LOG_BYTES))
+        data = self._host.read(run.id, stream, offset, min(limit, MOST_LOG_BYTES), log_step(run, check=check))
         end = offset + len(data)
         return LogChunk(data, offset, end, ended=not run.live and not data)
 
@@ -162,7 +163,7 @@ class Queries:
                 run = runs.get(decision.run_id)
                 sentences += decision_sentences(DecisionRecord.model_validate(decision.data), run, decision.at_ms)
                 if run is not None:
-                    sentences.append(run_sentence(run, now_ms))
+                    sentences += [run_sentence(run, now_ms), *check_sentences(run, now_ms)]
             return WhyView(
                 task=view,
                 sentences=tuple(sentences),

@@ -16,6 +16,15 @@ from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.surroundings.secrets import Secrets
 from claudomator_py.store import events, pruning, task_rows
 from claudomator_py.store.database import Database
+from claudomator_py.store.tables import Run
+
+CHECK_KIND = "command"
+"""What checks write is read as what any program writes."""
+
+
+def log_step(run: Run, *, check: bool) -> int:
+    """The step of the run whose output is meant: the agent's, or its check's as it was begun last."""
+    return max(1, run.check_seq) if check else 0
 
 
 class StoredLive:
@@ -62,13 +71,15 @@ class StoredLive:
         """See ``Live``."""
         self._database.on_commit(callback)
 
-    def open_log(self, run_id: str, stream: Stream, view: LogView, position: LogPosition) -> LogFeed:
+    def open_log(
+        self, run_id: str, stream: Stream, view: LogView, position: LogPosition, *, check: bool = False
+    ) -> LogFeed:
         """See ``Live``."""
         run = read(self._database, lambda connection: find_run(connection, run_id))
         spec = read(self._database, lambda connection: task_rows.spec_of(connection, run.task_id, run.revision))
         redactor = self._secrets.redactor(spec.env)
-        source = Source(partial(self._read, run.id, stream), _Over(self, run.id))
-        kind = self._registry.kinds.get(run.kind)
+        source = Source(partial(self._read, run.id, stream, log_step(run, check=check)), _Over(self, run.id))
+        kind = self._registry.kinds.get(CHECK_KIND if check else run.kind)
         if view == "text" or kind is None:
             return TextFeed(source, redactor, position)
         return EntryFeed(source, redactor, position, lambda offset: kind.transcript(stream, offset))
@@ -85,9 +96,9 @@ class StoredLive:
     def _count(self) -> None:
         self._commits += 1
 
-    def _read(self, run_id: str, stream: Stream, offset: int, limit: int) -> tuple[int, bytes]:
+    def _read(self, run_id: str, stream: Stream, step: int, offset: int, limit: int) -> tuple[int, bytes]:
         try:
-            return self._host.read_on(run_id, stream, offset, limit)
+            return self._host.read_on(run_id, stream, offset, limit, step)
         except OSError as error:
             detail = f"The output of run {run_id} cannot be read ({error.strerror})."
             raise Unavailable(detail, remedy="See the disk and the rights of the state folder.") from error

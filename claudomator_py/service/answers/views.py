@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from claudomator_py.core.agent import AgentSpec, Tier
+from claudomator_py.core.check import CheckResult
 from claudomator_py.core.lifecycle import available_actions
 from claudomator_py.core.limits import window_text
 from claudomator_py.core.outcome import Outcome, Tokens
@@ -22,6 +23,7 @@ from claudomator_py.core.views import (
     InputView,
     NearLimitView,
     OutcomeView,
+    RunCheckView,
     RunView,
     SpendingView,
     TaskView,
@@ -115,6 +117,7 @@ def run_view(run: Run) -> RunView:
             "ended_at": _instant(run.ended_ms),
             "exit_code": run.exit_code,
             "outcome": OutcomeView.of(Outcome.model_validate(run.outcome)) if run.outcome is not None else None,
+            "check": RunCheckView.of(CheckResult.model_validate(run.check_result)) if run.check_result else None,
             "resumes": run.resumes,
         }
     )

@@ -9,6 +9,7 @@ from claudomator_py.core import lifecycle
 from claudomator_py.core.agent import Tier
 from claudomator_py.core.asking import asked_by
 from claudomator_py.core.budget import is_spent
+from claudomator_py.core.check import CheckResult
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.lifecycle import Phase, PhaseReached, Requeued, Started
 from claudomator_py.core.limits import Hold, RanOn, bucket_after, hold_after
@@ -163,6 +164,7 @@ def begin_check(connection: Connection, run: Run, outcome: Outcome, exit_code: i
         "answered_ms": run.answered_ms or now_ms,
         "outcome": outcome.model_dump(mode="json"),
         "exit_code": exit_code,
+        "check_result": _check_of(connection, run, now_ms).model_dump(mode="json"),
         **_used_columns(run, Used.by(outcome), now_ms),
     }
     if not run_rows.change(connection, run, **changes):
@@ -181,18 +183,26 @@ def finish_run(
     answered: bool = False,
     input_hold_ms: int = 0,
     spare: str | None = None,
+    check_output: str | None = None,
 ) -> bool:
     """The run has ended: outcome, hold and the task's next state in one transaction. answered: its model did.
 
     input_hold_ms: how long the directory of a task that needs input is kept for it. spare: the model that its agent has
-    for one that is not to be had. False, and nothing was written, if
-    it was recorded before.
+    for one that is not to be had. check_output: the end of what its check wrote, if that failed. False, and nothing was
+    written, if it was recorded before.
     """
     ended_ms = exit_record.ended_ms if exit_record is not None else now_ms
     exit_code = exit_record.exit_code if exit_record is not None else None
     if run.state == "checking":
         # The record is the check's; the run's own exit code is known already.
         exit_code = run.exit_code
+    checked: dict[str, Any] = {}
+    if run.state == "checking":
+        stored = run.check_result  # a daemon of an earlier version wrote none
+        begun = CheckResult.model_validate(stored) if stored is not None else _check_of(connection, run, now_ms)
+        cancelled = outcome.status is OutcomeStatus.CANCELLED
+        result = begun.ended(exit_record, cancelled=cancelled, now_ms=now_ms, output=check_output)
+        checked["check_result"] = result.model_dump(mode="json")
     conversation_id = _left_behind(run, outcome)
     written = run_rows.change(
         connection,
@@ -207,6 +217,7 @@ def finish_run(
         warned_until_ms=outcome.near_limit_until,
         ended_as=outcome.status.value,
         reason=outcome.reason.value if outcome.reason is not None else None,
+        **checked,
         **_used_columns(run, Used.by(outcome), now_ms),
     )
     if not written:
@@ -290,6 +301,12 @@ def _hold(
     data = {key: value for key, value in told.items() if value is not None or key == "until"}
     record(connection, now_ms, "hold", task_id=task.id, run_id=run.id, data=data)
     return hold
+
+
+def _check_of(connection: Connection, run: Run, now_ms: int) -> CheckResult:
+    """Its check, begun now."""
+    commands = task_rows.spec_of(connection, run.task_id, run.revision).check
+    return CheckResult(commands=commands, started_ms=now_ms)
 
 
 def _left_behind(run: Run, outcome: Outcome) -> str | None:

@@ -103,8 +103,8 @@ class Desk(Protocol):
     def run(self, run_id: str) -> RunView:
         """One run, by its whole id."""
 
-    def log(self, run_id: str, stream: Stream, offset: int, limit: int) -> LogChunk:
-        """At most ``limit`` bytes of what the run wrote, from ``offset``; empty when there is nothing yet."""
+    def log(self, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool = False) -> LogChunk:
+        """At most ``limit`` bytes of what the run wrote, or its check; empty when there is nothing yet."""
 
     def why(self, ref: str) -> WhyView:
         """Why the task is where it is, in words, with the decisions and events behind them."""

@@ -282,9 +282,9 @@ class FrontDesk:
         """See ``Desk``."""
         return self._queries.run(run_id)
 
-    def log(self, run_id: str, stream: Stream, offset: int, limit: int) -> LogChunk:
+    def log(self, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool = False) -> LogChunk:
         """See ``Desk``."""
-        return self._queries.log(run_id, stream, offset, limit)
+        return self._queries.log(run_id, stream, offset, limit, check=check)
 
     def why(self, ref: str) -> WhyView:
         """See ``Desk``."""

@@ -9,6 +9,7 @@ from structlog.stdlib import BoundLogger
 
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.asking import asks_leave, heard, leave_asked, without_secrets
+from claudomator_py.core.check import command_text, ended_text
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.lifecycle import Phase
@@ -118,7 +119,8 @@ class Collector:
             case RunFate.ENDED if step == 0:
                 return self._agent_ended(subject, status.exit, now_ms)
             case RunFate.ENDED if status.exit is not None and status.exit.ended_by != "interrupt":
-                return self._finish(subject, self._check_outcome(subject, status.exit, step), status.exit, now_ms)
+                outcome, wrote = self._check_outcome(subject, status.exit, step)
+                return self._finish(subject, outcome, status.exit, now_ms, check_output=wrote)
         return self._without_record(subject, step, now_ms)
 
     def _is_gone(self, run: Run) -> bool:
@@ -276,17 +278,19 @@ class Collector:
         """The run's agent; one that is no longer configured is known by its kind only."""
         return self._registry.find(run.agent) or AgentSpec(name=run.agent, kind=run.kind)
 
-    def _check_outcome(self, subject: _Subject, exit_record: ExitRecord, step: int) -> Outcome:
+    def _check_outcome(self, subject: _Subject, exit_record: ExitRecord, step: int) -> tuple[Outcome, str | None]:
+        """And the end of what the check wrote, if it failed."""
         outcome = Outcome.model_validate(subject.run.outcome)
         if exit_record.ended_by == "cancel":
-            return _cancelled(outcome)
+            return _cancelled(outcome), None
         if exit_record.exit_code == 0 and exit_record.ended_by is None:
-            return outcome
-        command = " ".join(subject.spec.check[min(exit_record.step, len(subject.spec.check) - 1)])
-        how = exit_record.error or _how_it_ended(exit_record)
-        detail = f"check `{command}` {how}\n{self._tail(subject.run.id, step)}".rstrip()
-        unchecked = _unchecked(outcome, detail)
-        return leave_asked(unchecked) if asks_leave(outcome, subject.spec) else unchecked
+            return outcome, None
+        command = command_text(subject.spec.check[min(exit_record.step, len(subject.spec.check) - 1)])
+        how = ended_text(exit_record.exit_code, exit_record.ended_by, exit_record.error)
+        redactor = Secrets(self._registry, self._rules().environ).redactor(subject.spec.env)
+        wrote = redactor.redact(self._tail(subject.run.id, step)).rstrip()
+        unchecked = _unchecked(outcome, f"check `{command}` {how}\n{wrote}".rstrip())
+        return leave_asked(unchecked) if asks_leave(outcome, subject.spec) else unchecked, wrote or None
 
     def _tail(self, run_id: str, step: int) -> str:
         tail = b""
@@ -303,11 +307,18 @@ class Collector:
         now_ms: int,
         *,
         answered: bool = False,
+        check_output: str | None = None,
     ) -> bool:
         run = subject.run
         crashpoint("finish-begin")
         ending = partial(
-            self._ended, run=run, outcome=outcome, exit_record=exit_record, now_ms=now_ms, answered=answered
+            self._ended,
+            run=run,
+            outcome=outcome,
+            exit_record=exit_record,
+            now_ms=now_ms,
+            answered=answered,
+            check_output=check_output,
         )
         agent = self._agent(run)
         self._database.write(lambda connection: self._budgets.telling(connection, ending, run, agent, now_ms))
@@ -330,10 +341,21 @@ class Collector:
         exit_record: ExitRecord | None,
         now_ms: int,
         answered: bool,
+        check_output: str | None,
     ) -> None:
         hold_ms = self._rules().input_hold_ms
         spare = self._agent(run).fallback_model
-        finish_run(connection, run, outcome, exit_record, now_ms, answered=answered, input_hold_ms=hold_ms, spare=spare)
+        finish_run(
+            connection,
+            run,
+            outcome,
+            exit_record,
+            now_ms,
+            answered=answered,
+            input_hold_ms=hold_ms,
+            spare=spare,
+            check_output=check_output,
+        )
         close_ramped(connection, self._registry.agents, now_ms)
 
 
@@ -364,11 +386,3 @@ def _unchecked(outcome: Outcome, detail: str) -> Outcome:
     return Outcome.model_validate(
         outcome.model_dump() | {"status": OutcomeStatus.FAILED, "reason": Reason.CHECK_FAILED, "detail": detail}
     )
-
-
-def _how_it_ended(exit_record: ExitRecord) -> str:
-    if exit_record.ended_by is not None:
-        return f"was ended by its {exit_record.ended_by.replace('_', ' ')}"
-    if exit_record.exit_code is not None and exit_record.exit_code < 0:
-        return f"was ended by signal {-exit_record.exit_code}"
-    return f"exited with {exit_record.exit_code}"

@@ -8,6 +8,7 @@ from claudomator_py.core.views import (
     DecisionView,
     DependencyView,
     OutcomeView,
+    RunCheckView,
     RunView,
     TaskView,
     WhyView,
@@ -37,6 +38,21 @@ class Action:
     grave: bool
 
 
+_CHECK_TONES = {"passed": "good", "failed": "bad", "lost": "bad", "running": "busy"}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The check of a run. log_url: the page with what it wrote."""
+
+    tone: str
+    status: str
+    commands: tuple[tuple[str, str], ...]
+    took: str | None
+    log_url: str
+    shown: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A run. log_url: the page with its log."""
@@ -57,6 +73,7 @@ class Attempt:
     tokens: str | None
     cost: str | None
     reset: Sentence | None
+    check: Check | None
     log_url: str
     shown: bool
 
@@ -73,11 +90,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The log that is shown. live: the run still writes."""
+    """The log that is shown. live: the run still writes. check: it is that of the run's check."""
 
     run_id: str
     title: str
     live: bool
+    check: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +120,12 @@ class TaskPage:
     content: tuple[tuple[str, str], ...]
 
 
-def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None) -> TaskPage:
-    """The page. run_id: the run whose log is asked for; None: the last one."""
+def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, check: bool = False) -> TaskPage:
+    """The page. run_id: the run whose log is asked for; None: the last one. check: that of its check."""
     task = why.task
     row = row_of(task)
     shown = next((run for run in runs if run.id == run_id), runs[-1] if runs else None)
+    check = check and shown is not None and shown.check is not None
     spec = task.spec or {}
     instructions = spec.get("instructions")
     decision = why.decisions[0] if why.decisions else None
@@ -121,9 +140,9 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None) -> T
         sentences=why.sentences,
         candidates=tuple(_candidate(candidate, decision) for candidate in decision.candidates) if decision else (),
         decided_at=decision.at if decision else None,
-        attempts=tuple(_attempt(run, shown) for run in reversed(runs)),
+        attempts=tuple(_attempt(run, shown, check=check) for run in reversed(runs)),
         moments=timeline_of(why.events),
-        log=_log(shown) if shown is not None else None,
+        log=_log(shown, check=check) if shown is not None else None,
         result=task.result_text or None,
         instructions=instructions if isinstance(instructions, str) else None,
         content=tuple(
@@ -170,8 +189,9 @@ def _needed(one: DependencyView) -> str:
     return f"{one.name} ({words_of(one.state) if one.state else 'not seen yet'})"
 
 
-def _attempt(run: RunView, shown: RunView | None) -> Attempt:
+def _attempt(run: RunView, shown: RunView | None, *, check: bool) -> Attempt:
     outcome = run.outcome
+    its_log = shown is not None and shown.id == run.id
     status = outcome.status if outcome is not None else run.state
     generation = f" of generation {run.generation}" if run.generation > 1 else ""
     return Attempt(
@@ -183,7 +203,7 @@ def _attempt(run: RunView, shown: RunView | None) -> Attempt:
         outcome="given up before it started" if run.state == "revoked" else words_of(status),
         code=outcome.reason if outcome is not None else None,
         meaning=meaning_of(outcome.reason) if outcome is not None else None,
-        detail=outcome.detail if outcome is not None else None,
+        detail=_said(run),
         exit_code=run.exit_code,
         started=run.started_at,
         ended=run.ended_at,
@@ -191,8 +211,27 @@ def _attempt(run: RunView, shown: RunView | None) -> Attempt:
         tokens=tokens_text(outcome.tokens) if outcome is not None else None,
         cost=cost_text(outcome.cost_usd) if outcome is not None else None,
         reset=_reset(outcome),
+        check=_check(run, run.check, shown=its_log and check) if run.check is not None else None,
         log_url=f"/tasks/{run.task_id}?run={run.id}#log",
-        shown=shown is not None and shown.id == run.id,
+        shown=its_log and not check,
+    )
+
+
+def _said(run: RunView) -> str | None:
+    """The error in the agent's own words, or the end of what a check wrote that failed."""
+    if run.check is not None and run.check.status == "failed":
+        return run.check.output
+    return run.outcome.detail if run.outcome is not None else None
+
+
+def _check(run: RunView, check: RunCheckView, *, shown: bool) -> Check:
+    return Check(
+        tone=_CHECK_TONES.get(check.status, "off"),
+        status=check.status,
+        commands=check.verdicts,
+        took=took(check.started_at, check.ended_at),
+        log_url=f"/tasks/{run.task_id}?run={run.id}&check=true#log",
+        shown=shown,
     )
 
 
@@ -214,9 +253,10 @@ def _candidate(candidate: CandidateView, decision: DecisionView) -> Candidate:
     )
 
 
-def _log(run: RunView) -> Log:
+def _log(run: RunView, *, check: bool) -> Log:
     live = run.state not in ("ended", "revoked")
-    return Log(run.id, f"Attempt {run.attempt} on {run.agent}", live)
+    title = f"Check of attempt {run.attempt}" if check else f"Attempt {run.attempt} on {run.agent}"
+    return Log(run.id, title, live, check)
 
 
 def _empty(value: object) -> bool:

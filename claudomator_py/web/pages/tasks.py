@@ -31,9 +31,9 @@ def router(desk: Desk) -> APIRouter:
     routes = APIRouter(prefix="/tasks", include_in_schema=False)
 
     @routes.get("/{ref}")
-    def show(ref: Ref, run: RunId = None) -> Response:
+    def show(ref: Ref, run: RunId = None, *, check: bool = False) -> Response:
         why = desk.why(ref)
-        return render("task.html", {"page": task_page_of(why, desk.runs(why.task.id), run)})
+        return render("task.html", {"page": task_page_of(why, desk.runs(why.task.id), run, check=check)})
 
     @routes.get("/{ref}/cancel")
     def ask_to_cancel(ref: Ref) -> Response:

@@ -79,7 +79,7 @@
     const target = live();
     if (!target) return;
     document.title = target.dataset.title;
-    followLog(target.dataset.run);
+    followLog(target.dataset.run, target.dataset.check);
     announce(target.dataset.summary);
   }
 
@@ -158,7 +158,7 @@
       stopLog();
     } else {
       listen();
-      followLog(live()?.dataset.run);
+      followLog(live()?.dataset.run, live()?.dataset.check);
     }
   }
 
@@ -171,7 +171,7 @@
   let lastLabel = null;
   let unfinished = null; // what the next entry goes on with
 
-  function followLog(run) {
+  function followLog(run, check) {
     const box = byId("log");
     if (!box || !run) return;
     if (run !== logRun) {
@@ -182,11 +182,11 @@
       lastLabel = unfinished = null;
       box.dataset.run = run;
       box.replaceChildren();
-      byId("log-raw").href = `/v1/runs/${encodeURIComponent(run)}/log?limit=1048576`;
+      byId("log-raw").href = `/v1/runs/${encodeURIComponent(run)}/log?limit=1048576${check ? "&check=true" : ""}`;
     }
     if (logSource || logEnded || paused || document.hidden) return;
     const from = logCursor && `&cursor=${encodeURIComponent(logCursor)}`;
-    logSource = new EventSource(`/v1/runs/${encodeURIComponent(run)}/log?view=structured${from}`);
+    logSource = new EventSource(`/v1/runs/${encodeURIComponent(run)}/log?view=structured${check ? "&check=true" : ""}${from}`);
     logSource.onopen = () => { byId("log-state").textContent = ", live"; };
     logSource.addEventListener("entry", (message) => {
       logCursor = message.lastEventId;

@@ -7,7 +7,7 @@ import pytest
 from claudomator_py.core.lifecycle import Completed, Running
 from claudomator_py.core.outcome import OutcomeStatus
 from claudomator_py.core.plaintext import plain
-from claudomator_py.core.views import OutcomeView
+from claudomator_py.core.views import OutcomeView, RunCheckView
 from tests.fakes.command import Command
 from tests.fakes.desk import FakeDesk
 
@@ -150,3 +150,43 @@ def test_secrets_are_shown_only_when_the_bytes_are_asked_for(command: Command, d
     desk.add_run(desk.add("it", Completed()), outcome=SUCCESS, stdout=b"it is hunter22\n")
     assert command("logs", "it").stdout == command("logs", "it", "-f").stdout == "it is [redacted]\n"
     assert command("logs", "it", "--raw").stdout == "it is hunter22\n"
+
+
+FAILED_CHECK = RunCheckView(
+    status="failed",
+    commands=(("make", "test"), ("make", "lint"), ("make", "e2e")),
+    step=1,
+    exit_code=2,
+    started_at="2026-09-21T14:13:20.000Z",
+    ended_at="2026-09-21T14:13:23.000Z",
+)
+
+
+def test_the_last_check_with_both_outputs_and_how_it_ended(command: Command, desk: FakeDesk) -> None:
+    task_id = desk.add("it", Completed())
+    run_id = desk.add_run(task_id, outcome=SUCCESS, check=FAILED_CHECK)
+    desk.add_run(task_id, outcome=SUCCESS)
+    desk.write(run_id, b"3 passed", check=True)
+    desk.write(run_id, b"make: *** [lint] Error 2\n", "stderr", check=True)
+    assert command("logs", "it", "--check").stdout.splitlines() == [
+        "3 passed",
+        "make: *** [lint] Error 2",
+        "CHECK FAILED after 3s",
+        "  COMMAND    RESULT",
+        "  make test  passed",
+        "  make lint  exited with 2",
+        "  make e2e   not run",
+    ]
+    assert command("logs", run_id, "--check", "--stderr").stdout == "make: *** [lint] Error 2\n"
+    assert command("logs", run_id, "--check", "--raw").stdout == "3 passed"
+    entry = json.loads(command("logs", "it", "--check", "-o", "json").stdout)
+    assert (entry["kind"], entry["text"]) == ("text", "3 passed")
+    shown = command("show", "it").stdout
+    assert "CHECK FAILED after 3s\n  COMMAND    RESULT\n" in shown
+
+
+def test_a_task_that_was_not_checked_says_so(command: Command, desk: FakeDesk) -> None:
+    desk.add_run(desk.add("it", Completed()), outcome=SUCCESS)
+    refused = command("logs", "it", "--check")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("Error: it was not checked.\n")

@@ -26,6 +26,62 @@ def test_a_check_decides_success(world: World) -> None:
     assert world.desk.run(run_id).exit_code == 0
 
 
+def test_what_came_of_a_check_is_told_with_the_run(world: World) -> None:
+    run_id = checking(world, retry={"max_attempts": 2, "backoff": "1s"})
+    begun = world.desk.run(run_id).check
+    assert begun is not None
+    assert (begun.status, begun.commands, begun.step) == ("running", (("make", "test"), ("make", "lint")), None)
+    assert "Its check is running (0s so far): make test, make lint." in world.desk.why("t").sentences
+    world.host.write(run_id, b"E501 line too long\n", step=1)
+    world.host.end(run_id, 2, step=1, command=1)
+    world.tick()
+    failed = world.desk.run(run_id).check
+    assert failed is not None
+    assert (failed.status, failed.step, failed.exit_code, failed.output) == ("failed", 1, 2, "E501 line too long")
+    assert failed.verdicts == (("make test", "passed"), ("make lint", "exited with 2"))
+    told = world.desk.why("t").sentences
+    assert "Its check failed after 0s: make lint (2 of 2) exited with 2." in told
+    assert "It wrote last: E501 line too long" in told
+    assert world.desk.log(run_id, "stdout", 0, 100, check=True).data == b"E501 line too long\n"
+    world.tick(60_000)
+    world.end("t", text="done")
+    world.tick()
+    again = world.live("t").id
+    world.host.end(again, 0, step=1, command=1)
+    world.tick()
+    passed = world.desk.run(again).check
+    assert passed is not None
+    assert (passed.status, passed.exit_code, passed.output) == ("passed", 0, None)
+
+
+def test_a_check_that_left_no_record_and_one_that_was_cancelled(world: World) -> None:
+    run_id = checking(world, retry={"max_attempts": 1})
+    world.host.remove(run_id)
+    world.tick()
+    lost = world.desk.run(run_id).check
+    assert lost is not None
+    assert (lost.status, lost.step, lost.ended_at is None) == ("lost", None, False)
+    world.now_ms += 1
+    cancelled_id = checking(world)
+    world.desk.cancel("t")
+    world.tick()
+    world.tick()
+    cancelled = world.desk.run(cancelled_id).check
+    assert cancelled is not None
+    assert cancelled.status == "cancelled"
+
+
+def test_a_secret_in_the_output_of_a_check_is_taken_out(world: World) -> None:
+    run_id = checking(world, retry={"max_attempts": 1}, env={"API_TOKEN": "hunter2-hunter2"})
+    world.host.write(run_id, b"refused: hunter2-hunter2\n", step=1)
+    world.host.end(run_id, 1, step=1)
+    world.tick()
+    check = world.desk.run(run_id).check
+    assert check is not None
+    assert check.output == "refused: [redacted]"
+    assert "hunter2" not in str(world.task("t").reason_text)
+
+
 def test_a_failed_check_fails_the_attempt_with_its_output(world: World) -> None:
     run_id = checking(world, retry={"max_attempts": 2, "backoff": "1s"})
     world.host.write(run_id, b"1 failed, 3 passed\n", "stderr", step=1)

@@ -17,7 +17,7 @@ from claudomator_py.core.lifecycle import (
     WaitReason,
 )
 from claudomator_py.core.outcome import OutcomeStatus, Reason, Tokens
-from claudomator_py.core.views import OutcomeView
+from claudomator_py.core.views import OutcomeView, RunCheckView
 from tests.fakes.desk import FakeDesk
 from tests.unit.web.pages.conftest import Visitor, hidden, text_of
 
@@ -50,6 +50,30 @@ def test_everything_about_a_task(operator: Visitor, desk: FakeDesk) -> None:
         assert words in said
     assert f'data-run="{last}"' in page.body.decode()
     assert f'data-run="{first}"' in operator.get(f"/tasks/{task}?run={first}").body.decode()
+
+
+def test_the_check_of_a_run_with_its_commands_and_the_way_to_its_output(operator: Visitor, desk: FakeDesk) -> None:
+    task = desk.add("it", Failed(Reason.CHECK_FAILED))
+    failed = OutcomeView(status=OutcomeStatus.FAILED, reason=Reason.CHECK_FAILED, detail="check `make lint` exited")
+    check = RunCheckView(
+        status="failed",
+        commands=(("make", "test"), ("make", "lint"), ("make", "e2e")),
+        step=1,
+        exit_code=2,
+        started_at="2026-09-21T14:13:20.000Z",
+        ended_at="2026-09-21T14:13:23.000Z",
+        output="E501 <b>",
+    )
+    run = desk.add_run(task, outcome=failed, check=check)
+    page = operator.get(f"/tasks/{task}")
+    said = text_of(page)
+    assert "E501 <b> check failed took 3s output of the check of Attempt 1" in said
+    assert "make test passed make lint exited with 2 make e2e not run" in said
+    assert f'href="/tasks/{task}?run={run}&amp;check=true#log"' in page.body.decode()
+    assert "data-check" not in page.body.decode()
+    its_log = operator.get(f"/tasks/{task}?run={run}&check=true")
+    assert 'data-check="true"' in its_log.body.decode()
+    assert "Check of attempt 1" in text_of(its_log)
 
 
 @pytest.mark.parametrize(
