@@ -45,6 +45,11 @@ def put_document(connection: Connection, entry: InboxDocument) -> None:
     connection.execute(insert(INBOX_DOCUMENT).values(values))
 
 
+def expect_again(connection: Connection, task_id: str) -> None:
+    """Whatever the documents of this task hold when they come next, it counts as changed."""
+    connection.execute(update(INBOX_DOCUMENT).where(INBOX_DOCUMENT.c.task_id == task_id).values(content_hash=""))
+
+
 def forget_document(connection: Connection, path: str, name: str) -> None:
     """Forget the document; its task stays."""
     connection.execute(delete(INBOX_DOCUMENT).where(INBOX_DOCUMENT.c.path == path, INBOX_DOCUMENT.c.name == name))

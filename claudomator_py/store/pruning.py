@@ -158,7 +158,6 @@ def _removable(before_ms: int) -> ColumnElement[bool]:
         TASK.c.state.in_(_ENDED),
         TASK.c.created_ms < before_ms,
         TASK.c.updated_ms < before_ms,
-        TASK.c.next_revision.is_(None),
         TASK.c.cancel_requested_ms.is_(None),
         TASK.c.restart_requested.is_(None),
         ~exists().where(RUN.c.task_id == TASK.c.id, RUN.c.live),

@@ -162,6 +162,12 @@ def newest_revision(connection: Connection, task_id: str) -> int:
     return int(connection.execute(query).scalar_one())
 
 
+def newest_given_revision(connection: Connection, task_id: str) -> int:
+    """The number of the latest content that came from outside; not of what was made of one."""
+    given = (TASK_REVISION.c.task_id == task_id, TASK_REVISION.c.derived_from.is_(None))
+    return int(connection.execute(select(func.max(TASK_REVISION.c.revision)).where(*given)).scalar_one())
+
+
 def spec_of(connection: Connection, task_id: str, revision: int) -> TaskSpec:
     """The content as it was parsed. Raises LookupError."""
     return TaskSpec.model_validate(revision_of(connection, task_id, revision).spec)

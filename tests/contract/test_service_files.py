@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from claudomator_py.store import pruning
 from claudomator_py.store.database import Database
-from tests.fakes.world import World, spec
+from tests.fakes.world import START_MS, World, spec
 
 PATH = "/in/t.yaml"
 
@@ -107,6 +108,62 @@ def test_a_cancelled_task_does_not_start_again_by_content_that_came_before(world
     assert world.state("t") == "CANCELLED"
     world.restart("t")
     assert world.task("t").tags == ("new",)
+
+
+def test_what_is_saved_or_dropped_after_a_cancel_is_queued_again(world: World) -> None:
+    world.take(PATH, spec("t", tags=["old"]))
+    world.tick()
+    world.take(PATH, spec("t", tags=["new"]), mtime_ns=2)
+    world.desk.cancel("t")
+    assert any(event.data.get("discarded_revision") == 2 for event in world.desk.why("t").events)
+    assert "Its changed content (revision 2) was cancelled with it" in " ".join(world.desk.why("t").sentences)
+    world.tick()
+    world.tick()
+    assert world.state("t") == "CANCELLED"
+    world.intake.gone([PATH])
+    removable = world.database.read(lambda connection: pruning.old_tasks(connection, START_MS * 2, "", 10))
+    assert [task_id for task_id, _ in removable] == [world.task("t").id]
+
+    world.take(PATH, spec("t", tags=["new"]), mtime_ns=3)
+    world.tick()
+    view = world.task("t")
+    assert (view.state, view.tags, view.generation) == ("RUNNING", ("new",), 2)
+    assert "revision 2" not in " ".join(world.desk.why("t").sentences)
+
+
+def test_content_that_comes_after_a_cancel_runs_once_the_run_has_ended(world: World) -> None:
+    world.take(PATH, spec("t", tags=["old"]))
+    world.tick()
+    world.desk.cancel("t")
+    world.take(PATH, spec("t", tags=["new"]), mtime_ns=2)
+    world.tick()
+    world.tick()
+    view = world.task("t")
+    assert (view.state, view.tags, view.generation) == ("RUNNING", ("new",), 2)
+    world.take(PATH, spec("t", tags=["newer"]), mtime_ns=3)
+    world.desk.cancel("t")
+    world.take(PATH, spec("t", tags=["newest"]), mtime_ns=4)
+    world.desk.cancel("t")
+    world.tick()
+    world.tick()
+    assert world.state("t") == "CANCELLED"
+
+
+def test_an_edit_that_is_undone_while_the_task_runs_runs_nothing(world: World) -> None:
+    world.take(PATH, spec("t", tags=["a"]))
+    world.submit("after", depends_on=["t"])
+    world.tick()
+    for number, tag in enumerate(("b", "a", "c", "a"), start=2):
+        world.take(PATH, spec("t", tags=[tag]), mtime_ns=number)
+    world.succeed("t")
+    world.tick()
+    view = world.task("t")
+    assert (view.state, view.runs, view.generation, view.tags) == ("COMPLETED", 1, 1, ("a",))
+    assert world.running() == {"after": "claude"}
+    world.take(PATH, spec("t", tags=["a"]), mtime_ns=6)
+    assert world.state("t") == "COMPLETED"
+    world.restart("t")
+    assert world.task("t").tags == ("a",)
 
 
 def test_back_to_earlier_content_is_a_change_like_any_other(world: World) -> None:

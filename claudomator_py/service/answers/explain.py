@@ -175,6 +175,21 @@ def conversation_sentences(task: Task, events: Sequence[Event]) -> list[str]:
     return sentences
 
 
+def discarded_sentences(events: Sequence[Event]) -> list[str]:
+    """Which content never runs, as it came while a run was under way that was then cancelled. events: the task's, in
+    order."""
+    discarded = None
+    for event in events:
+        if event.kind == "cancel_requested":
+            discarded = event.data.get("discarded_revision", discarded)
+        elif event.kind in ("content_changed", "restart_requested"):
+            discarded = None
+    if discarded is None:
+        return []
+    queued = "Save the file again, or restart the task, to queue it."
+    return [f"Its changed content (revision {discarded}) was cancelled with it. {queued}"]
+
+
 def tree_sentences(events: Sequence[Event]) -> list[str]:
     """Which work tree the task has, and what is not in it. events: the task's, in order."""
     told = next((event.data for event in reversed(events) if event.kind == TREE_USED), None)

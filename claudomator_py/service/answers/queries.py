@@ -47,6 +47,7 @@ from claudomator_py.service.answers.explain import (
     check_sentences,
     conversation_sentences,
     decision_sentences,
+    discarded_sentences,
     failure_text,
     run_sentence,
     thread_sentences,
@@ -157,6 +158,7 @@ class Queries:
             told = events.of_task(connection, task.id)
             sentences = [_headline(view), *hold_sentences(view.holds), *input_sentences(task, told, now_ms)]
             sentences += [*thread_sentences(view), *conversation_sentences(task, told), *tree_sentences(told)]
+            sentences += discarded_sentences(told)
             spec = task_rows.spec_of(connection, task.id, task.revision)
             sentences += [*schedule_sentences(connection, task), *budget_sentences(connection, task, spec)]
             for decision in decisions:

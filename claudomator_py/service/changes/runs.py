@@ -361,7 +361,7 @@ def _follow(connection: Connection, task: Task, run: Run, restart: dict[str, Any
         revision = max(int(restart["revision"]), task.next_revision or 0)
         meant = meant_by_force(connection, task, run, restart, revision, now_ms) if restart.get("resume") else None
         renew(connection, task, now_ms, revision=revision, data={"restart": restart}, resumption=meant)
-    elif task.next_revision is not None and task.state != "CANCELLED":
+    elif task.next_revision is not None:  # which a cancel takes back: this has come since
         told = {"why": "its content had changed while it ran"}
         renew(connection, task, now_ms, revision=task.next_revision, data=told)
     elif task.state in ENDED:

@@ -32,7 +32,7 @@ from claudomator_py.core.taskfile import content_hash
 from claudomator_py.planning.lanes import lane
 from claudomator_py.service.briefing.following import followed
 from claudomator_py.service.briefing.resuming import columns_of, resumption_of, tell_given_up
-from claudomator_py.store import dependency_rows, spending_rows, task_rows
+from claudomator_py.store import dependency_rows, inbox_rows, spending_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Task, TaskRevision
 
@@ -194,13 +194,42 @@ def ready_dependents(connection: Connection, task: Task, now_ms: int) -> None:
 
 
 def replace_content(connection: Connection, task: Task, order: Order, now_ms: int) -> Task:
-    """Give the task new content: now if it waits, after its run if it runs, as a new generation if it has ended."""
+    """Give the task new content: now if it waits, after its run if it runs, as a new generation if it has ended.
+
+    Content that is what runs already takes back what was to follow: nothing runs twice for an edit that was undone.
+    """
     revision = task_rows.newest_revision(connection, task.id) + 1
     add_content(connection, task.id, revision, order.spec, order.shared, now_ms)
-    record(connection, now_ms, "content_changed", task_id=task.id, data={"revision": revision})
+    taken_back = task.next_revision is not None and _runs_already(connection, task, order.spec)
+    data = {"revision": revision, **({"taken_back": task.next_revision} if taken_back else {})}
+    record(connection, now_ms, "content_changed", task_id=task.id, data=data)
     if task.state == "RUNNING":
-        return task_rows.change(connection, task, now_ms, next_revision=revision)
+        return task_rows.change(connection, task, now_ms, next_revision=None if taken_back else revision)
     return renew(connection, task, now_ms, revision=revision, again=task.state in ENDED, place=order.place)
+
+
+def _runs_already(connection: Connection, task: Task, spec: TaskSpec) -> bool:
+    """Whether the present revision is this content, or was made of it, and no restart is to follow its run."""
+    content = task_rows.revision_of(connection, task.id, task.revision)
+    if content.derived_from is not None:
+        content = task_rows.revision_of(connection, task.id, content.derived_from)
+    return task.restart_requested is None and content.content_hash == content_hash(spec)
+
+
+def request_cancel(connection: Connection, task: Task, now_ms: int) -> Task:
+    """Have the run of a RUNNING task end, and with it what was to follow: a restart, and content that came meanwhile.
+
+    A restart of the cancelled task runs that content; and so does its file, when it is saved or dropped once more.
+    """
+    discarded = task.next_revision
+    if task.cancel_requested_ms is not None and discarded is None:
+        return task
+    data = {} if discarded is None else {"discarded_revision": discarded}
+    record(connection, now_ms, "cancel_requested", task_id=task.id, run_id=task.last_run_id, data=data)
+    if discarded is not None:
+        inbox_rows.expect_again(connection, task.id)
+    changes = {"cancel_requested_ms": now_ms, "restart_requested": None, "next_revision": None}
+    return task_rows.change(connection, task, now_ms, **changes)
 
 
 def add_content(

@@ -47,7 +47,7 @@ from claudomator_py.service.changes.holds import hold_agent, release_agent
 from claudomator_py.service.changes.inputs import answer, approve, reject
 from claudomator_py.service.changes.placement import placement_problems
 from claudomator_py.service.changes.repeats import Repeats
-from claudomator_py.service.changes.tasks import ENDED, Order, accept, add_content, cancel_now, renew
+from claudomator_py.service.changes.tasks import ENDED, Order, accept, add_content, cancel_now, renew, request_cancel
 from claudomator_py.service.desk.backups import make_backup
 from claudomator_py.service.desk.cleaning import Cleaner
 from claudomator_py.service.desk.desk import Versions, require_version
@@ -140,9 +140,8 @@ class FrontDesk:
             now_ms = self._clock()
             if task.state != "RUNNING":
                 cancel_now(connection, task, now_ms, data={"by": "operator"})
-            elif task.cancel_requested_ms is None:
-                record(connection, now_ms, "cancel_requested", task_id=task.id, run_id=task.last_run_id)
-                task_rows.change(connection, task, now_ms, cancel_requested_ms=now_ms, restart_requested=None)
+            else:
+                request_cancel(connection, task, now_ms)
             return task.id
 
         return self._once(change, key, lambda: crashpoint("cancel-committed"))
@@ -347,10 +346,7 @@ class FrontDesk:
         """
         if earlier is not None and request.agent is None and request.model is not None:
             request = request.model_copy(update={"agent": earlier.agent})
-        number = task.next_revision or task.revision
-        newest = task_rows.revision_of(connection, task.id, number)
-        if newest.derived_from is not None:
-            number = newest.derived_from
+        number = task_rows.newest_given_revision(connection, task.id)
         if all(asked is None for asked in (request.agent, request.tier, request.model, request.budget)):
             return number
         content = task_rows.revision_of(connection, task.id, number)
