@@ -6,6 +6,7 @@ import signal
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from sqlalchemy import create_engine, make_url
 
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
+from tests.databases import open_migrated
 
 _FIGURES = pytest.StashKey[list[str]]()
 _numbers = itertools.count(1)
@@ -29,6 +31,20 @@ def pytest_configure(config: pytest.Config) -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
     config.stash[_FIGURES] = []
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m is applied
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What the service does runs on SQLite; on PostgreSQL a smoke set of it, and all the rest in ``make slow``.
+
+    The SQL is one for both, and the store's own suite tells how they differ.
+    """
+    for item in items:
+        if not isinstance(item, pytest.Function) or not item.path.name.startswith("test_service_"):
+            continue
+        on_postgresql = hasattr(item, "callspec") and item.callspec.params.get("database_kind") == "postgresql"
+        if on_postgresql and item.get_closest_marker("both_databases") is None:
+            item.add_marker("slow")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -73,24 +89,54 @@ def postgresql_server() -> Iterator[str]:
 @pytest.fixture
 def postgresql_url(postgresql_server: str) -> Iterator[str]:
     """The URL of a fresh, empty PostgreSQL database."""
-    name = f"test_{next(_numbers)}"
-    _administer(postgresql_server, f"CREATE DATABASE {name}")
-    yield make_url(postgresql_server).set(database=name).render_as_string(hide_password=False)
-    _administer(postgresql_server, f"DROP DATABASE {name} WITH (FORCE)")
+    with _postgresql_database(postgresql_server, "template1") as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def postgresql_template(postgresql_server: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The name of a PostgreSQL database with the tables of this version, to be copied."""
+    _administer(postgresql_server, "CREATE DATABASE migrated")
+    with Database.open(_named(postgresql_server, "migrated"), state_dir=tmp_path_factory.mktemp("state")) as opened:
+        migrate(opened)
+    return "migrated"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request: pytest.FixtureRequest) -> str:
-    """The URL of a fresh, empty database: the test runs once on each kind."""
-    return "sqlite" if request.param == "sqlite" else str(request.getfixturevalue("postgresql_url"))
+def database_kind(request: pytest.FixtureRequest) -> str:
+    """The test runs once on each kind; one for a single kind is parametrized with it."""
+    return str(request.param)
 
 
 @pytest.fixture
-def database(database_url: str, tmp_path: Path) -> Iterator[Database]:
+def database_url(request: pytest.FixtureRequest, database_kind: str) -> str:
+    """The URL of a fresh, empty database."""
+    return "sqlite" if database_kind == "sqlite" else str(request.getfixturevalue("postgresql_url"))
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path) -> Iterator[Database]:
     """An open database with the tables of this version."""
-    with Database.open(database_url, state_dir=tmp_path / "state") as opened:
-        migrate(opened)
+    if database_kind == "sqlite":
+        with open_migrated(tmp_path / "state") as opened:
+            yield opened
+        return
+    server, template = request.getfixturevalue("postgresql_server"), request.getfixturevalue("postgresql_template")
+    with _postgresql_database(server, template) as url, Database.open(url, state_dir=tmp_path / "state") as opened:
         yield opened
+
+
+@contextmanager
+def _postgresql_database(server: str, template: str) -> Iterator[str]:
+    """The URL of a copy of the template, for as long as it is needed."""
+    name = f"test_{next(_numbers)}"
+    _administer(server, f"CREATE DATABASE {name} TEMPLATE {template}")
+    yield _named(server, name)
+    _administer(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _named(server: str, database: str) -> str:
+    return make_url(server).set(database=database).render_as_string(hide_password=False)
 
 
 def _administer(url: str, *statements: str) -> None:

@@ -241,6 +241,7 @@ def test_tasks_flow_to_others_when_an_agent_has_spent_its_day_and_back_at_midnig
     assert world.running()["bound"] == "claude"
 
 
+@pytest.mark.both_databases
 def test_a_days_runs_are_counted_within_one_tick_too(world: World) -> None:
     roomy = CLAUDE.model_copy(update={"max_concurrent": 4})
     world = world_of(world, with_budget(roomy, runs=2), total=DayBudget(runs=3, timezone="UTC"))
@@ -281,6 +282,7 @@ def test_all_that_runs_is_stopped_when_the_days_budget_is_exceeded(world: World)
     assert world.restart(on_claude, resume=True).reason == "budget"
 
 
+@pytest.mark.both_databases
 def test_that_a_day_is_spent_is_told_once_for_each_budget(world: World) -> None:
     def told() -> list[tuple[object, object]]:
         def read(connection: Connection) -> list[tuple[object, object]]:

@@ -15,6 +15,7 @@ def folder(tmp_path: Path, name: str) -> Path:
     return path
 
 
+@pytest.mark.both_databases
 def test_a_second_daemon_on_the_same_database_is_refused_while_the_first_lives(
     database: Database, tmp_path: Path
 ) -> None:

@@ -117,6 +117,7 @@ def test_it_works_where_the_other_worked(world: World) -> None:
     assert last(world, "second").resumes == second.id, "a restart goes on in the thread as its first run did"
 
 
+@pytest.mark.both_databases
 def test_two_that_continue_the_same_go_one_after_the_other(world: World) -> None:
     first = done(world)
     second = begun(world, "second")
@@ -150,6 +151,7 @@ def test_one_that_continues_is_of_the_same_thread(world: World) -> None:
     assert set(world.running()) == {"first"}
 
 
+@pytest.mark.both_databases
 def test_many_in_a_busy_conversation_hide_nobody(world: World) -> None:
     done(world)
     begun(world, "second")

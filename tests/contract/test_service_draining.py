@@ -11,6 +11,7 @@ def world(database: Database) -> World:
     return World(database)
 
 
+@pytest.mark.both_databases
 def test_nothing_starts_and_what_runs_ends(world: World) -> None:
     world.submit("one", working_dir="/a")
     world.tick()

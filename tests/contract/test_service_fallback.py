@@ -91,6 +91,7 @@ def test_a_pinned_model_is_kept_and_waits(world: World) -> None:
     assert {run.model for name in ("t", "u") for run in world.desk.runs(name)} == {"sonnet"}
 
 
+@pytest.mark.both_databases
 def test_a_model_that_is_not_known_is_replaced_once(world: World) -> None:
     started(world, "t")
     world.fail("t", "invalid_model", detail="no such model")

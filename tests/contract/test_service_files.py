@@ -41,6 +41,7 @@ def test_unchanged_content_never_runs_again(world: World) -> None:
     assert (view.state, view.runs, view.generation) == ("COMPLETED", 1, 1)
 
 
+@pytest.mark.both_databases
 def test_new_content_replaces_what_has_not_started(world: World) -> None:
     world.take(PATH, spec("t"))
     first = world.task("t")
@@ -248,6 +249,7 @@ def test_a_running_task_cannot_be_given_a_circle_either(world: World) -> None:
     assert world.running() == {"b": "claude"}
 
 
+@pytest.mark.both_databases
 def test_many_files_are_taken_each_for_itself(world: World) -> None:
     verdicts = world.take_many({"/in/a.yaml": [spec("a")], "/in/b.yaml": [spec("a")], "/in/c.yaml": [spec("c")]})
     assert [len(verdict) for verdict in verdicts] == [0, 1, 0]

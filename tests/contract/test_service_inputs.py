@@ -85,6 +85,7 @@ def test_an_agent_is_told_how_to_ask_and_its_question_waits_for_a_person(world: 
     assert world.desk.status().needs_you[0].reason_text == QUESTION
 
 
+@pytest.mark.both_databases
 def test_the_answer_goes_on_in_the_same_conversation_and_costs_no_attempt(world: World) -> None:
     asked(world)
     before = launched(world)
@@ -430,6 +431,7 @@ def test_nobody_comes_between_the_answer_and_the_next_run(database: Database) ->
     assert set(world.running()) == {"urgent"}
 
 
+@pytest.mark.both_databases
 def test_it_is_found_behind_others_of_its_lane_that_wait_for_its_directory(database: Database) -> None:
     world = placed(database)
     begun(world, "urgent", working_dir="/srv/x", priority="urgent")

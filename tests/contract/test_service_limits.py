@@ -52,6 +52,7 @@ def test_a_limit_of_one_model_family_leaves_the_others_of_the_account_alone(worl
     assert (hold.provenance, hold.until) == ("reported", format_instant(START_MS + HOUR_MS))
 
 
+@pytest.mark.both_databases
 def test_two_agents_of_one_account_are_limited_and_released_together(world: World) -> None:
     world = World(world.database, agents=(CLAUDE, WORK, OTHER, CODEX))
     limit_on(world, "work", reset_at=START_MS + HOUR_MS)
@@ -422,6 +423,7 @@ def met_until(world: World, hours: int) -> list[int]:
     return met
 
 
+@pytest.mark.both_databases
 def test_a_hundred_tasks_probe_a_limit_without_a_known_end_ever_less_often(world: World) -> None:
     world = World(world.database, agents=(CLAUDE,))
     world.take("/in/many.yaml", *(spec(f"t{number}") for number in range(100)))

@@ -69,6 +69,7 @@ def test_a_task_on_its_way(world: World) -> None:
     assert ended.durations.total == 45.0
 
 
+@pytest.mark.both_databases
 def test_runs_are_told_apart_by_how_they_ended(world: World) -> None:
     for name in ("a", "b"):
         world.submit(name, agent={"type": "claude"}, retry={"max_attempts": 1})
@@ -96,6 +97,7 @@ def test_what_no_run_can_have_used_is_not_summed(world: World) -> None:
     assert world.task("t").state == "COMPLETED"
 
 
+@pytest.mark.both_databases
 def test_holds_until_the_last_of_them_ends(world: World) -> None:
     for name, reset_ms in (("a", 60_000), ("b", 90_000)):
         world.submit(name, agent={"type": "claude"})

@@ -182,6 +182,7 @@ def test_a_new_target_is_not_told_of_the_past(world: World) -> None:
     post.stop()
 
 
+@pytest.mark.both_databases
 def test_what_happened_while_nobody_told_is_told_later_in_order(world: World, post: Post) -> None:
     post.stop()
     names = [f"task-{number}" for number in range(5)]

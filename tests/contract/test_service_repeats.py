@@ -43,6 +43,7 @@ def test_the_next_daemon_knows_the_answer(world: World) -> None:
     assert len(world.names()) == 1
 
 
+@pytest.mark.both_databases
 def test_every_change_is_repeated(world: World) -> None:
     seen = world.submit("t").version
     cancelled = world.desk.cancel("t", if_version=seen, key=RequestKey("c", "c"))

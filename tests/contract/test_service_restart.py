@@ -79,6 +79,7 @@ def test_a_running_task_is_restarted_by_force_only_and_its_run_ends_first(world:
     assert [event.data.get("event") for event in world.desk.why("t").events].count("Cancelling") == 1
 
 
+@pytest.mark.both_databases
 def test_a_forced_restart_survives_the_daemon_and_a_cancel_replaces_it(world: World) -> None:
     for name in ("again", "not-again"):
         world.submit(name)

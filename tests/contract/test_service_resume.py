@@ -50,6 +50,7 @@ def resumed(world: World, name: str = "t", **fields: Any) -> RunView:
     return run_of(world, name)
 
 
+@pytest.mark.both_databases
 def test_the_last_conversation_goes_on_on_the_agent_that_has_it(world: World) -> None:
     first = failed_once(world)
     before = asked(world, "claude")

@@ -100,6 +100,7 @@ def test_nothing_goes_before_its_time_and_nothing_at_all_with_forever(world: Kep
     assert world.after(10_000) == {}
 
 
+@pytest.mark.both_databases
 def test_a_run_leaves_its_directory_and_why_it_was_started_and_then_its_events(world: Kept) -> None:
     run_id = world.done("t")
     assert (world.count(DECISION), world.count(SNAPSHOT)) == (1, 1)
@@ -174,6 +175,7 @@ def test_an_event_that_a_target_has_not_seen_is_kept(world: Kept) -> None:
     assert world.desk.live.events_gone() == third
 
 
+@pytest.mark.both_databases
 def test_event_ids_go_on_rising_when_all_are_old(world: Kept) -> None:
     world.done("t")
     newest = world.database.read(events.last_id)
@@ -213,6 +215,7 @@ def test_ended_holds_go(world: Kept) -> None:
     assert world.count(HOLD) == 0
 
 
+@pytest.mark.both_databases
 def test_an_old_task_goes_with_all_that_is_its_own_and_stays_in_the_sums(world: Kept) -> None:
     world.done("old")
     world.submit("failed", retry={"max_attempts": 1})

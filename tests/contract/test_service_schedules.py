@@ -147,6 +147,7 @@ def test_the_schedule_of_a_file_that_was_moved_away_goes_on_and_is_replaced_by_t
     assert world.schedules.all() == []
 
 
+@pytest.mark.both_databases
 def test_a_name_is_one_schedule(world: World) -> None:
     world.schedules.add(spec("t", **HOURLY))
     (problem,) = world.take(PATH, spec("t", **HOURLY))
@@ -178,6 +179,7 @@ def test_a_schedule_is_not_submitted_as_a_task_nor_a_task_as_a_schedule(world: W
         world.schedules.add(spec("t"))
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("policy", "made"), [("skip", []), ("once", [4]), ("all", [0, 1, 2, 3, 4])])
 def test_what_was_missed_is_caught_up_as_told(world: World, policy: str, made: list[int]) -> None:
     world.take(PATH, spec("t", **HOURLY, catch_up=policy, overlap="queue"))

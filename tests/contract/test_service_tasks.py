@@ -55,6 +55,7 @@ def test_what_depends_on_something_done_is_ready_at_once(world: World) -> None:
     assert world.submit("test", depends_on=["build"]).state == "QUEUED"
 
 
+@pytest.mark.both_databases
 def test_a_failed_dependency_fails_its_dependents_through_any_number_of_them(world: World) -> None:
     world.submit("build")
     world.submit("test", depends_on=["build"])
@@ -165,6 +166,7 @@ def test_a_dependency_inherits_the_rank_of_its_dependents_and_keeps_it(world: Wo
 # --- order and time ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_databases
 def test_priority_then_age_decides_and_age_wins_in_the_end(world: World) -> None:
     world = World(world.database, total=1)
     world.submit("low", priority="low")
@@ -259,6 +261,7 @@ def test_a_cancelled_run_that_succeeds_first_has_succeeded(world: World) -> None
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_databases
 def test_a_request_on_an_old_version_is_refused(world: World) -> None:
     view = world.submit("t")
     with pytest.raises(StaleVersion, match=rf"version {view.version}, not {view.version - 1}"):
@@ -266,6 +269,7 @@ def test_a_request_on_an_old_version_is_refused(world: World) -> None:
     assert world.desk.cancel("t", if_version=view.version).version > view.version
 
 
+@pytest.mark.both_databases
 def test_a_task_is_found_by_id_prefix_or_newest_name(world: World) -> None:
     old = world.submit("twin")
     world.now_ms += 1

@@ -89,6 +89,7 @@ def test_the_runs_of_a_task(world: World) -> None:
 # --- lists ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_databases
 def test_pages_are_complete_and_stable_over_equal_times(world: World) -> None:
     specs = [spec(f"t{number:02}") for number in range(23)]
     world.take("/in/many.yaml", *specs)
@@ -144,6 +145,7 @@ def test_a_cursor_that_was_changed_or_taken_to_another_list_is_refused(world: Wo
             world.desk.tasks(other, cursor, 5)
 
 
+@pytest.mark.both_databases
 def test_filters_hold_all_together_and_tags_are_exact(world: World) -> None:
     world.take("/in/a.yaml", spec("a", tags=["Shop", "gr\u00fcn"]))
     world.submit("b", tags=["shop", "a%b", 'quo"te'], agent={"type": "codex"})
@@ -163,6 +165,7 @@ def test_filters_hold_all_together_and_tags_are_exact(world: World) -> None:
     assert world.names(name="a\0b") == world.names(tag="\0") == []
 
 
+@pytest.mark.both_databases
 def test_status_puts_what_needs_a_person_first_and_queues_in_order(world: World) -> None:
     world = World(world.database, total=2)
     world.file_problems = [FileProblemView(path="/in/x.yaml", problems=(Problem(message="is empty"),))]
@@ -270,6 +273,7 @@ def test_why_a_task_failed_with_the_agents_own_words(world: World) -> None:
     assert world.task("t").reason_text == f"{meaning} it was stopped at its timeout"
 
 
+@pytest.mark.both_databases
 def test_why_carries_the_decisions_newest_first_and_the_events_in_order(world: World) -> None:
     world.submit("t", retry={"backoff": "1s"})
     world.tick()

@@ -137,6 +137,7 @@ def test_a_tree_that_cannot_be_made_is_told_and_tried_anew_by_a_restart(
     begun(world, "fix")
 
 
+@pytest.mark.both_databases
 def test_a_retry_keeps_the_tree_and_a_restart_gets_another(world: World, trees: FakeTrees, repository: str) -> None:
     world.submit("fix", working_dir=repository, isolation="worktree", retry={"max_attempts": 2, "backoff": "1s"})
     begun(world, "fix")

@@ -5,15 +5,13 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.core.units import HOUR_MS
-from claudomator_py.store.database import Database
-from claudomator_py.store.migrate import migrate
+from tests.databases import open_migrated
 from tests.simulation.night import Night, Report, Weather, claude_and_codex
 
 
 def night(tmp_path: Path, seed: int, tasks: int, scale: int, weather: Weather) -> Report:
     accounts, agents = claude_and_codex(scale)
-    with Database.open("sqlite", state_dir=tmp_path) as database:
-        migrate(database)
+    with open_migrated(tmp_path) as database:
         report = Night(database, seed, tasks=tasks, accounts=accounts, agents=agents, weather=weather).play()
     print(f"seed {seed}: {report}")  # noqa: T201 (shown by -s, and with a failure)
     return report

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, event
 
 from claudomator_py.store import metric_rows, queue, run_rows, spending_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.migrate import migrate
+from tests.databases import open_migrated
 
 ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "live runs": (run_rows.live, "INDEX uq_run_"),
@@ -26,8 +26,7 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
 
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Iterator[Database]:
-    with Database.open("sqlite", state_dir=tmp_path / "state") as opened:
-        migrate(opened)
+    with open_migrated(tmp_path / "state") as opened:
         yield opened
 
 

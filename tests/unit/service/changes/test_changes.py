@@ -19,9 +19,8 @@ from claudomator_py.core.outcome import REASON_POLICIES, Outcome, OutcomeStatus
 from claudomator_py.core.units import HOUR_MS, format_instant
 from claudomator_py.planning.plan import StartRun, plan
 from claudomator_py.store import dependency_rows, task_rows
-from claudomator_py.store.database import Database
-from claudomator_py.store.migrate import migrate
 from claudomator_py.store.tables import RUN, TASK, Run, Task
+from tests.databases import open_migrated
 from tests.fakes.world import START_MS, World, spec
 
 NAMES = ["a", "b", "c", "d"]
@@ -50,8 +49,7 @@ class Changes(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._folder = tempfile.TemporaryDirectory()
-        self._database = Database.open("sqlite", state_dir=Path(self._folder.name))
-        migrate(self._database)
+        self._database = open_migrated(Path(self._folder.name))
         self.world = World(self._database)
         self.stamp = 0
         self.versions: dict[str, int] = {}

@@ -55,7 +55,7 @@ class Rig:
         assert [next(iter(message)) for message in told] == ["RELOADING", "READY"], "the manager waits for both"
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["sqlite"], indirect=True)
 def test_whatever_goes_wrong_is_told_and_over_with_the_next_good_one(database: Database, tmp_path: Path) -> None:
     with ServiceManager(tmp_path / "notify") as manager:
         rig = Rig(database, manager)

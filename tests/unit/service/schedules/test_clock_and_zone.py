@@ -8,8 +8,7 @@ import pytest
 import tzlocal
 
 from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS
-from claudomator_py.store.database import Database
-from claudomator_py.store.migrate import migrate
+from tests.databases import open_migrated
 from tests.fakes.world import World, spec
 
 PATH = "/in/t.yaml"
@@ -18,8 +17,7 @@ Moved = Callable[[str], None]
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    with Database.open("sqlite", state_dir=tmp_path) as database:
-        migrate(database)
+    with open_migrated(tmp_path) as database:
         yield World(database)
 
 

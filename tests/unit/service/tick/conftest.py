@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.store.database import Database
-from claudomator_py.store.migrate import migrate
+from tests.databases import open_migrated
 from tests.fakes.world import World
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    with Database.open("sqlite", state_dir=tmp_path) as opened:
-        migrate(opened)
+    with open_migrated(tmp_path) as opened:
         yield opened
 
 

@@ -11,15 +11,13 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS
-from claudomator_py.store.database import Database
-from claudomator_py.store.migrate import migrate
+from tests.databases import open_migrated
 from tests.fakes.world import CLAUDE, START_MS, World
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    with Database.open("sqlite", state_dir=tmp_path) as database:
-        migrate(database)
+    with open_migrated(tmp_path) as database:
         yield World(database, agents=[CLAUDE.model_copy(update={"max_concurrent": 4})])
 
 

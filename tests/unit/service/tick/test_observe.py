@@ -17,9 +17,8 @@ from claudomator_py.planning.plan import StartRun, plan
 from claudomator_py.planning.snapshot import Snapshot
 from claudomator_py.service.tick import observe
 from claudomator_py.store import hold_rows, task_rows
-from claudomator_py.store.database import Database
-from claudomator_py.store.migrate import migrate
 from claudomator_py.store.tables import TASK
+from tests.databases import open_migrated
 from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World, spec
 
 AGENTS = (CLAUDE, CODEX, LINT, AgentSpec(name="second", kind="claude", max_concurrent=1))
@@ -74,10 +73,9 @@ def test_lanes_start_what_a_look_at_the_whole_queue_would(
     with (
         pytest.MonkeyPatch.context() as patch,
         tempfile.TemporaryDirectory() as folder,
-        Database.open("sqlite", state_dir=Path(folder)) as database,
+        open_migrated(Path(folder)) as database,
     ):
         patch.setattr(observe, "PAGE", 5)
-        migrate(database)
         world = World(database, agents=AGENTS, total=total, per_workdir=per_workdir, when_all_limited=when)
         queue(world, *(spec(f"t{number}", **fields) for number, fields in enumerate(contents)))
         for _ in range(ticks):
@@ -94,8 +92,7 @@ def test_lanes_start_what_a_look_at_the_whole_queue_would(
 
 
 def test_five_hundred_tasks_on_one_busy_directory_hide_nobody(tmp_path: Path) -> None:
-    with Database.open("sqlite", state_dir=tmp_path) as database:
-        migrate(database)
+    with open_migrated(tmp_path) as database:
         world = World(database)
         busy = [spec(f"busy{number}", working_dir="/srv/busy", priority="urgent") for number in range(500)]
         queue(world, *busy, spec("elsewhere", working_dir="/srv/quiet", priority="low"), spec("scratch"))

@@ -1,0 +1,28 @@
+"""Databases with the tables of this version, migrated once a process and copied from then on.
+
+The migrations have tests of their own; every other test only needs what they come to.
+"""
+
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from claudomator_py.store.database import FILE_NAME, Database
+from claudomator_py.store.migrate import migrate
+
+
+def open_migrated(state_dir: Path) -> Database:
+    """A SQLite database of its own in that folder, which is made if missing."""
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = state_dir / FILE_NAME
+    file.touch(mode=0o600)
+    file.write_bytes(_migrated_file())
+    return Database.open("sqlite", state_dir=state_dir)
+
+
+@cache
+def _migrated_file() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        with Database.open("sqlite", state_dir=Path(folder)) as opened:
+            migrate(opened)
+        return (Path(folder) / FILE_NAME).read_bytes()
