@@ -106,7 +106,8 @@ class Rejection:
 class Failure:
     """The error-bearing fields of an event, or a message on stderr.
 
-    ending: a terminal reason or subtype of ENDINGS. at_ms: when it was printed, where it says so.
+    ending: a terminal reason or subtype of ENDINGS. at_ms: when it was printed, where it says so. mixed: the message
+    may be what a tool printed, so that its words mean nothing.
     """
 
     message: str
@@ -116,6 +117,7 @@ class Failure:
     status: int | None = None
     category: str | None = None
     at_ms: int | None = None
+    mixed: bool = False
 
 
 def classify(failure: Failure, rejection: Rejection | None, now_ms: int, zone: str | None) -> Verdict:
@@ -123,7 +125,7 @@ def classify(failure: Failure, rejection: Rejection | None, now_ms: int, zone: s
     known = _typed(failure)
     if known is not None:
         return failed(known, failure.message)
-    words = failure.message[:_READ]
+    words = _words_of(failure)
     if failure.kind == "usage_limit_reached" or failure.status == 429 or failure.category == "rate_limit":
         return _limited(failure, rejection, now_ms, zone)
     if _NO_CREDIT.search(words):
@@ -140,6 +142,10 @@ def classify(failure: Failure, rejection: Rejection | None, now_ms: int, zone: s
     return failed(reason, failure.message)
 
 
+def _words_of(failure: Failure) -> str:
+    return "" if failure.mixed else failure.message[:_READ]
+
+
 def _typed(failure: Failure) -> Reason | None:
     if failure.ending is not None:
         return _BY_ENDING[failure.ending]
@@ -153,7 +159,7 @@ def _limited(failure: Failure, rejection: Rejection | None, now_ms: int, zone: s
 
     The service's own epoch is exact; the message has it to the minute only, and without a date.
     """
-    words = failure.message[:_READ]
+    words = _words_of(failure)
     reset_at = rejection.reset_at if rejection is not None else None
     if reset_at is None:
         reset_at = find_reset(words, failure.at_ms if failure.at_ms is not None else now_ms, zone)

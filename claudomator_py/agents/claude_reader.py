@@ -227,6 +227,7 @@ class ClaudeReader:
             status=count_of(result, "api_error_status") or (last.status if last is not None else None),
             category=last.category if last is not None else None,
             at_ms=last.at_ms if last is not None else None,
+            mixed=seen.answered and _lists_all_errors(result),
         )
         return classify(failure, seen.rejection, printed_ms, self._zone)
 
@@ -236,9 +237,10 @@ class ClaudeReader:
             return failed(Reason.AGENT_ERROR, "it exited with 0, but without saying that it succeeded")
         if seen.failure is not None:
             return classify(seen.failure, seen.rejection, printed_ms, self._zone)
-        # Before there is a conversation the CLI speaks plain text; afterwards, what is no event is not its own.
+        # Before there is a conversation the CLI speaks plain text; afterwards, what is no event may be a tool's.
         message = "\n".join(part for part in (self._stderr.text(), "" if seen.anything else plain) if part)
-        return classify(Failure(message or f"it exited with {exit_record.exit_code}"), None, printed_ms, self._zone)
+        failure = Failure(message or f"it exited with {exit_record.exit_code}", mixed=seen.anything)
+        return classify(failure, None, printed_ms, self._zone)
 
     def _result(self, seen: _Seen) -> Result:
         result = seen.result
@@ -317,6 +319,11 @@ def _ending(result: Event) -> str | None:
 def _message(result: Event) -> str:
     errors = [error for error in list_of(result, "errors") if isinstance(error, str)]
     return text_of(result, "result") or "\n".join(errors)
+
+
+def _lists_all_errors(result: Event) -> bool:
+    """Whether its message is everything that went wrong in the process, tools that failed included."""
+    return text_of(result, "result") is None and text_of(result, "subtype") == "error_during_execution"
 
 
 def _storable(verdict: Verdict) -> Verdict:

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 
 from claudomator_py.agents.api_errors import Rules, classify, words
 from claudomator_py.agents.codex_transcript import REQUEST
-from claudomator_py.agents.ending import Result, Verdict
+from claudomator_py.agents.ending import Result, Verdict, failed
 from claudomator_py.agents.event_reader import Ending, EventReader, Seen
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.core.units import HOUR_MS, MINUTE_MS
 
 _RULES: Rules = (
     (
@@ -50,9 +51,20 @@ _RETRYING = re.compile(r"^Reconnecting\W+(?:\d+/\d+|waiting for network) \((?P<c
 _COMPLAINT = re.compile(r"^(?:ERROR|Error|error):? (?P<message>.+)")
 _LIMITED_MODEL = re.compile(r"usage limit for ([\w.:/-]{1,60}[\w])")
 _COMPLAINTS = 5
-_ANSWER = re.compile(rf"{re.escape(REQUEST)}.*?\bstatus=(?P<status>\d{{3}})\b.*?\bheaders=(?P<headers>.*)")
+_BANNER = "OpenAI Codex"
+"""Begins what it writes to stderr without --json: the whole conversation, with what tools print."""
+_ANSWER = re.compile(
+    rf"\d{{4}}-\d\d-\d\dT[\d:.]+Z +DEBUG (?:\S.*: )?{re.escape(REQUEST)}"
+    r"method=\S+ .*?\bstatus=(?P<status>\d{3})\b.*?\bheaders=(?P<headers>.*)"
+)
 _WINDOW = re.compile(r'"x-codex-(primary|secondary)-(used-percent|reset-at)": "(\d{1,15}(?:\.\d{1,9})?)"')
 _ALL_USED = 100.0
+_ROUNDED_MS = MINUTE_MS
+"""How far from the exact reset its words can be, besides the offset of the zone in which they are."""
+_ZONES_MS = 15 * MINUTE_MS
+"""Offsets of zones are multiples of this."""
+_FARTHEST_ZONE_MS = 26 * HOUR_MS
+"""Between any two zones, or the same time on another day."""
 _LOST = words(r"no rollout found")
 _CHATTER = ("Reading ", "WARNING: ")
 _OUTAGES = (Reason.NETWORK, Reason.OVERLOADED)
@@ -65,7 +77,8 @@ class _Seen(Seen):
     """anything, conversation_id: as in ``Seen``. prior: what the thread had used before; None: not known.
 
     trouble: why it is trying again, if that is the last that it said. resets_at: when the windows reset that refused a
-    request, in epoch milliseconds.
+    request, in epoch milliseconds. complaints: lines of stderr that call themselves errors; of a conversation in plain
+    text (``talks``) only those at its end, as it is mixed with what tools print.
     """
 
     prior: Tokens | None
@@ -79,6 +92,7 @@ class _Seen(Seen):
     usage: Event = field(default_factory=dict)
     complaints: list[str] = field(default_factory=list)
     resets_at: int | None = None
+    talks: bool = False
 
     @property
     def terminal(self) -> bool:
@@ -109,13 +123,13 @@ class _Seen(Seen):
                 self.failure = said or self.error or "its turn failed, and it did not say why"
 
     def take_stderr(self, line: str) -> None:
-        answer = _ANSWER.search(line)
-        if answer:
+        if answer := _ANSWER.match(line):
             self.resets_at = _reset(answer["headers"]) if answer["status"] == "429" else self.resets_at
-            return
-        found = _COMPLAINT.match(line)
-        if found:
+        elif found := _COMPLAINT.match(line):
             self.complaints = [*self.complaints, found["message"]][-_COMPLAINTS:]
+        else:
+            self.talks = self.talks or line.startswith(_BANNER)
+            self.complaints = [] if self.talks else self.complaints
 
     def _note_item(self, item: Event) -> None:
         self.answered = self.answered or item.get("type") not in (None, "error")
@@ -136,16 +150,21 @@ class _Seen(Seen):
         return Verdict(OutcomeStatus.SUCCEEDED) if self.completed else None
 
     def unsaid(self, ending: Ending) -> Verdict:
-        """Without --json, stderr has the whole conversation: only what it calls an error is one."""
-        message = self.error or "\n".join(self.complaints[-1:])
-        if not message and not self.anything and "OpenAI Codex" not in ending.stderr:
+        """Once there are events, they say what went wrong. What else comes to stderr may be a tool's."""
+        complaint = "\n".join(self.complaints[-1:])
+        if self.anything and self.error is None:
+            return failed(Reason.AGENT_ERROR, complaint or _silent(ending))
+        message = self.error or complaint
+        if not message and not self.talks:
             lines = ending.stderr.splitlines()
             message = "\n".join(line for line in lines if not line.startswith(_CHATTER))
-        return _judge(message or f"it exited with {ending.exit_code}, and did not say why", ending)
+        return _judge(message or _silent(ending), ending)
 
     def _to_the_second(self, verdict: Verdict) -> Verdict:
-        """Its words give the minute in which a limit resets, which begins too early."""
+        """Its words give the minute in which a limit resets, which begins too early. What its log says has to agree."""
         if verdict.status is not OutcomeStatus.LIMITED or self.resets_at is None:
+            return verdict
+        if verdict.reset_at is not None and not _agree(self.resets_at, verdict.reset_at):
             return verdict
         return replace(verdict, reset_at=self.resets_at, provenance=Provenance.REPORTED)
 
@@ -175,6 +194,17 @@ class CodexReader(EventReader):
 
     def __init__(self, *, resumed: bool = False, prior: Tokens | None = NOTHING, zone: str | None = None) -> None:
         super().__init__(_Seen(prior), zone, lost=_LOST if resumed else None)
+
+
+def _silent(ending: Ending) -> str:
+    return f"it exited with {ending.exit_code}, and did not say why"
+
+
+def _agree(exact_ms: int, said_ms: int) -> bool:
+    """Whether words that are exact to the minute, in a zone that they do not name, can mean that time."""
+    apart_ms = abs(exact_ms - said_ms)
+    beside_ms = apart_ms % _ZONES_MS
+    return apart_ms <= _FARTHEST_ZONE_MS and min(beside_ms, _ZONES_MS - beside_ms) <= _ROUNDED_MS
 
 
 def _judge(message: str, ending: Ending) -> Verdict:

@@ -2,22 +2,29 @@
 
 import re
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from claudomator_py.agents.api_errors import Rules, classify, limited, words
 from claudomator_py.agents.denied import denied_call, distinct, is_simple, questions
 from claudomator_py.agents.ending import Result, Verdict, denials, failed
 from claudomator_py.agents.event_reader import Ending, EventReader, Seen
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, text_of
-from claudomator_py.agents.plaintext import MAX_TEXT, shortened
+from claudomator_py.agents.plaintext import MAX_TEXT, readable, shortened
 from claudomator_py.core.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.core.units import MINUTE_MS
 
 STUCK_MS = 6 * MINUTE_MS
 """A longer sleep than this is a limit. It retries by itself after at most five minutes, and adds up to a fifth."""
 
-_SLEEP = re.compile(r"\bretrying after (\d{1,13})\s*ms\b", re.IGNORECASE)
-_NOT_ITS_OWN = "Error executing tool"
-"""Begins a line of stderr that repeats what a tool printed."""
+_ATTEMPT = re.compile(r"Attempt \d{1,3} failed: ")
+"""Begins what it prints of a request that was refused; the service's message follows, of one line or several."""
+_SLEEP = re.compile(r"\. Retrying after (\d{1,13})ms\.\.\.$")
+"""Ends it, where it is about to sleep."""
+_PRINTED_SLEEP = re.compile(r"Retrying after (\d{1,13})ms")
+_MOST_PRINTED = 1_000
+"""Sleeps in the results of tools that are told from its own; after more, none is believed."""
+_TOOL_FAILED = "Error executing tool "
+"""Begins a passage of stderr that repeats what a tool printed, of any number of lines, and without an end."""
 _CHATTER = ("Warning: ", "YOLO mode is", "Approval mode", "Ripgrep is not", "[STARTUP]", "Loaded cached credentials")
 _FAILED_REQUEST = "Error when talking to"
 _COMPLAINT = 2_000
@@ -30,6 +37,7 @@ _BY_TYPE = {
     "FatalTurnLimitedError": Reason.TURN_LIMIT,
     "FatalUntrustedWorkspaceError": Reason.BAD_INVOCATION,
     "FatalCancellationError": Reason.INTERRUPTED,
+    "no_space_left": Reason.DISK_FULL,
 }
 _BY_EXIT_CODE = {
     41: Reason.AUTH,
@@ -75,15 +83,21 @@ _LIMITS = ((words(r"daily quota|per ?day"), "daily"), (words(r"per ?minute"), "p
 
 @dataclass(slots=True)
 class _Sleep:
-    """A line that announced a sleep."""
+    """A sleep that was announced. failed_tools: how many had been told of on stderr before."""
 
-    line: str
+    message: str
     length_ms: int
+    failed_tools: int
 
 
 @dataclass(slots=True)
 class _Seen(Seen):
-    """anything, conversation_id: as in ``Seen``. Times in epoch milliseconds."""
+    """anything, conversation_id: as in ``Seen``. Times in epoch milliseconds.
+
+    attempt: what stderr says of a refused request, as far as it has come. tools: the calls without a result yet.
+    failed_tools, told_failures: how many results bore an error, and how many of them were repeated on stderr.
+    printed_sleeps: lengths of sleeps in what tools printed, in milliseconds.
+    """
 
     anything: bool = False
     conversation_id: str | None = None
@@ -96,6 +110,10 @@ class _Seen(Seen):
     calls: list[Denied] = field(default_factory=list)
     question: str | None = None
     sleep: _Sleep | None = None
+    attempt: str = ""
+    failed_tools: int = 0
+    told_failures: int = 0
+    printed_sleeps: set[int] = field(default_factory=set)
     last_at_ms: int | None = None
     longest_gap_ms: int = 0
 
@@ -125,9 +143,19 @@ class _Seen(Seen):
                 self.terminal_event = {"status": "error" if event.get("error") else "success", **event}
 
     def take_stderr(self, line: str) -> None:
-        found = _SLEEP.search(line)
-        if found and not line.startswith(_NOT_ITS_OWN):
-            self.sleep = _Sleep(line, int(found[1]))
+        if line.startswith(_TOOL_FAILED):
+            self.told_failures += 1
+            self.attempt = ""
+            return
+        if _ATTEMPT.match(line):
+            self.attempt = line
+        elif self.attempt and len(self.attempt) < _COMPLAINT:
+            self.attempt += f"\n{line}"
+        else:
+            self.attempt = ""
+        if found := _SLEEP.search(self.attempt):
+            self.sleep = _Sleep(self.attempt, int(found[1]), self.told_failures)
+            self.attempt = ""
 
     def _take_time(self, at_ms: int | None) -> None:
         if at_ms is None:
@@ -150,6 +178,9 @@ class _Seen(Seen):
         name, given = self.tools.pop(tool_id, ("a tool", {}))
         error = event_of(event, "error")
         kind, message = text_of(error, "type") or "", text_of(error, "message") or ""
+        self.failed_tools += bool(error)
+        self._take_printed(text_of(event, "output") or "")
+        self._take_printed(message)
         if kind not in ("tool_not_registered", "policy_violation") and not _DENIED.search(message[:500]):
             return
         self.denied.append(name)
@@ -158,14 +189,29 @@ class _Seen(Seen):
         elif kind != "tool_not_registered" or _NEEDS_LEAVE.fullmatch(name):
             self.calls.append(denied_call(name, given, _rule(name, given)))
 
+    def _take_printed(self, text: str) -> None:
+        for found in _PRINTED_SLEEP.finditer(readable(text)):
+            if len(self.printed_sleeps) <= _MOST_PRINTED:
+                self.printed_sleeps.add(int(found[1]))
+
     def stuck(self, started_ms: int | None) -> Verdict | None:
         """The streams do not say which line came first, but a sleep that is over shows as a gap between the events."""
         since = self.last_at_ms if self.last_at_ms is not None else started_ms
-        if self.sleep is None or since is None:
+        if self.sleep is None or since is None or not self._is_its_own(self.sleep, ended=started_ms is not None):
             return None
         if self.sleep.length_ms <= STUCK_MS or self.longest_gap_ms >= self.sleep.length_ms:
             return None
-        return _named(limited(self.sleep.line, since + self.sleep.length_ms))
+        return _named(limited(self.sleep.message, since + self.sleep.length_ms))
+
+    def _is_its_own(self, sleep: _Sleep, *, ended: bool) -> bool:
+        """Whether the CLI has announced the sleep, and not a tool what looks like one.
+
+        What a failed tool printed is repeated on stderr, right after the event with its result: only once that event
+        is read can the two be told apart. ended: all that there is has been read.
+        """
+        told_apart = (ended or not self.tools) and sleep.failed_tools <= self.failed_tools
+        few = len(self.printed_sleeps) <= _MOST_PRINTED
+        return told_apart and few and sleep.length_ms not in self.printed_sleeps
 
     @property
     def stuck_since(self) -> int | None:
@@ -187,8 +233,11 @@ class _Seen(Seen):
         return result.get("status") == "success" and not result.get("error") and self.error is None
 
     def unsaid(self, ending: Ending) -> Verdict:
+        """Once tools may have run, stderr may repeat what they printed, and its words mean nothing."""
         message = self.error or _complaint(ending.stderr) or f"it exited with {ending.exit_code}"
-        return _judge(message, None, ending.exit_code, ending.printed_ms)
+        its_own = self.error is not None or not (self.anything or self.told_failures)
+        judge = partial(_judge, kind=None) if its_own else _by_exit_code
+        return judge(message, exit_code=ending.exit_code, printed_ms=ending.printed_ms)
 
     def result(self) -> Result:
         result = self.terminal_event
@@ -223,7 +272,18 @@ def _judge(message: str, kind: str | None, exit_code: int | None, printed_ms: in
     known = _BY_TYPE.get(kind or "") or _BY_EXIT_CODE.get(exit_code or 0)
     if known is not None:
         return failed(known, message)
+    if message.startswith(_TOOL_FAILED):
+        return _by_exit_code(message, exit_code, printed_ms)
     return _named(classify(message, _RULES, printed_ms, status=_STATUS_BY_EXIT_CODE.get(exit_code or 0)))
+
+
+def _by_exit_code(message: str, exit_code: int | None, printed_ms: int) -> Verdict:
+    """The verdict where the message may be a tool's, and says nothing of the run."""
+    known = _BY_EXIT_CODE.get(exit_code or 0)
+    if known is not None:
+        return failed(known, message)
+    verdict = classify("", (), printed_ms, status=_STATUS_BY_EXIT_CODE.get(exit_code or 0))
+    return replace(verdict, detail=message)
 
 
 def _named(verdict: Verdict) -> Verdict:
@@ -236,7 +296,7 @@ def _named(verdict: Verdict) -> Verdict:
 
 def _complaint(stderr: str) -> str:
     """Where stderr says what went wrong: at its end, which is where usage comes to the point as well."""
-    own = "\n".join(line for line in stderr.splitlines() if not line.startswith((_NOT_ITS_OWN, *_CHATTER)))
+    own = "\n".join(line for line in stderr.splitlines() if not line.startswith((_TOOL_FAILED, *_CHATTER)))
     _, found, after = own.rpartition(_FAILED_REQUEST)
     return found + after if found else own[-_COMPLAINT:]
 

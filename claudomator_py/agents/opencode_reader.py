@@ -43,18 +43,32 @@ _REJECTED = words(r"rejected permission|permission denied|prevents you from usin
 _RULED = words(r"prevents you from using")
 _COMPLAINT = re.compile(r"^(?:Error|error|ERROR):? (?P<message>.+)")
 _LOGGED = re.compile(
-    r"^timestamp=(?P<timestamp>\S+) level=ERROR (?!.*\bsmall=true\b)"
-    r".*\berror(?:\.error)?=\"(?P<message>(?:[^\"\\]|\\.)+)\""
+    r"^timestamp=(?P<timestamp>\S+) level=ERROR (?!.*\bsmall=true\b)run=\w+ message=(?P<what>\"(?:[^\"\\]|\\.)*\"|\S+)"
+    r"(?:.* session\.id=(?P<session>\S+))?.*\berror(?:\.error)?=\"(?P<message>(?:[^\"\\]|\\.)+)\""
 )
 """A line of the log that is not about a small request beside the run, such as for a title."""
+_REFUSED_REQUEST = '"stream error"'
 _LOST = words(r"session not found")
 _UNEXPLAINED = "check server logs"
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,6})?")
 
 
+@dataclass(frozen=True, slots=True)
+class _Logged:
+    """A line of its log. at_ms: epoch milliseconds. session: the conversation that it is about, if any."""
+
+    message: str
+    at_ms: int | None
+    session: str | None
+    refused: bool
+
+
 @dataclass(slots=True)
 class _Seen(Seen):
-    """anything, conversation_id: as in ``Seen``. finish: why the last step ended; None: a step has begun since."""
+    """anything, conversation_id: as in ``Seen``. finish: why the last step ended; None: a step has begun since.
+
+    logged: the last line of its log; one of another conversation is that of an opencode which a tool has started.
+    """
 
     anything: bool = False
     conversation_id: str | None = None
@@ -68,8 +82,7 @@ class _Seen(Seen):
     rejected: list[str] = field(default_factory=list)
     calls: list[Denied] = field(default_factory=list)
     complaint: str | None = None
-    logged: str | None = None
-    logged_at_ms: int | None = None
+    logged: _Logged | None = None
     last_at_ms: int | None = None
 
     @property
@@ -98,8 +111,8 @@ class _Seen(Seen):
 
     def take_stderr(self, line: str) -> None:
         if found := _LOGGED.match(line):
-            self.logged = found["message"]
-            self.logged_at_ms = instant_of(found.groupdict(), "timestamp")
+            at_ms = instant_of(found.groupdict(), "timestamp")
+            self.logged = _Logged(found["message"], at_ms, found["session"], found["what"] == _REFUSED_REQUEST)
         elif found := _COMPLAINT.match(line):
             self.complaint = found["message"]
 
@@ -126,21 +139,33 @@ class _Seen(Seen):
         total = count_of(tokens, "total")
         self.output += made if total is None or total < used else min(made, total - used)
 
+    @property
+    def _own_log(self) -> _Logged | None:
+        """The last line of its log, if that is its own."""
+        if self.logged is None or self.logged.session in (None, self.conversation_id):
+            return self.logged
+        return self.logged if self.conversation_id is None else None
+
     def stuck(self, started_ms: int | None) -> Verdict | None:
         """It waits as long as a service asks for, and asks one in trouble for ever, without an event: only its log
         says why, and not until when."""
-        if self.logged is None or self.logged_at_ms is None or self.logged_at_ms < (self.last_at_ms or 0):
+        last = self._own_log
+        if last is None or not last.refused or last.at_ms is None or not self._is_latest(last):
             return None
-        return classify(self.logged, _RULES, self.logged_at_ms)
+        return classify(last.message, _RULES, last.at_ms)
+
+    def _is_latest(self, logged: _Logged) -> bool:
+        """Whether no event came after that line."""
+        return (logged.at_ms or 0) >= (self.last_at_ms or 0)
 
     @property
     def stuck_since(self) -> int | None:
-        return self.logged_at_ms
+        return self.logged.at_ms if self.logged is not None else None
 
     def said(self, ending: Ending) -> Verdict | None:
         if self.error is not None:
             printed_ms = self.error_at_ms if self.error_at_ms is not None else ending.printed_ms
-            return _judge(self.error, self.logged, printed_ms)
+            return _judge(self.error, self._own_log, printed_ms)
         if self.finish == "stop":
             return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(self.rejected))
         known = _BY_FINISH.get(self.finish or "")
@@ -153,8 +178,14 @@ class _Seen(Seen):
         return Seen.exited_well(self)  # super() finds no class with slots
 
     def unsaid(self, ending: Ending) -> Verdict:
-        message = self.complaint or self.logged or ("" if self.anything else ending.stderr)
-        return classify(message or f"it exited with {ending.exit_code}", _RULES, ending.printed_ms)
+        """Once there are events, only its log is its own on stderr."""
+        last, silent = self._own_log, f"it exited with {ending.exit_code}"
+        logged = last.message if last is not None and self._is_latest(last) else None
+        if not self.anything:
+            return classify(self.complaint or logged or ending.stderr or silent, _RULES, ending.printed_ms)
+        if logged is not None:
+            return classify(logged, _RULES, ending.printed_ms)
+        return failed(Reason.AGENT_ERROR, self.complaint or silent)
 
     def result(self) -> Result:
         succeeded = self.error is None and self.finish == "stop"
@@ -175,11 +206,11 @@ class OpencodeReader(EventReader):
         super().__init__(_Seen(), lost=_LOST if resumed else None)
 
 
-def _judge(error: Event, logged: str | None, printed_ms: int) -> Verdict:
+def _judge(error: Event, logged: _Logged | None, printed_ms: int) -> Verdict:
     name, data = text_of(error, "name") or "", event_of(error, "data")
     message = text_of(data, "message") or text_of(error, "message") or name or "it reported an error without words"
     if logged is not None and _UNEXPLAINED in message.lower():
-        message = logged
+        message = logged.message
     if name in _BY_NAME:
         return failed(_BY_NAME[name], message)
     body = text_of(data, "responseBody")

@@ -331,3 +331,22 @@ def test_a_warning_that_a_limit_is_near_is_told_until_it_is_taken_back() -> None
     assert found.near_limit_until == NOW_MS // 1000 * 1000
     assert (found.near_limit, found.near_limit_used) == ("five_hour", 0.9)
     assert read(warning, over, result(), exit_record=ended(0)).near_limit_until is None
+
+
+def test_the_errors_of_all_tools_that_a_broken_run_lists_are_not_its_own() -> None:
+    listed = ["[ede_diagnostic] result_type=user", "Shell command failed: 429, usage limit reached|1795400000"]
+    broken = {**error("", subtype="error_during_execution", errors=listed, terminal_reason=None), "result": None}
+    outcome = read(answer("I look."), broken)
+    assert (outcome.reason, outcome.reset_at) == (Reason.AGENT_ERROR, None)
+    assert "429" in (outcome.detail or ""), "it is told all the same"
+    unknown = {**broken, "errors": ["No conversation found with session ID: 1"]}
+    assert read(unknown).reason is Reason.BAD_INVOCATION, "no tool has run yet"
+    limited = error_message("You've hit your session limit", "rate_limit", api_error_status=429)
+    assert read(answer("I look."), limited, broken).status is OutcomeStatus.LIMITED, "an event of its own says so"
+
+
+def test_stderr_says_nothing_of_a_limit_once_there_is_a_conversation() -> None:
+    words = b"Claude AI usage limit reached|1795400000\n"
+    assert read(stderr=words).status is OutcomeStatus.LIMITED
+    after = read({"type": "system", "subtype": "init", "session_id": SESSION}, stderr=words)
+    assert (after.reason, after.detail) == (Reason.AGENT_ERROR, words.decode().strip())

@@ -202,3 +202,45 @@ def test_a_start_that_failed_is_told_in_its_words() -> None:
     outcome = codex.outcome(ended(), NOW_MS)
     assert outcome.reason is Reason.BAD_INVOCATION
     assert outcome.detail == "thread/resume failed: no rollout found for thread id 9"
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/New_York"])
+def test_the_log_agrees_with_the_words_whatever_zone_they_are_in(zone: str) -> None:
+    outcome = read(failed("usage limit, try again at 7:06 AM."), stderr=answered(429, **PRIMARY), zone=zone)
+    assert outcome.reset_at == 1795331212_000
+
+
+@pytest.mark.parametrize(
+    "words", ["try again at 7:09 AM.", "try again at Nov 29th, 2026 7:06 AM.", "try again in 2h 5m."]
+)
+def test_a_log_that_contradicts_the_words_is_not_believed(words: str) -> None:
+    """A tool may have printed it."""
+    said = read(failed(f"usage limit, {words}"), zone="UTC").reset_at
+    assert read(failed(f"usage limit, {words}"), stderr=answered(429, **PRIMARY), zone="UTC").reset_at == said
+
+
+@pytest.mark.parametrize("before", [b"> ", b"2026-11-22T05:06:11Z ERROR codex_core: tool failed: "])
+def test_a_line_of_the_log_within_another_line_is_none(before: bytes) -> None:
+    outcome = read(failed(IN_WORDS), stderr=before + answered(429, **PRIMARY))
+    assert outcome.provenance is Provenance.ESTIMATED
+
+
+def test_once_there_are_events_they_alone_say_what_went_wrong() -> None:
+    stderr = b"ERROR: You've hit your usage limit. Try again at 5:38 PM.\n"
+    assert read(stderr=stderr).reason is Reason.AGENT_ERROR
+    trouble = {"type": "error", "message": "usage limit"}
+    assert read(trouble, stderr=b"ERROR: 401 Unauthorized\n").reason is Reason.RATE_LIMITED
+
+
+@pytest.mark.parametrize(
+    ("stderr", "reason"),
+    [
+        (b"OpenAI Codex v0.169.0\nexec\nls\nERROR: hit your usage limit.\n", Reason.RATE_LIMITED),
+        (b"OpenAI Codex v0.169.0\nexec\nERROR: hit your usage limit.\ncodex\nIt failed.\n", Reason.AGENT_ERROR),
+        (b"error: unexpected argument '--nope' found\n\nUsage: codex exec\n", Reason.BAD_INVOCATION),
+    ],
+)
+def test_in_plain_text_an_error_comes_at_the_end(stderr: bytes, reason: Reason) -> None:
+    codex = CodexReader()
+    codex.feed("stderr", stderr)
+    assert codex.outcome(ended(), NOW_MS).reason is reason

@@ -183,3 +183,63 @@ def test_a_sleep_announced_in_pieces_is_seen() -> None:
         assert reader.stuck_until is None or reader.stuck_until <= STARTED_MS + HOURS_MS
         reader.feed("stderr", bytes([byte]))
     assert reader.stuck_until == STARTED_MS + HOURS_MS, "the line needs no end"
+
+
+FAKED = "Attempt 1 failed: Your quota will reset after 99h.. Retrying after 359999999ms..."
+FAILED = tool("run_shell_command", status="error", error={"type": "shell", "message": f"failed:\n{FAKED}"})
+TOLD = f"Error executing tool run_shell_command: failed:\n{FAKED}\n".encode()
+
+
+@pytest.mark.parametrize("ended_by", ["stall", "timeout", None])
+def test_a_sleep_that_a_tool_has_printed_is_none_of_its_own(ended_by: EndedBy | None) -> None:
+    reader = sleeper(*FAILED, stderr=TOLD)
+    assert (reader.stuck_until, reader.stuck_since) == (None, None)
+    assert reader.outcome(ended(1, ended_by), STARTED_MS).status is OutcomeStatus.FAILED
+
+
+def test_what_stderr_repeats_of_a_tool_is_not_believed_before_its_result_is_read() -> None:
+    other = tool("write_file", status="error", error={"type": "x", "message": "no"})
+    reader = sleeper(*other, FAILED[0], stderr=TOLD)
+    assert reader.stuck_until is None, "the tool is running yet, as far as the events go"
+    reader = sleeper(stderr=TOLD)
+    assert reader.stuck_until is None, "stderr is ahead of the events"
+    reader.feed("stdout", b"".join(json.dumps(event).encode() + b"\n" for event in FAILED))
+    assert reader.stuck_until is None
+    assert reader.outcome(ended(-9, "stall"), STARTED_MS).reason is Reason.STALLED
+
+
+def test_its_own_sleep_after_a_tool_that_failed_is_believed() -> None:
+    reader = sleeper(*FAILED, stderr=TOLD + ASLEEP)
+    assert reader.stuck_until == STARTED_MS + HOURS_MS
+
+
+def test_a_sleep_while_a_tool_runs_is_believed_once_all_is_read() -> None:
+    """An agent of its own that it has started as a tool may be what met the limit."""
+    reader = sleeper(FAILED[0])
+    assert reader.stuck_until is None
+    assert reader.outcome(ended(-9, "stall"), STARTED_MS).reset_at == STARTED_MS + HOURS_MS
+
+
+def test_the_message_of_a_sleep_may_have_several_lines() -> None:
+    lines = f"Attempt 2 failed: Quota exceeded.\n* metric: free_tier\nPlease wait.. Retrying after {HOURS_MS}ms...\n"
+    assert sleeper(stderr=lines.encode()).stuck_until == STARTED_MS + HOURS_MS
+    assert sleeper(stderr=lines.partition("\n")[2].encode()).stuck_until is None, "it has no beginning"
+
+
+def test_more_sleeps_in_what_tools_print_than_can_be_remembered_make_none_believed() -> None:
+    printed = "\n".join(f"Retrying after {length}ms" for length in range(2_000))
+    assert sleeper(*tool(output=printed)).stuck_until is None
+
+
+def test_the_words_of_a_tool_that_ended_the_run_are_not_its_own() -> None:
+    fatal = "Error executing tool run_shell_command: 429 Too Many Requests, rate limit; retry after 3600s"
+    assert read(init(), error(fatal, "STOP_EXECUTION"), exit_record=ended(54)).reason is Reason.AGENT_ERROR
+    assert read(init(), error(fatal, "no_space_left"), exit_record=ended(54)).reason is Reason.DISK_FULL
+
+
+def test_without_a_result_only_the_exit_code_says_what_went_wrong_once_tools_may_have_run() -> None:
+    stderr = b"Error when talking to Gemini API: You have exhausted your daily quota on this model.\n"
+    assert read(init(), exit_record=ended(1), stderr=stderr).reason is Reason.AGENT_ERROR
+    assert read(init(), exit_record=ended(173), stderr=b"?").reason is Reason.RATE_LIMITED
+    assert read(exit_record=ended(1), stderr=stderr).reason is Reason.RATE_LIMITED
+    assert read(exit_record=ended(1), stderr=TOLD + stderr).reason is Reason.AGENT_ERROR

@@ -190,3 +190,29 @@ def test_an_error_that_refers_to_the_log_is_explained_by_it() -> None:
 def test_a_start_that_failed_is_told_in_its_words() -> None:
     outcome = read(stderr=b"\x1b[91m\x1b[1mError: \x1b[0mSession not found\n")
     assert (outcome.reason, outcome.detail) == (Reason.BAD_INVOCATION, "Session not found")
+
+
+LATER = logged("AI_APICallError: Rate limit reached").replace(b"agent=", b"session.id=ses_1 agent=")
+OTHERS = LATER.replace(b"ses_1", b"ses_2")
+
+
+def test_the_log_of_another_opencode_that_a_tool_has_started_is_not_its_own() -> None:
+    assert read(event("step_start"), exit_record=ended(-15, "stall"), stderr=LATER).status is OutcomeStatus.LIMITED
+    assert read(event("step_start"), exit_record=ended(-15, "stall"), stderr=OTHERS).reason is Reason.STALLED
+    assert read(event("step_start"), stderr=OTHERS).reason is Reason.AGENT_ERROR
+    assert read(exit_record=ended(-15, "stall"), stderr=OTHERS).status is OutcomeStatus.LIMITED, "no tool has run yet"
+
+
+def test_only_a_refused_request_is_a_limit_that_it_waits_out() -> None:
+    other = LATER.replace(b'"stream error"', b'"tool failed"')
+    assert read(event("step_start"), exit_record=ended(-15, "stall"), stderr=other).reason is Reason.STALLED
+    within = b"> " + LATER
+    assert read(event("step_start"), exit_record=ended(-15, "stall"), stderr=within).reason is Reason.STALLED
+
+
+def test_once_there_are_events_only_the_last_word_of_its_log_says_what_went_wrong() -> None:
+    stderr = b"Error: Rate limit reached, 429 Too Many Requests\n"
+    assert read(event("step_start"), stderr=stderr).reason is Reason.AGENT_ERROR
+    assert read(stderr=stderr).reason is Reason.RATE_LIMITED
+    assert read(event("step_start"), stderr=LATER).reason is Reason.RATE_LIMITED
+    assert read(event("step_start", at_ms=NOW_MS + 5_000), stderr=LATER).reason is Reason.AGENT_ERROR
