@@ -3,7 +3,7 @@
 import importlib.util
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -96,6 +96,13 @@ class Database:
         fn runs on the writer's thread and holds up every other write: no waiting and no I/O in it.
         """
         return self._writer.submit(fn)
+
+    def submit_together(self, fns: Sequence[Callable[[Connection], T]]) -> list[Future[T]]:
+        """Queue them one after the other with nothing in between, for one commit unless they are a great many.
+
+        Each future resolves as that of ``submit``: one that raises is undone alone.
+        """
+        return self._writer.submit_together(fns)
 
     def probe(self) -> None:
         """Find out whether writing works, by a write that needs room on the disk. Nobody is woken by its commit.

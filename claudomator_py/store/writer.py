@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -77,13 +77,21 @@ class Writer:
 
         quiet: no listener hears of it, unless something else was committed with it.
         """
-        future: Future[T] = Future()
+        return self.submit_together([fn], quiet=quiet)[0]
+
+    def submit_together(self, fns: Sequence[Callable[[Connection], T]], *, quiet: bool = False) -> list[Future[T]]:
+        """Queue them with nothing in between, so that they share a commit unless they are more than a group takes.
+
+        As ``submit`` otherwise, for each of them.
+        """
+        now_s = time.monotonic()
+        items = [_Item(fn, Future(), now_s, quiet) for fn in fns]
         with self._changed:
             if self._closed:
                 raise StoreUnavailable("the database is closed", "start the daemon again")
-            self._queue.append(_Item(fn, future, time.monotonic(), quiet))
+            self._queue.extend(items)
             self._changed.notify()
-        return future
+        return [item.future for item in items]
 
     def is_current_thread(self) -> bool:
         """Whether the caller runs on the writer's own thread, where waiting for a write would never end."""

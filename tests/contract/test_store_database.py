@@ -101,6 +101,14 @@ def test_a_group_is_bounded(db: Database, commits: list[int]) -> None:
     assert len(commits) == 1 + 3
 
 
+def test_what_is_submitted_together_is_committed_together(db: Database, commits: list[int]) -> None:
+    """Whether the writer is idle or not: nobody sees the first of them without the others."""
+    for future in db.submit_together([add(number) for number in range(100)]):
+        future.result(30)
+    db.close()
+    assert len(commits) == 1
+
+
 def test_an_item_that_raises_is_undone_alone(db: Database, commits: list[int]) -> None:
     def half(connection: Connection) -> None:
         add(2)(connection)

@@ -116,6 +116,18 @@ def test_a_name_that_is_taken_is_refused_until_it_is_free(site: Site) -> None:
     assert ended(daemon, next(task.id for task in daemon.client.all_tasks())).result_text == "second"
 
 
+def test_of_files_that_are_found_together_the_most_urgent_has_the_only_slot(site: Site) -> None:
+    site.configure(concurrency={"total": 1})
+    (site.root / "new").mkdir()
+    names = ("low", "normal", "urgent")
+    for name in names:
+        site.drop(f"{name}.yaml", document(None, "do: true", priority=name, working_dir=str(site.root / "new")))
+    daemon = site.start().ready()
+    site.drain(daemon)
+    begun = {name: daemon.client.runs(name)[0].started_at for name in names}
+    assert sorted(begun, key=lambda name: begun[name]) == ["urgent", "normal", "low"]
+
+
 def test_a_file_being_written_is_not_read_before_it_is_closed(site: Site) -> None:
     daemon = site.start().ready()
     text = "name: slow\ninstructions: |\n  do: echo part\n"

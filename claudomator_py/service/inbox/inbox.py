@@ -61,6 +61,9 @@ __all__ = [
 _LOOK_FOR_LOST_S = 1.0
 _RETRY_S = (1.0, 30.0)
 _STOP_S = 30.0
+_BREATH_S = 0.03
+_LONGEST_BREATH_S = 0.2
+"""Pause in arrivals that ends a burst of them, and how long a burst is waited for at most."""
 
 log = logging.getLogger("claudomator.inbox")
 
@@ -208,12 +211,28 @@ class Inbox:
                         for path in lost:
                             self._note(path, None)
                     if self._dirty:
+                        self._await_burst()
                         wanted, self._dirty = self._dirty, {}
                         return wanted
                     dues = [at for due in self._due.values() for at in due.values()]
                     wake_at = min([rescan_at, *dues, *([look_for_lost] if lost else [])])
                 self._wake.wait(max(0.001, wake_at - now))
             return {}
+
+    def _await_burst(self) -> None:
+        """Let files that are dropped together be accepted together; the caller holds the condition.
+
+        Else the first of them takes the slot which one that was dropped with it, a millisecond later, is more urgent
+        for.
+        """
+        until = time.monotonic() + _LONGEST_BREATH_S
+        seen = 0
+        while seen < (seen := self._dirty_names()):
+            quiet_at = min(until, time.monotonic() + _BREATH_S)
+            self._wake.wait_for(self._stop.is_set, max(0.0, quiet_at - time.monotonic()))
+
+    def _dirty_names(self) -> int:
+        return sum(1 if names is None else len(names) for names in self._dirty.values())
 
     def _note(self, path: str, names: Names) -> None:
         """Have these names looked at; the caller holds the condition."""

@@ -24,7 +24,7 @@ from claudomator_py.store.tables import InboxDocument, InboxFile, Task
 
 
 class StoreIntake:
-    """Makes tasks of files, each file in one transaction. workdirs: what is allowed at present.
+    """Makes tasks of files, each file whole or not at all. workdirs: what is allowed at present.
 
     rescheduled: told after files with schedules came.
     """
@@ -54,7 +54,7 @@ class StoreIntake:
 
     def take_many(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
         """See ``inbox.values.Intake``."""
-        taking: list[list[Problem] | Future[None]] = []
+        found: list[list[Problem] | _Taking] = []
         place = 0
         for reading in readings:
             problems = [
@@ -62,9 +62,11 @@ class StoreIntake:
                 for spec in reading.parsed.specs
                 for problem in (*placement_problems(spec, self._registry, self._workdirs()), *zone_problems(spec))
             ]
-            taking.append(problems or self._database.submit(_Taking(reading, self._clock(), place)))
+            found.append(problems or _Taking(reading, self._clock(), place))
             place += len(reading.parsed.specs)
-        verdicts = [taken if isinstance(taken, list) else _verdict(taken) for taken in taking]
+        # Together, so that no tick sees the first of them alone and gives it the slot of one that is more urgent.
+        taking = iter(self._database.submit_together([one for one in found if isinstance(one, _Taking)]))
+        verdicts = [one if isinstance(one, list) else _verdict(next(taking)) for one in found]
         if any(spec.schedule is not None for reading in readings for spec in reading.parsed.specs):
             self._rescheduled()
         return verdicts

@@ -52,6 +52,21 @@ def test_events_alone_carry_edits_deletions_and_renames(
     until(lambda: intake.gone_calls == [str(folder / "a.yaml"), str(path)])
 
 
+def test_files_dropped_in_one_breath_are_taken_in_one_transaction(
+    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the first of them has the only slot before a more urgent one of them is seen."""
+    monkeypatch.setattr(inbox_module, "_BREATH_S", 2.0)
+    monkeypatch.setattr(inbox_module, "_LONGEST_BREATH_S", 6.0)
+    inbox = make_inbox(intake)
+    inbox.start()
+    until(lambda: inbox.status()[str(folder)].available)
+    drop(folder, "low.yaml", task("low"))
+    drop(folder, "urgent.yaml", task("urgent"))
+    until(lambda: len(intake.runs) == 2)
+    assert intake.commits == 1
+
+
 def test_no_name_ends_the_watch(make_inbox: MakeInbox, intake: MemoryIntake, folder: Path) -> None:
     """The rescan is an hour away: whatever is found, an event has found it."""
     inbox = make_inbox(intake)
