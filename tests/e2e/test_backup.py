@@ -2,7 +2,9 @@
 
 import itertools
 import json
+import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import threading
@@ -15,7 +17,7 @@ from pathlib import Path
 from claudomator_py.client.http import Client
 from claudomator_py.core.taskfile import from_document
 from tests.e2e.harness import COMMAND, REPOSITORY, Daemon, Site, open_site, wait_until
-from tests.e2e.scenarios_support import document, ended, started
+from tests.e2e.scenarios_support import document, ended, in_state, started
 
 FOREVER = "do: while :; do sleep 0.1; done"
 HINT = {"type": "sh", "strict": True}
@@ -168,6 +170,39 @@ def test_the_command_puts_it_where_it_is_told_and_replaces_nothing(site: Site) -
     assert Path(stays.stdout.strip()).parent == site.state / "backups"
 
 
+def restored(site: Site, daemon: Daemon, copy: Path) -> Daemon:
+    """The next daemon, on that copy, as the guide says."""
+    assert daemon.stop() == 0
+    for name in ("claudomator.db-wal", "claudomator.db-shm"):
+        (site.state / name).unlink(missing_ok=True)
+    shutil.copy(copy, site.state / "claudomator.db")
+    return site.start().ready()
+
+
+def test_a_check_that_ran_at_the_time_of_the_copy_decides_after_the_restore(site: Site) -> None:
+    """One that was lost since, and begun again, was begun by nobody as far as the copy knows."""
+    daemon = site.start().ready()
+    check = f"until [ -e {site.root}/go ]; do sleep 0.05; done"
+    site.drop("checked.yaml", document(None, "do: true", check=[["sh", "-c", check]]))
+    site.drop("other.yaml", document(None, "do: true", depends_on=["checked"]))
+    in_state(daemon, "checked", "RUNNING", "COMPLETED")
+    wait_until(lambda: daemon.client.task("checked").phase == "checking", "its check")
+    run_id = daemon.client.runs("checked")[0].id
+    first, second = (site.state / "runs" / run_id / name for name in ("check", "check-2"))
+    wait_until((first / "started").exists, "the check's start")
+    copy = Path(daemon.client.backup().path)
+    os.kill(json.loads((first / "shim.json").read_text())["pid"], signal.SIGKILL)
+    wait_until((second / "started").exists, "the second check's start")
+
+    daemon = restored(site, daemon, copy)
+    (site.root / "go").touch()
+
+    assert ended(daemon, "other").state == "COMPLETED"
+    assert [run.state for run in daemon.client.runs("checked")] == ["ended"]
+    assert not (second.parent / "check-3").exists()
+    assert all(check.ok for check in daemon.client.readiness().checks)
+
+
 def test_a_daemon_goes_on_from_a_restored_one(site: Site) -> None:
     daemon = site.start().ready()
     site.drop("one.yaml", document("one"))
@@ -175,11 +210,7 @@ def test_a_daemon_goes_on_from_a_restored_one(site: Site) -> None:
     copy = Path(daemon.client.backup().path)
     site.drop("two.yaml", document("two"))
     ended(daemon, "two")
-    daemon.stop()
-    for name in ("claudomator.db-wal", "claudomator.db-shm"):
-        (site.state / name).unlink(missing_ok=True)
-    shutil.copy(copy, site.state / "claudomator.db")
-    again = site.start().ready()
+    again = restored(site, daemon, copy)
     # Its file lies in the inbox still, and the restored database knows nothing of it.
     assert ended(again, "two").state == "COMPLETED"
     assert again.client.task("one").state == "COMPLETED"

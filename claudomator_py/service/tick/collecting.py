@@ -15,7 +15,7 @@ from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.lifecycle import Phase
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.core.pricing import Used, priced
-from claudomator_py.core.run import ExitRecord, RunFate, RunStatus, Stream
+from claudomator_py.core.run import ExitRecord, RunConflict, RunFate, RunStatus, Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import format_instant
 from claudomator_py.service.changes.runs import (
@@ -201,10 +201,17 @@ class Collector:
         return self._check(subject, outcome, exit_code, now_ms)
 
     def _check(self, subject: _Subject, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
-        """As with the run itself: directory, committed intent, shim."""
+        """As with the run itself: directory, committed intent, shim.
+
+        A check that has begun although no row says so is taken over: an older copy of the database was put back.
+        """
         run, step = subject.run, subject.run.check_seq + 1
         prepared = check_run(run, subject.spec, self._rules())
-        self._host.prepare(prepared.order, step)
+        try:
+            self._host.prepare(prepared.order, step)
+        except RunConflict:
+            _log_of(subject).warning("check_taken_over", step=step, note="it had begun, and the database did not know")
+            return self._database.write(lambda connection: begin_check(connection, run, outcome, exit_code, now_ms))
         crashpoint("check-prepared")
         if not self._database.write(lambda connection: begin_check(connection, run, outcome, exit_code, now_ms)):
             return False

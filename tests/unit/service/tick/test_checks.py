@@ -2,6 +2,10 @@
 
 from typing import Any
 
+from sqlalchemy import Connection
+
+from claudomator_py.core.units import MINUTE_MS
+from claudomator_py.store.tables import RUN, TASK, Run
 from tests.fakes.world import World
 
 
@@ -141,6 +145,51 @@ def test_a_check_directory_that_cannot_be_made_writes_nothing_and_is_made_later(
     world.tick()
     assert commits == []
     world.host.no_room = None
-    world.tick()
+    world.tick(MINUTE_MS)
     assert world.task("t").phase == "checking"
     assert world.live("t").check_seq == 1
+
+
+def test_a_check_of_which_an_older_copy_of_the_database_knows_nothing_is_taken_over(world: World) -> None:
+    """It was copied before the check began, and put back after it: what the check says counts, and it runs once."""
+    world.submit("t", check=["make test"])
+    world.tick()
+    world.end("t", text="done")
+    before = world.live("t")
+    world.tick()
+    run_id = world.live("t").id
+    put_back(world, before)
+
+    world.host.end(run_id, 0, step=1)
+    world.tick()
+    assert (world.task("t").phase, world.live("t").check_seq) == ("checking", 1)
+    world.tick()
+    assert world.state("t") == "COMPLETED"
+    assert [call for call in world.host.calls if call[0] == "spawn"] == [("spawn", run_id, 0), ("spawn", run_id, 1)]
+
+
+def test_a_check_that_was_lost_before_the_database_was_put_back_is_begun_again(world: World) -> None:
+    world.submit("t", check=["make test"])
+    world.tick()
+    world.end("t", text="done")
+    before = world.live("t")
+    world.tick()
+    put_back(world, before)
+    world.host.kill_shim(before.id, 1)
+    world.tick()
+    world.tick()
+    assert world.live("t").check_seq == 2
+    world.host.end(before.id, 0, step=2)
+    world.tick()
+    assert world.state("t") == "COMPLETED"
+
+
+def put_back(world: World, run: Run) -> None:
+    """The rows of the run and its task are as they were when the agent had not been seen to end."""
+
+    def write(connection: Connection) -> None:
+        columns = {"state": run.state, "check_seq": run.check_seq, "outcome": run.outcome, "exit_code": run.exit_code}
+        connection.execute(RUN.update().where(RUN.c.id == run.id).values(columns))
+        connection.execute(TASK.update().where(TASK.c.id == run.task_id).values(phase="running"))
+
+    world.database.write(write)
