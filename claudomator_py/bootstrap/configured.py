@@ -20,6 +20,7 @@ from claudomator_py.runs.host import LocalRunHost
 from claudomator_py.runs.launcher import Launcher
 from claudomator_py.runs.worktrees import LocalTrees
 from claudomator_py.service.daemon_log import get_logger
+from claudomator_py.service.faults import Faults
 from claudomator_py.service.inbox.keeper import InboxKeeper
 from claudomator_py.service.notifying import Herald
 from claudomator_py.service.process.current import Current
@@ -61,6 +62,7 @@ class Parts:
     observer: Observer
     current: Current[Configured]
     isolating: Isolating
+    faults: Faults
 
     @property
     def workdirs(self) -> Workdirs:
@@ -127,17 +129,19 @@ def assemble(
 
     isolating = Isolating(LocalTrees(state / "worktrees", environ))
     budgets = Budgets(lambda: current().settings.budget)
-    observer = Observer(registry, lambda: current().rules, now_ms, disk_low, budgets)
+    faults = Faults(now_ms)
+    observer = Observer(registry, lambda: current().rules, now_ms, disk_low, budgets, faults)
     reconciler = Reconciler(
         database,
         host,
         observer=observer,
-        starter=Starter(database, registry, host, lambda: current().launch, isolating, budgets),
+        starter=Starter(database, registry, host, lambda: current().launch, isolating, faults, budgets),
         collector=Collector(database, registry, host, lambda: current().launch, budgets),
         clock=now_ms,
+        faults=faults,
         asker=lambda: current().asker,
     )
-    return Parts(host, registry, reconciler, observer, current, isolating)
+    return Parts(host, registry, reconciler, observer, current, isolating, faults)
 
 
 async def take(

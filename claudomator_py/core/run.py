@@ -96,6 +96,20 @@ class RunConflict(Exception):
     """The run directory belongs to a run that was started before, of which the store knows nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What was done about a run directory that no row knows.
+
+    name: of the directory. action: ``removed``; ``cancelled``: its run was alive and has been asked to end;
+    ``unkillable``: some of its processes cannot be ended; ``stuck``: it cannot be removed. All but the first are left
+    for the next sweep. error: what it is stuck on.
+    """
+
+    name: str
+    action: Literal["removed", "cancelled", "unkillable", "stuck"]
+    error: OSError | None = field(default=None, compare=False)
+
+
 class RunFate(StrEnum):
     """What a look at a run directory says of its run.
 

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from claudomator_py.core.run import RunOrder, RunStatus, Stream
+from claudomator_py.core.run import RunOrder, RunStatus, Stream, Swept
 from claudomator_py.runs.directory import CHECK, SCRATCH, RunDirectory
 from claudomator_py.runs.launcher import Launcher
 from claudomator_py.runs.output import output_path, pieces, read_output
@@ -108,9 +108,9 @@ class LocalRunHost:
         """All that the stream holds, in pieces, without what an output cap has punched out. Raises OSError."""
         return pieces(self.path(run_id, step), stream)
 
-    def sweep(self, known: frozenset[str]) -> list[str]:
-        """Remove directories that no row knows, ending what runs in them; the ids. Raises OSError."""
-        return [swept.run_id for swept in sweep(self._root, known, grace_ms=self.grace_ms)]
+    def sweep(self, known: frozenset[str]) -> list[Swept]:
+        """Remove directories that no row knows, ending what runs in them. Raises OSError if none can be looked at."""
+        return sweep(self._root, known, grace_ms=self.grace_ms)
 
     def _awaited(self, path: Path) -> ShimIdentity | None:
         with self._lock:

@@ -8,7 +8,7 @@ from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.notice import Notice
 from claudomator_py.core.outcome import Outcome
 from claudomator_py.core.pricing import Used
-from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, RunOrder, RunStatus, Stream
+from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, RunOrder, RunStatus, Stream, Swept
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.transcript import Entry
 from claudomator_py.routing.tier import TierQuestion
@@ -124,8 +124,8 @@ class RunHost(Protocol):
     def output(self, run_id: str, stream: Stream, step: int = 0) -> Iterator[bytes]:
         """All that the stream holds, in pieces, without what an output cap has punched out."""
 
-    def sweep(self, known: frozenset[str]) -> list[str]:
-        """Remove directories that no row knows, ending what runs in them; the ids."""
+    def sweep(self, known: frozenset[str]) -> list[Swept]:
+        """Remove directories that no row knows, ending what runs in them. Raises OSError if none can be looked at."""
 
 
 class TierModel(Protocol):

@@ -88,6 +88,11 @@ def next_kept_end(connection: Connection, now_ms: int) -> int | None:
     return earliest
 
 
+def running(connection: Connection) -> Sequence[Task]:
+    """The tasks of which a run lives."""
+    return [task_from(row) for row in connection.execute(select(TASK).where(TASK.c.state == "RUNNING"))]
+
+
 def with_intent(connection: Connection) -> Sequence[Task]:
     """Tasks whose cancellation or forced restart was asked for and is not done yet."""
     query = select(TASK).where(or_(TASK.c.cancel_requested_ms.is_not(None), TASK.c.restart_requested.is_not(None)))

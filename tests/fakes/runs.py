@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from claudomator_py.core.run import ExitRecord, RunConflict, RunFate, RunOrder, RunStatus, Stream
+from claudomator_py.core.run import ExitRecord, RunConflict, RunFate, RunOrder, RunStatus, Stream, Swept
 
 Key = tuple[str, int]
 EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt"]
@@ -34,7 +34,7 @@ class MemoryRunHost:
     calls: everything that was asked of it, in order. A shim that is spawned starts its program at once unless
     ``slow``: then it waits for ``begin``. A program that is cancelled ends at once unless ``stubborn``.
     no_room, no_processes: what ``prepare`` and ``spawn`` fail with. survivors: how often ``end_survivors`` still finds
-    a process of that run.
+    a process of that run. stuck: directories that cannot be removed, and why.
     """
 
     def __init__(self) -> None:
@@ -46,6 +46,7 @@ class MemoryRunHost:
         self.no_processes: OSError | None = None
         self.unreadable: OSError | None = None
         self.survivors: dict[str, int] = {}
+        self.stuck: dict[str, OSError] = {}
         self.now_ms = 0
 
     # --- what the service asks for ----------------------------------------------------------------------------------
@@ -112,10 +113,13 @@ class MemoryRunHost:
         for start in range(0, len(whole), 7):
             yield whole[start : start + 7]
 
-    def sweep(self, known: frozenset[str]) -> list[str]:
+    def sweep(self, known: frozenset[str]) -> list[Swept]:
         unknown = sorted({run_id for run_id, _ in self.directories} - known)
-        self.directories = {key: value for key, value in self.directories.items() if key[0] in known}
-        return unknown
+        stuck = {run_id: error for run_id, error in self.stuck.items() if run_id in unknown}
+        gone = set(unknown) - set(stuck)
+        self.directories = {key: value for key, value in self.directories.items() if key[0] not in gone}
+        removed = [Swept(run_id, "removed") for run_id in unknown if run_id in gone]
+        return [*removed, *(Swept(run_id, "stuck", error) for run_id, error in stuck.items())]
 
     # --- what processes and people do -------------------------------------------------------------------------------
 

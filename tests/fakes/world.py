@@ -25,6 +25,7 @@ from claudomator_py.service.changes.repeats import Repeats
 from claudomator_py.service.desk.cleaning import Cleaner
 from claudomator_py.service.desk.front_desk import FrontDesk
 from claudomator_py.service.desk.notices import StoredNotices
+from claudomator_py.service.faults import Faults
 from claudomator_py.service.inbox.intake import StoreIntake
 from claudomator_py.service.inbox.values import FileReading, FileStamp
 from claudomator_py.service.notifying import Herald
@@ -127,8 +128,9 @@ class World:
         self.registry = AgentRegistry(self.agents, self.kinds, "/bin")
         self.registry.refresh()
         self.budgets = Budgets(lambda: self.day_budget)
+        self.faults = Faults(self.clock)
         self.observer = Observer(
-            self.registry, lambda: rules(**self._changes), self.clock, lambda: self.disk_low, self.budgets
+            self.registry, lambda: rules(**self._changes), self.clock, lambda: self.disk_low, self.budgets, self.faults
         )
         self.queries = Queries(
             database, self.registry, self.host, self.observer, self.clock, lambda: self.file_problems, list
@@ -156,7 +158,7 @@ class World:
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.collector = Collector(database, self.registry, self.host, lambda: self.launch_rules, self.budgets)
         self.starter = Starter(
-            database, self.registry, self.host, lambda: self.launch_rules, self.isolating, self.budgets
+            database, self.registry, self.host, lambda: self.launch_rules, self.isolating, self.faults, self.budgets
         )
         self.reconciler = Reconciler(
             database,
@@ -165,6 +167,7 @@ class World:
             starter=self.starter,
             collector=self.collector,
             clock=self.clock,
+            faults=self.faults,
         )
 
     def clock(self) -> int:

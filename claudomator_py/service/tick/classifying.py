@@ -56,15 +56,25 @@ class TierAsker:
         self._breaker = Breaker()
         self._lock = threading.Lock()
 
-    def ask(self, asks: Sequence[AskTier]) -> None:
-        """Commit the questions and put them to the model; returns before the answers come. Raises StoreUnavailable."""
+    def ask(self, asks: Sequence[AskTier]) -> dict[str, Exception]:
+        """Commit the questions and put them to the model; returns before the answers come.
+
+        By task, why its question could not be committed. Raises StoreUnavailable.
+        """
         now_ms = self._clock()
-        committing = [self._database.submit(self._committing(ask, now_ms)) for ask in asks]
-        for future in committing:
-            asked = future.result()
-            crashpoint("tier-asked")
-            if asked is not None:
-                self._pool.submit(self._work, asked)
+        committing = [(ask, self._database.submit(self._committing(ask, now_ms))) for ask in asks]
+        failed: dict[str, Exception] = {}
+        for ask, future in committing:
+            try:
+                asked = future.result()
+                crashpoint("tier-asked")
+                if asked is not None:
+                    self._pool.submit(self._work, asked)
+            except StoreUnavailable:
+                raise
+            except Exception as error:
+                failed[ask.head.task_id] = error
+        return failed
 
     def close(self, *, wait: bool = False) -> None:
         """Ask nothing more; what is under way is left without an answer, and its deadline holds.

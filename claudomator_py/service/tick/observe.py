@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -24,6 +25,7 @@ from claudomator_py.planning.snapshot import (
     Snapshot,
 )
 from claudomator_py.service.briefing.resuming import resumption_of
+from claudomator_py.service.faults import Doing, Faults, item_of
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.tick.probing import Probed, probed, tries
@@ -40,7 +42,7 @@ AHEAD = 2
 class Observer:
     """Reads the present. rules: those in force. disk_low: whether there is too little room left to start anything.
 
-    budgets: what may be spent; None: anything.
+    budgets: what may be spent; None: anything. faults: of starts; None: there are none.
     """
 
     def __init__(
@@ -50,12 +52,14 @@ class Observer:
         clock: Clock,
         disk_low: Callable[[], bool],
         budgets: Budgets | None = None,
+        faults: Faults | None = None,
     ) -> None:
         self._registry = registry
         self._rules = rules
         self._clock = clock
         self._disk_low = disk_low
         self._budgets = budgets or Budgets()
+        self._faults = faults or Faults(clock)
 
     def snapshot(self, connection: Connection) -> Snapshot:
         """The present, with the heads that ``plan`` has to look at and no more.
@@ -86,13 +90,21 @@ class Observer:
                 exhausted = planner.exhausted
                 if task.lane in blocked or (exhausted and ahead <= 0):
                     continue
-                head = self.head(task, TaskSpec.model_validate(spec), asked.get(task.id), failed.get(task.id))
+                item = item_of(Doing.START, task)
+                heading = partial(self._head_of, task, spec, asked.get(task.id), failed.get(task.id))
+                head = self._faults.attempt(item, heading, whole=False)
+                if head is None:
+                    passed_over += 1
+                    continue
                 tier = head.tier or head.kept_tier or (head.asked.tier if head.asked is not None else None)
                 if (task.lane, tier) in blocked_tiers:
                     passed_over += 1
                     continue
+                verdict = self._faults.attempt(item, partial(planner.consider, head), whole=False)
+                if verdict is None:
+                    passed_over += 1
+                    continue
                 heads.append(head)
-                verdict = planner.consider(head)
                 if not isinstance(verdict, Blocked):
                     continue
                 if exhausted or verdict.reason == CLASSIFYING:
@@ -108,6 +120,11 @@ class Observer:
                 else:
                     blocked.add(task.lane)
         return present.model_copy(update={"heads": tuple(heads)})
+
+    def _head_of(
+        self, task: Task, spec: dict[str, object], asked: AskedTier | None, failed: tuple[str, Reason] | None
+    ) -> Head:
+        return self.head(task, TaskSpec.model_validate(spec), asked, failed)
 
     def asked(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, AskedTier]:
         """What was asked about the tiers of these tasks in their present generation."""

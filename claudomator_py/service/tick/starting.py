@@ -1,5 +1,6 @@
 """Acting on a plan: directory, committed intent, shim, in this order, so that a crash anywhere starts nothing twice."""
 
+import errno
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.core.run import RunConflict
 from claudomator_py.core.task import OnInput, TaskSpec
 from claudomator_py.core.worktree import Tree, TreeFault, TreeOrder
 from claudomator_py.planning.plan import StartRun
@@ -23,6 +25,7 @@ from claudomator_py.service.briefing.resuming import Resuming, resumption_of, sc
 from claudomator_py.service.changes.inputs import with_leave
 from claudomator_py.service.changes.runs import Observed, commit_start, finish_run, planned_run
 from claudomator_py.service.daemon_log import get_logger
+from claudomator_py.service.faults import Doing, Fault, Faults, HostFault, Item, item_of
 from claudomator_py.service.ports import RunHost
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.surroundings.isolation import Isolating, folder_in_tree, isolated, tell_tree, tree_wanted
@@ -35,6 +38,9 @@ from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import VersionConflict
 
 log = get_logger("claudomator.start")
+
+MOST_STARTS = 8
+"""So often in a row is a start tried that its own task keeps from succeeding: for some ten minutes, with the pauses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +87,19 @@ class _Ready:
     commit: Callable[[Connection], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """How many runs were started. conflicts: starts for which there is a directory of a run that no row knows."""
+
+    number: int
+    conflicts: tuple[Item, ...] = ()
+
+
+NOTHING_BEGUN = Begun(0)
+
+
 class Starter:
-    """Starts the runs of a plan. rules: those in force. budgets: what may be spent; None: anything."""
+    """Starts the runs of a plan. rules: those in force. faults: of starts. budgets: what may be spent; None: all."""
 
     def __init__(
         self,
@@ -91,6 +108,7 @@ class Starter:
         host: RunHost,
         rules: Callable[[], LaunchRules],
         isolating: Isolating,
+        faults: Faults,
         budgets: Budgets | None = None,
     ) -> None:
         self._database = database
@@ -98,26 +116,62 @@ class Starter:
         self._host = host
         self._rules = rules
         self._isolating = isolating
+        self._faults = faults
         self._budgets = budgets or Budgets()
         self._resuming = Resuming(registry, host)
 
-    def start(self, snapshot: Snapshot, starts: Sequence[StartRun]) -> int:
-        """How many were started. One whose task has changed meanwhile is left for the next plan.
+    def start(self, snapshot: Snapshot, starts: Sequence[StartRun]) -> Begun:
+        """Start them, each by itself: what one raises keeps no other from starting.
 
-        Raises OSError when a run directory cannot be made; what was committed before is started all the same.
+        One whose task has changed meanwhile is left for the next plan. Raises StoreUnavailable; what was committed
+        before is started all the same.
         """
         observed = Observed.of(snapshot)
-        committing: list[tuple[str, Run, Prepared, Future[None]]] = []
+        tasks = self._database.read(lambda connection: [task_rows.find(connection, one.head.task_id) for one in starts])
+        committing: list[tuple[Item, _Ready, Future[None]]] = []
+        conflicts: list[Item] = []
+        started = 0
         try:
-            for start in starts:
-                ready = self._prepare(start, snapshot.now, observed)
+            for task, start in zip(tasks, starts, strict=True):
+                if task is None:
+                    continue
+                item = item_of(Doing.START, task)
+                preparing = partial(self._begin, item, start, snapshot.now, observed, conflicts)
+                ready = self._faults.attempt(item, preparing, whole=False)
                 if ready is not None:
-                    crashpoint("start-prepared")
-                    future = self._database.submit(ready.commit)
-                    committing.append((start.head.name, ready.run, ready.prepared, future))
+                    committing.append((item, ready, self._database.submit(ready.commit)))
         finally:
-            started = sum(self._spawn(*commit) for commit in committing)
-        return started
+            for item, ready, future in committing:
+                spawned = self._faults.attempt(item, partial(self._spawn, item.name, ready, future))
+                started += 1 if spawned else 0
+        return Begun(started, tuple(conflicts))
+
+    def _begin(
+        self, item: Item, start: StartRun, now_ms: int, observed: Observed, conflicts: list[Item]
+    ) -> _Ready | None:
+        fault = self._faults.find(item)
+        if fault is not None and fault.own and fault.times >= MOST_STARTS:
+            self._give_up(item, fault, start, now_ms, observed)
+            return None
+        try:
+            ready = self._prepare(start, now_ms, observed)
+        except RunConflict:
+            conflicts.append(item)
+            raise
+        if ready is not None:
+            crashpoint("start-prepared")
+        return ready
+
+    def _give_up(self, item: Item, fault: Fault, start: StartRun, now_ms: int, observed: Observed) -> None:
+        """It cannot be started, and that is recorded as the end of a run which never was."""
+        agent = self._registry.find(start.decision.agent)
+        task = self._database.read(lambda connection: task_rows.find(connection, start.head.task_id))
+        if agent is None or task is None:
+            return
+        run = planned_run(task, start, self._registry.kind_of(agent), agent.quota_account, now_ms)
+        commit = partial(commit_start, start=start, run=run, observed=observed, obstacle="it cannot be started")
+        self._refuse(commit, run, f"it could not be started {fault.times} times in a row: {fault.text}", now_ms)
+        self._faults.forget([item])
 
     def _prepare(self, start: StartRun, now_ms: int, observed: Observed) -> _Ready | None:
         subject = self._database.read(lambda connection: self._subject(connection, start))
@@ -151,7 +205,10 @@ class Starter:
             return None
         prepared = agent_run(run, spec, agent, launch, self._rules())
         prepared = replace(prepared, order=replace(prepared.order, handoff=note))
-        self._host.prepare(prepared.order)
+        try:
+            self._host.prepare(prepared.order)
+        except OSError as error:
+            raise HostFault(str(error)) from error
         return _Ready(run, prepared, commit)
 
     def _usd_left(self, run: Run, spec: TaskSpec, agent: AgentSpec) -> float | None:
@@ -219,23 +276,33 @@ class Starter:
         earlier = run_rows.newest_in_conversation(connection, earlier)
         return _Subject(task, spec, earlier, task_rows.spec_of(connection, task.id, resumption.revision), None)
 
-    def _spawn(self, name: str, run: Run, prepared: Prepared, committing: "Future[None]") -> int:
+    def _spawn(self, name: str, ready: _Ready, committing: "Future[None]") -> bool:
+        run = ready.run
         try:
             committing.result()
         except VersionConflict:
-            self._host.discard(run.id)
-            return 0
+            self._discard(name, run)
+            return False
         crashpoint("start-committed")
         try:
-            self._host.spawn(run.id, prepared.environment)
+            self._host.spawn(run.id, ready.prepared.environment)
         except OSError as error:
+            if error.errno == errno.E2BIG:
+                raise
             # The next look at the run finds that nobody holds it, revokes it and queues the task again, with a pause
             # from the second time on.
             _log_of(name, run).error("run_not_started", problem=str(error))
-            return 0
+            return False
         crashpoint("start-spawned")
         _log_of(name, run).info("run_started", model=run.model, tier=run.tier)
-        return 1
+        return True
+
+    def _discard(self, name: str, run: Run) -> None:
+        """The directory of a run that is not to be; what cannot be removed now is replaced, or swept."""
+        try:
+            self._host.discard(run.id)
+        except (OSError, RunConflict) as error:
+            _log_of(name, run).warning("run_not_discarded", problem=str(error))
 
     def _refuse(self, commit: Callable[[Connection], None], run: Run, why: str, now_ms: int) -> None:
         """The agent cannot be started as configured: the run is recorded, and ends at once."""

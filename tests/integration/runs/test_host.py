@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.run import RunFate, RunOrder, RunStatus, Stream
+from claudomator_py.core.run import RunFate, RunOrder, RunStatus, Stream, Swept
 from claudomator_py.runs.directory import RunStarted
 from claudomator_py.runs.host import LocalRunHost
 from claudomator_py.runs.launcher import Launcher
@@ -156,5 +156,5 @@ def test_output_is_read_across_the_hole_of_its_cap(host: LocalRunHost) -> None:
 def test_a_sweep_removes_what_no_row_knows(host: LocalRunHost) -> None:
     run(host, "true")
     assert host.sweep(frozenset({RUN_ID})) == []
-    assert host.sweep(frozenset()) == [RUN_ID]
+    assert host.sweep(frozenset()) == [Swept(RUN_ID, "removed")]
     assert host.settle(RUN_ID).fate is RunFate.MISSING

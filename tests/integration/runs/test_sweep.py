@@ -1,9 +1,14 @@
 """Directories that no row knows are removed, and what runs in them is ended first."""
 
-from claudomator_py.core.run import RunFate
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.core.run import RunFate, Swept
+from claudomator_py.runs.directory import remove_tree
 from claudomator_py.runs.settle import settle
 from claudomator_py.runs.survivors import find_survivors
-from claudomator_py.runs.sweep import Swept, sweep
+from claudomator_py.runs.sweep import sweep
 from tests.integration.runs.rig import Rig, until
 
 WAIT = ("sh", "-c", "echo ready; exec sleep 60")
@@ -49,3 +54,29 @@ def test_survivors_without_a_row_are_ended_first(rig: Rig) -> None:
     until(lambda: find_survivors(path.name))
     assert sweep(rig.root, set(), grace_ms=100) == [Swept(path.name, "removed")]
     assert not find_survivors(path.name)
+
+
+def test_a_directory_that_cannot_be_removed_is_named_and_the_others_are_removed(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = sorted(rig.sh("true").path for _ in range(3))
+    (rig.root / ".half.trash" / "work").mkdir(parents=True)
+
+    def forbidden(path: Path) -> None:
+        if path.name in (f".{paths[1].name}.trash", ".half.trash") and path.is_dir():
+            raise PermissionError(1, "Operation not permitted", str(path / "work"))
+        remove_tree(path)
+
+    for module in ("sweep", "directory"):
+        monkeypatch.setattr(f"claudomator_py.runs.{module}.remove_tree", forbidden)
+    swept = {each.name: each for each in sweep(rig.root, set(), grace_ms=100)}
+    assert {name: each.action for name, each in swept.items()} == {
+        ".half.trash": "stuck",
+        paths[0].name: "removed",
+        paths[1].name: "stuck",
+        paths[2].name: "removed",
+    }
+    assert str(swept[paths[1].name].error).endswith("work'")
+    monkeypatch.undo()
+    sweep(rig.root, set(), grace_ms=100)
+    assert list(rig.root.iterdir()) == []

@@ -62,7 +62,7 @@ def test_a_task_that_changed_since_it_was_planned_is_left_for_the_next_plan(worl
     snapshot = world.database.read(world.observer.snapshot)
     planned = [action for action in plan(snapshot) if isinstance(action, StartRun)]
     world.desk.cancel("t")
-    assert world.starter.start(snapshot, planned) == 1
+    assert world.starter.start(snapshot, planned).number == 1
     assert list(world.running()) == ["other"]
     assert world.state("t") == "CANCELLED"
 
@@ -88,12 +88,11 @@ def test_a_directory_that_cannot_be_made_leaves_the_task_queued_and_writes_nothi
     commits: list[int] = []
     world.database.on_commit(lambda: commits.append(1))
     for _ in range(3):
-        with pytest.raises(OSError, match="No space left"):
-            world.tick()
+        world.tick(MINUTE_MS)
     assert commits == []
-    assert world.state("t") == "QUEUED ready"
+    assert world.row("t").state == "QUEUED"
     world.host.no_room = None
-    world.tick()
+    world.tick(MINUTE_MS)
     assert world.running() == {"t": "claude"}
 
 
@@ -112,8 +111,7 @@ def test_what_was_committed_before_such_a_fault_is_started_all_the_same(
     monkeypatch.setattr(world.host, "prepare", once)
     world.submit("a")
     world.submit("b")
-    with pytest.raises(OSError, match="No space left"):
-        world.tick()
+    world.tick()
     assert len(world.host.starts()) == 1
     assert len(world.running()) == 1
 
@@ -162,5 +160,5 @@ def test_an_agent_that_cannot_be_launched_and_a_task_that_changed_meanwhile(worl
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(task_rows, "find", change_after)
-        assert world.starter.start(snapshot, planned) == 0
+        assert world.starter.start(snapshot, planned).number == 0
     assert world.state("t") == "QUEUED ready"
