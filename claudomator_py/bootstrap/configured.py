@@ -32,6 +32,7 @@ from claudomator_py.service.surroundings.workdirs import Workdirs, real_paths
 from claudomator_py.service.tick.classifying import TierAsker
 from claudomator_py.service.tick.collecting import Collector
 from claudomator_py.service.tick.launching import LaunchRules
+from claudomator_py.service.tick.live_output import LiveRunMonitor
 from claudomator_py.service.tick.observe import Observer
 from claudomator_py.service.tick.reconciler import Reconciler
 from claudomator_py.service.tick.spending import Budgets
@@ -63,6 +64,7 @@ class Parts:
     current: Current[Configured]
     isolating: Isolating
     faults: Faults
+    monitor: LiveRunMonitor
 
     @property
     def workdirs(self) -> Workdirs:
@@ -71,6 +73,7 @@ class Parts:
 
     def close(self) -> None:
         """Let go of what works beside the loop."""
+        self.monitor.close()
         self.isolating.close()
         asker = self.current().asker
         if asker is not None:
@@ -131,17 +134,18 @@ def assemble(
     budgets = Budgets(lambda: current().settings.budget)
     faults = Faults(now_ms)
     observer = Observer(registry, lambda: current().rules, now_ms, disk_low, budgets, faults)
+    monitor = LiveRunMonitor(host, now_ms)
     reconciler = Reconciler(
         database,
         host,
         observer=observer,
         starter=Starter(database, registry, host, lambda: current().launch, isolating, faults, budgets),
-        collector=Collector(database, registry, host, lambda: current().launch, budgets),
+        collector=Collector(database, registry, host, monitor, lambda: current().launch, budgets),
         clock=now_ms,
         faults=faults,
         asker=lambda: current().asker,
     )
-    return Parts(host, registry, reconciler, observer, current, isolating, faults)
+    return Parts(host, registry, reconciler, observer, current, isolating, faults, monitor)
 
 
 async def take(

@@ -144,6 +144,8 @@ async def _serve(
     )
     watch.wake = daemon.wake
     parts.isolating.made = daemon.wake
+    parts.monitor.news = daemon.wake
+    parts.monitor.start()
     database.on_commit(daemon.wake)
     timekeeper = Timekeeper(database, parts.registry, lambda: parts.workdirs, now_ms)
     clockwork = Clockwork(timekeeper, lambda: inbox.looked())

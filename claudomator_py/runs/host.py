@@ -2,13 +2,13 @@
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from claudomator_py.core.run import RunOrder, RunStatus, Stream, Swept
 from claudomator_py.runs.directory import CHECK, SCRATCH, RunDirectory
 from claudomator_py.runs.launcher import Launcher
-from claudomator_py.runs.output import output_path, pieces, read_output
+from claudomator_py.runs.output import output_path, output_size, read_output, read_tail
 from claudomator_py.runs.settle import ShimIdentity, settle
 from claudomator_py.runs.shim import procfs
 from claudomator_py.runs.survivors import kill_survivors
@@ -99,14 +99,18 @@ class LocalRunHost:
             os.close(fd)
 
     def read_on(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> tuple[int, bytes]:
-        """At most limit bytes of the stream from the offset, and where they stand: later, if an output cap has
-        punched out what was there. Raises OSError."""
+        """At most limit bytes of a stream from the offset, and where they stand: later, if an output cap has punched
+        out what was there. Raises OSError."""
         chunk = read_output(self.path(run_id, step), stream, offset, limit)
         return chunk.start, chunk.data
 
-    def output(self, run_id: str, stream: Stream, step: int = 0) -> Iterator[bytes]:
-        """All that the stream holds, in pieces, without what an output cap has punched out. Raises OSError."""
-        return pieces(self.path(run_id, step), stream)
+    def size(self, run_id: str, stream: Stream, step: int = 0) -> int:
+        """Where the stream ends, in bytes from its beginning; 0 where there is none (yet). Raises OSError."""
+        return output_size(self.path(run_id, step), stream)
+
+    def tail(self, run_id: str, stream: Stream, limit: int, step: int = 0) -> bytes:
+        """The last limit bytes of the stream, without what an output cap has punched out. Raises OSError."""
+        return read_tail(self.path(run_id, step), stream, limit)
 
     def sweep(self, known: frozenset[str]) -> list[Swept]:
         """Remove directories that no row knows, ending what runs in them. Raises OSError if none can be looked at."""

@@ -2,7 +2,6 @@
 
 import errno
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,22 +46,23 @@ def read_output(run: Path, stream: Stream, offset: int, limit: int = _CHUNK) -> 
         os.close(fd)
 
 
-def pieces(run: Path, stream: Stream) -> Iterator[bytes]:
-    """All that the stream holds, in pieces. A line that a hole has torn ends at the hole, and its rest is left out,
-    so that no line is put together from two. Raises OSError."""
-    position = 0
-    torn = False
-    while (chunk := read_output(run, stream, position)).data:
-        data = chunk.data
-        if chunk.start > position:
-            torn = True
-            yield b"\n"
-        if torn:
-            _, line_break, data = data.partition(b"\n")
-            torn = not line_break
-        if data:
-            yield data
+def output_size(run: Path, stream: Stream) -> int:
+    """Where the stream ends, holes counted; 0 for a run that has no output yet. Raises OSError."""
+    try:
+        return output_path(run, stream).stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def read_tail(run: Path, stream: Stream, limit: int) -> bytes:
+    """The last limit bytes of the stream as it is now. A hole in them reads as a line break. Raises OSError."""
+    size = output_size(run, stream)
+    position = max(0, size - limit)
+    pieces = []
+    while position < size and (chunk := read_output(run, stream, position, size - position)).data:
+        pieces.append(b"\n" + chunk.data if chunk.start > position else chunk.data)
         position = chunk.next
+    return b"".join(pieces)[-limit:]
 
 
 def _data_extent(fd: int, offset: int, size: int) -> tuple[int, int]:

@@ -1,25 +1,36 @@
 """Watching the live runs of a host from an event loop."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from claudomator_py.runs.host import LocalRunHost
 from claudomator_py.runs.watcher import RunWatcher
 
 
 class HostWatch:
-    """Calls ``wake`` on the loop's thread when a watched run may have ended; set it before the first is watched."""
+    """Calls ``wake`` on the loop's thread when a watched run may have ended; set it before the first is watched.
+
+    It says so once: what is made of the end may take a while, and is not hurried by being told again and again.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, host: LocalRunHost) -> None:
         self._host = host
-        self._watcher = RunWatcher(loop, lambda _: self.wake())
+        self._watcher = RunWatcher(loop, self._end)
+        self._ended: set[str] = set()
         self.wake: Callable[[], None] = lambda: None
 
-    def watch(self, run_id: str, step: int) -> None:
-        """Watch a live run, on the loop's thread; harmless when repeated."""
-        pid = self._host.launched_pid(run_id, step)
-        self._watcher.watch(f"{run_id}/{step}", self._host.path(run_id, step), pid)
+    def watch(self, live: Iterable[tuple[str, int]]) -> None:
+        """Watch these runs and steps, which are all that are live, on the loop's thread; harmless when repeated."""
+        steps = {f"{run_id}/{step}": (run_id, step) for run_id, step in live}
+        self._ended &= steps.keys()
+        for name, (run_id, step) in steps.items():
+            if name not in self._ended:
+                self._watcher.watch(name, self._host.path(run_id, step), self._host.launched_pid(run_id, step))
 
     def close(self) -> None:
         """Watch nothing any more."""
         self._watcher.close()
+
+    def _end(self, name: str) -> None:
+        self._ended.add(name)
+        self.wake()

@@ -1,6 +1,6 @@
 """What the service needs from the outside: agents to start and read, and a host that keeps runs alive without it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from claudomator_py.core.agent import AgentHealth, AgentSpec
@@ -119,10 +119,14 @@ class RunHost(Protocol):
         """At most limit bytes of a stream from the offset; empty when there are none (yet), or no such file."""
 
     def read_on(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> tuple[int, bytes]:
-        """At most limit bytes from the offset, and where they stand: later, if bytes there were not kept."""
+        """At most limit bytes from the offset, and where they stand: later, if bytes there were not kept. Empty at the
+        end of the stream, and where there is none (yet)."""
 
-    def output(self, run_id: str, stream: Stream, step: int = 0) -> Iterator[bytes]:
-        """All that the stream holds, in pieces, without what an output cap has punched out."""
+    def size(self, run_id: str, stream: Stream, step: int = 0) -> int:
+        """Where the stream ends, in bytes from its beginning; 0 where there is none (yet)."""
+
+    def tail(self, run_id: str, stream: Stream, limit: int, step: int = 0) -> bytes:
+        """The last limit bytes of the stream, without what was not kept."""
 
     def sweep(self, known: frozenset[str]) -> list[Swept]:
         """Remove directories that no row knows, ending what runs in them. Raises OSError if none can be looked at."""

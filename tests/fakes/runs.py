@@ -1,6 +1,6 @@
 """A host of runs in memory: the rules of run directories and shims, with a test in the place of every process."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -34,7 +34,8 @@ class MemoryRunHost:
     calls: everything that was asked of it, in order. A shim that is spawned starts its program at once unless
     ``slow``: then it waits for ``begin``. A program that is cancelled ends at once unless ``stubborn``.
     no_room, no_processes: what ``prepare`` and ``spawn`` fail with. survivors: how often ``end_survivors`` still finds
-    a process of that run. stuck: directories that cannot be removed, and why.
+    a process of that run. stuck: directories that cannot be removed, and why. piece: the bytes that one
+    look at an output gives at most.
     """
 
     def __init__(self) -> None:
@@ -48,6 +49,7 @@ class MemoryRunHost:
         self.survivors: dict[str, int] = {}
         self.stuck: dict[str, OSError] = {}
         self.now_ms = 0
+        self.piece = 61
 
     # --- what the service asks for ----------------------------------------------------------------------------------
 
@@ -105,13 +107,15 @@ class MemoryRunHost:
         return b"" if directory is None else directory.output[stream][offset : offset + limit]
 
     def read_on(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> tuple[int, bytes]:
-        return offset, self.read(run_id, stream, offset, limit, step)
-
-    def output(self, run_id: str, stream: Stream, step: int = 0) -> Iterator[bytes]:
-        whole = self.read(run_id, stream, 0, 2**31, step)
         # In odd pieces, as a reader has to take them.
-        for start in range(0, len(whole), 7):
-            yield whole[start : start + 7]
+        return offset, self.read(run_id, stream, offset, min(limit, self.piece), step)
+
+    def size(self, run_id: str, stream: Stream, step: int = 0) -> int:
+        directory = self.directories.get((run_id, step))
+        return 0 if directory is None else len(directory.output[stream])
+
+    def tail(self, run_id: str, stream: Stream, limit: int, step: int = 0) -> bytes:
+        return self.read(run_id, stream, 0, 2**31, step)[-limit:]
 
     def sweep(self, known: frozenset[str]) -> list[Swept]:
         unknown = sorted({run_id for run_id, _ in self.directories} - known)

@@ -45,6 +45,7 @@ from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK, Run, Task
 from tests.fakes.agents import ScriptedKind
+from tests.fakes.prompt_monitor import PromptMonitor
 from tests.fakes.runs import EndedBy, MemoryRunHost
 
 START_MS = 1_790_000_000_000
@@ -156,7 +157,10 @@ class World:
             repeats,
         )
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
-        self.collector = Collector(database, self.registry, self.host, lambda: self.launch_rules, self.budgets)
+        self.monitor = PromptMonitor(self.host, self.clock)
+        self.collector = Collector(
+            database, self.registry, self.host, self.monitor, lambda: self.launch_rules, self.budgets
+        )
         self.starter = Starter(
             database, self.registry, self.host, lambda: self.launch_rules, self.isolating, self.faults, self.budgets
         )

@@ -10,7 +10,7 @@ from claudomator_py.core.agent import AgentSpec, ModelChoice
 from claudomator_py.core.outcome import Outcome, Tokens
 from claudomator_py.core.run import LaunchRequest, RunLimits, Stream
 from claudomator_py.core.task import TaskSpec
-from claudomator_py.runs.output import pieces
+from claudomator_py.runs.output import read_output
 from claudomator_py.service.ports import OutputReader
 from tests.fakes.http_api import ScriptedApi
 from tests.integration.runs.rig import Ended, Rig, ended, until
@@ -116,8 +116,10 @@ class Running:
     def _fed(self) -> OutputReader:
         reader = AGENT_KINDS[self.request.agent.kind].reader(self.request)
         for stream in STREAMS:
-            for piece in pieces(self.path, stream):
-                reader.feed(stream, piece)
+            position = 0
+            while (chunk := read_output(self.path, stream, position)).data:
+                reader.feed(stream, chunk.data)
+                position = chunk.next
         return reader
 
     def until_made(self, place: Path) -> None:

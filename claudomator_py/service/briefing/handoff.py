@@ -1,7 +1,5 @@
 """What one agent leaves to the next: who had the task, or the one before, and the last that it said and did."""
 
-from collections import deque
-
 from claudomator_py.core.outcome import REASON_POLICIES, Outcome, OutcomeStatus
 from claudomator_py.core.redact import Redactor
 from claudomator_py.core.task import TaskSpec
@@ -60,17 +58,11 @@ def _note(lead: list[str], run: Run, host: RunHost, transcript: Transcript | Non
 
 def _last(run: Run, host: RunHost, transcript: Transcript) -> list[str]:
     """Its last messages and calls, oldest first."""
-    pieces: deque[bytes] = deque()
-    kept = 0
     try:
-        for piece in host.output(run.id, "stdout"):
-            pieces.append(piece)
-            kept += len(piece)
-            while kept - len(pieces[0]) > MOST_READ:
-                kept -= len(pieces.popleft())
+        data = host.tail(run.id, "stdout", MOST_READ)
     except OSError:
         return []
-    entries = transcript.feed(0, b"".join(pieces), final=True)
+    entries = transcript.feed(0, data, final=True)
     said = [_words(entry.part) for entry in entries if entry.part.kind in ("message", "tool_call") and entry.part.text]
     return said[-_PARTS:]
 

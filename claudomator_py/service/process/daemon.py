@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from claudomator_py.core.histogram import Histogram
 from claudomator_py.core.views import CheckView
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import Clock
-from claudomator_py.service.tick.reconciler import LiveStep, Reconciler, TickReport
+from claudomator_py.service.tick.reconciler import Reconciler, TickReport
 from claudomator_py.store.database import StoreUnavailable
 
 log = get_logger("claudomator.daemon")
@@ -40,8 +40,8 @@ class Ticks:
 class Watch(Protocol):
     """Notices the end of runs."""
 
-    def watch(self, run_id: str, step: int) -> None:
-        """Watch a live run, on the loop's thread; harmless when repeated."""
+    def watch(self, live: Iterable[tuple[str, int]]) -> None:
+        """Watch these runs and steps, which are all that are live, on the loop's thread; harmless when repeated."""
 
 
 async def _tell_nobody() -> None:
@@ -152,7 +152,7 @@ class Daemon:
         self._failed_in_a_row = 0
         durations = self.ticks.durations.plus(time.monotonic() - begin_s)
         self.ticks = replace(self.ticks, durations=durations, completed_ms=self._clock())
-        self._follow(report.live)
+        self._watch.watch((step.run_id, step.step) for step in report.live)
         if not starting and self._live_to_await is not None:
             self._live_to_await = len(report.live)
         await self._ticked()
@@ -163,10 +163,6 @@ class Daemon:
         pause: float = min(RETRY_S * 2**self._failed_in_a_row, LONGEST_RETRY_S)
         self._failed_in_a_row = min(self._failed_in_a_row + 1, 8)
         return pause
-
-    def _follow(self, live: tuple[LiveStep, ...]) -> None:
-        for step in live:
-            self._watch.watch(step.run_id, step.step)
 
     def _pause(self, report: TickReport) -> float:
         """Seconds until the next tick is due. Short of the longest interval even when a clock was set."""

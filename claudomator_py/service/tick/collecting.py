@@ -1,7 +1,7 @@
 """Reading what happened: from a live run's directory to its outcome, its check, and its end."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy import Connection
@@ -17,7 +17,7 @@ from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.core.pricing import Used, priced
 from claudomator_py.core.run import ExitRecord, RunConflict, RunFate, RunStatus, Stream
 from claudomator_py.core.task import TaskSpec
-from claudomator_py.core.units import format_instant
+from claudomator_py.core.units import MINUTE_MS, format_instant
 from claudomator_py.service.changes.runs import (
     begin_check,
     finish_run,
@@ -32,9 +32,9 @@ from claudomator_py.service.ports import OutputReader, RunHost
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.surroundings.secrets import Secrets
 from claudomator_py.service.tick.launching import LaunchRules, check_run, launch_request
+from claudomator_py.service.tick.live_output import LiveRunMonitor, Report, Said
 from claudomator_py.service.tick.probing import begun_since, begun_under, close_ramped, note_answer
 from claudomator_py.service.tick.spending import Budgets
-from claudomator_py.service.tick.stuck import StuckRuns
 from claudomator_py.store import hold_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
@@ -43,6 +43,10 @@ log = get_logger("claudomator.collect")
 
 TAIL_BYTES = 4_000
 MOST_CHECKS = 5
+WORTH_ENDING_MS = MINUTE_MS
+"""A shorter sleep costs less than starting again."""
+PATIENCE_MS = 5 * MINUTE_MS
+"""How long a CLI may wait out a limit without saying for how long."""
 STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 UNKNOWN = Outcome(
     status=OutcomeStatus.LOST, reason=Reason.LOST, detail="its supervisor was killed before it could record the end"
@@ -69,23 +73,24 @@ class Collector:
         database: Database,
         registry: AgentRegistry,
         host: RunHost,
+        monitor: LiveRunMonitor,
         rules: Callable[[], LaunchRules],
         budgets: Budgets | None = None,
     ) -> None:
-        """budgets: what may be spent; None: anything."""
+        """monitor: reads what runs write. budgets: what may be spent; None: anything."""
         self._database = database
         self._registry = registry
         self._host = host
         self._rules = rules
         self._budgets = budgets or Budgets()
         self._counting = False
-        self._stuck = StuckRuns(host)
+        self._monitor = monitor
         self._probes: set[str] = set()
 
     def look_only_at(self, live: Sequence[Run], now_ms: int) -> None:
         """These are all the live runs there are."""
         self._counting = False
-        self._stuck.keep({run.id for run in live})
+        self._monitor.keep({run.id for run in live if run.state != "checking"})
         over = self._database.read(lambda connection: hold_rows.over(connection, now_ms))
         in_force = self._database.read(lambda connection: hold_rows.in_force(connection, now_ms))
         self._probes = {
@@ -146,25 +151,33 @@ class Collector:
             crashpoint("cancel-asked")
         elif run.state == "starting" and status.fate is RunFate.ALIVE:
             self._database.write(lambda connection: reach_phase(connection, run, Phase.RUNNING, now_ms))
-        elif step == 0 and self._stuck.is_stuck(run.id, lambda: self._reader(subject), now_ms):
+        elif step == 0:
+            self._listen(subject, now_ms)
+
+    def _listen(self, subject: _Subject, now_ms: int) -> None:
+        """Act on what the live run has said."""
+        run = subject.run
+        if not self._is_readable(run):
+            return
+        said = self._monitor.follow(run.id, lambda: self._reader(subject))
+        if _sleeps_in_limit(said, now_ms):
             # Its reader makes a limit of it, however it is ended.
             _log_of(subject).info("run_sleeps_in_limit", note="it is ended, and its agent held")
             self._host.cancel(run.id)
             crashpoint("cancel-asked")
-        elif step == 0 and run.answered_ms is None and run.id in self._probes and self._stuck.has_answered(run.id):
+            return
+        if said.answered and run.answered_ms is None and run.id in self._probes:
             self._database.write(lambda connection: note_answer(connection, run, self._registry.agents, now_ms))
             self._probes.discard(run.id)
-            self._count(subject, now_ms)
-        elif step == 0:
-            self._count(subject, now_ms)
+        self._count(subject, said, now_ms)
 
-    def _count(self, subject: _Subject, now_ms: int) -> None:
+    def _count(self, subject: _Subject, said: Said, now_ms: int) -> None:
         """Note what the run has used by now, if a budget could be used up by it, and stop it once one is."""
         run, agent = subject.run, self._agent(subject.run)
-        if not self._budgets.watches(subject.spec, agent) or self._stuck.has_ended(run.id):
+        if not self._budgets.watches(subject.spec, agent) or said.terminal:
             return
         self._counting = True
-        used = self._stuck.used(run.id).priced(agent.prices, run.model)
+        used = said.used.priced(agent.prices, run.model)
         if not is_noted(run, used):
             noting = partial(note_use, run=run, used=used, now_ms=now_ms)
             self._database.write(lambda connection: self._budgets.telling(connection, noting, run, agent, now_ms))
@@ -190,7 +203,14 @@ class Collector:
         return self._agent_ended(subject, None, now_ms)
 
     def _agent_ended(self, subject: _Subject, exit_record: ExitRecord | None, now_ms: int) -> bool:
-        outcome, answered = self._agent_outcome(subject, exit_record, now_ms)
+        run = subject.run
+        if not self._is_readable(run):
+            detail = f"no agent of kind {run.kind!r} is known any more"
+            return self._finish(subject, UNKNOWN.model_copy(update={"detail": detail}), exit_record, now_ms)
+        report = self._monitor.report(run.id, lambda: self._reader(subject), exit_record)
+        if report is None:
+            return True
+        outcome, answered = self._agent_outcome(subject, report, now_ms), report.answered
         crashpoint("outcome-read")
         if outcome.status is not OutcomeStatus.SUCCEEDED or not subject.spec.check:
             return self._finish(subject, outcome, exit_record, now_ms, answered=answered)
@@ -230,29 +250,15 @@ class Collector:
             return self._finish(subject, _unchecked(outcome, detail), None, now_ms)
         return self._check(subject, outcome, run.exit_code, now_ms)
 
-    def _agent_outcome(self, subject: _Subject, exit_record: ExitRecord | None, now_ms: int) -> tuple[Outcome, bool]:
-        """And whether the model had answered."""
-        reader = self._reader(subject)
-        if reader is None:
-            detail = f"no agent of kind {subject.run.kind!r} is known any more"
-            return UNKNOWN.model_copy(update={"detail": detail}), False
-        try:
-            for stream in STREAMS:
-                for piece in self._host.output(subject.run.id, stream):
-                    reader.feed(stream, piece)
-            outcome = reader.outcome(_unstopped(subject, exit_record), now_ms)
-            if outcome.status is not OutcomeStatus.SUCCEEDED:
-                outcome = reader.outcome(exit_record, now_ms)
-            outcome = self._heard(subject, outcome)
-            outcome = priced(outcome, self._agent(subject.run).prices, subject.run.model)
-            return self._over_budget(subject, outcome, now_ms), reader.answered
-        except OSError:
-            raise
-        except Exception as error:
-            # Whatever an agent wrote, it must not keep the other runs from being read.
-            _log_of(subject).exception("output_not_understood")
-            detail = f"its output could not be understood: {error}"
-            return Outcome(status=OutcomeStatus.FAILED, reason=Reason.AGENT_ERROR, detail=detail), False
+    def _agent_outcome(self, subject: _Subject, report: Report, now_ms: int) -> Outcome:
+        """What the report means for the task."""
+        run = subject.run
+        stopped = run.over_budget is not None and not subject.stop_wanted
+        # A run that was done before it could be stopped for its budget is done.
+        was_done = stopped and report.undisturbed.status is OutcomeStatus.SUCCEEDED
+        outcome = self._heard(subject, report.undisturbed if was_done else report.outcome)
+        outcome = priced(outcome, self._agent(run).prices, run.model)
+        return self._over_budget(subject, outcome, now_ms)
 
     def _heard(self, subject: _Subject, outcome: Outcome) -> Outcome:
         """The outcome as the task takes it, with what it asks fit to be shown."""
@@ -276,10 +282,13 @@ class Collector:
         said = ". ".join(part for part in (why, outcome.detail) if part)
         return outcome.model_copy(update={"detail": said or None})
 
-    def _reader(self, subject: _Subject) -> OutputReader | None:
+    def _is_readable(self, run: Run) -> bool:
+        """Whether an agent of that kind is known still."""
+        return run.kind in self._registry.kinds
+
+    def _reader(self, subject: _Subject) -> OutputReader:
         run = subject.run
-        kind = self._registry.kinds.get(run.kind)
-        return None if kind is None else kind.reader(launch_request(run, subject.spec, self._agent(run)))
+        return self._registry.kinds[run.kind].reader(launch_request(run, subject.spec, self._agent(run)))
 
     def _agent(self, run: Run) -> AgentSpec:
         """The run's agent; one that is no longer configured is known by its kind only."""
@@ -300,11 +309,8 @@ class Collector:
         return leave_asked(unchecked) if asks_leave(outcome, subject.spec) else unchecked, wrote or None
 
     def _tail(self, run_id: str, step: int) -> str:
-        tail = b""
-        for stream in STREAMS:
-            for piece in self._host.output(run_id, stream, step):
-                tail = (tail + piece)[-TAIL_BYTES:]
-        return tail.decode(errors="replace")
+        tails = [self._host.tail(run_id, stream, TAIL_BYTES, step) for stream in STREAMS]
+        return b"".join(tails)[-TAIL_BYTES:].decode(errors="replace")
 
     def _finish(
         self,
@@ -371,10 +377,11 @@ def _log_of(subject: _Subject) -> BoundLogger:
     return log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent, attempt=run.attempt)
 
 
-def _unstopped(subject: _Subject, exit_record: ExitRecord | None) -> ExitRecord | None:
-    """As if a run had not been stopped for its budget: one that was done before it could be is done."""
-    stopped = subject.run.over_budget is not None and not subject.stop_wanted
-    return replace(exit_record, ended_by=None) if stopped and exit_record is not None else exit_record
+def _sleeps_in_limit(said: Said, now_ms: int) -> bool:
+    """Whether the run sleeps in a limit for longer than is worth waiting."""
+    if said.stuck_until is not None:
+        return said.stuck_until - now_ms > WORTH_ENDING_MS
+    return said.stuck_since is not None and now_ms - said.stuck_since > PATIENCE_MS
 
 
 def _cancelled(outcome: Outcome) -> Outcome:

@@ -9,8 +9,11 @@ import pytest
 
 from claudomator_py.core.run import RunFate
 from claudomator_py.runs import watcher as module
+from claudomator_py.runs.host import LocalRunHost
+from claudomator_py.runs.launcher import Launcher
 from claudomator_py.runs.settle import settle
 from claudomator_py.runs.watcher import RunWatcher
+from claudomator_py.runs.watching import HostWatch
 from tests.integration.runs.rig import Rig, until
 
 GATED = ("sh", "-c", "echo ready; while test ! -e go; do sleep .01; done")
@@ -192,3 +195,20 @@ def test_many_runs_are_each_told_once(rig: Rig) -> None:
         await ends.wait_for(*(path.name for path in paths))
 
     watching(test)
+
+
+def test_an_end_that_nobody_has_dealt_with_is_not_told_again(rig: Rig) -> None:
+    async def main() -> None:
+        path = rig.sh("true").path
+        ends = Ends()
+        watch = HostWatch(asyncio.get_running_loop(), LocalRunHost(rig.root, Launcher(), grace_ms=0))
+        watch.wake = lambda: ends(path.name)
+        for _ in range(3):
+            watch.watch([(path.name, 0)])
+            await ends.wait_for(path.name)
+        watch.watch([])
+        watch.watch([(path.name, 0)])
+        await ends.wait_for(path.name, path.name)
+        watch.close()
+
+    asyncio.run(main())

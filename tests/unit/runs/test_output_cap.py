@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from claudomator_py.runs.output import pieces, read_output
+from claudomator_py.runs.output import output_size, read_output, read_tail
 from claudomator_py.runs.shim import linux
 from claudomator_py.runs.shim.output import STDOUT, Output, disk_is_full
 
@@ -98,24 +98,17 @@ def test_a_hole_is_skipped_in_reading(stream: Output, tmp_path: Path) -> None:
     assert chunk.end == 3_000_000
 
 
-def test_no_line_is_put_together_across_a_hole(stream: Output, tmp_path: Path) -> None:
-    write(stream, b"".join(b"%099d\n" % number for number in range(30_000)))
-    lines = b"".join(pieces(tmp_path, "stdout")).split(b"\n")
-    assert lines[-1] == b""
-    whole = [int(line) for line in lines if len(line) == 99]
-    assert len(lines) - 1 - len(whole) == 1
-    assert whole[0] == 0
-    assert whole[-1] == 29_999
-    assert len(whole) == len(set(whole)) < 10_000
-
-
-def test_a_tail_without_a_line_break_is_no_line(stream: Output, tmp_path: Path) -> None:
-    write(stream, b"first\n" + b"x" * (3 * CAP))
-    data = b"".join(pieces(tmp_path, "stdout"))
-    assert data.startswith(b"first\nxxx")
-    assert len(data) == 256 * KIB + 1
+def test_the_end_of_a_stream_is_read_without_what_is_before_it(stream: Output, tmp_path: Path) -> None:
+    write(stream, b"x" * (4 * CAP) + b"the end")
+    assert read_tail(tmp_path, "stdout", 10) == b"xxxthe end"
+    across = read_tail(tmp_path, "stdout", 4 * CAP)
+    assert len(across) < CAP, "the hole is left out"
+    assert across.startswith(b"x")
+    assert across.endswith(b"the end")
+    assert output_size(tmp_path, "stdout") == 4 * CAP + 7
 
 
 def test_a_run_without_output_reads_as_empty(tmp_path: Path) -> None:
     assert read_output(tmp_path, "stderr", 10).data == b""
-    assert list(pieces(tmp_path, "stderr")) == []
+    assert read_tail(tmp_path, "stderr", 10) == b""
+    assert output_size(tmp_path, "stderr") == 0

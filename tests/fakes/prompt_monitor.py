@@ -1,0 +1,28 @@
+"""A monitor without a thread: whatever is asked of it has been read when it answers."""
+
+from collections.abc import Callable
+
+from claudomator_py.core.run import ExitRecord
+from claudomator_py.service.ports import Clock, OutputReader, RunHost
+from claudomator_py.service.tick.live_output import LiveRunMonitor, Report, Said
+
+
+class PromptMonitor(LiveRunMonitor):
+    """Reads on the thread that asks, without a rest."""
+
+    def __init__(self, host: RunHost, clock: Clock) -> None:
+        super().__init__(host, clock, rest=lambda _: None)
+
+    def follow(self, run_id: str, make: Callable[[], OutputReader]) -> Said:
+        super().follow(run_id, make)
+        self._read_all()
+        return super().follow(run_id, make)
+
+    def report(self, run_id: str, make: Callable[[], OutputReader], record: ExitRecord | None) -> Report | None:
+        super().report(run_id, make, record)
+        self._read_all()
+        return super().report(run_id, make, record)
+
+    def _read_all(self) -> None:
+        while self.turn():
+            pass
