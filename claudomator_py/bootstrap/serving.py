@@ -42,6 +42,7 @@ from claudomator_py.service.daemon_log import set_up as set_up_log
 from claudomator_py.service.desk.cleaning import Cleaner
 from claudomator_py.service.desk.front_desk import FrontDesk
 from claudomator_py.service.desk.notices import StoredNotices
+from claudomator_py.service.faults import checks as fault_checks
 from claudomator_py.service.inbox.intake import StoreIntake
 from claudomator_py.service.inbox.keeper import InboxKeeper
 from claudomator_py.service.notifying import Herald
@@ -51,6 +52,7 @@ from claudomator_py.service.process.daemon import Daemon, StateLost
 from claudomator_py.service.process.database_claim import claim_database
 from claudomator_py.service.process.health import disk_check, inbox_checks
 from claudomator_py.service.process.metering import StoreMeter, Surroundings
+from claudomator_py.service.process.pulse import Pulse
 from claudomator_py.service.process.reloading import ConfigurationRefused, Reloader
 from claudomator_py.service.process.retaining import Retainer
 from claudomator_py.service.process.signals import handle_signals
@@ -134,12 +136,14 @@ async def _serve(
     loop = asyncio.get_running_loop()
     watch = HostWatch(loop, parts.host)
     stack.callback(watch.close)
+    pulse = Pulse(lambda: parts.faults.doing, now_ms)
     daemon = Daemon(
         parts.reconciler,
         watch,
         now_ms,
         in_place,
-        ticked=Supervision(notifier, database, now_ms).ticked,
+        pulse=pulse,
+        ticked=Supervision(notifier, database, now_ms, pulse).ticked,
         longest_s=notifier.watchdog_s or HEALTH_S,
     )
     watch.wake = daemon.wake
@@ -171,6 +175,7 @@ async def _serve(
     def health() -> list[CheckView]:
         return [
             *daemon.health(),
+            *fault_checks(parts.faults.all()),
             reloader.check(),
             disk_check(state, least_free()),
             agents_check(parts),
@@ -181,7 +186,15 @@ async def _serve(
     secrets = Secrets(parts.registry, environ, own=(token,))
     clean_log_with(lambda text: secrets.redactor({}).redact(text))
     queries = Queries(
-        database, parts.registry, parts.host, parts.observer, now_ms, lambda: _problems(inbox), health, secrets
+        database,
+        parts.registry,
+        parts.host,
+        parts.observer,
+        now_ms,
+        lambda: _problems(inbox),
+        health,
+        secrets,
+        parts.faults,
     )
     repeats = Repeats(queries.read, now_ms)
     schedules = StoredSchedules(
@@ -218,6 +231,7 @@ async def _serve(
         refused_files=lambda: len(inbox.problems()),
         free_bytes=lambda: shutil.disk_usage(state).free,
         least_free_bytes=least_free,
+        faults=parts.faults.all,
     )
     meter = StoreMeter(database, parts.observer, now_ms, around)
     server, url = _web_server(desk, meter, token, listen or settings.http.listen, settings.http.allowed_hosts)
@@ -256,7 +270,11 @@ async def _keep_looking(parts: Parts, daemon: Daemon, known: KnownHealth, *, at_
     """Programs of agents are installed, upgraded and removed while the daemon runs. at_once: begin with a look."""
     while True:
         if at_once:
-            await asyncio.to_thread(look_again, parts)
+            try:
+                await asyncio.to_thread(look_again, parts)
+            except Exception:
+                # The next look may see more; that there is one matters most.
+                log.exception("agents_not_looked_at")
             daemon.wake()
         at_once = True
         try:

@@ -39,7 +39,7 @@ class RunWatcher:
         """Watch a run; nothing happens if it is watched already.
 
         shim_pid: from the launcher, for a shim that may not have said yet who it is. A run that has not been taken by
-        a shim for 30 seconds counts as ended too.
+        a shim for 30 seconds counts as ended too. Raises OSError, and then it is not watched.
         """
         if run_id in self._watched:
             return
@@ -48,8 +48,12 @@ class RunWatcher:
         if shim_pid is None:
             watched.timer = self._loop.call_later(0, self._find, run_id)
             return
-        launched = procfs.read(shim_pid)
-        self._follow(run_id, None if launched is None else ShimIdentity(launched.pid, launched.start))
+        try:
+            launched = procfs.read(shim_pid)
+            self._follow(run_id, None if launched is None else ShimIdentity(launched.pid, launched.start))
+        except OSError:
+            self.unwatch(run_id)
+            raise
 
     def unwatch(self, run_id: str) -> None:
         """Forget the run; nothing happens if it is not watched."""

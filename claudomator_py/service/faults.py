@@ -30,8 +30,7 @@ T = TypeVar("T")
 
 CHECK = "faults"
 SHOWN = 20
-SHOWN_FROM = 2
-"""A fault that is gone at the second attempt is in the log, and bothers nobody."""
+LASTING_FROM = 2
 _TEXT = 500
 _PACKAGE = Path(__file__).parents[1]
 
@@ -51,6 +50,14 @@ class Doing(StrEnum):
     CLEAN = "cleaning up"
     PRUNE = "pruning"
 
+
+_WHILE = {
+    "WAITING": (Doing.READY, Doing.CANCEL),
+    "QUEUED": (Doing.START, Doing.CLASSIFY, Doing.CANCEL),
+    "NEEDS_INPUT": (Doing.CANCEL,),
+    "RUNNING": (Doing.COLLECT, Doing.STOP),
+}
+"""What can fail for a task, by its state."""
 
 _SLOW = (5 * SECOND_MS, 10 * MINUTE_MS)
 _QUICK = (SECOND_MS, MINUTE_MS)
@@ -89,6 +96,11 @@ class Fault:
     again_ms: int
     own: bool = True
     blocking: bool = False
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it is worth an operator's time; one that is gone at the second attempt is in the log only."""
+        return self.times >= LASTING_FROM
 
     @property
     def sentence(self) -> str:
@@ -194,9 +206,13 @@ class Faults:
         with self._lock:
             return sorted(self._faults.values(), key=lambda fault: fault.since_ms)
 
-    def of_task(self, task_id: str) -> list[Fault]:
-        """What fails for that task."""
-        return [fault for fault in self.all() if fault.item.task_id == task_id]
+    def of_task(self, task: Task) -> Fault | None:
+        """What fails for the task in its present state and with its present content; the one that is tried last."""
+        doing = _WHILE.get(task.state, ())
+        faults = [fault for fault in self.all() if fault.item.task_id == task.id and fault.item.doing in doing]
+        content = item_of(Doing.START, task).content
+        of_now = (fault for fault in faults if fault.item.content in ("", content))
+        return max(of_now, key=lambda fault: fault.again_ms, default=None)
 
     def next_ms(self, after_ms: int) -> int | None:
         """When the next attempt is due, in epoch milliseconds."""
@@ -205,7 +221,7 @@ class Faults:
 
 def checks(faults: Iterable[Fault]) -> list[CheckView]:
     """What readiness says of them."""
-    lasting = [fault for fault in faults if fault.times >= SHOWN_FROM]
+    lasting = [fault for fault in faults if fault.lasting]
     if not lasting:
         return [CheckView(name=CHECK, ok=True, detail="nothing fails repeatedly", blocking=False)]
     found = [

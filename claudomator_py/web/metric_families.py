@@ -16,6 +16,7 @@ from claudomator_py.core.lifecycle import STATE_NAMES
 from claudomator_py.core.outcome import Reason
 from claudomator_py.core.units import SECOND_MS
 from claudomator_py.routing.tier import Cause
+from claudomator_py.service.faults import Doing
 from claudomator_py.service.process.metering import BY_HAND, Measured
 from claudomator_py.store.metric_rows import REVOKED
 
@@ -232,6 +233,19 @@ FAMILIES: tuple[Family, ...] = (
         "last_tick_timestamp_seconds",
         "When the last tick was completed (Unix time). It is never long ago: the slowest come every five seconds.",
         lambda measured: _one((measured.ticks.completed_ms or 0) / SECOND_MS),
+    ),
+    _gauge(
+        "unserved_request_timestamp_seconds",
+        "When the oldest request to cancel or restart was made that the last tick left untouched (Unix time); "
+        "0: there is none.",
+        lambda measured: _one((measured.ticks.unserved_ms or 0) / SECOND_MS),
+    ),
+    _gauge(
+        "failing_items",
+        "What fails again and again for one task, run or directory while everything else carries on, by what is done "
+        "for it.",
+        lambda measured: [((doing.name.lower(),), measured.failing.get(doing.name.lower(), 0)) for doing in Doing],
+        "doing",
     ),
     _histogram(
         "store_write_seconds",

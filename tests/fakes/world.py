@@ -128,13 +128,20 @@ class World:
         database = self.database
         self.registry = AgentRegistry(self.agents, self.kinds, "/bin")
         self.registry.refresh()
-        self.budgets = Budgets(lambda: self.day_budget)
         self.faults = Faults(self.clock)
+        self.budgets = Budgets(lambda: self.day_budget)
         self.observer = Observer(
             self.registry, lambda: rules(**self._changes), self.clock, lambda: self.disk_low, self.budgets, self.faults
         )
         self.queries = Queries(
-            database, self.registry, self.host, self.observer, self.clock, lambda: self.file_problems, list
+            database,
+            self.registry,
+            self.host,
+            self.observer,
+            self.clock,
+            lambda: self.file_problems,
+            list,
+            faults=self.faults,
         )
         self.notices = StoredNotices(database, Herald(database, _nobody, self.clock), self.clock)
         repeats = Repeats(self.queries.read, self.clock)

@@ -82,6 +82,11 @@ def busy_text(directory: str, names: Sequence[str]) -> str:
     return f"{users} {'is' if len(names) < 2 else 'are'} running in {directory}"
 
 
+def fault_text(said: str, remedy: str, again_ms: int, now_ms: int) -> str:
+    """What fails for the task, what to do about it, and when it is tried again."""
+    return f"{said}; {remedy}; tries again at {_due(again_ms, now_ms)}"
+
+
 def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
     """Why the task failed: what the code means, and the error in the agent's own words or the names that did it."""
     meaning = REASON_POLICIES[Reason(reason)].meaning

@@ -49,6 +49,7 @@ from claudomator_py.service.answers.explain import (
     decision_sentences,
     discarded_sentences,
     failure_text,
+    fault_text,
     run_sentence,
     thread_sentences,
     tree_sentences,
@@ -61,6 +62,7 @@ from claudomator_py.service.answers.schedule_words import schedule_sentences
 from claudomator_py.service.answers.stored_live import StoredLive, log_step
 from claudomator_py.service.answers.views import decision_view, event_view, run_view, task_view
 from claudomator_py.service.changes.draining import drain_check, drain_view
+from claudomator_py.service.faults import Faults
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.schedules.schedule_desk import by_next_time
@@ -74,6 +76,8 @@ from claudomator_py.store.tables import Run, Task
 T = TypeVar("T")
 
 SHOWN = 50
+FAULT = "fault"
+"""Why a task does not get on: what the daemon does for it fails, and is tried again."""
 MOST_LOG_BYTES = 1024 * 1024
 
 
@@ -100,9 +104,10 @@ class Queries:
         inbox_problems: Callable[[], list[FileProblemView]],
         health: Callable[[], list[CheckView]],
         secrets: Secrets | None = None,
+        faults: Faults | None = None,
     ) -> None:
-        """secrets: what agents may know and their output is not to show; None: nothing but what is known by its
-        shape."""
+        """faults: what fails for single tasks; None: nothing does. secrets: what agents may know and their output may
+        not show; None: nothing but what is known by its shape."""
         self._database = database
         self._registry = registry
         self._host = host
@@ -110,6 +115,7 @@ class Queries:
         self._clock = clock
         self._inbox_problems = inbox_problems
         self._health = health
+        self._faults = faults or Faults(clock)
         self.live: Live = StoredLive(database, registry, host, secrets or Secrets(registry, {}))
 
     def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
@@ -263,6 +269,8 @@ class Queries:
         holds: Mapping[str, Sequence[HoldView]],
     ) -> _Wait:
         """A queued task's reason is not stored: it is asked of the planner as it is now, so it is never stale."""
+        if (fault := self._faults.of_task(task)) is not None:
+            return _Wait(FAULT, fault_text(fault.sentence, fault.remedy, fault.again_ms, present.now), fault.again_ms)
         if task.state == "QUEUED":
             verdict = admit(head, present.agents, present.rules, load_of(present))
             if isinstance(verdict, Blocked):

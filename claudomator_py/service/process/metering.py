@@ -4,7 +4,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from sqlalchemy import Connection
@@ -16,6 +16,7 @@ from claudomator_py.core.views import CheckView
 from claudomator_py.planning.admission import Blocked, admit
 from claudomator_py.planning.plan import load_of
 from claudomator_py.planning.snapshot import AgentSeen, Snapshot
+from claudomator_py.service.faults import Fault
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.process.daemon import Ticks
 from claudomator_py.service.tick.observe import Observer
@@ -49,7 +50,8 @@ class Measured:
     """Everything at one moment. Histograms in seconds, times in epoch milliseconds, sizes in bytes.
 
     live: runs by agent and state. holds: by agent and reason, until when; None: until released. answers: questions for
-    a tier by source and cause. checks: what readiness says, by name.
+    a tier by source and cause. checks: what readiness says, by name. failing: items that fail again and again, by what
+    is done for them.
     """
 
     database: str
@@ -68,17 +70,19 @@ class Measured:
     free_bytes: int
     least_free_bytes: int
     checks: Mapping[str, bool]
+    failing: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What is measured and is in no row. least_free_bytes: below it nothing is started."""
+    """What is measured and is in no row. least_free_bytes: below it nothing is started. faults: of single items."""
 
     ticks: Callable[[], Ticks]
     checks: Callable[[], Sequence[CheckView]]
     refused_files: Callable[[], int]
     free_bytes: Callable[[], int]
     least_free_bytes: Callable[[], int]
+    faults: Callable[[], Sequence[Fault]] = tuple
 
 
 class Meter(Protocol):
@@ -135,6 +139,7 @@ class StoreMeter:
             free_bytes=around.free_bytes(),
             least_free_bytes=around.least_free_bytes(),
             checks=passed,
+            failing=Counter(fault.item.doing.name.lower() for fault in around.faults() if fault.lasting),
         )
 
     def _waits(self, connection: Connection, present: Snapshot) -> Mapping[Wait, int]:

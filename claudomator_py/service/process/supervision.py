@@ -5,6 +5,7 @@ import asyncio
 from sqlalchemy import Connection
 
 from claudomator_py.service.ports import Clock
+from claudomator_py.service.process.pulse import Pulse
 from claudomator_py.service.process.systemd import Notifier
 from claudomator_py.store import hold_rows, queue, switch_rows
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -15,14 +16,16 @@ _COUNTED = (("RUNNING", "running"), ("QUEUED", "queued"), ("WAITING", "waiting")
 class Supervision:
     """Tells a notifier of completed ticks."""
 
-    def __init__(self, notifier: Notifier, database: Database, clock: Clock) -> None:
+    def __init__(self, notifier: Notifier, database: Database, clock: Clock, pulse: Pulse) -> None:
+        self._pulse = pulse
         self._notifier = notifier
         self._database = database
         self._clock = clock
 
     async def ticked(self) -> None:
         """A tick came to its end. On the daemon's loop, so that no other thread vouches for one that hangs."""
-        self._notifier.alive()
+        if self._pulse.steady:
+            self._notifier.alive()
         if self._notifier.wanted:
             self._notifier.status(await asyncio.to_thread(self._text))
 

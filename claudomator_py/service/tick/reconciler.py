@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.run import RunConflict
+from claudomator_py.core.units import format_instant
 from claudomator_py.planning.plan import StartRun, plan
 from claudomator_py.planning.tiers import AskTier
 from claudomator_py.service.changes.tasks import ENDED, cancel_now, ready
@@ -48,12 +49,29 @@ class LiveStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Unserved:
+    """A task that is to be cancelled or restarted, since then (epoch milliseconds), and that no tick has got to."""
+
+    name: str
+    since_ms: int
+
+    @property
+    def since(self) -> str:
+        """The time, as it is said to people."""
+        return format_instant(self.since_ms)
+
+
+@dataclass(frozen=True, slots=True)
 class TickReport:
-    """What a tick did. wake_ms: when the next one is due at the latest by what is known (epoch milliseconds)."""
+    """What a tick did. wake_ms: when the next one is due at the latest by what is known (epoch milliseconds).
+
+    unserved: the oldest request that it left untouched. One that it tried to serve, and could not, is a fault instead.
+    """
 
     started: int
     live: tuple[LiveStep, ...]
     wake_ms: int | None
+    unserved: Unserved | None = None
 
 
 class Asker(Protocol):
@@ -90,6 +108,7 @@ class Reconciler:
         self._clock = clock
         self._faults = faults
         self._asker = asker
+        self._seen: set[str] = set()
 
     def sweep(self) -> list[str]:
         """Remove run directories that no row knows; the names of those that are gone.
@@ -117,6 +136,7 @@ class Reconciler:
         tick carries on from there.
         """
         now_ms = self._clock()
+        self._seen.clear()
         crashpoint("tick-begin")
         if self._database.trouble is not None:
             # Whether writing works again is known only by trying; nobody else may write for long.
@@ -142,6 +162,7 @@ class Reconciler:
 
     def _take_further(self, run: Run, task: Task | None, now_ms: int) -> None:
         """That it is to be stopped does not wait for the end of a pause after a fault."""
+        self._seen.add(run.task_id)
         name = f"{run.task_id if task is None else task.name} (run {run.id[:_RUN]})"
         collecting = Item(Doing.COLLECT, run.id, name, run.task_id)
         stopping = task is not None and (task.cancel_requested_ms is not None or task.restart_requested is not None)
@@ -152,6 +173,7 @@ class Reconciler:
     def _act_on_intents(self, now_ms: int) -> None:
         """A task whose run ended just before its cancellation was asked for has nothing left to stop."""
         for task in self._database.read(queue.with_intent):
+            self._seen.update([task.id] if task.state != "RUNNING" else [])
             if task.state in ("WAITING", "QUEUED", "NEEDS_INPUT") and task.cancel_requested_ms is not None:
                 self._change(Doing.CANCEL, task, partial(cancel_now, task=task, now_ms=now_ms))
 
@@ -224,7 +246,16 @@ class Reconciler:
         ]
         known = [time for time in times if time is not None]
         steps = tuple(LiveStep(run.id, run.check_seq if run.state == "checking" else 0) for run in live)
-        return TickReport(started, steps, min(known) if known else None)
+        return TickReport(started, steps, min(known) if known else None, self._unserved(begun_ms))
+
+    def _unserved(self, begun_ms: int) -> Unserved | None:
+        """Of what was asked for before the tick began, what it did not look at."""
+        left = [
+            Unserved(task.name, task.cancel_requested_ms or task.updated_ms)
+            for task in self._database.read(queue.with_intent)
+            if task.id not in self._seen
+        ]
+        return min((one for one in left if one.since_ms < begun_ms), key=lambda one: one.since_ms, default=None)
 
 
 def _ready(connection: Connection, task: Task, now_ms: int) -> None:

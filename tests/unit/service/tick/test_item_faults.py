@@ -39,6 +39,11 @@ def test_a_working_dir_that_cannot_be_resolved_stops_its_own_task_only(world: Wo
 
     world.tick()
     assert list(world.running()) == ["good"]
+    assert world.state("bad") == "QUEUED fault"
+    headline = world.desk.why("bad").sentences[0]
+    assert headline.startswith("bad is QUEUED: starting bad failed: ")
+    assert f"{tmp_path / 'repo'}" in headline
+    assert headline.endswith("; remove the loop of symbolic links; tries again at 14:13 UTC (in 5s).")
     world.submit("later")
     world.tick()
     assert set(world.running()) == {"good", "later"}
@@ -94,6 +99,9 @@ def test_a_run_whose_reading_raises_is_read_again_with_pauses_that_grow(
     assert pauses == [SECOND_MS * 2**number for number in range(6)] + [MINUTE_MS]
     (told,) = shown(world)
     assert f"reading the run of bad (run {bad[:8]}) failed {len(looks)} times in a row: RecursionError" in told
+
+    assert world.task("bad").reason == "fault"
+    assert "RecursionError" in str(world.task("bad").reason_text)
 
     monkeypatch.undo()
     world.end("bad")

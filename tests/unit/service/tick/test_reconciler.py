@@ -9,8 +9,9 @@ from claudomator_py.core.run import RunLimits, RunOrder
 from claudomator_py.core.units import HOUR_MS
 from claudomator_py.planning.plan import StartRun, plan
 from claudomator_py.planning.snapshot import Snapshot
+from claudomator_py.service.tick.reconciler import Unserved
 from claudomator_py.store import run_rows
-from claudomator_py.store.tables import DECISION, SNAPSHOT
+from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT
 from tests.fakes.world import START_MS, World, spec
 
 
@@ -70,3 +71,17 @@ def test_a_run_that_the_store_does_not_know_is_swept_and_the_task_started(world:
 
     assert world.state("t").startswith("RUNNING")
     assert world.live("t").id == run_id
+
+
+def test_a_request_that_a_tick_does_not_get_to_is_told_until_one_does(world: World) -> None:
+    """As of a task that is said to run, and of which no run lives."""
+    world.submit("t")
+    world.tick()
+    world.host.stubborn = True
+    world.desk.cancel("t")
+    assert world.tick(1).unserved is None, "its run was asked to end"
+    lost = RUN.update().where(RUN.c.id == world.live("t").id)
+    world.database.write(lambda connection: connection.execute(lost.values(live=False)))
+    assert world.tick(1).unserved == Unserved("t", START_MS)
+    world.database.write(lambda connection: connection.execute(lost.values(live=True)))
+    assert world.tick(1).unserved is None
