@@ -45,13 +45,13 @@ def lacking(spec: "TaskSpec") -> dict[str, list[str]]:
     return {kind: AGENT_KINDS[kind].unsupported(spec, one) + unmeasured(spec, one) for kind, one in agents.items()}
 
 
-def refusals(config: Path | None) -> validate.Refusals:
+def judge(config: Path | None) -> validate.Judge:
     """What the daemon of that configuration, else of the one that is found, has against a task. Raises ClientError."""
     from claudomator_py.agents.catalogue import AGENT_KINDS  # see ``readers``
     from claudomator_py.client.discovery import configuration
     from claudomator_py.core.settings import MODEL_KINDS, default_agent
     from claudomator_py.documents.configfile import resolve_state_dir
-    from claudomator_py.service.changes.placement import placement_problems
+    from claudomator_py.service.changes.placement import placement_problems, placement_warnings
     from claudomator_py.service.registry import AgentRegistry
     from claudomator_py.service.surroundings.workdirs import Workdirs
 
@@ -63,13 +63,16 @@ def refusals(config: Path | None) -> validate.Refusals:
     roots = tuple(map(Path, settings.workdir_roots))
     own = (resolve_state_dir(None, settings, os.environ, loaded.base_dir), *map(Path, settings.inbox.paths))
     registry, workdirs = AgentRegistry(agents, AGENT_KINDS, ""), Workdirs(roots, own if loaded.path is not None else ())
-    return lambda spec: placement_problems(spec, registry, workdirs)
+    return validate.Judge(
+        refusals=lambda spec: placement_problems(spec, registry, workdirs),
+        warnings=lambda spec: placement_warnings(spec, registry),
+    )
 
 
 def application() -> typer.Typer:
     """The whole command line."""
     app = build()
-    app.command()(validate.command(lacking, refusals))
+    app.command()(validate.command(lacking, judge))
     app.command()(diagnose.command(readers))
     app.command()(serve)
     return app

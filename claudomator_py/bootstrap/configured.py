@@ -92,7 +92,11 @@ def _asker(
         return former.asker
     nobody = AgentSpec(name="classifier", kind="gemini", pass_env=CLI_VARIABLES)
     model = tier_model(classifier, environ, agent_environment(environ, nobody))
-    return None if model is None else TierAsker(database, model, classifier.timeout, now_ms)
+    return (
+        None
+        if model is None
+        else TierAsker(database, model, classifier.timeout, now_ms, account=classifier.shared_account)
+    )
 
 
 def _configured(
@@ -105,6 +109,8 @@ def _configured(
         per_workdir=settings.concurrency.per_workdir,
         type_hint=settings.balancing.type_hint.value,
         when_all_limited=settings.balancing.when_all_limited.value,
+        near_limit=settings.balancing.near_limit.value,
+        prefer_wait=settings.balancing.prefer_wait,
         classifier=settings.classifier.kind is not ClassifierKind.NONE,
         settings_hash=settings_hash(settings),
     )

@@ -1,6 +1,5 @@
 """Kind ``gemini-cli``: a headless call of the Gemini CLI, for those who have only its login. Takes a second or more."""
 
-import json
 import math
 import os
 import re
@@ -11,8 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-from claudomator_py.classify.answers import text_at
-from claudomator_py.routing.tier import Cause, ClassifierFault, TierQuestion, prompt
+from claudomator_py.routing.tier import ANSWER_CHARS, Cause, ClassifierFault, TierQuestion, json_objects, prompt
 
 # Without these it starts a second process of itself that ignores signals, and refuses an unknown folder.
 _VARIABLES = {"GEMINI_CLI_NO_RELAUNCH": "true", "GEMINI_CLI_TRUST_WORKSPACE": "true", "TERM": "dumb"}
@@ -96,12 +94,12 @@ class GeminiCli:
             raise self._cannot_start()
         if process.returncode != 0:
             raise _failed(process.returncode, _tail(stderr))
+        # Warnings may stand before the envelope, with braces in them, and lines after it.
         text = output.decode(errors="replace")
-        try:
-            answer = json.loads(text[max(text.find("{"), 0) :])
-        except (ValueError, RecursionError):
-            raise ClassifierFault(Cause.GARBAGE, "its output is not JSON") from None
-        return text_at(answer, "response")
+        said = [found["response"] for found in json_objects(text[:ANSWER_CHARS]) if "response" in found]
+        if said and not isinstance(said[-1], str):
+            raise ClassifierFault(Cause.GARBAGE, "its answer has no text")
+        return str(said[-1]) if said else text
 
     def _cannot_start(self) -> ClassifierFault:
         return ClassifierFault(

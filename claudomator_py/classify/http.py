@@ -1,5 +1,6 @@
 """One JSON request within a deadline: fast transient faults are tried again inside it, everything else is a fault."""
 
+import re
 import time
 from collections.abc import Callable, Mapping
 
@@ -13,6 +14,7 @@ FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 0.5
 SHORTEST_CALL_S = 0.05
 MAX_ANSWER_BYTES = 1024 * 1024
+_DELAY = re.compile("[0-9]{1,9}")
 _TRANSIENT = frozenset({500, 502, 503, 504})
 
 
@@ -57,7 +59,7 @@ def _once(
         raise _Transient(ClassifierFault(Cause.UNREACHABLE, type(error).__name__)) from None
     except httpx.InvalidURL:
         raise ClassifierFault(Cause.NOT_CONFIGURED, "classifier.base_url is not a URL") from None
-    _check_status(response.status_code)
+    _check_status(response)
     try:
         return httpx.Response(200, content=data).json()
     except ValueError:
@@ -76,12 +78,18 @@ def _read(response: httpx.Response, left: Callable[[], float]) -> bytes:
     return bytes(data)
 
 
-def _check_status(status: int) -> None:
+def _check_status(response: httpx.Response) -> None:
+    status = response.status_code
     if status == httpx.codes.OK:
         return
     detail = f"it answered with HTTP {status}"
     if status == httpx.codes.TOO_MANY_REQUESTS:
-        raise ClassifierFault(Cause.LIMITED, detail)
+        raise ClassifierFault(Cause.LIMITED, detail, retry_after_s=_seconds(response.headers.get("retry-after", "")))
     if status in _TRANSIENT:
         raise _Transient(ClassifierFault(Cause.SERVER_ERROR, detail))
     raise ClassifierFault(Cause.REFUSED if status < 500 else Cause.SERVER_ERROR, detail)
+
+
+def _seconds(text: str) -> float | None:
+    """The delay of a Retry-After; None for its other form, a date, and for anything else."""
+    return float(text) if _DELAY.fullmatch(text) else None

@@ -93,6 +93,8 @@ def _hand_in(submitter: Submitter, given: Sequence[tuple[ReadFile, TaskSpec]], o
         for file, spec in given:
             # One by one: what came before a refusal is needed.
             accepted.append(_located(file, spec, submitter.submit))
+            for warning in accepted[-1].warnings:
+                note(f"{file.shown}: warning: {spec.name}: {warning}")
     except BaseException:
         if accepted:
             _write(accepted, output)

@@ -27,7 +27,7 @@ state_dir: .claudomator
 #     default_tier: balanced
 #   lint: {kind: command, command: [make, lint]}    # runs when a task names it
 
-# balancing: {type_hint: prefer, when_all_limited: wait}
+# balancing: {type_hint: prefer, prefer_wait: 2m, when_all_limited: wait, near_limit: tie_break}
 
 # limits: {output_cap: 256MiB, grace: 10s, min_free: 512MiB}
 """

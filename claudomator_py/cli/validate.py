@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -15,14 +15,25 @@ if TYPE_CHECKING:
     from claudomator_py.core.problem import Problem
     from claudomator_py.core.task import TaskSpec
 
-Refusals = Callable[["TaskSpec"], Sequence["Problem"]]
-"""Why the daemon of a configuration would not accept a task that is valid by itself."""
+Found = Callable[["TaskSpec"], Sequence["Problem"]]
+
+
+class Judge(NamedTuple):
+    """What the daemon of a configuration has against a task that is valid by itself.
+
+    refusals: why it would not accept it. warnings: what it would not get, though it is accepted.
+    """
+
+    refusals: Found
+    warnings: Found
+
+
 Lacking = Callable[["TaskSpec"], Mapping[str, list[str]]]
 """By kind of agent, what the task asks for and that kind cannot enforce."""
 
 
-def command(lacking: Lacking, refusals: Callable[[Path | None], Refusals]) -> Callable[..., None]:
-    """The command, with what the agents of this program can enforce, and what a configuration would refuse."""
+def command(lacking: Lacking, judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
+    """The command, with what the agents of this program can enforce, and what a configuration has against a task."""
 
     def validate(
         files: Annotated[
@@ -47,27 +58,41 @@ def command(lacking: Lacking, refusals: Callable[[Path | None], Refusals]) -> Ca
             return
         if not files:
             raise typer.BadParameter("name at least one file, or give --schema")
-        against = refusals(config)
-        parsed = [file.checked(against) for file in read(files)]
+        refusals, warnings = judge(config)
+        parsed = [file.checked(refusals) for file in read(files)]
         if not parsed:
             note("There are no task files in there.")
         if output is Format.JSON:
-            out(json_text([_as_json(file, lacking) for file in parsed]))
+            out(json_text([_as_json(file, lacking, warnings) for file in parsed]))
         else:
             for file in parsed:
-                out("\n".join(_lines(file, lacking)))
+                out("\n".join(_lines(file, lacking, warnings)))
         if any(file.problems for file in parsed):
             raise typer.Exit(exits.FAILURE)
 
     return validate
 
 
-def _lines(file: ReadFile, lacking: Lacking) -> list[str]:
+def _lines(file: ReadFile, lacking: Lacking, warnings: Found) -> list[str]:
     if file.problems:
         return [problem.render(file.shown) for problem in file.problems]
     names = ", ".join(spec.name for spec in file.specs)
     fires = [f"{file.shown}: {spec.name}: fires {_fires(spec)}" for spec in file.specs if spec.schedule is not None]
-    return [f"{file.shown}: ok ({names})", *fires, *(f"{file.shown}: note: {text}" for text in _notes(file, lacking))]
+    return [
+        f"{file.shown}: ok ({names})",
+        *fires,
+        *(_as_warning(found).render(file.shown) for found in _warnings(file, warnings)),
+        *(f"{file.shown}: note: {text}" for text in _notes(file, lacking)),
+    ]
+
+
+def _as_warning(found: "Problem") -> "Problem":
+    """As a line says it, behind the place: ``file:line: warning: field: message``."""
+    return found.model_copy(update={"field": ": ".join(part for part in ("warning", found.field) if part)})
+
+
+def _warnings(file: ReadFile, warnings: Found) -> "list[Problem]":
+    return [file.located(spec, warning) for spec in file.specs for warning in warnings(spec)]
 
 
 def _fires(spec: "TaskSpec") -> str:
@@ -87,7 +112,7 @@ def _notes(file: ReadFile, lacking: Lacking) -> list[str]:
     ]
 
 
-def _as_json(file: ReadFile, lacking: Lacking) -> dict[str, object]:
+def _as_json(file: ReadFile, lacking: Lacking, warnings: Found) -> dict[str, object]:
     from claudomator_py.cli.fires import next_fires
     from claudomator_py.core.taskfile import to_document
     from claudomator_py.core.units import format_instant
@@ -102,5 +127,6 @@ def _as_json(file: ReadFile, lacking: Lacking) -> dict[str, object]:
             if spec.schedule is not None
         },
         "notes": _notes(file, lacking),
+        "warnings": [warning.model_dump(mode="json") for warning in _warnings(file, warnings)],
         "problems": [problem.model_dump(mode="json") for problem in file.problems],
     }

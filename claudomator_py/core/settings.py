@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated
 
@@ -37,7 +37,9 @@ from claudomator_py.core.units import DAY_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.core.validation import described, odd_values, problem_at, validate
 
 MODEL_KINDS = ("claude", "gemini", "codex", "opencode")
-SUPPORTED_KINDS = (*MODEL_KINDS, "command", "simulated")
+BY_NAME_KINDS = ("command", "simulated")
+"""Kinds that are open to balancing only where the configuration says so: a task has to name them."""
+SUPPORTED_KINDS = (*MODEL_KINDS, *BY_NAME_KINDS)
 LATER_KINDS = ("remote", "hub")
 
 _DEFAULT_COMMANDS: dict[str, tuple[str, ...]] = {kind: (kind,) for kind in MODEL_KINDS}
@@ -88,6 +90,14 @@ class WhenAllLimited(StrEnum):
     TRY = "try"
 
 
+class NearLimit(StrEnum):
+    """What it means to balancing that an agent is near a limit."""
+
+    TIE_BREAK = "tie_break"
+    AVOID = "avoid"
+    IGNORE = "ignore"
+
+
 class OnStop(StrEnum):
     """What becomes of live runs when the daemon is asked to end."""
 
@@ -113,6 +123,13 @@ def _model(value: object) -> object:
     if value == "":
         raise refusal("is empty", "give it a value, or delete the line")
     return {"model": value} if isinstance(value, str) else value
+
+
+def _account(value: str) -> str:
+    kind, _, account = value.partition("/")
+    if kind in SUPPORTED_KINDS and account:
+        return value
+    raise refusal(f"`{shown(value)}` names no account", "write kind/account, such as gemini/default")
 
 
 Paths = Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct]
@@ -196,11 +213,22 @@ class Classifier(Strict):
     timeout: Duration = Field(
         5 * SECOND_MS, ge=100, le=5 * MINUTE_MS, description="The longest that a task waits for the answer."
     )
+    account: Annotated[Line, AfterValidator(_account)] | None = Field(
+        None,
+        description="The agents' account that it is asked on, as holds name it, such as `gemini/default`: a limit of "
+        "one is then a limit of the other; missing: an account of its own.",
+    )
 
     @property
     def model_name(self) -> str:
         """The model to ask; empty for kind ``none``."""
         return self.model or _CLASSIFIER_MODELS.get(self.kind, "")
+
+    @property
+    def shared_account(self) -> tuple[str, str] | None:
+        """Kind and account of the agents with which it shares its limits; None: it shares them with nobody."""
+        kind, slash, account = (self.account or "").partition("/")
+        return (kind, account) if slash else None
 
     @property
     def key_variable(self) -> str | None:
@@ -215,6 +243,17 @@ class Balancing(Strict):
     when_all_limited: WhenAllLimited = Field(
         WhenAllLimited.WAIT,
         description="While every agent that a task could run on is limited: wait for the earliest reset, or try.",
+    )
+    near_limit: NearLimit = Field(
+        NearLimit.TIE_BREAK,
+        description="An agent whose account has warned that a limit is near: it loses ties, is avoided while another "
+        "is free, or is treated like any other.",
+    )
+    prefer_wait: Duration = Field(
+        2 * MINUTE_MS,
+        le=DAY_MS,
+        description="How long a task waits for a free slot on the agent that its `agent.type` prefers, before another "
+        "takes it; 0s: not at all.",
     )
 
 
@@ -329,7 +368,18 @@ def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) ->
     if problems or isinstance(agents, list) or isinstance(parsed, list):
         return sorted(problems, key=lambda problem: problem.line or 0)
     keys = {name: getattr(parsed, name) for name in _Keys.model_fields}
+    if "agents" in mapping and (problem := _odd_account(parsed.classifier, agents.values(), where)):
+        return [problem]
     return Settings(**keys, agents=agents, agents_configured="agents" in mapping)
+
+
+def _odd_account(classifier: Classifier, agents: Iterable[AgentSpec], lines: Lines) -> Problem | None:
+    """An account that no agent has is shared with nobody."""
+    known = {f"{agent.kind}/{agent.quota_account}" for agent in agents}
+    if classifier.account is None or classifier.account in known:
+        return None
+    message = f"no agent has the account `{shown(classifier.account)}`"
+    return problem_at(lines, ("classifier", "account"), message, suggestion(classifier.account, known))
 
 
 def default_agent(kind: str) -> AgentSpec:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from claudomator_py.core.agent import Tier
 from claudomator_py.core.limits import window_text
 from claudomator_py.core.outcome import Reason
+from claudomator_py.core.settings import BY_NAME_KINDS
 from claudomator_py.planning.snapshot import AgentSeen, DayLeft, Head, HeldBy, HoldSeen, Kept, Rules
 from claudomator_py.planning.tiers import Undecided, tier_for
 from claudomator_py.routing.balance import pick_agent
@@ -105,13 +106,13 @@ def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> 
         return Blocked(CONVERSATION, "another task of the same thread is running, or has not ended its turn")
     agents = tuple(_for_task(head, agents, agent, rules, load.now) for agent in agents)
     head = _with_choice(head, agents)
-    choice = _choose(head, agents, rules)
+    choice = _choose(head, agents, rules, load.now)
     if isinstance(choice, Blocked):
         return choice
     decided = tier_for(head, hinted_by(head, agents), choice.agent, classifier=rules.classifier, now_ms=load.now)
     if isinstance(decided, Undecided):
         return Blocked(CLASSIFYING, "a cheap model is asked how strong a model it needs", decided.until)
-    return _record(head, agents, choice, *decided)
+    return _record(head, agents, choice, rules, *decided)
 
 
 def _for_task(head: Head, agents: Sequence[AgentSeen], agent: AgentSeen, rules: Rules, now_ms: int) -> AgentSeen:
@@ -162,12 +163,12 @@ def _pinned_on(head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen) -> boo
     return head.model is not None and any(seen.name == agent.name for seen in hinted)
 
 
-def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules) -> _Choice | Blocked:
+def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules, now_ms: int) -> _Choice | Blocked:
     if head.conversation is not None:
         return _go_on(head.conversation, agents, rules)
     hinted = hinted_by(head, agents)
-    bound = head.strict or (bool(hinted) and not any(agent.auto_select for agent in hinted))
-    if head.agent_type and bound:
+    by_name_only = not any(agent.auto_select for agent in hinted) if hinted else head.agent_type in BY_NAME_KINDS
+    if head.agent_type and (head.strict or by_name_only):
         if not hinted:
             return Blocked("agent", f"no agent {head.agent_type!r} is configured, and the task insists on it")
         return _balance(hinted, rules, why=f"the task insists on {head.agent_type}")
@@ -177,6 +178,11 @@ def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules) -> _Choice | 
     ready = tuple(agent for agent in hinted if agent.problem is None and not agent.limited and agent.free)
     if ready:
         return _balance(ready, rules, why=f"the task prefers {head.agent_type}")
+    full = [agent for agent in hinted if agent.problem is None and not agent.limited]
+    if full and now_ms < head.queued + rules.prefer_wait:
+        names = "; ".join(f"{agent.name} is {_full(agent)}" for agent in full)
+        text = f"{names}; the task prefers {head.agent_type}, and waits for it"
+        return Blocked("slots", text, head.queued + rules.prefer_wait)
     override = f"{head.agent_type}: {_why_not(hinted)}"
     return _balance(open_agents, rules, why="least active", overridden_hint=override)
 
@@ -201,14 +207,14 @@ def _balance(
     usable = tuple(agent for agent in agents if agent.problem is None)
     if not usable:
         return _nothing_usable(agents)
-    pick = pick_agent(agent.status for agent in usable if agent.free)
+    pick = pick_agent((agent.status for agent in usable if agent.free), rules.near_limit)
     unlimited_exists = any(not agent.limited for agent in usable)
     if pick is None or (pick.all_limited and unlimited_exists):
         full = [agent for agent in usable if not agent.limited] or usable
         return Blocked("slots", "; ".join(f"{agent.name} is {_full(agent)}" for agent in full), held=_holds(usable))
     if pick.all_limited:
         triable = tuple(agent for agent in usable if agent.triable) if rules.when_all_limited == "try" else ()
-        pick = pick_agent(agent.status for agent in triable if agent.free)
+        pick = pick_agent((agent.status for agent in triable if agent.free), rules.near_limit)
         if pick is None:
             return _all_limited(usable)
     chosen = next(agent for agent in usable if agent.name == pick.name)
@@ -273,7 +279,7 @@ def _rejection(agent: AgentSeen) -> str | None:
 
 
 def _record(
-    head: Head, agents: Sequence[AgentSeen], choice: _Choice, tier: Tier, classification: Classification
+    head: Head, agents: Sequence[AgentSeen], choice: _Choice, rules: Rules, tier: Tier, classification: Classification
 ) -> DecisionRecord:
     agent = choice.agent
     mapped = agent.models.get(tier)
@@ -281,7 +287,7 @@ def _record(
     pinned_here = _pinned_on(head, hinted, agent)
     considered = {seen.name for seen in agents if seen.auto_select} | {seen.name for seen in hinted} | choice.pool
     elsewhere = "not what the task asks for" if head.conversation is None else "without the conversation"
-    candidates = tuple(_candidate(seen, choice, considered, elsewhere) for seen in agents)
+    candidates = tuple(_candidate(seen, choice, considered, elsewhere, rules) for seen in agents)
     return DecisionRecord(
         agent=agent.name,
         tier=tier,
@@ -295,7 +301,7 @@ def _record(
     )
 
 
-def _candidate(seen: AgentSeen, choice: _Choice, considered: Set[str], elsewhere: str) -> Candidate:
+def _candidate(seen: AgentSeen, choice: _Choice, considered: Set[str], elsewhere: str, rules: Rules) -> Candidate:
     """elsewhere: why one outside the balancer's choice was not in it."""
     eligible = seen.name in considered
     rejected = None
@@ -304,7 +310,7 @@ def _candidate(seen: AgentSeen, choice: _Choice, considered: Set[str], elsewhere
     elif choice.overridden_hint is None and seen.name not in choice.pool:
         rejected = elsewhere
     elif seen.name != choice.agent.name:
-        rejected = _rejection(seen) or _less_preferred(seen, choice.agent)
+        rejected = _rejection(seen) or _less_preferred(seen, choice.agent, rules)
     return Candidate(
         agent=seen.name,
         active=seen.active,
@@ -316,9 +322,12 @@ def _candidate(seen: AgentSeen, choice: _Choice, considered: Set[str], elsewhere
     )
 
 
-def _less_preferred(seen: AgentSeen, chosen: AgentSeen) -> str:
+def _less_preferred(seen: AgentSeen, chosen: AgentSeen, rules: Rules) -> str:
+    nearer = seen.near_limit and not chosen.near_limit
+    if nearer and rules.near_limit == "avoid":
+        return "near its limit"
     if seen.active > chosen.active:
         return f"busier ({seen.active} of {seen.max_concurrent} slots)"
-    if seen.near_limit and not chosen.near_limit:
+    if nearer and rules.near_limit == "tie_break":
         return f"as active as {chosen.name}, and near its limit"
     return f"as active as {chosen.name}, and comes after it in the alphabet"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from claudomator_py.planning.admission import Blocked, Load, admit, hinted_by
+from claudomator_py.planning.admission import CLASSIFYING, Blocked, Load, admit, hinted_by
 from claudomator_py.planning.snapshot import Head, Snapshot
 from claudomator_py.planning.tiers import AskTier, question
 from claudomator_py.routing.decision import DecisionRecord
@@ -59,13 +59,17 @@ class Planner:
         self._load = replace(self._load, live=self._load.live + 1, busy=busy, threads=threads, day=day)
         return StartRun(head, verdict)
 
-    def question(self, head: Head) -> AskTier | None:
-        """What to ask about a head that does not start yet, so that it has its tier when it can."""
+    def question(self, head: Head, verdict: Blocked) -> AskTier | None:
+        """What to ask about a head that does not start yet, so that it has its tier when it can.
+
+        verdict: what keeps it from starting.
+        """
         if not self._rules.classifier:
             return None
         agents = tuple(self._agents.values())
         hinted = () if self._rules.type_hint == "ignore" and not head.strict else hinted_by(head, agents)
-        return question(head, hinted, agents)
+        asked = question(head, hinted, agents, self._rules.near_limit)
+        return None if asked is None else replace(asked, urgent=verdict.reason == CLASSIFYING)
 
 
 def load_of(snapshot: Snapshot) -> Load:
@@ -89,7 +93,7 @@ def plan(snapshot: Snapshot) -> tuple[StartRun | AskTier, ...]:
     actions: list[StartRun | AskTier] = []
     for head in snapshot.heads:
         verdict = planner.consider(head)
-        action = verdict if isinstance(verdict, StartRun) else planner.question(head)
+        action = verdict if isinstance(verdict, StartRun) else planner.question(head, verdict)
         if action is not None:
             actions.append(action)
     return tuple(actions)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from claudomator_py.core.agent import ModelChoice, Tier
 from claudomator_py.core.limits import in_family
 from claudomator_py.core.outcome import REASON_POLICIES, Provenance, Reason
-from claudomator_py.routing.balance import AgentStatus
+from claudomator_py.routing.balance import AgentStatus, NearLimit
 
 FALLS_BACK = frozenset(reason for reason, policy in REASON_POLICIES.items() if policy.falls_back)
 
@@ -156,7 +156,8 @@ class AgentSeen(_Frozen):
 class AskedTier(_Frozen):
     """A question for the task's tier. deadline: epoch milliseconds past which it starts without an answer.
 
-    agent: the pick it was asked for. source, tier, cause and detail: what came of it, once answered.
+    agent: the pick it was asked for. source, tier, cause and detail: what came of it, once answered. said_agent: the
+    agent that the answer spoke of, if that was another one.
     """
 
     agent: str
@@ -166,6 +167,7 @@ class AskedTier(_Frozen):
     tier: Tier | None = None
     cause: str | None = None
     detail: str | None = None
+    said_agent: str | None = None
 
 
 class HeldBy(_Frozen):
@@ -189,7 +191,7 @@ class Head(_Frozen):
 
     cannot: by agent, what the task asks for and that agent cannot enforce. conversation: the one it goes on in; None:
     a fresh one. thread: the task that began the thread which it continues; None: its own. failed_on, failed_for: the
-    agent on which its last run did not get its model, and why.
+    agent on which its last run did not get its model, and why. queued: since when it is queued, in epoch milliseconds.
     """
 
     task_id: str
@@ -210,6 +212,7 @@ class Head(_Frozen):
     thread: str | None = None
     failed_on: str | None = None
     failed_for: Reason | None = None
+    queued: int = 0
 
     @property
     def exclusive(self) -> str:
@@ -231,12 +234,17 @@ class Kept(_Frozen):
 
 
 class Rules(_Frozen):
-    """The configuration that planning depends on, and its hash. classifier: whether there is one to ask."""
+    """The configuration that planning depends on, and its hash. classifier: whether there is one to ask.
+
+    prefer_wait: for how many milliseconds a task waits for a preferred agent that is full.
+    """
 
     total: int
     per_workdir: int
     type_hint: Literal["prefer", "ignore"]
     when_all_limited: Literal["wait", "try"]
+    near_limit: NearLimit = "tie_break"
+    prefer_wait: int = 0
     classifier: bool = False
     settings_hash: str
 

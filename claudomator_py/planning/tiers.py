@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from claudomator_py.core.agent import Tier
 from claudomator_py.planning.snapshot import AgentSeen, Head
-from claudomator_py.routing.balance import pick_agent
+from claudomator_py.routing.balance import NearLimit, pick_agent
 from claudomator_py.routing.decision import Classification
 from claudomator_py.routing.tier import Cause
 
@@ -19,12 +19,16 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class AskTier:
-    """Ask which tier this task needs. agent: the tentative pick; models: what stands behind its tiers."""
+    """Ask which tier this task needs. agent: the tentative pick; models: what stands behind its tiers.
+
+    urgent: it could start now, but for the answer.
+    """
 
     head: Head
     agent: str
     agent_type: str
     models: tuple[tuple[Tier, str], ...]
+    urgent: bool = False
 
 
 def tier_for(
@@ -40,7 +44,9 @@ def tier_for(
     default = agent.default_tier
     asked = head.asked
     if asked is not None and asked.tier is not None and asked.source in ("classifier", "cache"):
-        found = Classification(source=asked.source, reason=asked.detail, asked_about=asked.agent)
+        found = Classification(
+            source=asked.source, reason=asked.detail, asked_about=asked.agent, said_agent=asked.said_agent
+        )
         return asked.tier, found
     if asked is not None and asked.answered:
         return default, Classification(
@@ -48,7 +54,7 @@ def tier_for(
         )
     if not classifier:
         return default, Classification(source="default", cause=Cause.OFF)
-    if len(agent.models) < 2:
+    if not _has_choice(agent):
         return default, Classification(source="default", cause=Cause.NOTHING_TO_CHOOSE)
     if asked is None:
         return Undecided(None)
@@ -57,19 +63,26 @@ def tier_for(
     return default, Classification(source="default", cause=Cause.TIMEOUT, asked_about=asked.agent)
 
 
-def question(head: Head, hinted: Sequence[AgentSeen], agents: Sequence[AgentSeen]) -> AskTier | None:
+def question(
+    head: Head, hinted: Sequence[AgentSeen], agents: Sequence[AgentSeen], near_limit: NearLimit = "tie_break"
+) -> AskTier | None:
     """What to ask while the task waits, for the agent it would go to if slots were free; None: nothing."""
     if head.asked is not None or head.kept_tier is not None or _pinned(head, hinted) is not None:
         return None
     candidates = [agent for agent in hinted or agents if agent.problem is None and (hinted or agent.auto_select)]
-    pick = pick_agent(agent.status for agent in candidates)
+    pick = pick_agent((agent.status for agent in candidates), near_limit)
     if pick is None:
         return None
     agent = next(agent for agent in candidates if agent.name == pick.name)
-    if len(agent.models) < 2:
+    if not _has_choice(agent):
         return None
     models = tuple((tier, choice.model) for tier, choice in sorted(agent.models.items()))
     return AskTier(head, agent.name, agent.kind, models)
+
+
+def _has_choice(agent: AgentSeen) -> bool:
+    """Whether its tiers differ in anything: with one model the answer would change nothing."""
+    return len(set(agent.models.values())) > 1
 
 
 def _pinned(head: Head, hinted: Sequence[AgentSeen]) -> tuple[Tier, Classification] | None:

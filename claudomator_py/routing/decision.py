@@ -25,6 +25,7 @@ class Classification(BaseModel):
     """Where the tier comes from. cause: why it is no answer; reason: the classifier's own words or those of its fault.
 
     asked_about: the agent that was picked when it was asked, which need not be the one that started the task.
+    said_agent: the agent that the answer spoke of, if that was another one; it changes nothing.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -33,6 +34,7 @@ class Classification(BaseModel):
     cause: str | None = None
     reason: str | None = None
     asked_about: str | None = None
+    said_agent: str | None = None
 
 
 class DecisionRecord(BaseModel):

@@ -77,7 +77,11 @@ class NoTier(Exception):
 
 
 class ClassifierFault(NoTier):
-    """The classifier gave no text."""
+    """The classifier gave no text. retry_after_s: how many seconds it asked to be left alone; None: it did not say."""
+
+    def __init__(self, cause: Cause, detail: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(cause, detail)
+        self.retry_after_s = retry_after_s
 
 
 class Unusable(NoTier):
@@ -126,7 +130,7 @@ def cache_key(question: TierQuestion, classifier_model: str) -> str:
 
 def parse_answer(text: str, question: TierQuestion) -> Classification:
     """The answer in the text: JSON bare, in fences, after noise or amid prose. Raises Unusable."""
-    objects = [found for found in _objects(text[:ANSWER_CHARS]) if "tier" in found or "model" in found]
+    objects = [found for found in json_objects(text[:ANSWER_CHARS]) if "tier" in found or "model" in found]
     if not objects:
         raise Unusable(Cause.GARBAGE, f"no JSON object with a tier in {_shown(text)}")
     named = [_tier(found, question) for found in objects]
@@ -148,22 +152,30 @@ def shortened(text: str) -> str:
     return f"{text[:HEAD_CHARS]}\n[... {left_out} characters left out ...]\n{text[-TAIL_CHARS:]}"
 
 
+def differs(said: str, meant: str) -> bool:
+    """Whether these are two names, whatever case and space is around them."""
+    return said.strip().casefold() != meant.strip().casefold()
+
+
 def _tier(found: Mapping[str, object], question: TierQuestion) -> Tier:
-    """Exact members only: a near miss is no answer."""
+    """Members only, in any case and space: a near miss is no answer."""
     value = found.get("tier")
     if value is None:
-        value = next((tier.value for tier in question.tiers if question.models[tier] == found.get("model")), None)
-        if value is None:
-            raise Unusable(Cause.DISALLOWED, f"the model {_shown(found.get('model'))} was not offered")
+        model = found.get("model")
+        for tier in question.tiers:
+            if isinstance(model, str) and not differs(model, question.models[tier]):
+                return tier
+        raise Unusable(Cause.DISALLOWED, f"the model {_shown(model)} was not offered")
     if not isinstance(value, str):
         raise Unusable(Cause.GARBAGE, f"the tier is {_shown(value)}, not a text")
-    if value not in {tier.value for tier in question.tiers}:
-        raise Unusable(Cause.DISALLOWED, f"the tier {_shown(value)} was not offered")
-    return Tier(value)
+    for tier in question.tiers:
+        if not differs(value, tier.value):
+            return tier
+    raise Unusable(Cause.DISALLOWED, f"the tier {_shown(value)} was not offered")
 
 
-def _objects(text: str) -> Iterator[dict[str, object]]:
-    """Every outermost JSON object in the text, those in a list included."""
+def json_objects(text: str) -> Iterator[dict[str, object]]:
+    """Every outermost JSON object in the text, whatever surrounds it, those in a list included."""
     decoder = json.JSONDecoder()
     position = text.find("{")
     while position >= 0:

@@ -74,11 +74,16 @@ def test_a_transient_fault_is_tried_again_inside_the_time(server: TierServer, ma
     assert len(server.asked) == 2
 
 
-def test_a_limit_is_not_tried_again(server: TierServer, make: Make) -> None:
-    server.behaviour = status(429)
-    with pytest.raises(ClassifierFault):
+@pytest.mark.parametrize(
+    ("header", "seconds"), [("90", 90.0), (None, None), ("Wed, 21 Oct 2026 07:28:00 GMT", None), ("-1", None)]
+)
+def test_a_limit_is_not_tried_again_and_says_for_how_long(
+    server: TierServer, make: Make, header: str | None, seconds: float | None
+) -> None:
+    server.behaviour = status(429, {"Retry-After": header} if header is not None else {})
+    with pytest.raises(ClassifierFault) as fault:
         make(server.url).ask(QUESTION, 5)
-    assert len(server.asked) == 1
+    assert (len(server.asked), fault.value.retry_after_s) == (1, seconds)
 
 
 def test_a_server_that_does_not_answer_is_a_timeout(server: TierServer, make: Make) -> None:
@@ -159,6 +164,21 @@ def test_the_cli_reads_the_question_on_stdin_and_its_output_is_the_answer(tmp_pa
 
 
 @pytest.mark.parametrize(
+    "printed",
+    [
+        'Warning: {deprecated}\n{"response": "{\\"tier\\": \\"fast\\"}"}',
+        '{"response": "{\\"tier\\": \\" FAST \\"}", "stats": {"models": {}}}\nDone in 1.2s.',
+        'Loaded {1} extension: {"name": "x"}\n{\n "id": 1,\n "response": "Well: {\\"tier\\": \\"Fast\\"}"\n}\n}',
+        '```json\n{"tier": "fast", "reason": "bare"}\n```',
+    ],
+)
+def test_what_the_cli_prints_around_its_envelope_is_no_harm(tmp_path: Path, printed: str) -> None:
+    (tmp_path / "printed").write_text(printed)
+    text = cli(tmp_path, f"cat {tmp_path}/printed").ask(QUESTION, 10)
+    assert parse_answer(text, QUESTION).tier is Tier.FAST
+
+
+@pytest.mark.parametrize(
     ("script", "cause"),
     [
         ("exit 173", Cause.LIMITED),
@@ -168,7 +188,6 @@ def test_the_cli_reads_the_question_on_stdin_and_its_output_is_the_answer(tmp_pa
         ("exit 1", Cause.SERVER_ERROR),
         ("echo 'exception TypeError: fetch failed sending request' >&2; exit 1", Cause.UNREACHABLE),
         ("exit 127", Cause.NOT_CONFIGURED),
-        ("echo fast", Cause.GARBAGE),
         ("""echo '{"response": null}'""", Cause.GARBAGE),
     ],
 )

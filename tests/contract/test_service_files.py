@@ -1,6 +1,7 @@
 """What becomes of task files: identity, changed content, names, circles, files that are moved or deleted."""
 
 from collections.abc import Callable
+from unittest.mock import Mock
 
 import pytest
 
@@ -17,7 +18,7 @@ def world(database: Database) -> World:
 
 
 def test_a_file_becomes_its_tasks_whole_or_not_at_all(world: World) -> None:
-    refused = world.take(PATH, spec("good"), spec("bad", agent={"type": "cluade"}))
+    refused = world.take(PATH, spec("good"), spec("bad", agent={"type": "cluade", "strict": True}))
     assert [(problem.field, problem.remedy) for problem in refused] == [("agent.type", "did you mean `claude`?")]
     assert world.desk.status().counts == {}
     assert world.intake.known_files() == {}
@@ -25,6 +26,27 @@ def test_a_file_becomes_its_tasks_whole_or_not_at_all(world: World) -> None:
     view = world.task("bad")
     assert (view.source, view.file_path, view.state) == ("file", PATH, "QUEUED")
     assert list(world.intake.known_files()) == [PATH]
+
+
+def test_a_wish_for_an_agent_that_nobody_has_is_told_and_another_takes_the_task(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Mock()
+    monkeypatch.setattr("claudomator_py.service.inbox.intake.log", log)
+    assert world.take(PATH, spec("t", agent={"type": "cluade", "model": "opus"})) == []
+    warning = (
+        "agent.type: no agent `cluade` is configured, so any other may take the task, with a model of its own instead "
+        "of `opus`; did you mean `claude`?"
+    )
+    log.warning.assert_called_once_with("task_warning", warning=f"{PATH}: {warning}")
+    assert world.task("t").warnings == (warning,)
+    assert f"Warning: {warning}" in world.desk.why("t").sentences
+    world.tick()
+    assert world.running() == {"t": "claude"}
+    why = world.desk.why("t")
+    assert why.decisions[0].overridden_hint == "cluade: no such agent is configured"
+    assert "The task prefers cluade, but no such agent is configured." in why.sentences
+    assert world.task("t").warnings == ()
 
 
 def test_unchanged_content_never_runs_again(world: World) -> None:

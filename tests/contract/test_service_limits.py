@@ -113,6 +113,24 @@ def test_an_operator_holds_a_whole_account_and_releases_one_family_of_it(world: 
     assert world.desk.agents()[1].holds == ()
 
 
+def test_a_preference_outlasts_a_full_agent_for_a_while(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE, ONE_SLOT), prefer_wait=120_000)
+    world.submit("busy", agent={"type": "codex"})
+    world.tick()
+    world.tick(after_ms=30_000)
+    world.submit("t", agent={"type": "codex"})
+    world.tick(after_ms=60_000)
+    view = world.task("t")
+    until = view.waiting_until
+    assert (view.state, view.reason, until) == ("QUEUED", "slots", format_instant(START_MS + 150_000))
+    said = "codex is full (1 of 1 slots); the task prefers codex, and waits for it, until 14:15 UTC (in 1m)"
+    assert view.reason_text == said
+    assert world.desk.why("t").sentences[0] == f"t is QUEUED: {said}."
+    world.tick(after_ms=60_000)
+    assert world.running() == {"busy": "codex", "t": "claude"}
+    assert world.desk.why("t").decisions[0].overridden_hint == "codex: codex was full (1 of 1 slots)"
+
+
 def test_why_says_where_a_hold_was_read_and_what_stops_the_others(world: World) -> None:
     world = World(world.database, agents=(CLAUDE, OTHER, ONE_SLOT))
     limit_on(world, "claude", reset_at=START_MS + HOUR_MS, limit="five_hour", detail="You've hit your session limit")

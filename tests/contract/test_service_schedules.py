@@ -268,7 +268,7 @@ def test_the_schedule_of_a_file_is_ended_by_deleting_the_file_alone(world: World
 
 
 def test_a_time_at_which_no_task_can_be_made_is_skipped_with_the_reason(world: World) -> None:
-    world.take(PATH, spec("t", **HOURLY, agent={"type": "codex"}))
+    world.take(PATH, spec("t", **HOURLY, agent={"type": "codex", "strict": True}))
     world.agents = tuple(agent for agent in world.agents if agent.name != "codex")
     del world.kinds["codex"]
     world.restarted_daemon()

@@ -297,13 +297,15 @@ def test_a_prefix_of_several_ids_is_ambiguous(world: World, monkeypatch: pytest.
 def test_a_task_that_could_never_run_as_it_asks_is_refused(world: World) -> None:
     world.kinds["command"].lacking = ["it cannot enforce permissions"]
     for fields, words in (
-        ({"agent": {"type": "cluade"}}, "did you mean `claude`"),
-        ({"agent": {"type": "gemini", "strict": True}}, "no agent of kind `gemini` is configured"),
+        ({"agent": {"type": "cluade", "strict": True}}, "did you mean `claude`"),
+        ({"agent": {"type": "gemini", "strict": True}}, "no agent `gemini` is configured, and the task insists on it"),
+        ({"agent": {"type": "simulated"}}, "no agent `simulated` is configured, and the task insists on it"),
         ({"agent": {"type": "lint"}}, "it cannot enforce permissions"),
     ):
         with pytest.raises(Invalid, match=words):
             world.submit("t", **fields)
-    assert world.submit("t", agent={"type": "gemini"}).state == "QUEUED"
+    wished = world.submit("t", agent={"type": "gemini"})
+    assert (wished.state, len(wished.warnings)) == ("QUEUED", 1)
 
 
 def test_a_path_that_the_system_does_not_take_is_refused(world: World, tmp_path: Path) -> None:

@@ -152,7 +152,8 @@ def test_trying_all_the_same_asks_limited_agents_with_a_growing_pause(three: Sit
 
 def test_a_wish_is_granted_overridden_or_insisted_on(three: Site) -> None:
     three.configure(
-        agents={"alpha": simulated(), "gamma": simulated(slots=1), "lint": {**simulated(), "auto_select": False}}
+        agents={"alpha": simulated(), "gamma": simulated(slots=1), "lint": {**simulated(), "auto_select": False}},
+        balancing={"prefer_wait": "1s"},
     )
     daemon = three.start().ready()
 

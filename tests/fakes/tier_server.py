@@ -96,9 +96,9 @@ def tier(name: str, reason: str = "because") -> Behaviour:
     return says(json.dumps({"agent_type": "claude", "tier": name, "reason": reason}))
 
 
-def status(code: int) -> Behaviour:
+def status(code: int, headers: Mapping[str, str] | None = None) -> Behaviour:
     """An HTTP error."""
-    return lambda exchange: exchange.send_json(code, {"error": {"code": code, "message": "no"}})
+    return lambda exchange: exchange.send_json(code, {"error": {"code": code, "message": "no"}}, headers)
 
 
 def hangs(server_closing: threading.Event) -> Behaviour:

@@ -23,13 +23,15 @@ class CandidateView(View):
 class ClassificationView(View):
     """Where the tier came from. cause: why it is no answer; reason: the classifier's own words, or its fault.
 
-    asked_about: the agent that was picked when it was asked.
+    asked_about: the agent that was picked when it was asked. said_agent: the one that the answer spoke of, if that was
+    another; it changes nothing.
     """
 
     source: Literal["pinned", "kept", "cache", "classifier", "default"]
     cause: str | None = None
     reason: str | None = None
     asked_about: str | None = None
+    said_agent: str | None = None
 
 
 class PolicyCheckView(View):

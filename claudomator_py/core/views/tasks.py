@@ -46,7 +46,8 @@ class TaskView(View):
     ``file`` or ``api``. depends_on: with the task that it continues. continues: that task; thread: the id of the one
     that began the thread, once that is known. holds: those that keep it queued, of each agent that it could run on.
     worktree: how that of its last run stands, once it does not run. Both it and spec, the content as a task file would
-    write it, are absent in lists.
+    write it, are absent in lists. warnings: what it asks for and nobody can give it, while it has yet to
+    run.
     """
 
     id: str
@@ -86,6 +87,7 @@ class TaskView(View):
     budget: BudgetView | None = None
     worktree: WorktreeView | None = None
     spec: dict[str, object] | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class TaskFilter(View):

@@ -240,7 +240,10 @@ def _tier_source(classification: Classification) -> str:
     source = _TIER_SOURCES[classification.source]
     cause = _NO_TIER.get(classification.cause, classification.cause) if classification.cause else None
     parts = [part for part in (cause, classification.reason) if part]
-    return f"{source} ({': '.join(parts)})" if parts else source
+    said = classification.said_agent
+    told = [": ".join(parts)] if parts else []
+    told += [f"it spoke of the agent {said}, which changes nothing"] if said is not None else []
+    return f"{source} ({'; '.join(told)})" if told else source
 
 
 def _due(until_ms: int | None, now_ms: int) -> str:

@@ -62,6 +62,7 @@ from claudomator_py.service.answers.schedule_words import schedule_sentences
 from claudomator_py.service.answers.stored_live import StoredLive, log_step
 from claudomator_py.service.answers.views import decision_view, event_view, run_view, task_view
 from claudomator_py.service.changes.draining import drain_check, drain_view
+from claudomator_py.service.changes.placement import placement_warnings
 from claudomator_py.service.faults import Faults
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.registry import AgentRegistry
@@ -162,7 +163,8 @@ class Queries:
             runs = {run.id: run for run in run_rows.of_task(connection, task.id)}
             now_ms = self._clock()
             told = events.of_task(connection, task.id)
-            sentences = [_headline(view), *hold_sentences(view.holds), *input_sentences(task, told, now_ms)]
+            sentences = [_headline(view), *(f"Warning: {warning}" for warning in view.warnings)]
+            sentences += [*hold_sentences(view.holds), *input_sentences(task, told, now_ms)]
             sentences += [*thread_sentences(view), *conversation_sentences(task, told), *tree_sentences(told)]
             sentences += discarded_sentences(told)
             spec = task_rows.spec_of(connection, task.id, task.revision)
@@ -253,10 +255,16 @@ class Queries:
                     asks=input_view(task, present.now),
                     dependencies=dependency_rows.bound(connection, task.id) if spec.needs else (),
                     branch=branch_of(connection, task, of_task[-1] if of_task else None),
+                    warnings=self._warnings(task, spec),
                     with_spec=with_spec,
                 )
             )
         return shapes
+
+    def _warnings(self, task: Task, spec: TaskSpec) -> list[str]:
+        if task.state not in ("WAITING", "QUEUED", "NEEDS_INPUT"):
+            return []
+        return [warning.render() for warning in placement_warnings(spec, self._registry)]
 
     def _wait(
         self,

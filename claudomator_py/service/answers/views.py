@@ -49,6 +49,7 @@ def task_view(
     dependencies: Sequence[tuple[str, str | None, str | None]] = (),
     branch: str | None = None,
     budget: BudgetView | None = None,
+    warnings: Sequence[str] = (),
     with_spec: bool = False,
 ) -> TaskView:
     """A task. runs: all of them, oldest first. reason, reason_text, until_ms, holds: why it is where it is."""
@@ -97,6 +98,7 @@ def task_view(
             "source": task.source,
             "file_path": task.file_path,
             "spec": to_document(spec) if with_spec else None,
+            "warnings": tuple(warnings),
         }
     )
 

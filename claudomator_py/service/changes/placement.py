@@ -1,6 +1,7 @@
 """Where a valid task could run at all: its agent, its directory, its time zone. Asked before it is accepted."""
 
-from claudomator_py.core.problem import Problem, suggestion
+from claudomator_py.core.problem import Problem, shown, suggestion
+from claudomator_py.core.settings import BY_NAME_KINDS
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.surroundings.workdirs import Workdirs, path_problem
@@ -20,6 +21,18 @@ def placement_problems(spec: TaskSpec, registry: AgentRegistry, workdirs: Workdi
     return problems
 
 
+def placement_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]:
+    """What the task asks for and nobody can give it, and it is accepted all the same."""
+    agent_type = spec.agent.type
+    if agent_type is None or _insists(spec) or any(agent_type in (a.name, a.kind) for a in registry.agents):
+        return []
+    message = f"no agent `{shown(agent_type)}` is configured, so any other may take the task"
+    if spec.agent.model is not None:
+        message += f", with a model of its own instead of `{shown(spec.agent.model)}`"
+    remedy = suggestion(agent_type, [agent.name for agent in registry.agents])
+    return [Problem(field="agent.type", message=message, remedy=remedy)]
+
+
 def zone_problems(spec: TaskSpec) -> list[Problem]:
     """Why the schedule's zone cannot be used."""
     problem = zone_problem(spec.timezone)
@@ -28,15 +41,19 @@ def zone_problems(spec: TaskSpec) -> list[Problem]:
 
 def _agent_problems(spec: TaskSpec, agent_type: str, registry: AgentRegistry) -> list[Problem]:
     named = [agent for agent in registry.agents if agent_type in (agent.name, agent.kind)]
-    if not named and agent_type not in registry.kinds:
-        known = [agent.name for agent in registry.agents]
-        message = f"there is no agent `{agent_type}`"
-        return [Problem(field="agent.type", message=message, remedy=suggestion(agent_type, known))]
+    if not named:
+        if not _insists(spec):
+            return []
+        message = f"no agent `{shown(agent_type)}` is configured, and the task insists on it"
+        remedy = suggestion(agent_type, [agent.name for agent in registry.agents])
+        return [Problem(field="agent.type", message=message, remedy=remedy)]
     bound = [agent for agent in named if agent.name == agent_type] or named
-    if not named and spec.agent.strict:
-        message = f"no agent of kind `{agent_type}` is configured, and the task insists on it"
-        return [Problem(field="agent.type", message=message, remedy="configure one, or leave out `strict`")]
-    must = bound and (spec.agent.strict or not any(agent.auto_select for agent in bound))
+    must = spec.agent.strict or not any(agent.auto_select for agent in bound)
     lacking = registry.unsupported(spec, bound[0]) if must else []
     remedy = "leave it out, or choose another agent"
     return [Problem(field="agent.type", message=sentence, remedy=remedy) for sentence in lacking]
+
+
+def _insists(spec: TaskSpec) -> bool:
+    """Whether only an agent that its ``agent.type`` means will do: one of a kind that has to be named is no wish."""
+    return spec.agent.strict or spec.agent.type in BY_NAME_KINDS

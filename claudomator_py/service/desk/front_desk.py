@@ -45,7 +45,7 @@ from claudomator_py.service.changes.admission_checks import circle_problem
 from claudomator_py.service.changes.draining import drain, drain_view, undrain
 from claudomator_py.service.changes.holds import hold_agent, release_agent
 from claudomator_py.service.changes.inputs import answer, approve, reject
-from claudomator_py.service.changes.placement import placement_problems
+from claudomator_py.service.changes.placement import placement_problems, placement_warnings
 from claudomator_py.service.changes.repeats import Repeats
 from claudomator_py.service.changes.tasks import ENDED, Order, accept, add_content, cancel_now, renew, request_cancel
 from claudomator_py.service.desk.backups import make_backup
@@ -353,7 +353,10 @@ class FrontDesk:
         spec = TaskSpec.model_validate(content.spec)
         changes = {"agent": _hint(spec.agent, request), "budget": _budget(spec.budget, request.budget)}
         changed = spec.model_copy(update=changes)
-        _refuse(placement_problems(changed, self._registry, self._workdirs()))
+        problems = placement_problems(changed, self._registry, self._workdirs())
+        # Who names an agent now is there to correct it.
+        odd = placement_warnings(changed, self._registry) if request.agent is not None else []
+        _refuse([*problems, *odd])
         revision = task_rows.newest_revision(connection, task.id) + 1
         add_content(connection, task.id, revision, changed, content.dir_key, now_ms, derived_from=number)
         return revision

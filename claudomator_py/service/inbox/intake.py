@@ -10,9 +10,10 @@ from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import content_hash
 from claudomator_py.service.changes.admission_checks import circle_problem
-from claudomator_py.service.changes.placement import placement_problems, zone_problems
+from claudomator_py.service.changes.placement import placement_problems, placement_warnings, zone_problems
 from claudomator_py.service.changes.schedules import Plan, begin, end_of_file, replace
 from claudomator_py.service.changes.tasks import ENDED, Order, accept, cancel_now, replace_content
+from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.inbox.values import FileReading, FileStamp
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.registry import AgentRegistry
@@ -21,6 +22,8 @@ from claudomator_py.service.surroundings.zones import local_zone
 from claudomator_py.store import inbox_rows, schedule_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import InboxDocument, InboxFile, Task
+
+log = get_logger("claudomator.inbox")
 
 
 class StoreIntake:
@@ -67,9 +70,18 @@ class StoreIntake:
         # Together, so that no tick sees the first of them alone and gives it the slot of one that is more urgent.
         taking = iter(self._database.submit_together([one for one in found if isinstance(one, _Taking)]))
         verdicts = [one if isinstance(one, list) else _verdict(next(taking)) for one in found]
+        for reading, refused in zip(readings, verdicts, strict=True):
+            if not refused:
+                self._warn(reading)
         if any(spec.schedule is not None for reading in readings for spec in reading.parsed.specs):
             self._rescheduled()
         return verdicts
+
+    def _warn(self, reading: FileReading) -> None:
+        """Log what is odd about an accepted file, with its line."""
+        for spec in reading.parsed.specs:
+            for warning in placement_warnings(spec, self._registry):
+                log.warning("task_warning", warning=reading.parsed.located(spec.name, warning).render(reading.path))
 
     def gone(self, paths: Sequence[str]) -> None:
         """See ``inbox.values.Intake``."""

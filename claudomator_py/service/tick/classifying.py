@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -10,11 +10,14 @@ from sqlalchemy import Connection
 from claudomator_py.core.agent import Tier
 from claudomator_py.core.breaker import Breaker
 from claudomator_py.core.crashpoint import crashpoint
+from claudomator_py.core.limits import Bucket, Hold, RanOn, hold_after
+from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.core.units import SECOND_MS
 from claudomator_py.planning.tiers import AskTier
 from claudomator_py.routing.tier import Cause, ClassifierFault, TierQuestion, Unusable, cache_key, parse_answer
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import Clock, TierModel
-from claudomator_py.store import classification_rows, task_rows
+from claudomator_py.store import classification_rows, hold_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Classification
@@ -26,7 +29,7 @@ AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A question that was committed and has to be put to the model. fresh: no cached answer will do."""
+    """A question that was committed and has to be put to the model."""
 
     task_id: str
     generation: int
@@ -42,17 +45,32 @@ class _Answer:
     cause: Cause | None = None
     detail: str | None = None
     said_agent: str | None = None
+    retry_after_s: float | None = None
 
 
 class TierAsker:
     """Puts planned questions to the classifier, a few at a time. No fault of it does more than leave a default."""
 
-    def __init__(self, database: Database, model: TierModel, timeout_ms: int, clock: Clock) -> None:
+    def __init__(
+        self,
+        database: Database,
+        model: TierModel,
+        timeout_ms: int,
+        clock: Clock,
+        *,
+        account: tuple[str, str] | None = None,
+        pool: Executor | None = None,
+    ) -> None:
+        """account: kind and account of the agents with which the model shares its limits; None: with nobody.
+
+        pool: where questions are put; None: on threads of its own.
+        """
         self._database = database
         self._model = model
         self._timeout_ms = timeout_ms
         self._clock = clock
-        self._pool = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="classify")
+        self._bucket = None if account is None else Bucket(kind=account[0], account=account[1])
+        self._pool = pool or ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="classify")
         self._breaker = Breaker()
         self._lock = threading.Lock()
 
@@ -93,6 +111,9 @@ class TierAsker:
             return None
         if classification_rows.find(connection, task.id, task.generation) is not None:
             return None
+        hold = self._hold(connection, now_ms)
+        if hold is not None and not ask.urgent:
+            return None  # There is time: it is asked once the account can be used again.
         spec = task_rows.spec_of(connection, task.id, task.revision)
         question = TierQuestion(spec.name, spec.instructions, ask.agent_type, dict(ask.models))
         key = cache_key(question, self._model.model)
@@ -114,7 +135,18 @@ class TierAsker:
             tier, reason = known
             self._record(connection, asked, _Answer("cache", tier, detail=reason), now_ms)
             return None
+        if hold is not None:
+            detail = f"the account {hold.bucket.label}, which it shares with agents, is limited"
+            self._record(connection, asked, _Answer("default", cause=Cause.LIMITED, detail=detail), now_ms)
+            return None
         return asked
+
+    def _hold(self, connection: Connection, now_ms: int) -> Hold | None:
+        """What holds the account that it shares with agents, if it does, for the model that is asked."""
+        if self._bucket is None:
+            return None
+        ran_on = RanOn("", self._bucket.kind or "", self._bucket.account or "", self._model.model)
+        return next((hold for hold in hold_rows.in_force(connection, now_ms) if hold.is_on(ran_on)), None)
 
     def _work(self, asked: _Asked) -> None:
         """On a thread of the pool. Whatever happens, an answer is recorded, or the deadline passes without one."""
@@ -127,21 +159,22 @@ class TierAsker:
             log.exception("classifying_failed", task_id=asked.task_id)
 
     def _answer(self, asked: _Asked) -> _Answer:
-        if not self._may_try():
-            return _Answer("default", cause=Cause.BREAKER_OPEN, detail="it failed several times in a row")
         left_s = (asked.deadline_ms - self._clock()) / 1000
+        if left_s <= 0:
+            return _Answer("default", cause=Cause.TIMEOUT, detail="too many questions were ahead of it")
+        # An operator who restarts a task wants to know; the answer then counts like that of a trial.
+        if not self._may_try(anyway=asked.generation > 1):
+            return _Answer("default", cause=Cause.BREAKER_OPEN, detail="it failed several times in a row")
+        ok = False
         try:
-            if left_s <= 0:
-                raise Unusable(Cause.TIMEOUT, "too many questions were ahead of it")
-            text = self._model.ask(asked.question, left_s)
-            self._tried(ok=True)
-            found = parse_answer(text, asked.question)
+            found = parse_answer(self._model.ask(asked.question, left_s), asked.question)
+            ok = True
         except ClassifierFault as fault:
-            self._tried(ok=False)
-            return _Answer("default", cause=fault.cause, detail=fault.detail)
+            return _Answer("default", cause=fault.cause, detail=fault.detail, retry_after_s=fault.retry_after_s)
         except Unusable as unusable:
-            self._tried(ok=True)
             return _Answer("default", cause=unusable.cause, detail=unusable.detail)
+        finally:
+            self._tried(ok=ok)
         return _Answer("classifier", found.tier, detail=found.reason, said_agent=found.agent_type)
 
     def _record(self, connection: Connection, asked: _Asked, answer: _Answer, now_ms: int) -> None:
@@ -158,6 +191,8 @@ class TierAsker:
         )
         if not written:
             return
+        if answer.cause is Cause.LIMITED and self._hold(connection, now_ms) is None:
+            self._hold_account(connection, asked, answer, now_ms)
         if answer.source == "classifier" and answer.tier is not None:
             classification_rows.remember(connection, asked.key, answer.tier, answer.detail or "", now_ms)
         told = {"source": answer.source, "tier": answer.tier, "cause": answer.cause, "detail": answer.detail}
@@ -167,9 +202,23 @@ class TierAsker:
             about = log.bind(task=asked.question.name, task_id=asked.task_id)
             about.warning("classifier_fallback", cause=answer.cause.value, detail=answer.detail)
 
-    def _may_try(self) -> bool:
+    def _hold_account(self, connection: Connection, asked: _Asked, answer: _Answer, now_ms: int) -> None:
+        """The limit that the model met is that of the agents with which it shares an account."""
+        bucket = self._bucket
+        if bucket is None:
+            return
+        reset_at = None if answer.retry_after_s is None else now_ms + round(answer.retry_after_s * SECOND_MS)
+        detail = f"the classifier: {answer.detail}"
+        met = Outcome(status=OutcomeStatus.LIMITED, reason=Reason.RATE_LIMITED, detail=detail, reset_at=reset_at)
+        hold = hold_after(met, bucket, hold_rows.latest(connection, bucket), now_ms)
+        if hold is not None:
+            hold_rows.add(connection, hold, None)
+            told = {"bucket": bucket.label, "reason": hold.reason, "until": hold.until_ms}
+            record(connection, now_ms, "hold", task_id=asked.task_id, data={**told, "provenance": hold.provenance})
+
+    def _may_try(self, *, anyway: bool) -> bool:
         with self._lock:
-            if not self._breaker.allows(self._clock()):
+            if not anyway and not self._breaker.allows(self._clock()):
                 return False
             self._breaker = self._breaker.began()
             return True

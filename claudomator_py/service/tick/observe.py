@@ -24,6 +24,7 @@ from claudomator_py.planning.snapshot import (
     Rules,
     Snapshot,
 )
+from claudomator_py.routing.tier import differs
 from claudomator_py.service.briefing.resuming import resumption_of
 from claudomator_py.service.faults import Doing, Faults, item_of
 from claudomator_py.service.ports import Clock
@@ -132,7 +133,7 @@ class Observer:
             return {}
         rows = classification_rows.of_tasks(connection, [task.id for task in tasks])
         present = ((task, rows.get((task.id, task.generation))) for task in tasks)
-        return {task.id: _asked(row) for task, row in present if row is not None}
+        return {task.id: _asked(row, self._registry) for task, row in present if row is not None}
 
     def failed(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, tuple[str, Reason]]:
         """By task, the agent on which its last run did not get its model, and why; where there may be another model."""
@@ -168,6 +169,7 @@ class Observer:
             thread=task.thread,
             failed_on=failed[0] if failed is not None else None,
             failed_for=failed[1] if failed is not None else None,
+            queued=task.updated_ms,
         )
 
     @property
@@ -264,7 +266,9 @@ def _held_by(resumption: Resumption | None, spec: TaskSpec) -> HeldBy | None:
     return held.model_copy(update={"of": of, "yields": yields})
 
 
-def _asked(row: Classification) -> AskedTier:
+def _asked(row: Classification, registry: AgentRegistry) -> AskedTier:
+    agent, said = registry.find(row.agent), row.said_agent
+    known = (row.agent, agent.kind) if agent is not None else (row.agent,)
     return AskedTier.model_validate(
         {
             "agent": row.agent,
@@ -274,6 +278,7 @@ def _asked(row: Classification) -> AskedTier:
             "tier": row.tier,
             "cause": row.cause,
             "detail": row.detail,
+            "said_agent": said if said and all(differs(said, name) for name in known) else None,
         }
     )
 

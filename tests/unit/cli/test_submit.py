@@ -157,24 +157,43 @@ def test_names_that_the_system_or_the_inbox_does_not_take(offline: Command) -> N
 def test_validate_checks_zones_and_agents_as_the_daemon_would(offline: Command) -> None:
     (offline.home / "zone.yaml").write_text('instructions: x\nschedule: "0 3 * * *"\ntimezone: Europe/Berln\n')
     (offline.home / "two.yaml").write_text(
-        "name: a\ninstructions: x\n---\nname: b\ninstructions: y\nagent: {type: cluade}\n"
+        "name: a\ninstructions: x\n---\nname: b\ninstructions: y\nagent: {type: cluade, strict: true}\n"
     )
     done = offline("validate", "zone.yaml", "two.yaml")
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
         "zone.yaml:3: timezone: there is no time zone `Europe/Berln`; did you mean `Europe/Berlin`?",
-        "two.yaml:6: agent.type: there is no agent `cluade`; did you mean `claude`?",
+        "two.yaml:6: agent.type: no agent `cluade` is configured, and the task insists on it; did you mean `claude`?",
     ]
     config = "agents:\n  lint: {kind: command, command: [make, lint]}\nworkdir_roots: [src]\n"
     (offline.home / "other.yaml").write_text(config)
-    (offline.home / "task.yaml").write_text("instructions: x\nagent: {type: lint}\n")
+    (offline.home / "task.yaml").write_text("instructions: x\nagent: {type: lint, strict: true}\n")
     assert offline("validate", "task.yaml").returncode == 1
     assert offline("validate", "--config", "other.yaml", "task.yaml").returncode == 0
     (offline.home / "claudomator.yaml").write_text(config)
-    (offline.home / "task.yaml").write_text("instructions: x\nagent: {type: lnt}\nworking_dir: /somewhere\n")
+    (offline.home / "task.yaml").write_text(
+        "instructions: x\nagent: {type: lnt, strict: true}\nworking_dir: /somewhere\n"
+    )
     said = offline("validate", "task.yaml").stdout
-    assert "task.yaml:2: agent.type: there is no agent `lnt`; did you mean `lint`?" in said
+    assert "task.yaml:2: agent.type: no agent `lnt` is configured, and the task insists on it" in said
     assert "task.yaml:3: working_dir: /somewhere is not under a root" in said
+
+
+def test_validate_warns_of_a_wish_that_nobody_can_grant(offline: Command) -> None:
+    (offline.home / "claudomator.yaml").write_text("agents: {claude: {}}\n")
+    (offline.home / "task.yaml").write_text("instructions: x\nagent: {type: cluade}\n")
+    done = offline("validate", "task.yaml")
+    warning = "no agent `cluade` is configured, so any other may take the task"
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        ["task.yaml: ok (task)", f"task.yaml:2: warning: agent.type: {warning}; did you mean `claude`?"],
+    )
+    (found,) = json.loads(offline("validate", "task.yaml", "-o", "json").stdout)
+    assert [(found["valid"], one["line"], one["message"]) for one in found["warnings"]] == [(True, 2, warning)]
+    # Simulated work is not to become real work, nor a program's an agent's.
+    for kind in ("simulated", "command"):
+        (offline.home / "task.yaml").write_text(f"instructions: x\nagent: {{type: {kind}}}\n")
+        assert offline("validate", "task.yaml").returncode == 1
 
 
 def test_what_the_daemon_refuses_is_told_with_its_line(command: Command, desk: FakeDesk) -> None:

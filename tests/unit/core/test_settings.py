@@ -9,6 +9,7 @@ from claudomator_py.core.problem import Path
 from claudomator_py.core.settings import (
     MODEL_KINDS,
     AfterAccept,
+    NearLimit,
     Settings,
     TypeHint,
     WhenAllLimited,
@@ -229,3 +230,34 @@ def test_no_name_stands_for_every_host(host: str) -> None:
 def test_what_is_no_host_is_told(host: object, why: str) -> None:
     (refusal,) = refusals(http={"allowed_hosts": [host]})
     assert why in refusal
+
+
+def test_the_account_of_the_classifier_is_one_that_an_agent_has() -> None:
+    agents = {"gemini": {}, "home": {"kind": "claude", "account": "private"}}
+
+    def classifier(account: str) -> dict[str, str]:
+        return {"kind": "gemini-api", "account": account}
+
+    for account, shared in (("gemini/default", ("gemini", "default")), ("claude/private", ("claude", "private"))):
+        assert settings(agents=agents, classifier=classifier(account)).classifier.shared_account == shared
+    for account, why in (
+        ("private", "`private` names no account; write kind/account, such as gemini/default"),
+        ("gemni/default", "`gemni/default` names no account; write kind/account, such as gemini/default"),
+        ("claude/privat", "no agent has the account `claude/privat`; did you mean `claude/private`?"),
+    ):
+        assert refusals(agents=agents, classifier=classifier(account)) == [f"classifier.account: {why}"]
+    assert settings(classifier=classifier("gemini/default")).classifier.account == "gemini/default"
+    assert Settings().classifier.shared_account is None
+
+
+def test_the_simulated_agent_is_chosen_by_name_unless_a_configuration_says_otherwise() -> None:
+    assert not default_agent("simulated").auto_select
+    assert settings(agents={"simulated": {"auto_select": True}}).agents["simulated"].auto_select
+
+
+def test_what_balancing_does_by_default() -> None:
+    found = settings(balancing={"near_limit": "avoid", "prefer_wait": "0s"}).balancing
+    assert (found.near_limit, found.prefer_wait) == (NearLimit.AVOID, 0)
+    assert (Settings().balancing.near_limit, Settings().balancing.prefer_wait) == (NearLimit.TIE_BREAK, 120_000)
+    (problem,) = refusals(balancing={"near_limit": "sometimes"})
+    assert "balancing.near_limit" in problem

@@ -51,6 +51,43 @@ def test_a_hint_is_overridden_and_recorded_when_it_cannot(state: dict[str, objec
     assert (record.agent, record.overridden_hint) == ("claude", why)
 
 
+def test_a_full_agent_is_waited_for_a_while_and_a_limit_or_a_fault_is_not() -> None:
+    claude, full = agent("claude"), agent("codex", active=2)
+    fresh, old = (head(1, agent_type="codex", queued=NOW - waited) for waited in (59_999, 60_000))
+    waiting = blocked(fresh, claude, full, prefer_wait=60_000)
+    text = "codex is full (2 of 2 slots); the task prefers codex, and waits for it"
+    assert waiting == Blocked("slots", text, NOW + 1)
+    assert decide(old, claude, full, prefer_wait=60_000).agent == "claude"
+    for state in ({"hold": HOLD}, {"problem": "not on PATH"}, {"hold": HOLD, "active": 2}):
+        assert decide(fresh, claude, agent("codex", **state), prefer_wait=60_000).agent == "claude"
+    # Of a kind, one that is limited is no reason to wait, one that is full is.
+    two = (agent("a", kind="codex", hold=HOLD), agent("b", kind="codex", active=2))
+    assert blocked(fresh, claude, *two, prefer_wait=60_000).text.startswith("b is full (2 of 2 slots); ")
+    assert decide(fresh, claude, *two, agent("c", kind="codex"), prefer_wait=60_000).agent == "c"
+    assert decide(fresh, claude, full, prefer_wait=60_000, type_hint="ignore").agent == "claude"
+
+
+def test_near_a_limit_loses_ties_or_is_avoided_or_means_nothing() -> None:
+    near, busy = agent("claude", near_limit=True), agent("codex", active=1)
+    for rule, to_busy, to_idle in (
+        ("tie_break", "claude", "codex"),
+        ("avoid", "codex", "codex"),
+        ("ignore", "claude", "claude"),
+    ):
+        assert decide(head(1), near, busy, near_limit=rule).agent == to_busy
+        assert decide(head(1), near, agent("codex"), near_limit=rule).agent == to_idle
+    # Avoided only while another is free: not limited, not near a limit itself, and with a slot.
+    for other in (agent("codex", hold=HOLD), agent("codex", active=2), agent("codex", active=1, near_limit=True)):
+        assert decide(head(1), near, other, near_limit="avoid").agent == "claude"
+    (avoided, _) = decide(head(1), near, busy, near_limit="avoid").candidates
+    assert avoided.rejected_because == "near its limit"
+
+
+def test_what_has_to_be_named_is_insisted_on_even_if_nobody_has_it() -> None:
+    for kind in ("simulated", "command"):
+        assert blocked(head(1, agent_type=kind), agent("claude")).reason == "agent"
+
+
 def test_a_hint_to_an_agent_that_nobody_has_is_overridden_too() -> None:
     record = decide(head(1, agent_type="gemini"), agent("claude"))
     assert (record.agent, record.overridden_hint) == ("claude", "gemini: no such agent is configured")

@@ -1,11 +1,18 @@
 """pick_agent against its own words (A2), told a second time in the plainest way."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.routing.balance import AgentStatus, Pick, pick_agent
+from claudomator_py.routing.balance import AgentStatus, NearLimit, Pick, pick_agent
 
 NAMES = st.text("abcdexyz-1", min_size=1, max_size=4)
+ANY = st.lists(
+    st.builds(AgentStatus, NAMES, st.integers(0, 3), st.booleans(), st.booleans()),
+    max_size=8,
+    unique_by=lambda status: status.name,
+)
 STATUSES = st.lists(
     st.builds(AgentStatus, NAMES, st.integers(0, 3), st.booleans()), max_size=8, unique_by=lambda status: status.name
 )
@@ -74,3 +81,16 @@ def test_among_equals_one_that_is_not_near_its_limit_goes_first_but_never_before
     assert pick_agent([near, AgentStatus("codex", 0, False)]) == Pick("codex", all_limited=False)
     assert pick_agent([near, AgentStatus("codex", 1, False)]) == Pick("claude", all_limited=False)
     assert pick_agent([near]) == Pick("claude", all_limited=False)
+
+
+@given(ANY.filter(bool), st.sampled_from(["tie_break", "avoid", "ignore"]))
+def test_near_a_limit_is_never_worse_than_limited(statuses: list[AgentStatus], rule: NearLimit) -> None:
+    """Whatever it means: who is limited is picked only if all are, and the flag alone hides nobody."""
+    pick = pick_agent(statuses, rule)
+    assert pick is not None
+    chosen = next(status for status in statuses if status.name == pick.name)
+    assert pick.all_limited == chosen.limited == all(status.limited for status in statuses)
+    if rule == "avoid" and chosen.near_limit and not chosen.limited:
+        assert all(status.limited or status.near_limit for status in statuses)
+    if rule == "ignore":
+        assert pick == pick_agent(replace(status, near_limit=False) for status in statuses)

@@ -39,6 +39,8 @@ BARE = '{"agent_type": "claude", "tier": "powerful", "reason": "unclear cause"}'
         json.dumps({"agent_type": "claude", "model": "opus", "reason": "unclear cause"}),
         json.dumps({"tier": "powerful", "reason": "unclear cause", "agent_type": "claude", "extra": {"tier": "fast"}}),
         "{broken" + BARE,
+        BARE.replace('"powerful"', '" Powerful\\n"'),
+        json.dumps({"agent_type": "claude", "model": " Opus ", "reason": "unclear cause"}),
     ],
 )
 def test_an_answer_is_found_whatever_surrounds_it(answer: str) -> None:
@@ -55,7 +57,7 @@ def test_an_answer_is_found_whatever_surrounds_it(answer: str) -> None:
         ("{" * 50_000, Cause.GARBAGE),
         ('{"tier": 3}', Cause.GARBAGE),
         ('{"tier": ["powerful"]}', Cause.GARBAGE),
-        ('{"tier": "Powerful"}', Cause.DISALLOWED),
+        ('{"tier": "powerful or fast"}', Cause.DISALLOWED),
         ('{"tier": "ultra"}', Cause.DISALLOWED),
         ('{"model": "gpt-6-sol"}', Cause.DISALLOWED),
         ('{"model": {"name": "opus"}}', Cause.DISALLOWED),
@@ -137,6 +139,12 @@ def test_the_schema_offers_exactly_the_agents_tiers() -> None:
 def test_the_cache_key_depends_on_what_the_answer_depends_on_and_on_no_agent() -> None:
     key = cache_key(QUESTION, "lite")
     assert key == cache_key(TierQuestion(QUESTION.name, QUESTION.instructions, "codex", MODELS), "lite")
+    # Two long texts that the question shows alike are two questions all the same.
+    long, longer = (QUESTION.instructions + "x" * number * HEAD_CHARS for number in (3, 4))
+    middle = f"{long[:HEAD_CHARS]}y{long[HEAD_CHARS + 1 :]}"
+    assert shortened(middle) == shortened(long)
+    keys = {cache_key(TierQuestion("n", text, "claude", MODELS), "lite") for text in (long, longer, middle)}
+    assert len(keys) == 3
     others = [
         cache_key(QUESTION, "other"),
         cache_key(TierQuestion("other", QUESTION.instructions, "claude", MODELS), "lite"),
