@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from claudomator_py.cli.table import Column, heading, render
 from claudomator_py.cli.times import ago, clock, now_ms
 from claudomator_py.core.limits import window_text
+from claudomator_py.core.plaintext import clause
 from claudomator_py.core.views import AgentView, HoldView, NearLimitView
 
 _RUN = 8
@@ -78,7 +79,7 @@ def _until(hold: HoldView, now: int) -> str:
 
 def _read(hold: HoldView) -> str:
     run = f"run {hold.run_id[:_RUN]}" if hold.run_id is not None else ""
-    source = hold.source if hold.source not in (hold.window, hold.reason) else ""
+    source = clause(hold.source) if hold.source not in (hold.window, hold.reason) else ""
     return ": ".join(part for part in (run, source) if part)
 
 

@@ -53,7 +53,7 @@ def show(client: "Client", task: TaskArgument, output: FormatOption = Format.TAB
     if runs:
         parts.append(f"{heading('RUNS')}\n{_runs_table(runs, wide=output is Format.WIDE)}")
     if (check := next((run.check for run in reversed(runs) if run.check is not None), None)) is not None:
-        parts.append(check_section(check))
+        parts.append(check_section(check) + (f"\n\n{plain(check.output).rstrip()}" if check.output else ""))
     instructions = (found.spec or {}).get("instructions")
     if isinstance(instructions, str):
         parts.append(f"{heading('INSTRUCTIONS')}\n{plain(instructions).rstrip()}")

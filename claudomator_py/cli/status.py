@@ -12,12 +12,14 @@ from claudomator_py.cli.holds import hold_tables
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
 from claudomator_py.cli.schedule import schedules_table
 from claudomator_py.cli.table import Column, heading, render, short_ids
-from claudomator_py.cli.times import ago, now_ms, until
+from claudomator_py.cli.times import ago, clock, now_ms, until
 from claudomator_py.cli.waits import why_words
 from claudomator_py.cli.watch import draw, json_lines, lines
+from claudomator_py.core.budget import Unit, amount_text
 from claudomator_py.core.plaintext import one_line
 from claudomator_py.core.view import StateName
-from claudomator_py.core.views import BudgetView, CheckView, FileProblemView, StatusView, TaskFilter, TaskView
+from claudomator_py.core.views import CheckView, FileProblemView, StatusView, TaskFilter, TaskView
+from claudomator_py.core.views.status import ListName
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -78,35 +80,75 @@ def _text(found: StatusView | list[TaskView], output: Format) -> str:
 
 
 def overview(found: StatusView, *, wide: bool = False) -> str:
-    """The whole status as text, section by section, without the empty ones."""
-    sections = [
-        ("NEEDS YOU", "NEEDS_INPUT", found.needs_you),
-        ("PROBLEMS", "FAILED", found.problems),
-        ("RUNNING", "RUNNING", found.running),
-        ("QUEUED", "", found.queued),
-        ("RECENT", "", found.recent),
+    """The whole status as text: counts in a line, then section by section, without the empty ones."""
+    sections: list[tuple[str, str, ListName, Sequence[TaskView]]] = [
+        ("NEEDS YOU", "NEEDS_INPUT", "needs_you", found.needs_you),
+        ("PROBLEMS", "FAILED", "problems", found.problems),
+        ("RUNNING", "RUNNING", "running", found.running),
+        ("QUEUED", "", "queued", found.queued),
+        ("RECENT", "", "recent", found.recent),
     ]
-    ids = short_ids([task.id for _, _, tasks in sections for task in tasks])
-    parts = [
-        f"{heading(title, state)}\n{tasks_table(tasks, wide=wide, ids=ids, known_state=bool(state))}"
-        for title, state, tasks in sections
-        if tasks
-    ]
-    if found.inbox:
-        attention = bool(found.needs_you) + bool(found.problems)
-        parts.insert(attention, f"{heading('INBOX', 'FAILED')}\n{_inbox(found.inbox)}")
+    ids = short_ids([task.id for _, _, _, tasks in sections for task in tasks])
+    parts = ["\n".join([_counts(found), *_standstill(found)])]
     if found.trouble:
-        parts.insert(0, f"{heading('DAEMON', 'FAILED')}\n{_trouble(found.trouble)}")
+        parts.append(f"{heading('DAEMON', 'FAILED')}\n{_trouble(found.trouble)}")
+    for title, state, name, tasks in sections:
+        if tasks:
+            table = tasks_table(tasks, wide=wide, ids=ids, known_state={task.state for task in tasks} == {state})
+            parts.append("\n".join([heading(title, state), table, *_more(found.total(name) - len(tasks))]))
+        if name == "problems" and found.inbox:
+            more = _more(found.total("inbox") - len(found.inbox))
+            parts.append("\n".join([heading("INBOX", "FAILED"), _inbox(found.inbox), *more]))
     if not any(found.counts.values()):
         parts.append("No tasks yet. Submit one with `claudomator submit FILE`, or put a file into the inbox.")
     if found.schedules:
         parts.append(f"{heading('SCHEDULES')}\n{schedules_table(found.schedules, wide=wide, indent=_INDENT)}")
-    if found.budget is not None:
-        parts.append(f"{heading('TODAY')}\n{_today(found.budget)}")
     if found.agents:
         parts.append(f"{heading('AGENTS')}\n{agents_table(found.agents, wide=wide, indent=_INDENT)}")
         parts += hold_tables(found.agents, wide=wide, indent=_INDENT)
     return "\n\n".join(parts)
+
+
+def _counts(found: StatusView) -> str:
+    """How many of each, and what today has cost: ``1 needs you, 3 running, 12 queued; today 4.20 USD, 14 runs``."""
+    needs, files, failed = found.total("needs_you"), found.total("inbox"), found.total("problems")
+    numbers = [
+        (needs, "needs you" if needs == 1 else "need you"),
+        (failed, "failed"),
+        (files, "refused file" if files == 1 else "refused files"),
+        (found.total("running"), "running"),
+        (found.counts.get("QUEUED", 0), "queued"),
+        (found.total("queued") - found.counts.get("QUEUED", 0), "waiting"),
+    ]
+    words = [f"{number} {name}" for number, name in numbers if number > 0]
+    return f"{', '.join(words) or 'Nothing to do'}; today {_today(found)}"
+
+
+def _today(found: StatusView) -> str:
+    spent, budget = found.spent_today, found.budget
+    if budget is not None:
+        over = f", and nothing starts until {clock(budget.until, now_ms())}" if budget.reached is not None else ""
+        return f"{budget.text}{over}"
+    runs = "1 run" if spent.runs == 1 else f"{spent.runs} runs"
+    if not spent.usd and spent.tokens:
+        return f"{amount_text(Unit.TOKENS, spent.tokens)} tokens, {runs}"
+    return f"{amount_text(Unit.USD, spent.usd)} USD, {runs}"
+
+
+def _standstill(found: StatusView) -> list[str]:
+    """Said once, instead of in every row."""
+    first = found.first_to_reset
+    if first is None:
+        return []
+    if first.limited_until is None:
+        return [f"All agents are limited, and start nothing until one is released: claudomator release {first.name}"]
+    now = now_ms()
+    at = f"{clock(first.limited_until, now)} ({until(first.limited_until, now)})"
+    return [f"All agents are limited. The next to reset is {first.name}, at {at}."]
+
+
+def _more(number: int) -> list[str]:
+    return [f"{' ' * _INDENT}... and {number} more"] if number > 0 else []
 
 
 def tasks_table(
@@ -127,7 +169,7 @@ def tasks_table(
             task.model or "",
             task.priority,
             ",".join(task.tags),
-            _why(task, now),
+            _why(task, now, whole=wide),
             until(task.waiting_until, now),
             ago(task.updated_at, now),
             task.working_dir or "",
@@ -137,23 +179,23 @@ def tasks_table(
     return render(_COLUMNS, rows, wide=wide, indent=_INDENT)
 
 
-def _why(task: TaskView, now: int) -> str:
+def _why(task: TaskView, now: int, *, whole: bool) -> str:
+    """Why it is where it is: in a clause, or all that is said of it."""
     if task.state == "RUNNING":
         return task.phase or ""
     if task.state == "NEEDS_INPUT":
         # What is asked says its kind by itself, and comes first.
         return task.reason_text or task.reason or ""
     wordy = task.state in ("WAITING", "QUEUED", "FAILED") and task.reason != "ready"
-    return why_words(task, now) if wordy else task.reason or ""
-
-
-def _today(budget: BudgetView) -> str:
-    over = f": nothing starts until {until(budget.until, now_ms())}" if budget.reached is not None else ""
-    return " " * _INDENT + f"all agents together have spent {budget.text}{over}"
+    return why_words(task, now, whole=whole) if wordy else task.reason or ""
 
 
 def _inbox(files: Sequence[FileProblemView]) -> str:
-    lines = [one_line(problem.render(file.path)) for file in files for problem in file.problems]
+    """The first problem of each file; ``validate`` has all."""
+    lines = []
+    for file in files:
+        more = f" (+{len(file.problems) - 1} more)" if len(file.problems) > 1 else ""
+        lines += [f"{one_line(problem.render(file.path))}{more}" for problem in file.problems[:1]]
     return "\n".join(" " * _INDENT + line for line in lines)
 
 

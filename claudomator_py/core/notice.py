@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from claudomator_py.core.fields import Distinct, Duration, EnvName, Line, OneOrMore, Strict, Words, refusal
 from claudomator_py.core.outcome import REASON_POLICIES, Outcome, Reason
+from claudomator_py.core.plaintext import clause, subject_line
 from claudomator_py.core.redact import Redactor
 from claudomator_py.core.units import MINUTE_MS, SECOND_MS
 from claudomator_py.core.view import Instant, View
@@ -194,7 +195,7 @@ def _of_budget(event: Happened) -> Notice:
 def _of_hold(event: Happened) -> Notice:
     agent, until = event.data.get("agent"), event.data.get("until")
     reason = Reason(event.data["reason"])
-    detail = (event.outcome.detail or "") if event.outcome is not None else ""
+    detail = clause(event.outcome.detail or "") if event.outcome is not None else ""
     if until is None:
         title = f"agent {agent} is held ({reason})"
         text = f"{REASON_POLICIES[reason].meaning} Then: claudomator release {agent}"
@@ -208,8 +209,10 @@ def _text(event: Happened, reason: Reason | None) -> str:
         return f"{asks}\nTo say what it needs: claudomator why {event.task_name or event.task_id}"
     parts = [REASON_POLICIES[reason].meaning] if reason is not None else []
     if event.outcome is not None:
-        parts += [part for part in (event.outcome.detail, event.outcome.text) if part][:1]
-    return "\n".join(parts)
+        said = event.outcome.detail
+        cut = subject_line if event.outcome.reason is Reason.CHECK_FAILED else clause
+        parts += [cut(said)] if said else [event.outcome.text or ""]
+    return "\n".join(part for part in parts if part)
 
 
 def _notice(event: Happened, kind: NoticeKind, title: str, text: str, reason: Reason | None) -> Notice:

@@ -18,6 +18,8 @@ _UNWANTED = re.compile(f"{_SEQUENCE}|{_LINE_END}|{_CONTROL}")
 _UNFINISHED = re.compile(
     r"(?:(?:\x1b\[|\x9b)[0-?]*[ -/]*|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*\x1b?|\x1b[ -/]*|\r+)\Z"
 )
+# Where a clause ends: a sentence's end, a semicolon, or where data, a URL or a note in brackets begins.
+_CLAUSE_END = re.compile(r"(?<=[^.\s])\. |; | \{|\{\"| \(?https?://| · ")
 
 
 def plain(text: str) -> str:
@@ -28,6 +30,23 @@ def plain(text: str) -> str:
 def one_line(text: str) -> str:
     """The clean text with all white space as single blanks: for a cell of a table."""
     return " ".join(plain(text).split())
+
+
+def clause(text: str, most: int = 120) -> str:
+    """The first clause of what a program said, for a list; empty where it begins with data, which says nothing there.
+
+    most: characters; what is longer is cut at a word.
+    """
+    line = next((one_line(part) for part in text.splitlines() if part.strip()), "")
+    if line.startswith(("{", "[{", "<!", "<html", "Traceback")):
+        return ""
+    end = _CLAUSE_END.search(line)
+    return _cut((line if end is None else line[: end.start()]).rstrip(" .:;,-([{"), most)
+
+
+def subject_line(text: str, most: int = 120) -> str:
+    """The first line of a text of our own, which says what the others are about; cut like a clause."""
+    return _cut(one_line(text.partition("\n")[0]), most)
 
 
 def finished(text: str) -> int:
@@ -52,6 +71,10 @@ def place_in(text: str, place: int) -> int:
         shown += between + instead
         position = unwanted.end()
     return position + place - shown
+
+
+def _cut(line: str, most: int) -> str:
+    return line if len(line) <= most else f"{line[: most - 1].rsplit(' ', 1)[0]}…"
 
 
 def _replacement(unwanted: re.Match[str]) -> str:

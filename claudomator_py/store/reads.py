@@ -3,8 +3,10 @@
 import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from sqlalchemy import Connection, String, cast, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, String, and_, cast, func, or_, select, tuple_
 
 from claudomator_py.core.views import TaskFilter
 from claudomator_py.store.tables import RUN, TASK, Run, Task
@@ -40,22 +42,47 @@ def page(connection: Connection, wanted: TaskFilter, before: Position | None, li
     return [task_from(row) for row in connection.execute(query)]
 
 
-def in_states(connection: Connection, states: Collection[str], limit: int, *, since_ms: int = 0) -> Sequence[Task]:
-    """Tasks in these states that changed since then, the latest change first."""
-    query = select(TASK).where(TASK.c.state.in_(sorted(states)), TASK.c.updated_ms >= since_ms)
-    query = query.order_by(TASK.c.updated_ms.desc(), TASK.c.id).limit(limit)
-    return [task_from(row) for row in connection.execute(query)]
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The beginning of a list, and how long it is."""
+
+    tasks: Sequence[Task]
+    total: int
 
 
-def in_queue_order(connection: Connection, limit: int) -> Sequence[Task]:
-    """Queued tasks in the order in which they would start, then waiting ones by the time they wait for."""
-    queued = select(TASK).where(TASK.c.state == "QUEUED").order_by(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
-    found = [task_from(row) for row in connection.execute(queued.limit(limit))]
-    waiting = (
-        select(TASK).where(TASK.c.state == "WAITING").order_by(TASK.c.until_ms.is_(None), TASK.c.until_ms, TASK.c.id)
-    )
-    found += [task_from(row) for row in connection.execute(waiting.limit(limit - len(found)))]
-    return found
+StatusList = Literal["needs_you", "problems", "running", "queued", "recent"]
+_FOR_BUDGET = and_(TASK.c.state == "WAITING", TASK.c.reason == "budget")
+"""Waiting for a larger budget, which only a person gives."""
+
+
+def status_lists(connection: Connection, limit: int, *, failed_since_ms: int) -> dict[StatusList, Listed]:
+    """What the status lists, each in its order, at most that many of each.
+
+    Those that need a person, the failed ones since then, the running, and the ended ones: the latest change first.
+    Those that are queued in the order in which they would start, then waiting ones by the time that they wait for.
+    """
+    latest = (TASK.c.updated_ms.desc(), TASK.c.id)
+    in_turn = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
+    by_time = (TASK.c.until_ms.is_(None), TASK.c.until_ms, TASK.c.id)
+    queued = _listed(connection, TASK.c.state == "QUEUED", in_turn, limit)
+    waits = and_(TASK.c.state == "WAITING", ~_FOR_BUDGET)
+    waiting = _listed(connection, waits, by_time, limit - len(queued.tasks))
+    failed = and_(TASK.c.state == "FAILED", TASK.c.updated_ms >= failed_since_ms)
+    return {
+        "needs_you": _listed(connection, or_(TASK.c.state == "NEEDS_INPUT", _FOR_BUDGET), latest, limit),
+        "problems": _listed(connection, failed, latest, limit),
+        "running": _listed(connection, TASK.c.state == "RUNNING", latest, limit),
+        "queued": Listed([*queued.tasks, *waiting.tasks], queued.total + waiting.total),
+        "recent": _listed(connection, TASK.c.state.in_(("CANCELLED", "COMPLETED")), latest, limit),
+    }
+
+
+def _listed(connection: Connection, which: ColumnElement[bool], order: Sequence[Any], limit: int) -> Listed:
+    found = connection.execute(select(TASK).where(which).order_by(*order).limit(limit)) if limit else ()
+    tasks = [task_from(row) for row in found]
+    if len(tasks) < limit:
+        return Listed(tasks, len(tasks))
+    return Listed(tasks, connection.execute(select(func.count()).select_from(TASK).where(which)).scalar_one())
 
 
 def matching(connection: Connection, ref: str) -> Sequence[Task]:

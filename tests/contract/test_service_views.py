@@ -10,8 +10,8 @@ from claudomator_py.core.outcome import Tokens
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.taskfile import from_document
 from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
-from claudomator_py.core.views import FileProblemView, TaskFilter
-from claudomator_py.service.answers import cursors
+from claudomator_py.core.views import FileProblemView, HoldRequest, TaskFilter
+from claudomator_py.service.answers import cursors, queries
 from claudomator_py.store.database import Database
 from claudomator_py.store.reads import Position
 from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World, spec
@@ -199,6 +199,45 @@ def test_status_puts_what_needs_a_person_first_and_queues_in_order(world: World)
     assert status.counts["FAILED"] == 2
     assert sum(status.counts.values()) == 9
     assert status.running[0].spec is None
+    assert status.totals == {"needs_you": 1, "problems": 1, "inbox": 1, "running": 2, "queued": 3, "recent": 1}
+
+
+def test_a_list_that_is_cut_tells_its_whole_length(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queries, "SHOWN", 3)
+    for number in range(5):
+        world.submit(f"ready{number}", priority="high")
+        world.submit(f"waits{number}", depends_on=["nobody"])
+    status = world.desk.status()
+    assert {view.state for view in status.queued} == {"QUEUED"}
+    assert (len(status.queued), status.totals["queued"], status.totals["running"]) == (3, 10, 0)
+
+
+def test_a_list_says_why_in_a_clause(world: World) -> None:
+    world.submit("t", retry={"max_attempts": 1})
+    world.submit("u", retry={"max_attempts": 1})
+    world.tick()
+    said = 'API Error: 400 {"type":"error","error":{"message":"messages.0: too long"}}'
+    world.end("t", exit_code=1, status="failed", reason="agent_error", detail=said)
+    world.end("u", exit_code=1, status="failed", reason="timeout")
+    world.tick()
+    assert world.task("t").reason_short == "API Error: 400"
+    assert (world.task("t").reason_text or "").endswith(said)
+    assert world.task("u").reason_short == "The run took longer than its timeout."
+    world.submit("v")
+    for agent in ("claude", "codex"):
+        until = {"until": format_instant(START_MS + HOUR_MS)}
+        world.desk.hold(agent, HoldRequest.model_validate(until))
+    assert (world.task("v").reason, world.task("v").reason_short) == ("limited", None)
+
+
+def test_what_waits_for_a_larger_budget_needs_a_person(world: World) -> None:
+    world.submit("t", budget={"runs": 1})
+    world.tick()
+    world.fail("t")
+    world.restart("t")
+    status = world.desk.status()
+    assert [(view.name, view.state, view.reason) for view in status.needs_you] == [("t", "WAITING", "budget")]
+    assert (status.queued, status.totals["queued"]) == ((), 0)
 
 
 # --- why --------------------------------------------------------------------------------------------------------------

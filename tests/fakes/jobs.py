@@ -88,6 +88,7 @@ def view_of(job: Job, *, whole: bool = True) -> TaskView:
         phase=job.state.phase if isinstance(job.state, Running) else None,
         reason=reason,
         reason_text=reason_text if asks is None else asks.text,
+        reason_short=reason_text if asks is None else asks.text,
         waiting_until=None if until is None else format_instant(until),
         priority=_PRIORITIES[job.spec.priority],
         tags=job.spec.tags,

@@ -38,7 +38,8 @@ class WorktreeView(View):
 
 
 class TaskView(View):
-    """A task. reason: why it waits or failed; reason_text: the same in words. attempts: used up in this generation.
+    """A task. reason: why it waits or failed; reason_text: the same in words, with all that its agent said of it;
+    reason_short: in a clause, for lists; None where the reason says enough. attempts: used up in this generation.
 
     asks: what a person is asked while it needs input. agent, tier, model, branch and specialist are those of its last
     run, else what is asked for. runs: how many there were in all. tokens and cost_usd: summed over its runs. budget:
@@ -83,6 +84,7 @@ class TaskView(View):
     thread: str | None = None
     source: str = "api"
     file_path: str | None = None
+    reason_short: str | None = None
     holds: tuple[HoldView, ...] = ()
     budget: BudgetView | None = None
     worktree: WorktreeView | None = None

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from claudomator_py.core.check import CheckResult, CheckStatus
 from claudomator_py.core.limits import window_text
 from claudomator_py.core.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Reason
+from claudomator_py.core.plaintext import clause, subject_line
 from claudomator_py.core.schedule import DependencyState
 from claudomator_py.core.units import DAY_MS, format_duration, format_instant
 from claudomator_py.core.views import RunCheckView, TaskView
@@ -14,7 +15,7 @@ from claudomator_py.service.briefing.resuming import GIVEN_UP, resumption_of
 from claudomator_py.service.surroundings.isolation import TREE_USED
 from claudomator_py.store.tables import Event, Run, Task
 
-_DETAIL = 300
+_DETAIL = 1_000
 _COMMIT = 10
 _RUN = 8
 """Characters of a run's id that are enough for people."""
@@ -94,7 +95,16 @@ def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[De
         parts = [_dependency(state) for state in dependencies if state.state in ("FAILED", "CANCELLED")]
         return f"{meaning[:-1]}: {', '.join(parts)}." if parts else meaning
     detail = outcome.detail if outcome is not None and outcome.reason == reason else None
+    if detail and reason == Reason.CHECK_FAILED:
+        detail = detail.splitlines()[0]  # what the check wrote is told with the check
     return f"{meaning} {_short(detail)}" if detail else meaning
+
+
+def failure_clause(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
+    """The same in a clause, for lists: the beginning of what was said, else what the code means."""
+    detail = outcome.detail if outcome is not None and outcome.reason == reason else None
+    said = subject_line(detail or "") if reason == Reason.CHECK_FAILED else clause(detail or "")
+    return said or failure_text(reason, None, dependencies)
 
 
 def decision_sentences(record: DecisionRecord, run: Run | None, at_ms: int) -> list[str]:

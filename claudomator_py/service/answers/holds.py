@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.limits import Hold, window_text
 from claudomator_py.core.outcome import Outcome, Reason
+from claudomator_py.core.plaintext import clause
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.views import AgentView, HoldView, NearLimitView
 from claudomator_py.service.answers.budgets import agent_budget, spending_view
@@ -19,7 +20,7 @@ from claudomator_py.service.tick.spending import Budgets, Spent
 from claudomator_py.store import hold_rows, run_rows
 from claudomator_py.store.tables import Run
 
-_SOURCE = 100
+_SOURCE = 1_000
 
 
 def hold_views(connection: Connection, agents: Sequence[AgentSpec], now_ms: int) -> dict[str, tuple[HoldView, ...]]:
@@ -116,12 +117,12 @@ def _text(agent: str, hold: Hold, may_start: int | None, now_ms: int) -> str:
 def _what(hold: Hold) -> tuple[str, str]:
     """What is held, and a note where that says too little."""
     if hold.reason is None:
-        return "held", _shown(hold.source)
+        return "held", clause(hold.source)
     if hold.window is not None and (named := window_text(hold.window)) != hold.window:
         return named, ""
     note = hold.window or hold.source
     what = "rate limit" if hold.reason is Reason.RATE_LIMITED else hold.reason.value.replace("_", " ")
-    return what, _shown(note) if note != hold.reason else ""
+    return what, clause(note) if note != hold.reason else ""
 
 
 def _shown(text: str) -> str:

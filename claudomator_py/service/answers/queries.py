@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.core.lifecycle import WaitReason
 from claudomator_py.core.outcome import Outcome, Reason
+from claudomator_py.core.plaintext import clause
 from claudomator_py.core.run import Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import DAY_MS
@@ -48,6 +49,7 @@ from claudomator_py.service.answers.explain import (
     conversation_sentences,
     decision_sentences,
     discarded_sentences,
+    failure_clause,
     failure_text,
     fault_text,
     run_sentence,
@@ -84,10 +86,12 @@ MOST_LOG_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class _Wait:
-    """Why a task is where it is. until_ms: when that may change by itself. holds: those that keep it queued."""
+    """Why a task is where it is. short: in a clause, for lists; None: the reason says enough there. until_ms: when
+    that may change by itself. holds: those that keep it queued."""
 
     reason: str | None = None
     text: str | None = None
+    short: str | None = None
     until_ms: int | None = None
     holds: tuple[HoldView, ...] = ()
 
@@ -191,21 +195,24 @@ class Queries:
         """See ``Desk``."""
 
         def read(connection: Connection) -> StatusView:
-            since = self._clock() - DAY_MS
             budgets = self._observer.budgets
             today = budgets.spent(connection, self._clock())
+            problems = tuple(self._inbox_problems())
+            lists = reads.status_lists(connection, SHOWN, failed_since_ms=self._clock() - DAY_MS)
+            shown = {name: tuple(self.views(connection, found.tasks)) for name, found in lists.items()}
             return StatusView(
-                needs_you=self._in_states(connection, ["NEEDS_INPUT"]),
-                problems=self._in_states(connection, ["FAILED"], since_ms=since),
-                inbox=tuple(self._inbox_problems()),
-                running=self._in_states(connection, ["RUNNING"]),
-                queued=tuple(self.views(connection, reads.in_queue_order(connection, SHOWN))),
-                recent=self._in_states(connection, ["COMPLETED", "CANCELLED"]),
+                needs_you=shown["needs_you"],
+                problems=shown["problems"],
+                inbox=problems,
+                running=shown["running"],
+                queued=shown["queued"],
+                recent=shown["recent"],
                 agents=tuple(self.agent_views(connection)),
                 schedules=tuple(by_next_time(connection)),
                 spent_today=spending_view(today.total),
                 budget=day_budget(budgets, today),
                 counts={cast(StateName, state): number for state, number in queue.counts(connection).items()},
+                totals={**{name: found.total for name, found in lists.items()}, "inbox": len(problems)},
             )
 
         found = self.read(read)
@@ -249,6 +256,7 @@ class Queries:
                     of_task,
                     reason=why.reason,
                     reason_text=why.text,
+                    reason_short=why.short,
                     until_ms=why.until_ms,
                     holds=why.holds,
                     budget=task_budget(connection, task, spec),
@@ -285,22 +293,26 @@ class Queries:
                 return self._blocked(connection, verdict, head, present.now, holds)
             return _Wait("ready", f"is about to start on {verdict.agent}")
         if task.state == "WAITING" and task.reason == WaitReason.BUDGET:
-            return _Wait(task.reason, waits_for_budget(connection, task, spec))
+            text = waits_for_budget(connection, task, spec)
+            return _Wait(task.reason, text, text)
         if task.state == "WAITING":
-            states = dependency_rows.states(connection, task.id)
-            return _Wait(task.reason, waiting_text(task, states, present.now), task.until_ms)
+            text = waiting_text(task, dependency_rows.states(connection, task.id), present.now)
+            return _Wait(task.reason, text, text, task.until_ms)
         if task.state == "FAILED" and task.reason is not None:
             last = runs[-1] if runs else None
             outcome = Outcome.model_validate(last.outcome) if last is not None and last.outcome is not None else None
-            text = failure_text(task.reason, outcome, dependency_rows.states(connection, task.id))
+            states = dependency_rows.states(connection, task.id)
+            failed = failure_text(task.reason, outcome, states)
             said = rejection(task) if task.reason == Reason.REJECTED else None
             if task.reason == Reason.BUDGET:
                 told = outcome is not None and outcome.reason is Reason.BUDGET
-                text = failed_by_budget(connection, task, spec, text, told=told)
-            return _Wait(task.reason, text if said is None else f"{text} {said}")
+                failed = failed_by_budget(connection, task, spec, failed, told=told)
+            short = said or failure_clause(task.reason, outcome, states)
+            return _Wait(task.reason, failed if said is None else f"{failed} {said}", short)
         if task.state == "NEEDS_INPUT":
             asked = input_view(task, present.now)
-            return _Wait(task.reason, asked.text if asked is not None else None)
+            question = asked.text if asked is not None else None
+            return _Wait(task.reason, question, question)
         return _Wait()
 
     def _blocked(
@@ -313,7 +325,8 @@ class Queries:
         if verdict.reason == "limited" and of_it:
             spent = [f"; {name} {hold.source}" for name, hold in verdict.held if hold.reason is Reason.BUDGET]
             text = f"{verdict.lead}{held_text(of_it)}{''.join(spent)}"
-            return _Wait(verdict.reason, text, verdict.until, of_it)
+            # Until when has a place of its own in a list; what only a person ends is named there, too.
+            return _Wait(verdict.reason, text, text if verdict.until is None else None, verdict.until, of_it)
         text = verdict.text
         if verdict.reason == "workdir":
             text = busy_text(head.dir_key, _names_in(connection, head.dir_key))
@@ -321,10 +334,8 @@ class Queries:
             text = f"waits for its turn after {before.name} ({before.state}), in the same thread"
         elif of_it:
             text = f"{text}; {held_text(of_it)}"
-        return _Wait(verdict.reason, blocked_text(text, verdict.until, now_ms), verdict.until, of_it)
-
-    def _in_states(self, connection: Connection, states: list[str], *, since_ms: int = 0) -> tuple[TaskView, ...]:
-        return tuple(self.views(connection, reads.in_states(connection, states, SHOWN, since_ms=since_ms)))
+        short = None if verdict.reason == "limited" and verdict.until is not None else clause(text) or text
+        return _Wait(verdict.reason, blocked_text(text, verdict.until, now_ms), short, verdict.until, of_it)
 
     def agent_views(self, connection: Connection) -> list[AgentView]:
         """The shapes of all agents."""

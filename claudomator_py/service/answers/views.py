@@ -43,6 +43,7 @@ def task_view(
     *,
     reason: str | None,
     reason_text: str | None,
+    reason_short: str | None,
     until_ms: int | None,
     holds: tuple[HoldView, ...] = (),
     asks: InputView | None = None,
@@ -52,7 +53,7 @@ def task_view(
     warnings: Sequence[str] = (),
     with_spec: bool = False,
 ) -> TaskView:
-    """A task. runs: all of them, oldest first. reason, reason_text, until_ms, holds: why it is where it is."""
+    """A task. runs: all of them, oldest first. reason to until_ms, and holds: why it is where it is."""
     last = runs[-1] if runs else None
     needs = [
         DependencyView.model_validate({"name": name, "task_id": bound, "state": state})
@@ -70,6 +71,7 @@ def task_view(
             "phase": task.phase,
             "reason": reason,
             "reason_text": reason_text,
+            "reason_short": reason_short,
             "waiting_until": _instant(until_ms),
             "asks": asks,
             "holds": holds,

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from claudomator_py.core.limits import window_text
+from claudomator_py.core.plaintext import clause
 from claudomator_py.core.views import (
     AgentView,
     BudgetView,
+    FileProblemView,
     HoldView,
     NearLimitView,
     Page,
@@ -16,10 +18,11 @@ from claudomator_py.core.views import (
     TaskFilter,
     TaskView,
 )
+from claudomator_py.core.views.status import ListName
 from claudomator_py.core.waits import Piece, Sentence, sentence_of
 from claudomator_py.web.pages.rows import Row, row_of, words_of
 from claudomator_py.web.pages.schedule_cards import ScheduleCard, cards_of
-from claudomator_py.web.pages.words import meaning_of, short_line
+from claudomator_py.web.pages.words import cost_text, meaning_of
 
 _RUN = 8
 """Characters of a run's id that are enough for people."""
@@ -44,7 +47,8 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A list with its heading. more_url: where the rest is, when there is more than is shown."""
+    """A list with its heading. notices stand before the tasks, files after them. more_url: where the rest is, when
+    there is more than is shown; more: how many more there are, where no page has them."""
 
     id: str
     title: str
@@ -52,6 +56,8 @@ class Section:
     rows: tuple[Row, ...]
     count: int
     notices: tuple[Notice, ...] = ()
+    files: tuple[Notice, ...] = ()
+    more: int = 0
     note: str | None = None
     more_url: str | None = None
 
@@ -92,8 +98,8 @@ class AgentCard:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The whole page. summary: one sentence for who listens instead of looking. spent: by all agents today, if that is
-    limited.
+    """The whole page. summary: one sentence for who listens instead of looking. spent: by all agents today.
+    standstill: that no agent can take anything, and until when.
     """
 
     sections: tuple[Section, ...]
@@ -103,6 +109,7 @@ class Front:
     no_tasks: bool
     schedules: tuple[ScheduleCard, ...] = ()
     spent: Sentence | None = None
+    standstill: Sentence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,22 +147,21 @@ def filters_of(wanted: TaskFilter) -> Filters:
 
 def front_of(status: StatusView) -> Front:
     """The page without filters."""
-    counts = status.counts
-    notices = _notices(status)
-    needs = counts.get("NEEDS_INPUT", 0) + len(notices)
-    waiting = counts.get("QUEUED", 0) + counts.get("WAITING", 0)
-    running = counts.get("RUNNING", 0)
-    ended = counts.get("COMPLETED", 0) + counts.get("CANCELLED", 0)
-    failed = len(status.problems)
+    notices, files = _notices(status), tuple(_refused(file) for file in status.inbox)
+    needs = status.total("needs_you") + len(notices) + status.total("inbox")
+    failed, running, waiting = (status.total(name) for name in ("problems", "running", "queued"))
     sections = (
-        _section("needs-you", "Needs you", "Nothing needs you.", status.needs_you, needs, "NEEDS_INPUT", notices),
+        Section(
+            "needs-you", "Needs you", "Nothing needs you.", _rows(status.needs_you), needs, notices, files,
+            more=needs - len(status.needs_you) - len(notices) - len(files),
+        ),
         _section(
-            "problems", "Problems", "Nothing failed in the last 24 hours.", status.problems, failed, "FAILED",
+            status, "problems", "problems", "Problems", "Nothing failed in the last 24 hours.", "FAILED",
             note=_by_reason(status.problems),
         ),
-        _section("running", "Running", "Nothing runs.", status.running, running, "RUNNING"),
-        _section("queue", "Queued and waiting", "Nothing waits.", status.queued, waiting, "QUEUED"),
-        _section("recent", "Recent", "Nothing has ended yet.", status.recent, ended, "COMPLETED"),
+        _section(status, "running", "running", "Running", "Nothing runs.", "RUNNING"),
+        _section(status, "queued", "queue", "Queued and waiting", "Nothing waits.", "QUEUED"),
+        _section(status, "recent", "recent", "Recent", "Nothing has ended yet.", "COMPLETED"),
     )  # fmt: skip
     parts = [f"{needs} need you" if needs else "nothing needs you"]
     parts += [f"{count} {name}" for count, name in ((failed, "failed"), (running, "running"), (waiting, "waiting"))]
@@ -164,15 +170,16 @@ def front_of(status: StatusView) -> Front:
         agents=tuple(_card(agent) for agent in status.agents),
         summary=", ".join(parts),
         title=f"({needs}) Claudomator" if needs else "Claudomator",
-        no_tasks=not sum(counts.values()),
+        no_tasks=not sum(status.counts.values()),
         schedules=cards_of(status.schedules),
-        spent=_spent(status.budget),
+        spent=_spent_today(status),
+        standstill=_standstill(status),
     )
 
 
 def found_of(wanted: TaskFilter, page: Page[TaskView], agents: Sequence[AgentView]) -> Front:
     """The page with filters: one list, newest first."""
-    rows = tuple(row_of(task) for task in page.items)
+    rows = _rows(page.items)
     more_url = None
     if page.next_cursor is not None:
         given = {"state": wanted.state, "q": wanted.text, "tag": wanted.tag, "cursor": page.next_cursor}
@@ -184,19 +191,29 @@ def found_of(wanted: TaskFilter, page: Page[TaskView], agents: Sequence[AgentVie
     return Front((section,), cards, summary, f"{summary} · Claudomator", no_tasks=False)
 
 
+def _rows(tasks: Sequence[TaskView]) -> tuple[Row, ...]:
+    return tuple(row_of(task) for task in tasks)
+
+
 def _section(
-    section_id: str,
-    title: str,
-    empty: str,
-    tasks: Sequence[TaskView],
-    count: int,
-    state: str,
-    notices: tuple[Notice, ...] = (),
-    note: str | None = None,
+    status: StatusView, name: ListName, section_id: str, title: str, empty: str, state: str, note: str | None = None
 ) -> Section:
-    rows = tuple(row_of(task) for task in tasks)
-    more = count > len(rows) + len(notices)
-    return Section(section_id, title, empty, rows, count, notices, note, f"/?state={state}" if more else None)
+    rows, count = _rows(getattr(status, name)), status.total(name)
+    more_url = f"/?state={state}" if count > len(rows) else None
+    return Section(section_id, title, empty, rows, count, note=note, more_url=more_url)
+
+
+def _standstill(status: StatusView) -> Sentence | None:
+    """That no agent can take anything, said once instead of in every row."""
+    first = status.first_to_reset
+    if first is None:
+        return None
+    if first.limited_until is None:
+        return (Piece("All agents are limited, and start nothing until one is released."),)
+    return (
+        Piece(f"All agents are limited. The next to reset is {first.name}, at "),
+        Piece(instant=first.limited_until),
+    )
 
 
 def _notices(status: StatusView) -> tuple[Notice, ...]:
@@ -208,18 +225,22 @@ def _notices(status: StatusView) -> tuple[Notice, ...]:
         if agent.limited and agent.limited_until is None:
             reason, _, _ = (agent.hold_reason or "").partition(":")
             lines = tuple(line for line in (meaning_of(reason), agent.hold_reason) if line)
-            remedy = "Mend it, then release the agent: nothing is started on it before."
+            remedy = "Fix that, then release the agent: nothing starts on it before."
             found.append(
                 Notice(f"held-{agent.name}", "agent held", agent.name, lines, remedy=remedy, release=agent.name)
             )
         if agent.problem is not None:
             found.append(Notice(f"problem-{agent.name}", "agent cannot run", agent.name, (agent.problem,)))
-    for file in status.inbox:
-        lines = tuple(problem.render() for problem in file.problems)
-        remedy = "Mend the file: it is read again when it changes."
-        folder, _, name = file.path.rpartition("/")
-        found.append(Notice(f"file-{file.path}", "file refused", name, lines, folder or None, remedy))
     return tuple(found)
+
+
+def _refused(file: FileProblemView) -> Notice:
+    """A refused file with its first problem: the others are in the file beside it."""
+    folder, _, name = file.path.rpartition("/")
+    lines = tuple(problem.render() for problem in file.problems[:1])
+    if len(file.problems) > 1:
+        lines += (f"and {len(file.problems) - 1} more in {name}.error.txt",)
+    return Notice(f"file-{file.path}", "file refused", name, lines, folder or None, "It is read again when it changes.")
 
 
 def _by_reason(tasks: Sequence[TaskView]) -> str | None:
@@ -259,6 +280,14 @@ def _card(agent: AgentView) -> AgentCard:
     )
 
 
+def _spent_today(status: StatusView) -> Sentence:
+    if (limited := _spent(status.budget)) is not None:
+        return limited
+    spent = status.spent_today
+    runs = "1 run" if spent.runs == 1 else f"{spent.runs} runs"
+    return (Piece(f"today {runs}, {cost_text(round(spent.usd, 4))}, {spent.tokens:,} tokens"),)
+
+
 def _spent(budget: BudgetView | None) -> Sentence | None:
     """What is spent of a day's budget; once it is used up, until when."""
     if budget is None or not (budget.reached or budget.text):
@@ -273,7 +302,7 @@ def _held(hold: HoldView) -> Held:
     return Held(
         bucket=hold.bucket,
         said=sentence_of(hold.text, None if hold.probing else hold.until),
-        read=None if named else short_line(hold.source),
+        read=None if named else clause(hold.source) or None,
         read_at=hold.since,
         run_id=hold.run_id[:_RUN] if hold.run_id is not None else None,
         family=hold.family,

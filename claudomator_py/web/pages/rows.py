@@ -49,7 +49,7 @@ def row_of(task: TaskView) -> Row:
     running, asks = task.state == "RUNNING", task.state == "NEEDS_INPUT"
     line = short_line(task.result_text) if task.state == "COMPLETED" else None
     # What is asked may run over many lines; the task's own page has them all.
-    text = short_line(task.reason_text) if asks else task.reason_text
+    text = short_line(task.reason_text) if asks else task.reason_short
     label = (task.phase if running else task.reason if asks else None) or words_of(task.state)
     return Row(
         id=task.id,

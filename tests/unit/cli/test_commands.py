@@ -25,9 +25,17 @@ def test_status_shows_what_needs_a_person_first(command: Command, desk: FakeDesk
     desk.file_problems.append(FileProblemView(path="tasks/x.yaml", problems=(Problem(line=3, message="is wrong"),)))
     lines = command("status").stdout.splitlines()
     heads = [line for line in lines if line and not line.startswith(" ")]
-    assert heads == ["NEEDS YOU", "PROBLEMS", "INBOX", "RUNNING", "QUEUED", "RECENT", "AGENTS"]
+    counts = "1 needs you, 1 failed, 1 refused file, 1 running, 1 queued; today 0.00 USD, 0 runs"
+    assert heads == [counts, "NEEDS YOU", "PROBLEMS", "INBOX", "RUNNING", "QUEUED", "RECENT", "AGENTS"]
     assert "  tasks/x.yaml:3: is wrong" in lines
     assert any("broken" in line and "timeout: The run took longer" in line for line in lines)
+
+
+def test_a_refused_file_shows_its_first_problem_and_how_many_more(command: Command, desk: FakeDesk) -> None:
+    problems = tuple(Problem(line=line, message="is wrong") for line in range(1, 13))
+    desk.file_problems.append(FileProblemView(path="tasks/x.yaml", problems=problems))
+    lines = command("status").stdout.splitlines()
+    assert [line for line in lines if "x.yaml" in line] == ["  tasks/x.yaml:1: is wrong (+11 more)"]
 
 
 def test_status_of_nothing(command: Command) -> None:

@@ -67,7 +67,7 @@ def test_a_table_tells_times_relative_to_now(monkeypatch: pytest.MonkeyPatch) ->
     assert table.splitlines() == [
         "  NAME       ID                STATE    WHY                                             UNTIL  CHANGED",
         "  broken     c0ffee0000000002  FAILED   timeout: The run took longer than its timeout.         6m ago",
-        "  backs-off  c0ffee0000000001  WAITING  backoff: Waits for: backoff, until 14:21        in 1m  6m ago",
+        "  backs-off  c0ffee0000000001  WAITING  backoff: Waits for: backoff.                    in 1m  6m ago",
     ]
 
 
@@ -85,7 +85,39 @@ def test_an_agent_tells_when_its_limit_ends() -> None:
 def test_the_overview_leaves_out_what_is_empty() -> None:
     desk = FakeDesk()
     desk.add("next")
-    assert [line for line in overview(desk.status()).splitlines() if not line.startswith(" ")] == ["QUEUED"]
+    assert [line for line in overview(desk.status()).splitlines() if not line.startswith(" ")] == [
+        "1 queued; today 0.00 USD, 0 runs",
+        "",
+        "QUEUED",
+    ]
+
+
+@freeze_time("2026-09-21T14:13:20Z")
+def test_a_cut_list_says_how_many_more_there_are() -> None:
+    desk = FakeDesk()
+    desk.add("next")
+    desk.add("broken", Failed(Reason.TIMEOUT))
+    shown = desk.status().model_copy(update={"totals": {"queued": 41, "problems": 1}})
+    lines = overview(shown).splitlines()
+    assert lines[0].startswith("1 failed, 1 queued, 40 waiting; ")
+    assert [line for line in lines if "more" in line] == ["  ... and 40 more"]
+
+
+@pytest.mark.usefixtures("in_berlin")
+def test_that_all_agents_are_limited_is_said_once() -> None:
+    desk = FakeDesk()
+    desk.add("it")
+    desk.add_agent("claude", limited=True, limited_until="2026-09-21T15:00:00.000Z")
+    desk.add_agent("codex", limited=True, limited_until="2026-09-21T14:30:00.000Z")
+    desk.add_agent("lint", auto_select=False)
+    desk.add_agent("gemini", installed=False)
+    banner = "All agents are limited. The next to reset is codex, at 16:30 (in 16m)."
+    assert overview(desk.status()).splitlines()[1] == banner
+    desk.add_agent("codex", limited=True)
+    desk.add_agent("claude", limited=True)
+    assert "claudomator release claude" in overview(desk.status()).splitlines()[1]
+    desk.add_agent("codex")
+    assert "All agents" not in overview(desk.status())
 
 
 def test_columns_give_way_where_they_can(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +198,8 @@ def test_a_task_behind_holds_is_told_their_times_on_the_clock_here(monkeypatch: 
         }
     )
     said = "limited: claude 5h window until 17:00, reported; codex rate limit until 2026-09-22 08:30, estimated"
-    assert said in tasks_table([behind])
+    assert said in tasks_table([behind], wide=True)
+    assert "limited  in 46m" in tasks_table([behind])
     one = behind.model_copy(update={"reason_text": "claude 5h window until 15:00 UTC, reported", "holds": (a_hold(),)})
     assert why_words(one, now_ms()) == "limited: claude 5h window until 17:00, reported"
     backs_off = task.model_copy(

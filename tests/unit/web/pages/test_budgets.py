@@ -21,14 +21,15 @@ def test_an_agent_says_what_it_has_spent_of_its_day_and_once_that_is_all_of_it(
     page = text_of(operator.get("/"))
     assert "nothing starts: 5.00 of 5.00 USD used" in page
     assert "today 5.00 of 9.00 USD" in page
-    assert page.count("today") == 1
+    assert page.count("today") == 2  # beta's, and that of all together
 
 
 def test_the_day_of_all_agents_is_told_with_its_end() -> None:
-    def told(budget: BudgetView | None) -> str | None:
-        spent = front_of(StatusView(budget=budget)).spent
-        return None if spent is None else worded(spent, lambda instant: instant)
+    def told(budget: BudgetView | None) -> str:
+        spent = front_of(StatusView(budget=budget, spent_today=SPENT)).spent
+        assert spent is not None
+        return worded(spent, lambda instant: instant)
 
-    assert told(None) is None
+    assert told(None) == "today 3 runs, $5.00, 0 tokens"
     assert told(LEFT) == "today 5.00 of 9.00 USD"
     assert told(OVER) == f"nothing starts: 5.00 of 5.00 USD used, until {MIDNIGHT}"

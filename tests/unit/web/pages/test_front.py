@@ -88,6 +88,26 @@ def test_what_needs_a_person_besides_tasks(operator: Visitor, desk: FakeDesk) ->
     assert 'action="/agents/claude/release"' in needs
 
 
+def test_a_refused_file_shows_its_first_problem_and_stands_after_what_is_asked(
+    operator: Visitor, desk: FakeDesk
+) -> None:
+    problems = tuple(Problem(line=line, message="is wrong") for line in range(1, 13))
+    desk.file_problems.append(FileProblemView(path="tasks/it.yaml", problems=problems))
+    desk.add("asks", NeedsInput(InputKind.QUESTION))
+    page = operator.get("/")
+    needs = section(page, "needs-you")
+    assert needs.index(">asks</a>") < needs.index("it.yaml")
+    assert needs.count("is wrong") == 1
+    assert "and 11 more in it.yaml.error.txt" in needs
+
+
+def test_that_no_agent_can_take_anything_is_said_once(operator: Visitor, desk: FakeDesk) -> None:
+    desk.add_agent("claude", limited=True, limited_until="2026-09-21T15:00:00.000Z")
+    assert "All agents are limited. The next to reset is claude, at 2026-09-21 15:00 UTC" in text_of(operator.get("/"))
+    desk.add_agent("codex")
+    assert "All agents are limited" not in text_of(operator.get("/"))
+
+
 def test_an_agent_that_is_limited_for_a_while_needs_nobody(operator: Visitor, desk: FakeDesk) -> None:
     until = "2026-09-21T15:00:00.000Z"
     hold = HoldView(
