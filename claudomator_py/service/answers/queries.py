@@ -286,7 +286,8 @@ class Queries:
     ) -> _Wait:
         """A queued task's reason is not stored: it is asked of the planner as it is now, so it is never stale."""
         if (fault := self._faults.of_task(task)) is not None:
-            return _Wait(FAULT, fault_text(fault.sentence, fault.remedy, fault.again_ms, present.now), fault.again_ms)
+            text = fault_text(fault.sentence, fault.remedy, fault.again_ms, present.now)
+            return _Wait(FAULT, text, clause(fault.sentence) or text, fault.again_ms)
         if task.state == "QUEUED":
             verdict = admit(head, present.agents, present.rules, load_of(present))
             if isinstance(verdict, Blocked):
