@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 
 from claudomator_py.agents.claude_errors import ENDINGS, Failure, Rejection, classify
 from claudomator_py.agents.claude_rules import rule_for
-from claudomator_py.agents.claude_use import INPUT_FIELDS, Messages, messages_with, tokens_of, windows_of
+from claudomator_py.agents.claude_use import INPUT_FIELDS, Messages, windows_of
 from claudomator_py.agents.denied import denied_call, distinct, questions
 from claudomator_py.agents.ending import Result, Verdict, denials, failed, outcome, settle, with_lost_conversation
 from claudomator_py.agents.jsonlines import (
     MAX_COUNT,
+    MAX_PEEK_BYTES,
     Event,
-    LineSplitter,
+    EventSplitter,
     amount_of,
     count_of,
     event_of,
@@ -87,7 +88,7 @@ class _Seen:
     denied: dict[str, _Denial] = field(default_factory=dict)
     since_last: Used | None = Used()
     turns: Used = Used()
-    messages: Messages = field(default_factory=dict)
+    messages: Messages = field(default_factory=Messages)
     windows: Mapping[str, WindowUse] = field(default_factory=dict)
 
     def take(self, event: Event) -> None:
@@ -114,7 +115,7 @@ class _Seen:
 
     def _take_assistant(self, event: Event) -> None:
         category = text_of(event, "error")
-        self.messages = messages_with(self.messages, event)
+        self.messages.take(event)
         if category is None:
             self.failure, self.answered = None, True
             return
@@ -164,18 +165,20 @@ class ClaudeReader:
         self._resumed = resumed
         self._prior_cost_usd = prior_cost_usd
         self._zone = zone
-        self._lines = LineSplitter()
+        self._events = EventSplitter()
         self._seen = _Seen()
         self._plain = Tail(MAX_DETAIL)
         self._stderr = Tail(MAX_DETAIL)
+        self._terminal: bool | None = None
 
     def feed(self, stream: Stream, data: bytes) -> None:
         """Take the next bytes of a stream."""
+        self._terminal = None
         if stream == "stderr":
             self._stderr.feed(data)
             return
-        for line in self._lines.feed(data):
-            _take_line(self._seen, self._plain, line)
+        for part in self._events.feed(data):
+            _take(self._seen, self._plain, part)
 
     @property
     def answered(self) -> bool:
@@ -191,7 +194,10 @@ class ClaudeReader:
     @property
     def terminal(self) -> bool:
         """Whether a complete terminal event has been seen."""
-        return self._all()[0].result is not None
+        if self._terminal is None:
+            seen = self._all()[0] if self._events.rest_bytes <= MAX_PEEK_BYTES else self._seen
+            self._terminal = seen.result is not None
+        return self._terminal
 
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
         """What the run came to. May be asked at any time, and again."""
@@ -208,11 +214,12 @@ class ClaudeReader:
 
     def _all(self) -> tuple[_Seen, str]:
         """What was seen, with the line that has no end yet: the last one may have none."""
-        if not self._lines.rest:
+        rest = self._events.rest
+        if not rest:
             return self._seen, self._plain.text()
-        seen, plain = copy.copy(self._seen), copy.deepcopy(self._plain)
-        seen.denied = dict(seen.denied)
-        _take_line(seen, plain, self._lines.rest)
+        seen, plain, events = copy.copy(self._seen), self._plain.copy(), parse_events(rest)
+        seen.denied, seen.messages = seen.denied.copy(), seen.messages.copy()
+        _take(seen, plain, rest if events is None else events)
         return seen, plain.text()
 
     def _said(self, seen: _Seen, result: Event, printed_ms: int) -> Verdict:
@@ -245,7 +252,7 @@ class ClaudeReader:
     def _result(self, seen: _Seen) -> Result:
         result = seen.result
         if result is None:
-            return Result(conversation_id=_id(seen.conversation_id), tokens=tokens_of(seen.messages))
+            return Result(conversation_id=_id(seen.conversation_id), tokens=seen.messages.tokens)
         used = self._used(seen, result)
         text = text_of(result, "result") if _succeeded(result) else None
         return Result(
@@ -286,12 +293,11 @@ def _call(denial: _Denial) -> Denied:
     return denied_call(denial.tool, denial.given, rule_for(denial.tool, denial.given))
 
 
-def _take_line(seen: _Seen, plain: Tail, line: bytes) -> None:
-    events = parse_events(line)
-    if events is None:
-        plain.feed(line + b"\n")
+def _take(seen: _Seen, plain: Tail, part: list[Event] | bytes) -> None:
+    if isinstance(part, bytes):
+        plain.feed(part)
         return
-    for event in events:
+    for event in part:
         seen.take(event)
 
 

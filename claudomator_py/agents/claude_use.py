@@ -1,7 +1,5 @@
 """What Claude Code says on its way of what is used: by its messages, and of its account's windows."""
 
-from collections.abc import Mapping
-
 from claudomator_py.agents.families import family_of
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms
@@ -15,27 +13,40 @@ _SYNTHETIC = "<synthetic>"
 _MOST_WINDOWS = 20
 _MAX_NAME = 100
 
-Messages = Mapping[str, tuple[int, int]]
-"""Input and output tokens of each message, by its id."""
 
+class Messages:
+    """What the messages have used, the end of the last answers not included.
 
-def messages_with(messages: Messages, event: Event) -> Messages:
-    """Those that were seen, and this one. A message comes in several events, each of which says what it used."""
-    message = event_of(event, "message")
-    message_id, usage = text_of(message, "id"), event_of(message, "usage")
-    if message_id is None or not usage or message.get("model") == _SYNTHETIC:
-        return messages
-    given = sum(count_of(usage, key) or 0 for key in INPUT_FIELDS)
-    before = messages.get(message_id, (0, 0))
-    now = (max(before[0], given), max(before[1], count_of(usage, "output_tokens") or 0))
-    return messages if now == before else {**messages, message_id: now}
+    A message comes in several events, each of which says what it used by then.
+    """
 
+    def __init__(self) -> None:
+        self._used: dict[str, tuple[int, int]] = {}
+        self._input = self._output = 0
 
-def tokens_of(messages: Messages) -> Tokens:
-    """What they used in all, the end of the last answers not included; unknown without any."""
-    if not messages:
-        return Tokens()
-    return Tokens(input=sum(used[0] for used in messages.values()), output=sum(used[1] for used in messages.values()))
+    def take(self, event: Event) -> None:
+        """Take the next event of a message."""
+        message = event_of(event, "message")
+        message_id, usage = text_of(message, "id"), event_of(message, "usage")
+        if message_id is None or not usage or message.get("model") == _SYNTHETIC:
+            return
+        before = self._used.get(message_id, (0, 0))
+        given = max(before[0], sum(count_of(usage, key) or 0 for key in INPUT_FIELDS))
+        made = max(before[1], count_of(usage, "output_tokens") or 0)
+        self._used[message_id] = (given, made)
+        self._input += given - before[0]
+        self._output += made - before[1]
+
+    @property
+    def tokens(self) -> Tokens:
+        """What all of them used; unknown without any."""
+        return Tokens(input=self._input, output=self._output) if self._used else Tokens()
+
+    def copy(self) -> "Messages":
+        """Another one that has taken the same."""
+        other = Messages()
+        other._used, other._input, other._output = self._used.copy(), self._input, self._output
+        return other
 
 
 def windows_of(info: Event) -> dict[str, WindowUse]:

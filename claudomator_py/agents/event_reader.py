@@ -5,12 +5,14 @@ went wrong; what a model wrote never does.
 """
 
 import copy
+import dataclasses
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import Self
 
 from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settle, with_lost_conversation
-from claudomator_py.agents.jsonlines import MAX_COUNT, Event, LineSplitter, parse_events
+from claudomator_py.agents.jsonlines import MAX_COUNT, MAX_PEEK_BYTES, Event, EventSplitter, LineSplitter, parse_events
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, readable, shortened, storable
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason, Tokens
 from claudomator_py.core.pricing import Used
@@ -43,6 +45,15 @@ class Seen(ABC):
     answered: bool = False
     """Whether the model has said or done anything."""
     conversation_id: str | None = None
+
+    def copy(self) -> Self:
+        """Another one that has seen the same. Events are shared: nobody changes them."""
+        other = copy.copy(self)
+        for field in dataclasses.fields(other):  # type: ignore[arg-type]  # each CLI's is a dataclass
+            value = getattr(other, field.name)
+            if isinstance(value, dict | list | set):
+                setattr(other, field.name, value.copy())
+        return other
 
     @abstractmethod
     def take(self, event: Event) -> None:
@@ -93,19 +104,22 @@ class EventReader:
         self._seen = seen
         self._zone = zone
         self._lost = lost
-        self._lines: dict[Stream, LineSplitter] = {
-            "stdout": LineSplitter(),
-            "stderr": LineSplitter(_MAX_WORDS_BYTES),
-        }
+        self._events = EventSplitter()
+        self._words = LineSplitter(_MAX_WORDS_BYTES)
         self._plain = Tail(4 * MAX_TEXT)
         self._stderr = Tail(MAX_DETAIL)
+        self._peeked: Seen | None = None
 
     def feed(self, stream: Stream, data: bytes) -> None:
         """Take the next bytes of a stream."""
-        if stream == "stderr":
-            self._stderr.feed(data)
-        for line in self._lines[stream].feed(data):
-            _take_line(self._seen, self._plain, stream, line)
+        self._peeked = None
+        if stream == "stdout":
+            for part in self._events.feed(data):
+                _take(self._seen, self._plain, part)
+            return
+        self._stderr.feed(data)
+        for line in self._words.feed(data):
+            self._seen.take_stderr(readable(line.decode(errors="replace")))
 
     @property
     def answered(self) -> bool:
@@ -116,12 +130,12 @@ class EventReader:
     def used(self) -> Used:
         """What the run has used so far, as far as it has said."""
         result = self._seen.result()
-        return Used(_fit_result(result).tokens, result.cost_usd)
+        return Used(_fit_tokens(result.tokens), result.cost_usd)
 
     @property
     def terminal(self) -> bool:
         """Whether a complete terminal event has been seen."""
-        return self._all()[0].terminal
+        return self._so_far().terminal
 
     @property
     def stuck_until(self) -> int | None:
@@ -135,10 +149,10 @@ class EventReader:
     @property
     def stuck_since(self) -> int | None:
         """Since when, in epoch milliseconds, the CLI waits out a limit, whether or not it has said until when."""
-        return None if self._stuck() is None else self._all()[0].stuck_since
+        return None if self._stuck() is None else self._so_far().stuck_since
 
     def _stuck(self) -> Verdict | None:
-        seen, _ = self._all()
+        seen = self._so_far()
         stuck = None if seen.terminal else seen.stuck(None)
         return stuck if stuck is not None and stuck.status is OutcomeStatus.LIMITED else None
 
@@ -158,18 +172,32 @@ class EventReader:
             verdict = with_lost_conversation(verdict, self._lost)
         return outcome(_fit(verdict), _fit_result(seen.result()))
 
+    def _so_far(self) -> Seen:
+        """What was seen, with the lines that have no end yet, unless they are long: the last one may have none."""
+        if self._peeked is None:
+            self._peeked = self._with_rests()[0] if self._events.rest_bytes <= MAX_PEEK_BYTES else self._seen
+        return self._peeked
+
     def _all(self) -> tuple[Seen, str]:
-        """What was seen, with the lines that have no end yet: the last one may have none."""
-        rests = [(stream, lines.rest) for stream, lines in self._lines.items() if lines.rest]
-        seen, plain = self._seen, self._plain
-        if rests or not seen.anything:
-            seen, plain = copy.deepcopy(seen), copy.deepcopy(plain)
-        for stream, rest in rests:
-            _take_line(seen, plain, stream, rest)
+        """What was seen in all, and the text that was no event."""
+        seen, plain = self._with_rests()
         if not seen.anything:
+            seen = seen.copy()
             for event in parse_events(plain.text().encode()) or []:  # one object over many lines
                 seen.take(event)
         return seen, plain.text()
+
+    def _with_rests(self) -> tuple[Seen, Tail]:
+        seen, plain = self._seen, self._plain
+        said, words = self._events.rest, self._words.rest
+        if said or words:
+            seen = seen.copy()
+        if words:
+            seen.take_stderr(readable(words.decode(errors="replace")))
+        if said:
+            plain, events = plain.copy(), parse_events(said)
+            _take(seen, plain, said if events is None else events)
+        return seen, plain
 
 
 def _ran_out(exit_record: ExitRecord | None) -> bool:
@@ -177,15 +205,11 @@ def _ran_out(exit_record: ExitRecord | None) -> bool:
     return exit_record is not None and exit_record.ended_by in ("timeout", "stall")
 
 
-def _take_line(seen: Seen, plain: Tail, stream: Stream, line: bytes) -> None:
-    if stream == "stderr":
-        seen.take_stderr(readable(line.decode(errors="replace")))
+def _take(seen: Seen, plain: Tail, part: list[Event] | bytes) -> None:
+    if isinstance(part, bytes):
+        plain.feed(part)
         return
-    events = parse_events(line)
-    if events is None:
-        plain.feed(line + b"\n")
-        return
-    for event in events:
+    for event in part:
         seen.anything = True
         seen.take(event)
 
@@ -196,15 +220,18 @@ def _fit(verdict: Verdict) -> Verdict:
 
 
 def _fit_result(result: Result) -> Result:
-    tokens = result.tokens
     return Result(
         conversation_id=storable(result.conversation_id)[:_MAX_ID] if result.conversation_id is not None else None,
         text=shortened(storable(result.text), MAX_TEXT) if result.text is not None else None,
-        tokens=Tokens(input=_bounded(tokens.input), output=_bounded(tokens.output)),
+        tokens=_fit_tokens(result.tokens),
         cost_usd=result.cost_usd,
         question=shortened(storable(result.question), MAX_DETAIL) if result.question is not None else None,
         denied=result.denied,
     )
+
+
+def _fit_tokens(tokens: Tokens) -> Tokens:
+    return Tokens(input=_bounded(tokens.input), output=_bounded(tokens.output))
 
 
 def _bounded(count: int | None) -> int | None:

@@ -1,8 +1,11 @@
-"""Splits a stream into lines as it comes, and reads a line as JSON events: any bytes, in any pieces, never raise."""
+"""Takes a stream apart as it comes, into lines and JSON events: any bytes, in any pieces, never raise.
+
+What is no event costs next to nothing, however much there is of it.
+"""
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -11,11 +14,20 @@ Event = Mapping[str, Any]
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """A final answer has some hundred kilobytes at most; only a tool's output is longer, and nothing is read from that."""
 
+MAX_PEEK_BYTES = 64 * 1024
+"""A longer line without an end is looked at only once the run has ended."""
+
+MAX_DEPTH = 200
+"""Events nest a few levels, and arguments of tools some more. Deeper ones would exhaust the stack of who walks them."""
+
 MAX_COUNT = 2**53
 """The largest whole number that JSON carries exactly everywhere."""
 
 # JSON holds no raw NUL, but a file whose middle was punched out reads as zeros: they end a line as well.
 _ZEROS = re.compile(rb"\x00+")
+# What may be in front of the first brace of an event's line.
+_INDENT = re.compile(rb"[ \t\r]{0,64}(?:\[[ \t\r]{0,64})?")
+_LONGEST_INDENT = 129
 
 
 class LineSplitter:
@@ -56,17 +68,114 @@ class LineSplitter:
             self._pending += part
 
 
+class EventSplitter:
+    """Events out of pieces, in order with the text between them, which is passed on as it comes.
+
+    A line that begins like an event and is longer than max_bytes is dropped whole.
+    """
+
+    def __init__(self, max_bytes: int = MAX_LINE_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._pending = bytearray()
+        self._in_text = False
+        self._too_long = False
+
+    def feed(self, data: bytes) -> "Iterator[list[Event] | bytes]":
+        """What these bytes complete: the events of a line, or text, with its line breaks, of any number of lines."""
+        data = data.replace(b"\0", b"\n")
+        position = 0
+        if self._in_text or self._pending or self._too_long:
+            position = data.find(b"\n") + 1 or len(data)
+            yield from self._go_on(data[:position])
+        while position < len(data):
+            begin = _line_of_event(data, position)
+            if begin > position:
+                yield data[position:begin]
+                self._in_text = not data.endswith(b"\n", position, begin)
+            position = data.find(b"\n", begin) + 1 or len(data)
+            line = data[begin:position]
+            if line.endswith(b"\n") and len(line) <= self._max_bytes:
+                yield parse_events(line) or line  # as is done with it below, at less cost: most events come whole
+            else:
+                yield from self._go_on(line)
+
+    @property
+    def rest(self) -> bytes:
+        """The line that has not ended yet, if it may be an event."""
+        return bytes(self._pending)
+
+    @property
+    def rest_bytes(self) -> int:
+        """How many there are in ``rest``."""
+        return len(self._pending)
+
+    def _go_on(self, part: bytes) -> "Iterator[list[Event] | bytes]":
+        """With the line that is under way. part: up to its end, or to that of the data."""
+        ends = part.endswith(b"\n")
+        if not self._in_text and not self._too_long:
+            is_event = len(self._pending) > _LONGEST_INDENT
+            self._pending += part
+            is_event = is_event or _begins_like_event(self._pending)
+            if is_event and len(self._pending) - ends > self._max_bytes:
+                self._too_long, self._pending = True, bytearray()
+            elif ends:
+                line, self._pending = bytes(self._pending), bytearray()
+                events = parse_events(line) if is_event else None
+                yield line if events is None else events
+            elif not is_event and not _begins_like_event(self._pending, unless_more=True):
+                text, self._pending, self._in_text = bytes(self._pending), bytearray(), True
+                yield text
+        elif self._in_text and part:
+            yield part
+        if ends:
+            self._in_text = self._too_long = False
+
+
+def _line_of_event(data: bytes, position: int) -> int:
+    """Where the first line begins from that line on that begins like an event, or may once there is more of it."""
+    while (brace := data.find(b"{", position)) >= 0:
+        begin = data.rfind(b"\n", position, brace) + 1 or position
+        if _indent_end(data, begin) == brace:
+            return begin
+        position = data.find(b"\n", brace) + 1
+        if position == 0:
+            return len(data)
+    begin = data.rfind(b"\n", position) + 1 or position
+    return begin if _indent_end(data, begin) == len(data) else len(data)
+
+
+def _begins_like_event(line: bytes | bytearray, *, unless_more: bool = False) -> bool:
+    """unless_more: or may do so once there is more of the line."""
+    end = _indent_end(line, 0)
+    return line[end : end + 1] == b"{" or (unless_more and end == len(line))
+
+
+def _indent_end(data: bytes | bytearray, begin: int) -> int:
+    found = _INDENT.match(data, begin)
+    return begin if found is None else found.end()
+
+
 def parse_events(line: bytes) -> list[Event] | None:
-    """The JSON objects of a line: one, or an array of them. None: the line is not such JSON."""
+    """The JSON objects of a line: one, or an array of them. None: the line is not such JSON, or nests too deep."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if isinstance(value, dict):
-        return [value]
-    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-        return value
-    return None
+    events = [value] if isinstance(value, dict) else value
+    if not (isinstance(events, list) and events and all(isinstance(event, dict) for event in events)):
+        return None
+    return None if line.count(b"{") + line.count(b"[") > MAX_DEPTH and _is_deep(events) else events
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether it nests deeper than MAX_DEPTH."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner = (item.values() if isinstance(item, dict) else item for item in level)
+        level = [item for items in inner for item in items if isinstance(item, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def text_of(event: Event, key: str) -> str | None:

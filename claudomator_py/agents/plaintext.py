@@ -14,6 +14,7 @@ _TERMINAL_CODES = re.compile(
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_NOT_PLAIN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Tail:
@@ -25,7 +26,7 @@ class Tail:
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes."""
-        self._kept += data
+        self._kept += data[-self._max_bytes :]
         if len(self._kept) > 2 * self._max_bytes:
             del self._kept[: -self._max_bytes]
 
@@ -33,9 +34,17 @@ class Tail:
         """What they say, for people."""
         return readable(bytes(self._kept[-self._max_bytes :]).decode(errors="replace"))
 
+    def copy(self) -> "Tail":
+        """Another one that has taken the same."""
+        other = Tail(self._max_bytes)
+        other._kept = self._kept.copy()
+        return other
+
 
 def readable(text: str) -> str:
     """The text as a terminal would have left it, without its codes and without space around it."""
+    if _NOT_PLAIN.search(text) is None:
+        return text.strip()
     plain = _TERMINAL_CODES.sub("", text)
     # A progress bar returns to the start of its line and writes over it: what comes last is what was left to see.
     lines = (line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))

@@ -6,7 +6,16 @@ from pathlib import Path
 
 from claudomator_py.agents.denied import denied_call, distinct
 from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settle
-from claudomator_py.agents.jsonlines import Event, LineSplitter, amount_of, count_of, event_of, parse_events, text_of
+from claudomator_py.agents.jsonlines import (
+    MAX_PEEK_BYTES,
+    Event,
+    EventSplitter,
+    amount_of,
+    count_of,
+    event_of,
+    parse_events,
+    text_of,
+)
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, shortened, storable
 from claudomator_py.agents.simulated_transcript import SimulatedTranscript
 from claudomator_py.agents.transcript import LineTranscript, of_stream
@@ -77,7 +86,7 @@ class SimulatedReader:
     stuck_since: int | None = None
 
     def __init__(self) -> None:
-        self._lines = LineSplitter()
+        self._events = EventSplitter()
         self._stderr = Tail(MAX_DETAIL)
         self._start: Event = {}
         self._end: Event | None = None
@@ -89,9 +98,10 @@ class SimulatedReader:
         if stream == "stderr":
             self._stderr.feed(data)
             return
-        for line in self._lines.feed(data):
-            self._start, self._end = self._after(line)
-            self._denied += [_call(event) for event in parse_events(line) or [] if event.get("type") == "denied"]
+        for part in self._events.feed(data):
+            if isinstance(part, list):
+                self._start, self._end = self._after(part)
+                self._denied += [_call(event) for event in part if event.get("type") == "denied"]
 
     @property
     def answered(self) -> bool:
@@ -101,11 +111,13 @@ class SimulatedReader:
     @property
     def terminal(self) -> bool:
         """Whether a complete terminal event has been seen."""
-        return self._after(self._lines.rest)[1] is not None
+        short = self._events.rest_bytes <= MAX_PEEK_BYTES
+        end = self._after(parse_events(self._events.rest) or [])[1] if short else self._end
+        return end is not None
 
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
         """What the run came to."""
-        start, end = self._after(self._lines.rest)
+        start, end = self._after(parse_events(self._events.rest) or [])
         verdict = settle(None if end is None else _said(end), exit_record, self._unsaid)
         used = self.used if end is None else Used(_tokens(end), amount_of(end, "cost_usd"))
         end = end or {}
@@ -120,10 +132,10 @@ class SimulatedReader:
         )
         return outcome(verdict, result)
 
-    def _after(self, line: bytes) -> tuple[Event, Event | None]:
-        """Start and end as they are with this line."""
+    def _after(self, events: list[Event]) -> tuple[Event, Event | None]:
+        """Start and end as they are with these events."""
         start, end = self._start, self._end
-        for event in parse_events(line) or []:
+        for event in events:
             if event.get("type") == "start":
                 start = event
             elif event.get("type") == "end":
