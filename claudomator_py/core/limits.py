@@ -4,12 +4,16 @@ import re
 from dataclasses import dataclass, replace
 
 from claudomator_py.core.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Provenance, Reason
-from claudomator_py.core.units import HOUR_MS, MINUTE_MS, SECOND_MS
+from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
 BRIEF_MS = 30 * SECOND_MS
 LONGEST_BRIEF_MS = 5 * MINUTE_MS
-FIRST_ESTIMATE_MS = 5 * MINUTE_MS
+FIRST_ESTIMATE_MS = 30 * SECOND_MS
 LONGEST_ESTIMATE_MS = HOUR_MS
+LONGEST_RESET_MS = 35 * DAY_MS
+"""No service has a window that is longer than a month: a reset that is farther away is not believed."""
+NEWS_MS = MINUTE_MS
+"""A hold that grows by no more than this is the same as before to a person."""
 LONGEST_TRY_MS = 10 * MINUTE_MS
 SHORTEST_MS = SECOND_MS
 STALE_MS = MINUTE_MS
@@ -58,7 +62,8 @@ class Hold:
     """Why a bucket is left alone. until: epoch milliseconds; None: until an operator releases it.
 
     reason: None for one that an operator has put there. source: where it was read, such as the agent's words. window:
-    the one that is used up, as the agent names it. run_id: the run that met it.
+    the one that is used up, as the agent names it. run_id: the run that met it. doubted_ms: the reset that the agent
+    named, if that was too far away to be believed, cut as in ``believable``.
     """
 
     bucket: Bucket
@@ -69,6 +74,7 @@ class Hold:
     created_ms: int
     window: str | None = None
     run_id: str | None = None
+    doubted_ms: int | None = None
 
     def holds_at(self, now_ms: int) -> bool:
         """Whether it still holds."""
@@ -78,6 +84,10 @@ class Hold:
     def end(self) -> float:
         """When it ends, for comparing: one without an end outlasts all."""
         return float("inf") if self.until_ms is None else self.until_ms
+
+    def is_news_after(self, known: "Hold") -> bool:
+        """Whether a person who knows of that hold on the bucket wants to know of this one: it lasts longer."""
+        return self.end > known.end + NEWS_MS
 
     def is_on(self, ran_on: "RanOn") -> bool:
         """Whether it is on what such a run draws on."""
@@ -143,21 +153,49 @@ def bucket_after(outcome: Outcome, ran_on: RanOn, spare: str | None = None) -> B
     return Bucket(kind=ran_on.kind, account=ran_on.account, family=family)
 
 
+def believable(outcome: Outcome, met_ms: int) -> Outcome:
+    """The outcome with resets at most 35 days after the run's end (epoch milliseconds).
+
+    One that was farther away is cut to that, and marked as ``estimated``.
+    """
+    latest_ms = met_ms + LONGEST_RESET_MS
+    changes: dict[str, object] = {}
+    if outcome.reset_at is not None and outcome.reset_at > latest_ms:
+        changes |= {"reset_at": latest_ms, "provenance": Provenance.ESTIMATED}
+    if outcome.near_limit_until is not None and outcome.near_limit_until > latest_ms:
+        changes |= {"near_limit_until": latest_ms}
+    return outcome.model_copy(update=changes) if changes else outcome
+
+
 def hold_after(
-    outcome: Outcome, bucket: Bucket, previous: Hold | None, now_ms: int, met_ms: int | None = None
+    outcome: Outcome,
+    bucket: Bucket,
+    previous: Hold | None,
+    now_ms: int,
+    met_ms: int | None = None,
+    began_ms: int | None = None,
 ) -> Hold | None:
     """The hold that follows from a run's outcome, or None.
 
-    met_ms: when the run ended; None: now. A reset that has passed since is over, however long nobody looked.
-    previous: the bucket's last hold, released or not. What proved too short is doubled; an estimate that still runs is
-    confirmed, as several runs meet one limit together. Whatever is limited holds, or it would be tried again at once.
+    met_ms: when the run ended; None: now. A reset that has passed since is over, however long nobody looked. One that
+    is only ``estimated`` is not waited for. began_ms: when the run began; None: now. previous: the bucket's last hold,
+    released or not. What proved too short is doubled; an estimate that still runs is confirmed, as several runs meet
+    one limit together. Whatever is limited holds, or it would be tried again at once.
     """
     if outcome.reason is None:
         return None
     source = outcome.limit or outcome.detail or outcome.reason.value
 
+    doubted_ms = outcome.reset_at if outcome.provenance is Provenance.ESTIMATED else None
+
     def hold(until_ms: int | None, provenance: Provenance) -> Hold:
-        return Hold(bucket, outcome.reason, until_ms, provenance, source, now_ms, outcome.limit)
+        return Hold(
+            bucket, outcome.reason, until_ms, provenance, source, now_ms, outcome.limit, doubted_ms=doubted_ms
+        )
+
+    def estimated(length_ms: int, longest_ms: int) -> Hold:
+        first = hold(now_ms + length_ms, Provenance.ESTIMATED)
+        return _estimated(first, previous, now_ms, now_ms if began_ms is None else began_ms, longest_ms)
 
     match _kind_of(outcome):
         case HoldKind.NONE:
@@ -165,14 +203,15 @@ def hold_after(
         case HoldKind.UNTIL_OPERATOR:
             return hold(None, Provenance.REPORTED)
         case HoldKind.BRIEF:
-            return _estimated(hold(now_ms + BRIEF_MS, Provenance.ESTIMATED), previous, now_ms, LONGEST_BRIEF_MS)
+            return estimated(BRIEF_MS, LONGEST_BRIEF_MS)
         case HoldKind.UNTIL_RESET:
-            # A reset that is long past says nothing about when the next one is.
-            if outcome.reset_at is not None and outcome.reset_at >= now_ms + SHORTEST_MS:
+            if doubted_ms is not None or outcome.reset_at is None:
+                return estimated(FIRST_ESTIMATE_MS, LONGEST_ESTIMATE_MS)
+            if outcome.reset_at >= now_ms + SHORTEST_MS:
                 return hold(outcome.reset_at, outcome.provenance or Provenance.REPORTED)
-            recent = outcome.reset_at is not None and outcome.reset_at > (met_ms or now_ms) - STALE_MS
-            length = SHORTEST_MS if recent else FIRST_ESTIMATE_MS
-            return _estimated(hold(now_ms + length, Provenance.ESTIMATED), previous, now_ms, LONGEST_ESTIMATE_MS)
+            # A reset that is long past says nothing about when the next one is.
+            recent = outcome.reset_at > (met_ms or now_ms) - STALE_MS
+            return estimated(SHORTEST_MS if recent else FIRST_ESTIMATE_MS, LONGEST_ESTIMATE_MS)
 
 
 def _kind_of(outcome: Outcome) -> HoldKind:
@@ -183,7 +222,7 @@ def _kind_of(outcome: Outcome) -> HoldKind:
     return HoldKind.UNTIL_RESET if limited else kind
 
 
-def _estimated(first: Hold, previous: Hold | None, now_ms: int, longest_ms: int) -> Hold:
+def _estimated(first: Hold, previous: Hold | None, now_ms: int, began_ms: int, longest_ms: int) -> Hold:
     if previous is None or previous.until_ms is None:
         return first
     if previous.reason is not first.reason or previous.provenance not in _GUESSED:
@@ -191,7 +230,8 @@ def _estimated(first: Hold, previous: Hold | None, now_ms: int, longest_ms: int)
     if previous.holds_at(now_ms):
         return previous
     length = previous.until_ms - previous.created_ms
-    if now_ms - previous.until_ms >= max(length, STALE_MS):
+    # A run that was refused may have asked again for minutes before it gave up: what counts is when it was begun.
+    if began_ms - previous.until_ms >= max(length, STALE_MS):
         return first
     longer = min(max(2 * length, first.until_ms - now_ms if first.until_ms else 0), longest_ms)
     return replace(first, until_ms=now_ms + longer, provenance=Provenance.PROBED)

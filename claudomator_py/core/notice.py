@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from claudomator_py.core.fields import Distinct, Duration, EnvName, Line, OneOrMore, Strict, Words, refusal
-from claudomator_py.core.outcome import REASON_POLICIES, Outcome, Reason
+from claudomator_py.core.outcome import REASON_POLICIES, Outcome, Provenance, Reason
 from claudomator_py.core.plaintext import clause, subject_line
 from claudomator_py.core.redact import Redactor
 from claudomator_py.core.units import MINUTE_MS, SECOND_MS
@@ -174,7 +174,9 @@ def notice_of(event: Happened) -> Notice | None:
     if event.kind == "budget_spent":
         return _of_budget(event)
     if event.kind == "hold":
-        return _of_hold(event) if event.data.get("reason") is not None else None
+        # A limit that a probe has met again was told when it was met first.
+        told = event.data.get("reason") is None or event.data.get("provenance") == Provenance.PROBED
+        return None if told else _of_hold(event)
     if event.kind != "state" or event.data.get("state") not in _STATES or event.data.get("event") == "PhaseReached":
         return None
     kind = _STATES[event.data["state"]]

@@ -1,31 +1,52 @@
 """Hold rows: which buckets are left alone, until when, and how that is known."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, or_, select, update
 
 from claudomator_py.core.limits import TRIED_FIRST, Bucket, Hold
 from claudomator_py.core.outcome import Provenance, Reason
-from claudomator_py.store.tables import HOLD, RUN
+from claudomator_py.store.tables import HOLD
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A limit that a run has met, as it holds now.
+
+    known: others had met it before, and nothing has shown since that it is over. news: it is a hold of its own, or
+    lasts longer than was known.
+    """
+
+    hold: Hold
+    known: bool
+    news: bool
 
 
 def add(connection: Connection, hold: Hold, run_id: str | None) -> None:
-    """Insert a hold. Holds only add up: an earlier deadline never shortens a later one."""
-    connection.execute(
-        insert(HOLD).values(
-            agent=hold.bucket.agent,
-            kind=hold.bucket.kind,
-            account=hold.bucket.account,
-            family=hold.bucket.family,
-            window=hold.window[:100] if hold.window is not None else None,
-            reason=hold.reason.value if hold.reason is not None else None,
-            until_ms=hold.until_ms,
-            provenance=hold.provenance.value,
-            source=hold.source[:500],
-            run_id=run_id,
-            created_ms=hold.created_ms,
-        )
-    )
+    """Insert a hold."""
+    connection.execute(insert(HOLD).values(**_columns(hold, run_id)))
+
+
+def meet(connection: Connection, hold: Hold, run_id: str, met_ms: int) -> Met:
+    """A run has met what is to be held. Whatever many runs meet together is one hold: the longest, and never shortened.
+
+    met_ms: when the run ended, in epoch milliseconds. How many have met it is counted on while it is tried again.
+    """
+    same = _on(hold.bucket) & (HOLD.c.reason == (hold.reason.value if hold.reason is not None else None))
+    now_ms = hold.created_ms
+    query = select(HOLD).where(same, _open(now_ms) | _over(now_ms)).order_by(HOLD.c.id.desc())
+    rows = connection.execute(query).all()
+    met = {"met": 1 + max((row.met or 1 for row in rows), default=0), "met_ms": met_ms}
+    held = max((row for row in rows if _hold(row).holds_at(now_ms)), key=lambda row: _hold(row).end, default=None)
+    if held is None:
+        connection.execute(insert(HOLD).values(**_columns(hold, run_id), **met))
+        return Met(hold, known=bool(rows), news=True)
+    known = _hold(held)
+    longer = hold.end > known.end
+    changes = {**_columns(hold, run_id), **met} if longer else met
+    connection.execute(update(HOLD).where(HOLD.c.id == held.id).values(**changes))
+    return Met(hold if longer else known, known=True, news=hold.is_news_after(known))
 
 
 def in_force(connection: Connection, now_ms: int) -> Sequence[Hold]:
@@ -55,11 +76,11 @@ def latest(connection: Connection, bucket: Bucket) -> Hold | None:
 
 def met(connection: Connection, bucket: Bucket, now_ms: int) -> tuple[int, int]:
     """How often runs have met the limits that hold the bucket now, and when the last of them did; 0 if none has."""
-    # A limit that was confirmed is told as it was first seen.
-    seen_ms = func.max(func.coalesce(RUN.c.ended_ms, HOLD.c.created_ms))
-    query = select(func.count(), seen_ms).select_from(HOLD.outerjoin(RUN, RUN.c.id == HOLD.c.run_id))
-    number, last_ms = connection.execute(query.where(_on(bucket), _open(now_ms), HOLD.c.reason.is_not(None))).one()
-    return number, last_ms or 0
+    number = func.coalesce(func.sum(func.coalesce(HOLD.c.met, 1)), 0)
+    last_ms = func.max(func.coalesce(HOLD.c.met_ms, HOLD.c.created_ms))
+    query = select(number, last_ms).where(_on(bucket), _open(now_ms), HOLD.c.reason.is_not(None))
+    times, at_ms = connection.execute(query).one()
+    return int(times), at_ms or 0
 
 
 def next_end(connection: Connection, now_ms: int) -> int | None:
@@ -104,6 +125,23 @@ def _on(bucket: Bucket) -> ColumnElement[bool]:
     return and_(*(HOLD.c[name].is_not_distinct_from(value) for name, value in columns.items()))
 
 
+def _columns(hold: Hold, run_id: str | None) -> dict[str, object]:
+    return {
+        "agent": hold.bucket.agent,
+        "kind": hold.bucket.kind,
+        "account": hold.bucket.account,
+        "family": hold.bucket.family,
+        "window": hold.window[:100] if hold.window is not None else None,
+        "reason": hold.reason.value if hold.reason is not None else None,
+        "until_ms": hold.until_ms,
+        "provenance": hold.provenance.value,
+        "source": hold.source[:500],
+        "run_id": run_id,
+        "created_ms": hold.created_ms,
+        "doubted_ms": hold.doubted_ms,
+    }
+
+
 def _hold(row: Row[tuple[object, ...]]) -> Hold:
     columns = row._mapping
     return Hold(
@@ -117,4 +155,5 @@ def _hold(row: Row[tuple[object, ...]]) -> Hold:
         created_ms=columns["created_ms"],
         window=columns["window"],
         run_id=columns["run_id"],
+        doubted_ms=columns["doubted_ms"],
     )

@@ -44,6 +44,11 @@ def change(connection: Connection, run: Run, **changes: Any) -> bool:
     return swapped.rowcount == 1
 
 
+def note_in_vain(connection: Connection, run_id: str) -> None:
+    """The run, which has ended, only met a limit that was known."""
+    connection.execute(update(RUN).where(RUN.c.id == run_id).values(in_vain=True))
+
+
 def live(connection: Connection) -> Sequence[Run]:
     """All live runs, oldest first."""
     query = select(RUN).where(RUN.c.live).order_by(RUN.c.started_ms, RUN.c.id)

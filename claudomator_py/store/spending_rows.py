@@ -1,6 +1,7 @@
 """What was spent, asked of run rows each time, and never counted up: by a task in all, by each agent in a span of time.
 
-A run counts where it began. One that was given up before it started cost nothing, and is no run.
+A run counts where it began. One that was given up before it started cost nothing, and is no run; neither is one that
+only met a limit which was known by then.
 """
 
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Integer, Row, case, cast, func, literal_column, select
 
 from claudomator_py.core.budget import Spending, WindowUse
+from claudomator_py.core.limits import LONGEST_RESET_MS
 from claudomator_py.store.tables import RUN
 
 # As the index has it: SQLite uses that only for a condition that is written like its own.
@@ -31,24 +33,26 @@ def by_agent(connection: Connection, start_ms: int, end_ms: int) -> Mapping[str,
 
 
 def windows(connection: Connection, kind: str, account: str) -> Mapping[str, WindowUse]:
-    """What the account last said of each of its windows, by name."""
-    query = select(RUN.c.windows).where(RUN.c.kind == kind, RUN.c.account == account, RUN.c.windows_ms.is_not(None))
+    """What the account last said of each of its windows, by name, as far as it is to be believed."""
+    query = select(RUN.c.windows, RUN.c.windows_ms).where(RUN.c.kind == kind, RUN.c.account == account)
+    query = query.where(RUN.c.windows_ms.is_not(None))
     found: dict[str, WindowUse] = {}
-    for said in connection.execute(query.order_by(RUN.c.windows_ms.desc()).limit(_LATEST)).scalars():
-        for name, use in said.items():
-            found.setdefault(name, WindowUse.model_validate(use))
+    for said, said_ms in connection.execute(query.order_by(RUN.c.windows_ms.desc()).limit(_LATEST)):
+        uses = {name: WindowUse.model_validate(use) for name, use in said.items()}
+        found = {name: use for name, use in uses.items() if use.resets_at <= said_ms + LONGEST_RESET_MS} | found
     return found
 
 
 def _sums() -> tuple[ColumnElement[Any], ...]:
     def missing(column: ColumnElement[Any]) -> ColumnElement[Any]:
-        return func.coalesce(func.sum(cast(case((~RUN.c.live & column.is_(None), 1), else_=0), Integer)), 0)
+        unsaid = ~RUN.c.live & column.is_(None) & RUN.c.in_vain.is_not(True)
+        return func.coalesce(func.sum(cast(case((unsaid, 1), else_=0), Integer)), 0)
 
     def total(column: ColumnElement[Any]) -> ColumnElement[Any]:
         return func.coalesce(func.sum(column), 0)
 
     return (
-        func.count().label("runs"),
+        func.coalesce(func.sum(case((RUN.c.in_vain.is_(True), 0), else_=1)), 0).label("runs"),
         total(RUN.c.cost_usd).label("usd"),
         (total(RUN.c.input_tokens) + total(RUN.c.output_tokens)).label("tokens"),
         missing(RUN.c.cost_usd).label("unpriced"),

@@ -127,7 +127,7 @@ _SUMMED = (
     "cost_usd",
 )
 
-_SPENT = ("started_ms", "agent", "state", "live", "input_tokens", "output_tokens", "cost_usd")
+_SPENT = ("started_ms", "agent", "state", "live", "input_tokens", "output_tokens", "cost_usd", "in_vain")
 
 
 class Run(SQLModel, table=True):
@@ -150,6 +150,8 @@ class Run(SQLModel, table=True):
     dollars of a live run are what it had used when somebody looked, as far as a budget made them look.
 
     check_result: its check, from when that was begun, as ``core.check.CheckResult``; None: there was none.
+
+    in_vain: it met a limit that was known by then, before its model said anything, and counts as no run of a budget.
 
     over_budget: why it is being stopped, or was: it used up a budget. windows: what its account's windows were used up
     to when it last said so, by name, as ``core.budget.WindowUse``; windows_ms: when that was noted.
@@ -204,6 +206,7 @@ class Run(SQLModel, table=True):
     input_tokens: int | None = Field(default=None, sa_type=BigInteger)
     output_tokens: int | None = Field(default=None, sa_type=BigInteger)
     cost_usd: float | None = None
+    in_vain: bool | None = None
     over_budget: str | None = None
     windows: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
     windows_ms: int | None = Field(default=None, sa_type=BigInteger)
@@ -253,7 +256,8 @@ class Decision(SQLModel, table=True):
 class Hold(SQLModel, table=True):
     """A reason not to start anything on a bucket, until a time or until it is released.
 
-    agent: that agent alone; else kind and account say on whose quota it is. family, window: see ``core.limits``.
+    agent: that agent alone; else kind and account say on whose quota it is. family, window, doubted_ms: see
+    ``core.limits``. met: how many runs have met it; met_ms: when the last of them ended.
     """
 
     __tablename__ = "hold"
@@ -272,6 +276,9 @@ class Hold(SQLModel, table=True):
     run_id: str | None = None
     created_ms: int = Field(sa_type=BigInteger)
     released_ms: int | None = Field(default=None, sa_type=BigInteger)
+    doubted_ms: int | None = Field(default=None, sa_type=BigInteger)
+    met: int | None = None
+    met_ms: int | None = Field(default=None, sa_type=BigInteger)
 
 
 class Classification(SQLModel, table=True):

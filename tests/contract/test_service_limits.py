@@ -3,12 +3,14 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.errors import Invalid, NotFound
-from claudomator_py.core.units import HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
+from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.core.views import HoldRequest, ReleaseRequest
 from claudomator_py.store.database import Database
+from claudomator_py.store.tables import EVENT
 from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World, spec
 
 WORK = AgentSpec(name="work", kind="claude", models=CLAUDE_MODELS)
@@ -262,13 +264,13 @@ def test_a_probe_that_meets_the_limit_again_extends_the_hold_and_one_that_ends_o
 ) -> None:
     world = World(world.database, agents=(CLAUDE,))
     queue_behind_a_limit(world, 5)
-    world.tick(5 * MINUTE_MS)
+    world.tick(30 * SECOND_MS)
     assert set(world.running()) == {"t0"}
     world.end("t0", status="limited", reason="rate_limited")
     world.tick()
     (hold,) = world.desk.agents()[0].holds
-    assert (hold.until, hold.provenance) == (format_instant(world.now_ms + 10 * MINUTE_MS), "probed")
-    world.tick(10 * MINUTE_MS)
+    assert (hold.until, hold.provenance) == (format_instant(world.now_ms + MINUTE_MS), "probed")
+    world.tick(MINUTE_MS)
     assert set(world.running()) == {"t0"}
     world.end("t0", exit_code=1, status="failed", reason="agent_error")
     world.tick()
@@ -445,7 +447,7 @@ def met_until(world: World, hours: int) -> list[int]:
 def test_a_hundred_tasks_probe_a_limit_without_a_known_end_ever_less_often(world: World) -> None:
     world = World(world.database, agents=(CLAUDE,))
     world.take("/in/many.yaml", *(spec(f"t{number}") for number in range(100)))
-    assert met_until(world, 5) == [0, 0, 5, 15, 35, 75, 135, 195, 255]
+    assert met_until(world, 5) == [0, 0, 0, 1, 3, 7, 15, 31, 63, 123, 183, 243]
     assert {world.task(f"t{number}").attempts for number in range(100)} == {0}
     world.tick(HOUR_MS)
     (probe,) = world.running()
@@ -491,3 +493,98 @@ def test_an_earlier_end_that_is_told_later_shortens_nothing(world: World) -> Non
     assert world.running() == {}
     world.tick(HOUR_MS)
     assert len(world.running()) == 1
+
+
+# --- a limit that many runs meet --------------------------------------------------------------------------------------
+
+
+def four_on_one_account(world: World) -> World:
+    world = World(world.database, agents=(WIDE,))
+    for number in range(4):
+        world.submit(f"t{number}", budget={"runs": 1}, on_limit="wait")
+    world.tick()
+    return world
+
+
+def held(world: World) -> list[tuple[str, int | None]]:
+    """What the events say was held, and until when."""
+    told = (EVENT.c.kind == "hold") & (EVENT.c.data.is_not(None))
+    rows = world.database.read(lambda connection: connection.execute(select(EVENT).where(told)).all())
+    return [(row.data["bucket"], row.data["until"]) for row in rows]
+
+
+def test_runs_that_meet_one_limit_together_are_one_hold_and_told_once(world: World) -> None:
+    world = four_on_one_account(world)
+    for number in range(4):
+        world.now_ms += 3_000
+        world.limit(f"t{number}", reset_at=START_MS + HOUR_MS + number * 1_000)
+    assert held(world) == [("claude/default", START_MS + HOUR_MS)]
+    (hold,) = world.desk.agents()[0].holds
+    assert hold.until == format_instant(START_MS + HOUR_MS + 3_000), "each is believed to the second"
+    assert hold.run_id == world.desk.runs("t3")[0].id
+
+
+def test_a_limit_that_turns_out_to_last_longer_is_told_again(world: World) -> None:
+    world = four_on_one_account(world)
+    for number, until in enumerate((HOUR_MS, 5 * HOUR_MS, 2 * HOUR_MS, 5 * HOUR_MS)):
+        world.limit(f"t{number}", reset_at=START_MS + until)
+    assert held(world) == [("claude/default", START_MS + until) for until in (HOUR_MS, 5 * HOUR_MS)]
+    (hold,) = world.desk.agents()[0].holds
+    assert (hold.until, hold.run_id) == (format_instant(START_MS + 5 * HOUR_MS), world.desk.runs("t1")[0].id)
+
+
+def test_only_the_run_that_found_a_limit_counts_as_one_of_a_budget(world: World) -> None:
+    world = four_on_one_account(world)
+    for number in range(4):
+        world.limit(f"t{number}")
+    assert world.state("t0") == "FAILED budget"
+    assert {world.state(f"t{number}") for number in (1, 2, 3)} == {"QUEUED limited"}
+    assert world.desk.agents()[0].spent_today.runs == 1
+    world.tick(30 * SECOND_MS)
+    (probe,) = world.running()
+    world.limit(probe)
+    assert world.state(probe) == "QUEUED limited", "a probe of it counts neither"
+    world.tick(MINUTE_MS)
+    (probe,) = world.running()
+    world.answer(probe)
+    world.tick()
+    world.limit(probe)
+    assert world.state(probe) == "FAILED budget", "its model has said something"
+    assert world.desk.agents()[0].spent_today.runs == 2
+
+
+def test_an_outage_that_many_meet_uses_up_their_budgets(world: World) -> None:
+    """It may be their own doing."""
+    world = four_on_one_account(world)
+    for number in range(2):
+        world.fail(f"t{number}", "network")
+    assert {world.state(f"t{number}") for number in range(2)} == {"FAILED budget"}
+
+
+def test_a_limit_that_was_released_is_a_new_one_when_it_is_met_again(world: World) -> None:
+    world = four_on_one_account(world)
+    world.limit("t0", reset_at=START_MS + HOUR_MS)
+    world.desk.release("claude")
+    world.limit("t1", reset_at=START_MS + HOUR_MS)
+    assert len(held(world)) == 2
+    assert world.state("t1") == "FAILED budget"
+
+
+def test_a_reset_that_is_too_far_away_is_shown_as_doubted_and_tried_soon(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE,))
+    world.submit("t", on_limit="wait")
+    world.tick()
+    world.limit("t", reset_at=START_MS + 10**13)
+    (hold,) = world.desk.agents()[0].holds
+    latest = format_instant(START_MS + 35 * DAY_MS)
+    assert (hold.until, hold.doubted) == (format_instant(START_MS + 30 * SECOND_MS), latest)
+    doubt = "the reset it named is more than 35 days away, and not believed"
+    assert hold.text == f"5h window until 14:13 UTC, estimated ({doubt})"
+    said = world.desk.why("t").sentences
+    assert any("The reset that it named is more than 35 days away, and not believed." in one for one in said)
+    outcome = world.desk.runs("t")[0].outcome
+    assert outcome is not None
+    assert outcome.reset_at == latest
+    world.tick(30 * SECOND_MS)
+    world.succeed("t")
+    assert world.desk.agents()[0].holds == ()

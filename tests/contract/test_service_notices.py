@@ -286,3 +286,21 @@ def test_who_is_told_can_change_while_the_daemon_runs(world: World, post: Post) 
     world.succeed("other")
     assert post.mail["desk"].next().task_name == "other"
     assert post.mail["phone"].notices.empty()
+
+
+def test_a_limit_is_told_once_however_many_runs_and_probes_meet_it(world: World, post: Post) -> None:
+    for name in ("a", "b", "c"):
+        world.submit(name, agent={"type": "claude", "strict": True})
+    world.tick()
+    for name in world.running():
+        world.limit(name)
+    for _ in range(3):
+        world.tick(HOUR_MS // 100)
+        for name in world.running():
+            world.limit(name)
+    world.desk.release("claude")
+    world.tick()
+    probe = next(iter(world.running()))
+    world.succeed(probe)
+    told = [post.mail["phone"].next() for _ in range(2)]
+    assert [notice.kind for notice in told] == [NoticeKind.LIMITED, NoticeKind.COMPLETED]

@@ -79,7 +79,7 @@ def _limit(records: Records, bucket: Bucket, reason: Reason, holds: list[HoldRow
     spans = [hold.span(records.ended) for hold in holds]
     span = Span(min(one.begin for one in spans), max(one.end for one in spans))
     limit = Limit(bucket, reason, holds, span)
-    by = {hold.by for hold in holds}
+    by = {run.id for hold in holds for run in records.met(hold)}
     limit.met = [run for run in records.runs if run.id in by]
     known = min((records.span(run).end for run in limit.met), default=span.begin)
     limit.in_vain = sum(run.started_ms > known for run in limit.met)

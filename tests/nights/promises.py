@@ -130,15 +130,22 @@ def _holds_kept(records: Records) -> Iterator[str]:
 
 def _resets_kept(records: Records, outside: Outside) -> Iterator[str]:
     """A reset that was told is what is held until, and no run that begins after the daemon knew meets it again."""
-    by_run = {hold.by: hold for hold in records.holds}
+    runs = {run.id: run for run in records.runs}
     for turn in outside.turns:
-        if turn.verdict != "limited":
+        run = runs.get(turn.run_id)
+        if turn.verdict != "limited" or run is None:
             continue
-        hold = by_run.get(turn.run_id)
-        if hold is None:
-            yield f"run {turn.run_id} met a limit, and nothing was held"
-        elif turn.reported and turn.reset_at is not None and (hold.until or 0) < turn.reset_at:
-            yield f"{hold.bucket.label} was held until {hold.until}, and had said {turn.reset_at}"
+        held = [
+            hold
+            for hold in records.holds
+            if hold.by == run.id
+            or (hold.is_on(run) and hold.reason == run.reason and (hold.until or 0) > records.span(run).end)
+        ]
+        until = max((hold.until or 0 for hold in held), default=None)
+        if until is None:
+            yield f"run {run.id} met a limit, and nothing was held"
+        elif turn.reported and turn.reset_at is not None and until < turn.reset_at:
+            yield f"{held[0].bucket.label} was held until {until}, and had said {turn.reset_at}"
 
 
 def _one_goes_first(records: Records) -> Iterator[str]:

@@ -34,7 +34,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class HoldRow:
-    """A hold as it was written down. until: None: until released. by: the run that met it."""
+    """A hold as it was written down. until: None: until released. by: the run that told how long it lasts."""
 
     bucket: Bucket
     reason: str | None
@@ -82,6 +82,16 @@ class Records:
     def name(self, run: Run) -> str:
         """Of its task."""
         return self.tasks[run.task_id].name
+
+    def met(self, hold: HoldRow) -> list[Run]:
+        """The runs that met what it is for: one told how long it lasts, others ended so while it held."""
+        span = hold.span(self.ended)
+        return [
+            run
+            for run in self.runs
+            if run.id == hold.by
+            or (hold.is_on(run) and run.reason == hold.reason and span.begin <= self.span(run).end < span.end)
+        ]
 
     def drawing(self, hold: HoldRow) -> Iterator[AgentSpec]:
         """The agents that it stops."""

@@ -44,7 +44,8 @@ def moments(records: Records) -> list[Moment]:
         hold = max(holds, key=lambda one: one.span(records.ended).end)
         span, whose = hold.span(records.ended), hold.bucket.label
         until = "until released" if hold.until is None else f"for {(hold.until - hold.created) / SECOND_MS:.1f} s"
-        by = ", ".join(records.name(run) for run in records.runs if run.id in {one.by for one in holds})
+        met = {run.id for one in holds for run in records.met(one)}
+        by = ", ".join(records.name(run) for run in records.runs if run.id in met)
         found.append(Moment(span.begin, f"{whose} held {until} ({hold.reason}, {hold.provenance}), met by {by}"))
         care = hold.care(records.ended)
         probe = next((run for run in records.runs if hold.is_on(run) and care.begin <= run.started_ms < care.end), None)

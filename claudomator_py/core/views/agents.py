@@ -14,7 +14,8 @@ class HoldView(View):
     agent: the one that is told of. family: only its models of that family; None: all. window: the one that is used up.
     reason: None for one that an operator has put there. until: None: until it is released. source: where that was read;
     run_id: the run that met it. probing: its time is over, and more runs follow as the first ones answer; may_start:
-    how many more of them may begin now. text: all of it in words that follow the agent's name.
+    how many more of them may begin now. text: all of it in words that follow the agent's name. doubted: a reset more
+    than 35 days away that the agent named, cut to that; nothing waits for it, and the limit is tried sooner.
     """
 
     agent: str
@@ -30,6 +31,7 @@ class HoldView(View):
     run_id: str | None = None
     probing: bool = False
     may_start: int | None = None
+    doubted: Instant | None = None
 
 
 class NearLimitView(View):

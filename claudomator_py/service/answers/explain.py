@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from claudomator_py.core.check import CheckResult, CheckStatus
 from claudomator_py.core.limits import window_text
-from claudomator_py.core.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Reason
+from claudomator_py.core.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.core.plaintext import clause, subject_line
 from claudomator_py.core.schedule import DependencyState
 from claudomator_py.core.units import DAY_MS, format_duration, format_instant
@@ -145,6 +145,8 @@ def run_sentence(run: Run, now_ms: int) -> str:
         window = window_text(outcome.limit) if outcome.limit else None
         named = ", ".join(part for part in (window, outcome.provenance) if part)
         reset = f" It resets at {clock_text(outcome.reset_at, run.ended_ms)}{f' ({named})' if named else ''}."
+        if outcome.provenance is Provenance.ESTIMATED:
+            reset = " The reset that it named is more than 35 days away, and not believed."
     detail = f" {_short(outcome.detail)}" if outcome.detail and outcome.status is not OutcomeStatus.SUCCEEDED else ""
     if run.check_result is not None and outcome.reason is Reason.CHECK_FAILED:
         detail = ""  # the check's own sentence says it

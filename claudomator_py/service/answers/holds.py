@@ -21,6 +21,7 @@ from claudomator_py.store import hold_rows, run_rows
 from claudomator_py.store.tables import Run
 
 _SOURCE = 1_000
+_DOUBT = "the reset it named is more than 35 days away, and not believed"
 
 
 def hold_views(connection: Connection, agents: Sequence[AgentSpec], now_ms: int) -> dict[str, tuple[HoldView, ...]]:
@@ -97,12 +98,15 @@ def _hold_view(agent: str, hold: Hold, may_start: int | None, now_ms: int) -> Ho
         run_id=hold.run_id,
         probing=may_start is not None,
         may_start=may_start,
+        doubted=None if hold.doubted_ms is None else format_instant(hold.doubted_ms),
     )
 
 
 def _text(agent: str, hold: Hold, may_start: int | None, now_ms: int) -> str:
     """In words that follow the agent's name."""
     what, note = _what(hold)
+    if hold.doubted_ms is not None:
+        note = f"{note}; {_DOUBT}" if note else _DOUBT
     family = hold.bucket.family
     if family is not None and family not in what:
         what = f"{family} {what}"

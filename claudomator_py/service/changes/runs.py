@@ -12,7 +12,7 @@ from claudomator_py.core.budget import is_spent
 from claudomator_py.core.check import CheckResult
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.lifecycle import Phase, PhaseReached, Requeued, Started
-from claudomator_py.core.limits import Hold, RanOn, bucket_after, hold_after
+from claudomator_py.core.limits import RanOn, believable, bucket_after, hold_after
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.core.pricing import Used
 from claudomator_py.core.run import ExitRecord
@@ -192,6 +192,7 @@ def finish_run(
     written, if it was recorded before.
     """
     ended_ms = exit_record.ended_ms if exit_record is not None else now_ms
+    outcome = believable(outcome, ended_ms)
     exit_code = exit_record.exit_code if exit_record is not None else None
     if run.state == "checking":
         # The record is the check's; the run's own exit code is known already.
@@ -204,13 +205,14 @@ def finish_run(
         result = begun.ended(exit_record, cancelled=cancelled, now_ms=now_ms, output=check_output)
         checked["check_result"] = result.model_dump(mode="json")
     conversation_id = _left_behind(run, outcome)
+    answered = answered or outcome.status is OutcomeStatus.SUCCEEDED
     written = run_rows.change(
         connection,
         run,
         state="ended",
         live=False,
         ended_ms=max(ended_ms, run.started_ms),
-        answered_ms=run.answered_ms or (now_ms if answered or outcome.status is OutcomeStatus.SUCCEEDED else None),
+        answered_ms=run.answered_ms or (now_ms if answered else None),
         exit_code=exit_code,
         outcome=outcome.model_dump(mode="json"),
         conversation_id=conversation_id,
@@ -223,13 +225,16 @@ def finish_run(
     if not written:
         return False
     task = task_rows.get(connection, run.task_id)
-    hold = _hold(connection, task, run, outcome, now_ms, ended_ms, spare)
+    met = _hold(connection, task, run, outcome, now_ms, ended_ms, spare)
+    unheard = run.answered_ms is None and not answered
+    if met is not None and met.known and unheard and outcome.status is OutcomeStatus.LIMITED:
+        run_rows.note_in_vain(connection, run.id)
     spec = task_rows.spec_of(connection, task.id, run.revision)
     ended = EndedRun(
         run_id=run.id,
         attempt=run.attempt,
         tier=Tier(run.tier) if run.tier is not None else None,
-        held_until=hold.until_ms if hold is not None else None,
+        held_until=met.hold.until_ms if met is not None else None,
         cancelled=task.cancel_requested_ms is not None,
         tries=run.seq if _was_a_try(connection, run) else 0,
         resumed=run.resumes is not None,
@@ -281,26 +286,29 @@ def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
 
 def _hold(
     connection: Connection, task: Task, run: Run, outcome: Outcome, now_ms: int, ended_ms: int, spare: str | None
-) -> Hold | None:
-    """Write down what the outcome holds, if anything."""
+) -> hold_rows.Met | None:
+    """Write down what the outcome holds, if anything. Runs that meet one limit together are told of once."""
     bucket = bucket_after(outcome, RanOn(run.agent, run.kind, run.account, run.model), spare)
     if bucket is None:
         return None
-    hold = hold_after(outcome, bucket, hold_rows.latest(connection, bucket), now_ms, ended_ms)
-    if hold is None:
+    previous = hold_rows.latest(connection, bucket)
+    found = hold_after(outcome, bucket, previous, now_ms, ended_ms, run.started_ms)
+    if found is None:
         return None
-    hold_rows.add(connection, hold, run.id)
+    met = hold_rows.meet(connection, found, run.id, ended_ms)
+    if not met.news:
+        return met
     told = {
         "agent": run.agent,
         "bucket": bucket.label,
-        "window": hold.window,
-        "reason": hold.reason,
-        "until": hold.until_ms,
-        "provenance": hold.provenance,
+        "window": met.hold.window,
+        "reason": met.hold.reason,
+        "until": met.hold.until_ms,
+        "provenance": met.hold.provenance,
     }
     data = {key: value for key, value in told.items() if value is not None or key == "until"}
     record(connection, now_ms, "hold", task_id=task.id, run_id=run.id, data=data)
-    return hold
+    return met
 
 
 def _check_of(connection: Connection, run: Run, now_ms: int) -> CheckResult:

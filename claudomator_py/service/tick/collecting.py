@@ -340,7 +340,7 @@ class Collector:
         _log_of(subject).info("run_ended", status=outcome.status.value, **told)
         for hold in self._database.read(lambda connection: hold_rows.in_force(connection, now_ms)):
             its = hold.bucket.is_of(run.agent, run.kind, run.account)
-            if its and hold.reason is not None and hold.created_ms == now_ms:
+            if its and hold.reason is not None and (hold.run_id, hold.created_ms) == (run.id, now_ms):
                 until = format_instant(hold.until_ms) if hold.until_ms is not None else "released"
                 held = log.bind(agent=run.agent, reason=hold.reason.value, run_id=run.id, bucket=hold.bucket.label)
                 held.warning("agent_held", until=until, provenance=hold.provenance.value)

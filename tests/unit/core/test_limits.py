@@ -14,6 +14,7 @@ from claudomator_py.core.limits import (
     Bucket,
     Hold,
     RanOn,
+    believable,
     bucket_after,
     hold_after,
     try_pause_ms,
@@ -83,13 +84,13 @@ def test_a_reset_that_passed_while_nobody_looked_holds_for_a_moment() -> None:
 
 def test_an_estimate_that_proved_too_short_is_doubled_up_to_an_hour() -> None:
     hold, now, lengths = None, NOW, []
-    for _ in range(7):
+    for _ in range(9):
         hold = hold_after(LIMITED, CLAUDE, hold, now)
         assert hold is not None
         assert hold.until_ms is not None
         lengths.append(hold.until_ms - now)
         now = hold.until_ms + 20_000
-    minutes = [5, 10, 20, 40, 60, 60, 60]
+    minutes = [0.5, 1, 2, 4, 8, 16, 32, 60, 60]
     assert lengths == [minute * MINUTE_MS for minute in minutes]
     assert max(lengths) == LONGEST_ESTIMATE_MS
 
@@ -116,6 +117,50 @@ def test_an_estimate_starts_anew_after_a_quiet_time_another_reason_or_a_report()
         hold = hold_after(LIMITED, CLAUDE, previous, NOW)
         assert hold is not None
         assert hold.until_ms == NOW + FIRST_ESTIMATE_MS
+
+
+def test_a_probe_that_asked_for_minutes_before_it_gave_up_is_no_quiet_time() -> None:
+    over = NOW + FIRST_ESTIMATE_MS
+    for began, length in ((over + 59_999, 2 * FIRST_ESTIMATE_MS), (over + MINUTE_MS, FIRST_ESTIMATE_MS)):
+        gave_up = over + 4 * MINUTE_MS
+        hold = hold_after(LIMITED, CLAUDE, estimated(NOW, over), gave_up, began_ms=began)
+        assert hold is not None
+        assert hold.until_ms == gave_up + length
+
+
+@pytest.mark.parametrize(("ahead", "believed"), [(35 * DAY_MS, True), (35 * DAY_MS + 1, False), (10**13, False)])
+def test_a_reset_beyond_thirty_five_days_is_cut_marked_and_looked_at_early(ahead: int, believed: bool) -> None:
+    named = LIMITED.model_copy(update={"reset_at": NOW + ahead, "provenance": Provenance.REPORTED})
+    outcome = believable(named, NOW)
+    assert (outcome == named) is believed
+    assert outcome.reset_at == NOW + 35 * DAY_MS
+    hold = hold_after(outcome, CLAUDE, None, NOW)
+    assert hold is not None
+    until, provenance, doubted = hold.until_ms, hold.provenance, hold.doubted_ms
+    if believed:
+        assert (until, provenance, doubted) == (NOW + ahead, Provenance.REPORTED, None)
+    else:
+        assert (until, provenance) == (NOW + FIRST_ESTIMATE_MS, Provenance.ESTIMATED)
+        assert doubted == NOW + 35 * DAY_MS
+        again = hold_after(outcome, CLAUDE, hold, NOW + MINUTE_MS)
+        assert again is not None
+        assert (again.until_ms, again.doubted_ms) == (NOW + MINUTE_MS + 2 * FIRST_ESTIMATE_MS, doubted)
+
+
+def test_a_warning_of_a_limit_beyond_thirty_five_days_is_cut() -> None:
+    warned = Outcome(status=OutcomeStatus.SUCCEEDED, near_limit_until=NOW + 10**12)
+    assert believable(warned, NOW).near_limit_until == NOW + 35 * DAY_MS
+    assert believable(warned, NOW).reset_at is None
+
+
+@pytest.mark.parametrize(
+    ("until", "news"), [(NOW + MINUTE_MS, False), (NOW + MINUTE_MS + 1, True), (NOW - 1, False), (None, True)]
+)
+def test_a_hold_is_news_where_it_lasts_longer(until: int | None, news: bool) -> None:
+    known = estimated(NOW - 1, NOW)
+    assert Hold(CLAUDE, Reason.RATE_LIMITED, until, Provenance.REPORTED, "", NOW).is_news_after(known) is news
+    forever = Hold(CLAUDE, Reason.AUTH, None, Provenance.REPORTED, "", NOW)
+    assert not forever.is_news_after(forever)
 
 
 def test_runs_that_meet_one_limit_together_do_not_double_it() -> None:
