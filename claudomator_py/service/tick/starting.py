@@ -39,7 +39,7 @@ from claudomator_py.store.task_rows import VersionConflict
 
 log = get_logger("claudomator.start")
 
-MOST_STARTS = 8
+MOST_STARTS = 7
 """So often in a row is a start tried that its own task keeps from succeeding: for some ten minutes, with the pauses."""
 
 
@@ -137,9 +137,9 @@ class Starter:
                     continue
                 item = item_of(Doing.START, task)
                 preparing = partial(self._begin, item, start, snapshot.now, observed, conflicts)
-                ready = self._faults.attempt(item, preparing, whole=False)
-                if ready is not None:
-                    committing.append((item, ready, self._database.submit(ready.commit)))
+                begun = self._faults.attempt(item, preparing, whole=False)
+                if begun is not None:
+                    committing.append((item, *begun))
         finally:
             for item, ready, future in committing:
                 spawned = self._faults.attempt(item, partial(self._spawn, item.name, ready, future))
@@ -148,7 +148,8 @@ class Starter:
 
     def _begin(
         self, item: Item, start: StartRun, now_ms: int, observed: Observed, conflicts: list[Item]
-    ) -> _Ready | None:
+    ) -> "tuple[_Ready, Future[None]] | None":
+        """The run whose commit is under way; None: it is not to start now."""
         fault = self._faults.find(item)
         if fault is not None and fault.own and fault.times >= MOST_STARTS:
             self._give_up(item, fault, start, now_ms, observed)
@@ -158,9 +159,10 @@ class Starter:
         except RunConflict:
             conflicts.append(item)
             raise
-        if ready is not None:
-            crashpoint("start-prepared")
-        return ready
+        if ready is None:
+            return None
+        crashpoint("start-prepared")
+        return ready, self._database.submit(ready.commit)
 
     def _give_up(self, item: Item, fault: Fault, start: StartRun, now_ms: int, observed: Observed) -> None:
         """It cannot be started, and that is recorded as the end of a run which never was."""

@@ -55,7 +55,7 @@ def test_a_working_dir_that_cannot_be_resolved_stops_its_own_task_only(world: Wo
 
     assert world.state("bad") == "FAILED setup_failed"
     told = str(world.task("bad").reason_text)
-    assert "could not be started 8 times in a row" in told
+    assert "could not be started 7 times in a row" in told
     assert str(tmp_path / "repo") in told
     assert world.now_ms >= START_MS + 10 * MINUTE_MS
     assert shown(world) == []
