@@ -58,7 +58,9 @@ class Budget(Strict):
     tokens: Count | None = Field(
         None, ge=1, le=MOST_TOKENS, description="Tokens, input and output together, cached ones included."
     )
-    runs: Count | None = Field(None, ge=1, le=MOST_RUNS, description="Runs, but for those that only met a limit which was known.")
+    runs: Count | None = Field(
+        None, ge=1, le=MOST_RUNS, description="Runs, but for those that only met a limit which was known."
+    )
 
     def limit(self, unit: Unit) -> float | None:
         """How much of the unit; None: any number."""
