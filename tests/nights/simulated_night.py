@@ -95,6 +95,8 @@ class Night:
                 for name, slots in SLOTS.items()
             },
             concurrency={"total": TOTAL},
+            # Of a night that lasts minutes, the usual two would be hours.
+            balancing={"prefer_wait": "0s"},
         )
         for number in range(9):
             (self.site.work / f"repository-{number}").mkdir(exist_ok=True)

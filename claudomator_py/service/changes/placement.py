@@ -29,8 +29,7 @@ def placement_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]
     message = f"no agent `{shown(agent_type)}` is configured, so any other may take the task"
     if spec.agent.model is not None:
         message += f", with a model of its own instead of `{shown(spec.agent.model)}`"
-    remedy = suggestion(agent_type, [agent.name for agent in registry.agents])
-    return [Problem(field="agent.type", message=message, remedy=remedy)]
+    return [Problem(field="agent.type", message=message, remedy=_remedy(agent_type, registry))]
 
 
 def zone_problems(spec: TaskSpec) -> list[Problem]:
@@ -45,8 +44,7 @@ def _agent_problems(spec: TaskSpec, agent_type: str, registry: AgentRegistry) ->
         if not _insists(spec):
             return []
         message = f"no agent `{shown(agent_type)}` is configured, and the task insists on it"
-        remedy = suggestion(agent_type, [agent.name for agent in registry.agents])
-        return [Problem(field="agent.type", message=message, remedy=remedy)]
+        return [Problem(field="agent.type", message=message, remedy=_remedy(agent_type, registry))]
     bound = [agent for agent in named if agent.name == agent_type] or named
     must = spec.agent.strict or not any(agent.auto_select for agent in bound)
     lacking = registry.unsupported(spec, bound[0]) if must else []
@@ -57,3 +55,11 @@ def _agent_problems(spec: TaskSpec, agent_type: str, registry: AgentRegistry) ->
 def _insists(spec: TaskSpec) -> bool:
     """Whether only an agent that its ``agent.type`` means will do: one of a kind that has to be named is no wish."""
     return spec.agent.strict or spec.agent.type in BY_NAME_KINDS
+
+
+def _remedy(agent_type: str, registry: AgentRegistry) -> str:
+    """What to do about an agent that nobody has: correct its name, or have one."""
+    if agent_type in registry.kinds:
+        return f"configure or install {agent_type}, or leave it out"
+    # Nobody who mistypes an agent means the one that only pretends.
+    return suggestion(agent_type, [agent.name for agent in registry.agents if agent.kind != "simulated"])

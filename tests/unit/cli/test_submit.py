@@ -175,7 +175,7 @@ def test_validate_checks_zones_and_agents_as_the_daemon_would(offline: Command) 
         "instructions: x\nagent: {type: lnt, strict: true}\nworking_dir: /somewhere\n"
     )
     said = offline("validate", "task.yaml").stdout
-    assert "task.yaml:2: agent.type: no agent `lnt` is configured, and the task insists on it" in said
+    assert "agent.type: no agent `lnt` is configured, and the task insists on it; did you mean `lint`?" in said
     assert "task.yaml:3: working_dir: /somewhere is not under a root" in said
 
 
