@@ -25,8 +25,23 @@ SHARE, SHARE_OF_ENDED = 0.2, 0.5
 runs the ticks and the API as well."""
 _SHORTEST_REST_S = 0.005
 _LONGEST_CLOSE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How much of an ended run's output is read before what it comes to is said. for_s: so many seconds all of it is
+    read; then only the last_bytes of each stream, where agents say how they came out."""
+
+    for_s: float
+    last_bytes: int
+
+
+PATIENCE = Patience(5.0, 8 << 20)
+WITH_CANCELLED = Patience(1.0, 1 << 20)
+"""With one that is stopped already, whatever it said."""
 BEHIND_BYTES = 32 << 20
 """A run that is further behind is named in the log."""
+_LEFT_OUT = "there was too much to read when the run ended; its beginning and its end say what became of it"
 _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 
 
@@ -63,11 +78,20 @@ class Report:
 
 @dataclass(slots=True)
 class _Cursor:
-    """The way through one stream. torn: in a line that has lost its beginning."""
+    """The way through one stream. skipped: what follows is not what comes next. torn: in a line that has lost its
+    beginning."""
 
     stream: Stream
     offset: int = 0
+    skipped: bool = False
     torn: bool = False
+
+    def skip(self, host: RunHost, run_id: str, last_bytes: int) -> int:
+        """Leave out all but the last bytes; how many were left out. Raises OSError."""
+        left_out = max(0, host.size(run_id, self.stream) - last_bytes - self.offset)
+        self.offset += left_out
+        self.skipped = self.skipped or left_out > 0
+        return left_out
 
     def take(self, host: RunHost, run_id: str) -> bytes | None:
         """The next bytes; None: there are none at present. A line that a hole has torn ends at the hole, and its rest
@@ -75,7 +99,7 @@ class _Cursor:
         start, data = host.read_on(run_id, self.stream, self.offset, PIECE_BYTES)
         if not data:
             return None
-        hole = start > self.offset
+        hole, self.skipped = self.skipped or start > self.offset, False
         self.offset = start + len(data)
         self.torn = self.torn or hole
         if self.torn:
@@ -88,6 +112,7 @@ class _Cursor:
 class _Followed:
     """A run whose output is read. wanted: whether it is to be read on. record: how it ended, where that is known.
 
+    until_s: the monotonic clock's time until which all of an ended run's output is read.
     report: what it comes to, read to its end. problem: what kept it from being read at the last attempt.
     """
 
@@ -97,6 +122,7 @@ class _Followed:
     wanted: bool = False
     ended: bool = False
     record: ExitRecord | None = None
+    until_s: float | None = None
     said: Said = field(default_factory=Said)
     report: Report | None = None
     problem: OSError | None = None
@@ -117,6 +143,15 @@ class _Followed:
             if unread and time.monotonic() >= end_s:
                 return False
         return True
+
+    def hurry(self, host: RunHost) -> int:
+        """Leave out what would take too long, now that it has ended; how many bytes. Raises OSError."""
+        patience = WITH_CANCELLED if self.record is not None and self.record.ended_by == "cancel" else PATIENCE
+        if self.until_s is None:
+            self.until_s = time.monotonic() + patience.for_s
+        if time.monotonic() < self.until_s:
+            return 0
+        return sum(cursor.skip(host, self.run_id, patience.last_bytes) for cursor in self.cursors)
 
     def heard(self, unread: int) -> Said:
         """What it has said by now."""
@@ -236,6 +271,9 @@ class LiveRunMonitor:
         said, is_all = followed.said, True
         try:
             if followed.not_understood is None:
+                left_out = followed.hurry(self._host) if ended else 0
+                if left_out > 0:
+                    log.warning("run_output_left_out", run_id=followed.run_id, bytes=left_out, note=_LEFT_OUT)
                 is_all = followed.read(self._host)
                 said = followed.heard(self._unread(followed))
             report = followed.come_to(self._clock()) if is_all and ended else None

@@ -155,6 +155,24 @@ def test_what_no_reader_can_take_is_the_trouble_of_its_run_alone(desk: Desk) -> 
     assert found.outcome.detail == "its output could not be understood: too much"
 
 
+@pytest.mark.parametrize(("record", "patience"), [(ENDED, "PATIENCE"), (CANCELLED, "WITH_CANCELLED")])
+def test_at_the_end_a_flood_is_not_read_for_ever(
+    desk: Desk, hasty: None, monkeypatch: pytest.MonkeyPatch, record: ExitRecord, patience: str
+) -> None:
+    monkeypatch.setattr(live_output, patience, live_output.Patience(0.0, 10))
+    desk.begin("run")
+    desk.host.write("run", b"answer\n" + b"y" * CAP)
+    desk.follow("run")
+    desk.monitor.turn()
+    desk.host.write("run", b"y" * CAP + b"\nthe end\n")
+    desk.report("run", record)
+    while desk.monitor.turn():
+        pass
+    assert desk.report("run", record) is not None
+    fed = desk.readers["run"][0].fed["stdout"]
+    assert fed == b"answer\n" + b"y" * (desk.host.piece - 7) + b"\nthe end\n", "and the torn line is no line"
+
+
 def test_what_cannot_be_read_is_tried_again_and_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.begin("run")
     with monkeypatch.context() as broken:

@@ -1,0 +1,76 @@
+"""Agents that print without end, as fast as they can: whatever they print, nobody else waits for them."""
+
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.scenarios_support import document, ended, in_state, last_run
+from tests.e2e.warm import WarmStarter
+
+FLOODS = {
+    "plain": ("command", "exec yes"),
+    "words": ("codex", "exec yes this is no event"),
+    "deep": ("codex", "exec yes '" + '{"type":"x","item":' + '{"a":' * 600 + "1" + "}" * 601 + "'"),
+}
+"""Kind and program of agents that flood."""
+MOST_MS = 20_000
+"""An innocent task waited for minutes. Now it is a second or two, unless the machine has other things to do."""
+
+
+def flooding(folder: Path, name: str) -> dict[str, object]:
+    kind, program = FLOODS[name]
+    script = folder / name
+    script.write_text(f'#!/bin/sh\ncase "$1" in --version) echo 1.0; exit;; esac\n{program}\n')
+    script.chmod(0o755)
+    return {"kind": kind, "command": [str(script)]}
+
+
+@pytest.fixture
+def place(tmp_path: Path, warm: WarmStarter) -> Iterator[Site]:
+    agents = {name: flooding(tmp_path, name) for name in FLOODS}
+    agents["python"] = {"kind": "command", "command": [sys.executable, "-I", "-c", "print('done')"]}
+    limits = {"grace": "300ms", "min_free": "1MiB", "output_cap": "16MiB"}
+    with open_site(tmp_path / "site", warm=warm, agents=agents, limits=limits) as site:
+        yield site
+
+
+def waited_ms(site: Site, daemon: Daemon, name: str) -> int:
+    """How long an innocent task takes that does nothing."""
+    begin_s = time.monotonic()
+    site.drop(f"{name}.yaml", document(None, "x", agent="python"))
+    task = ended(daemon, name)
+    assert (task.state, task.result_text) == ("COMPLETED", "done")
+    return round((time.monotonic() - begin_s) * 1000)
+
+
+def is_far_ahead(site: Site, daemon: Daemon, name: str) -> bool:
+    output = site.state / "runs" / last_run(daemon, name).id / "stdout.jsonl"
+    return output.exists() and output.stat().st_size > 32 << 20
+
+
+@pytest.mark.slow
+def test_floods_keep_nobody_waiting_and_end_when_they_are_told_to(place: Site) -> None:
+    daemon = place.start().ready()
+    for name in FLOODS:
+        place.drop(f"{name}.yaml", document(None, "x", agent=name, timeout="3m"))
+    for name in FLOODS:
+        in_state(daemon, name, "RUNNING")
+        wait_until(partial(is_far_ahead, place, daemon, name), f"{name} to be far ahead")
+
+    waited = [waited_ms(place, daemon, "innocent")]
+    daemon.client.cancel("words")
+    assert ended(daemon, "words").state == "CANCELLED"
+    daemon.kill()
+    daemon = place.start().ready()
+    waited.append(waited_ms(place, daemon, "later"))
+    for name in ("plain", "deep"):
+        daemon.client.cancel(name)
+        assert ended(daemon, name).state == "CANCELLED"
+    assert max(waited) < MOST_MS
+    assert daemon.stop() == 0
+    place.no_processes()
