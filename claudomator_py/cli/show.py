@@ -22,6 +22,7 @@ _ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 _RUN_COLUMNS = (
     Column("RUN", wide=True),
     Column("ATTEMPT", right=True),
+    Column("GENERATION", wide=True, right=True),
     Column("AGENT"),
     Column("MODEL"),
     Column("TIER", wide=True),
@@ -109,6 +110,7 @@ def _summary(task: TaskView) -> str:
     needs = ", ".join(f"{one.name} ({one.state or 'not seen yet'})" for one in others)
     goes_on = "" if task.continues is None else f"{task.continues.name} ({task.continues.state or 'not seen yet'})"
     used = [f"{task.tokens.input or 0} in, {task.tokens.output or 0} out"] if task.tokens.output is not None else []
+    ran_on = "last ran on" if task.state in ("QUEUED", "WAITING") and task.runs else "agent"
     used += [f"{task.cost_usd:.4f} USD"] if task.cost_usd is not None else []
     return fields(
         [
@@ -117,7 +119,7 @@ def _summary(task: TaskView) -> str:
             ("state", task.state + (f", {task.phase}" if task.phase else "") + waits),
             ("why", why_words(task, now)),
             ("until", task.waiting_until or ""),
-            ("agent", " ".join(part for part in (task.agent, task.model, task.tier and f"({task.tier})") if part)),
+            (ran_on, " ".join(part for part in (task.agent, task.model, task.tier and f"({task.tier})") if part)),
             ("specialist", task.specialist or ""),
             ("priority", task.priority),
             ("tags", ", ".join(task.tags)),
@@ -127,7 +129,7 @@ def _summary(task: TaskView) -> str:
             ("continues", goes_on),
             ("depends on", needs),
             ("source", task.file_path or task.source),
-            ("attempts", f"{task.attempts} in generation {task.generation}; {task.runs} runs in all"),
+            ("attempts", f"{task.attempts} in generation {task.generation}; {_runs(task.runs)} in all"),
             ("used", "; ".join(used)),
             ("budget", task.budget.text if task.budget is not None else ""),
             ("created", f"{task.created_at} ({ago(task.created_at, now)})"),
@@ -138,12 +140,16 @@ def _summary(task: TaskView) -> str:
     )
 
 
+def _runs(number: int) -> str:
+    return "1 run" if number == 1 else f"{number} runs"
+
+
 def _runs_table(runs: Sequence[RunView], *, wide: bool) -> str:
     now = now_ms()
     rows = []
     # A run's id is shown where another one goes on in its conversation.
     resumed = any(run.resumes is not None for run in runs)
-    for run in runs:
+    for number, run in enumerate(runs, 1):
         outcome = run.outcome
         ended = now if run.ended_at is None else parse_instant(run.ended_at)
         tokens = None if outcome is None else outcome.tokens.output
@@ -151,7 +157,8 @@ def _runs_table(runs: Sequence[RunView], *, wide: bool) -> str:
         rows.append(
             (
                 run.id,
-                str(run.attempt),
+                str(number),
+                str(run.generation),
                 run.agent,
                 run.model or "",
                 run.tier or "",

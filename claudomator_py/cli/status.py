@@ -121,7 +121,7 @@ def _counts(found: StatusView) -> str:
         (found.total("queued") - found.counts.get("QUEUED", 0), "waiting"),
     ]
     words = [f"{number} {name}" for number, name in numbers if number > 0]
-    return f"{', '.join(words) or 'Nothing to do'}; today {_today(found)}"
+    return f"{', '.join(words) or 'Nothing runs or waits'}; today {_today(found)}"
 
 
 def _today(found: StatusView) -> str:
@@ -165,8 +165,8 @@ def tasks_table(
             task.name,
             task.id if wide else short.get(task.id, task.id),
             "" if known_state and not wide else task.state,
-            task.agent or "",
-            task.model or "",
+            (task.agent_hint if _undecided(task) else task.agent) or "",
+            "" if _undecided(task) else task.model or "",
             task.priority,
             ",".join(task.tags),
             _why(task, now, whole=wide),
@@ -177,6 +177,11 @@ def tasks_table(
         for task in tasks
     ]
     return render(_COLUMNS, rows, wide=wide, indent=_INDENT)
+
+
+def _undecided(task: TaskView) -> bool:
+    """Whether where it runs is yet to be decided, wherever it ran before."""
+    return task.state in ("QUEUED", "WAITING") and task.runs > 0
 
 
 def _why(task: TaskView, now: int, *, whole: bool) -> str:

@@ -101,12 +101,13 @@ def unended_of_thread(connection: Connection, thread: str) -> list[Task]:
     return [task_from(row) for row in connection.execute(query.order_by(TASK.c.created_ms, TASK.c.id))]
 
 
-def add(connection: Connection, task: Task, now_ms: int) -> None:
-    """Insert a new task and the event of its acceptance."""
+def add(connection: Connection, task: Task, now_ms: int, *, settled: bool = True) -> None:
+    """Insert a new task and the event of its acceptance. settled: its state is one to tell of, not to leave at once."""
     values = {column.name: getattr(task, column.name) for column in TASK.columns}
     connection.execute(insert(TASK).values(**values))
     record(connection, now_ms, "accepted", task_id=task.id, data={"name": task.name, "source": task.source})
-    record(connection, now_ms, "state", task_id=task.id, data=_described(task))
+    if settled:
+        record(connection, now_ms, "state", task_id=task.id, data=_described(task))
 
 
 def change(connection: Connection, task: Task, now_ms: int, **changes: Any) -> Task:

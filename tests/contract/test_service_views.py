@@ -251,16 +251,51 @@ def test_why_a_task_runs_where_it_does_reads_as_an_explanation(world: World) -> 
     sentences = world.desk.why("first").sentences
     assert sentences == (
         "first is RUNNING on codex.",
-        "Attempt 1 went to codex: least active (0 of 2 slots).",
+        "Attempt 2 (14:13 UTC) went to codex: least active (0 of 2 slots).",
         "The task prefers claude, which could not take it.",
         "claude was limited until 17:13 UTC (5h window, reported).",
         "Tier balanced (sol): as before (an automatic retry keeps its tier).",
-        "Attempt 1 on codex is starting, 0s so far.",
-        "Attempt 1 went to claude: the task prefers claude (0 of 2 slots).",
+        "Attempt 2 on codex is starting, 0s so far.",
+        "Attempt 1 (14:13 UTC) went to claude: the task prefers claude (0 of 2 slots).",
         "codex was not what the task asks for.",
         "Tier balanced (sonnet): the agent's default (no classifier is configured).",
         "Attempt 1 on claude met a limit after 0s. It resets at 17:13 UTC (5h window, reported).",
     )
+
+
+def test_why_tells_each_restart_and_folds_runs_that_ended_alike(world: World) -> None:
+    world = World(world.database, agents=(CLAUDE,))
+    world.submit("t", retry={"max_attempts": 1})
+    for number in range(1, 6):
+        world.tick()
+        world.limit("t", reset_at=world.now_ms + MINUTE_MS)
+        assert world.task("t").runs == number
+        world.tick(2 * MINUTE_MS)
+    world.fail("t")
+    world.restart("t", agent="claude", tier="fast", reason="try the  small one.")
+    _, begun, went, *rest = world.desk.why("t").sentences
+    restarted = "an operator restarted it with agent claude, tier fast: try the small one."
+    assert begun == f"Generation 2 began at 14:23 UTC: {restarted}"
+    assert went.startswith("Attempt 6 (14:23 UTC) went to claude: ")
+    assert rest[-1] == "Attempts 1 to 5 on claude met the limit, 14:13 UTC to 14:21 UTC."
+    assert not any("Attempt 5" in sentence for sentence in rest)
+    world.desk.release("claude")
+    world.take("/in/u.yaml", spec("u"))
+    world.tick()
+    world.succeed("u")
+    world.take("/in/u.yaml", spec("u", tags=["new"]), mtime_ns=2)
+    assert world.desk.why("u").sentences[1] == "Generation 2 began at 14:23 UTC: its content had changed."
+
+
+def test_a_task_that_waits_for_nothing_is_not_told_to_wait(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    world.succeed("t")
+    world.restart("t")
+    states = [event.data["state"] for event in world.desk.why("t").events if event.kind == "state"]
+    assert states == ["QUEUED", "RUNNING", "COMPLETED", "QUEUED"]
+    world.submit("u", depends_on=["nobody"])
+    assert [event.data.get("reason") for event in world.desk.why("u").events if event.kind == "state"] == ["dependency"]
 
 
 def test_why_a_task_does_not_run_yet(world: World) -> None:
@@ -329,7 +364,7 @@ def test_why_carries_the_decisions_newest_first_and_the_events_in_order(world: W
     }
     assert [event.id for event in why.events] == sorted(event.id for event in why.events)
     told = [event.data.get("event", event.kind) for event in why.events]
-    assert told == ["accepted", "state", "BecameReady", "Started", "Retrying", "BecameReady", "Started"]
+    assert told == ["accepted", "BecameReady", "Started", "Retrying", "BecameReady", "Started"]
 
 
 # --- agents and logs --------------------------------------------------------------------------------------------------

@@ -39,16 +39,15 @@ class WorktreeView(View):
 
 class TaskView(View):
     """A task. reason: why it waits or failed; reason_text: the same in words, with all that its agent said of it;
-    reason_short: in a clause, for lists; None where the reason says enough. attempts: used up in this generation.
-
-    asks: what a person is asked while it needs input. agent, tier, model, branch and specialist are those of its last
-    run, else what is asked for. runs: how many there were in all. tokens and cost_usd: summed over its runs. budget:
-    what it may spend and has spent, in all generations; None if it has none. started_at: that of its last run. source:
-    ``file`` or ``api``. depends_on: with the task that it continues. continues: that task; thread: the id of the one
-    that began the thread, once that is known. holds: those that keep it queued, of each agent that it could run on.
-    worktree: how that of its last run stands, once it does not run. Both it and spec, the content as a task file would
-    write it, are absent in lists. warnings: what it asks for and nobody can give it, while it has yet to
-    run.
+    reason_short: in a clause, for lists; None where the reason says enough. attempts: used up in this generation. asks:
+    what a person is asked while it needs input. agent_hint: the agent that its content names. agent, tier, model,
+    branch and specialist are those of its last run, else what is asked for. runs: how many there were in all. tokens
+    and cost_usd: summed over its runs. budget: what it may spend and has spent, in all generations; None if it has
+    none. started_at: that of its last run. source: ``file`` or ``api``. depends_on: with the task that it continues.
+    continues: that task; thread: the id of the one that began the thread, once that is known. holds: those that keep it
+    queued, of each agent that it could run on. worktree: how that of its last run stands, once it does not run. Both it
+    and spec, the content as a task file would write it, are absent in lists. warnings: what it asks for and nobody can
+    give it, while it has yet to run.
     """
 
     id: str
@@ -85,6 +84,7 @@ class TaskView(View):
     source: str = "api"
     file_path: str | None = None
     reason_short: str | None = None
+    agent_hint: str | None = None
     holds: tuple[HoldView, ...] = ()
     budget: BudgetView | None = None
     worktree: WorktreeView | None = None

@@ -20,7 +20,7 @@ _COMMIT = 10
 _RUN = 8
 """Characters of a run's id that are enough for people."""
 
-_HOW = {
+ENDED_HOW = {
     OutcomeStatus.SUCCEEDED: "succeeded",
     OutcomeStatus.FAILED: "failed",
     OutcomeStatus.LIMITED: "met a limit",
@@ -107,9 +107,9 @@ def failure_clause(reason: str, outcome: Outcome | None, dependencies: Sequence[
     return said or failure_text(reason, None, dependencies)
 
 
-def decision_sentences(record: DecisionRecord, run: Run | None, at_ms: int) -> list[str]:
-    """Why a run was started where it was. at_ms: when that was decided."""
-    which = f"Attempt {run.attempt}" if run is not None else "The run"
+def decision_sentences(record: DecisionRecord, number: int, at_ms: int, now_ms: int) -> list[str]:
+    """Why a run was started where it was. number: among all of the task's. at_ms: when that was decided."""
+    which = f"Attempt {number} ({clock_text(at_ms, now_ms)})"
     chosen = next((candidate for candidate in record.candidates if candidate.agent == record.agent), None)
     slots = f" ({chosen.active} of {chosen.max_concurrent} slots)" if chosen is not None else ""
     sentences = [f"{which} went to {record.agent}: {record.reason}{slots}."]
@@ -121,13 +121,13 @@ def decision_sentences(record: DecisionRecord, run: Run | None, at_ms: int) -> l
     sentences += [_rejected(candidate, at_ms) for candidate in others]
     model = f" ({record.model})" if record.model else ""
     without = "" if record.model else "; no model is named to the agent"
-    sentences.append(f"Tier {record.tier}{model}: {_tier_source(record.classification)}{without}.")
+    sentences.append(f"Tier {record.tier}{model}: {_tier_source(record.classification, record.agent)}{without}.")
     return sentences
 
 
-def run_sentence(run: Run, now_ms: int) -> str:
-    """How one run went."""
-    where = f"Attempt {run.attempt} on {run.agent}"
+def run_sentence(run: Run, number: int, now_ms: int) -> str:
+    """How one run went. number: among all of the task's."""
+    where = f"Attempt {number} on {run.agent}"
     if run.resumes is not None:
         where += f", in the conversation of run {run.resumes[:_RUN]},"
     if run.state == "revoked":
@@ -151,7 +151,7 @@ def run_sentence(run: Run, now_ms: int) -> str:
     if run.check_result is not None and outcome.reason is Reason.CHECK_FAILED:
         detail = ""  # the check's own sentence says it
     leave = outcome.status is OutcomeStatus.NEEDS_INPUT and outcome.question is None and outcome.denied
-    how = "ended in want of leave" if leave else _HOW[outcome.status]
+    how = "ended in want of leave" if leave else ENDED_HOW[outcome.status]
     return f"{where} {how}{reason} after {took}.{reset}{detail}"
 
 
@@ -248,12 +248,14 @@ def _rejected(candidate: Candidate, at_ms: int) -> str:
     return f"{candidate.agent} was {why}."
 
 
-def _tier_source(classification: Classification) -> str:
+def _tier_source(classification: Classification, agent: str) -> str:
     source = _TIER_SOURCES[classification.source]
     cause = _NO_TIER.get(classification.cause, classification.cause) if classification.cause else None
     parts = [part for part in (cause, classification.reason) if part]
     said = classification.said_agent
     told = [": ".join(parts)] if parts else []
+    about = classification.asked_about
+    told += [f"it was asked about {about}, where the task was to go then"] if about not in (None, agent) else []
     told += [f"it spoke of the agent {said}, which changes nothing"] if said is not None else []
     return f"{source} ({'; '.join(told)})" if told else source
 

@@ -31,7 +31,6 @@ from claudomator_py.core.views import (
 from claudomator_py.planning.admission import CONVERSATION, Blocked, admit
 from claudomator_py.planning.plan import load_of
 from claudomator_py.planning.snapshot import Head, Snapshot
-from claudomator_py.routing.decision import DecisionRecord
 from claudomator_py.service.answers import cursors, reading
 from claudomator_py.service.answers.asked import input_sentences, input_view, rejection
 from claudomator_py.service.answers.budgets import (
@@ -45,18 +44,16 @@ from claudomator_py.service.answers.budgets import (
 from claudomator_py.service.answers.explain import (
     blocked_text,
     busy_text,
-    check_sentences,
     conversation_sentences,
-    decision_sentences,
     discarded_sentences,
     failure_clause,
     failure_text,
     fault_text,
-    run_sentence,
     thread_sentences,
     tree_sentences,
     waiting_text,
 )
+from claudomator_py.service.answers.history import history_sentences
 from claudomator_py.service.answers.holds import agent_views, held_text, hold_sentences, hold_views
 from claudomator_py.service.answers.live import Live
 from claudomator_py.service.answers.reading import find_run, find_task
@@ -164,7 +161,7 @@ class Queries:
             task = find_task(connection, ref)
             view = self.views(connection, [task], with_spec=True)[0]
             decisions = run_rows.decisions_of(connection, task.id)
-            runs = {run.id: run for run in run_rows.of_task(connection, task.id)}
+            runs = run_rows.of_task(connection, task.id)
             now_ms = self._clock()
             told = events.of_task(connection, task.id)
             sentences = [_headline(view), *(f"Warning: {warning}" for warning in view.warnings)]
@@ -173,11 +170,8 @@ class Queries:
             sentences += discarded_sentences(told)
             spec = task_rows.spec_of(connection, task.id, task.revision)
             sentences += [*schedule_sentences(connection, task), *budget_sentences(connection, task, spec)]
-            for decision in decisions:
-                run = runs.get(decision.run_id)
-                sentences += decision_sentences(DecisionRecord.model_validate(decision.data), run, decision.at_ms)
-                if run is not None:
-                    sentences += [run_sentence(run, now_ms), *check_sentences(run, now_ms)]
+            by_run = {decision.run_id: decision for decision in decisions}
+            sentences += history_sentences(runs, by_run, told, now_ms)
             return WhyView(
                 task=view,
                 sentences=tuple(sentences),

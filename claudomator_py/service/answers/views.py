@@ -72,6 +72,7 @@ def task_view(
             "reason": reason,
             "reason_text": reason_text,
             "reason_short": reason_short,
+            "agent_hint": spec.agent.type,
             "waiting_until": _instant(until_ms),
             "asks": asks,
             "holds": holds,

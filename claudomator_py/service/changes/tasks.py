@@ -77,7 +77,7 @@ def accept(connection: Connection, order: Order, now_ms: int) -> Task:
         created_ms=now_ms,
         updated_ms=now_ms,
     )
-    task_rows.add(connection, task, now_ms)
+    task_rows.add(connection, task, now_ms, settled=bool(spec.needs))
     add_content(connection, task_id, 1, spec, order.shared, now_ms)
     dependency_rows.replace(connection, task_id, spec.needs)
     task = ready(connection, task, spec, now_ms)
@@ -330,7 +330,10 @@ def _renew(
         "approved_ms": None,
         "leave": None,
     }
-    into = Waiting(WaitReason.DEPENDENCY)
+    into: Queued | Waiting = Waiting(WaitReason.DEPENDENCY)
+    if not spec.needs:
+        found = _readiness(connection, task, spec, None, now_ms, approved=False)
+        into = found if isinstance(found, Queued | Waiting) else into
     task = task_rows.advance(connection, task, Renewed(into), now_ms, data=data, **changes)
     task = _become_ready(connection, task, spec, now_ms)
     lend_rank(connection, task, now_ms)

@@ -51,6 +51,8 @@ def row_of(task: TaskView) -> Row:
     # What is asked may run over many lines; the task's own page has them all.
     text = short_line(task.reason_text) if asks else task.reason_short
     label = (task.phase if running else task.reason if asks else None) or words_of(task.state)
+    # Where it runs is yet to be decided, wherever it ran before.
+    undecided = task.state in ("QUEUED", "WAITING") and task.runs > 0
     return Row(
         id=task.id,
         name=task.name,
@@ -58,8 +60,8 @@ def row_of(task: TaskView) -> Row:
         state=words_of(task.state),
         label=label,
         tone=TONES[task.state],
-        agent=task.agent,
-        model=model_text(task.tier, task.model),
+        agent=task.agent_hint if undecided else task.agent,
+        model=None if undecided else model_text(task.tier, task.model),
         wait=sentence_of(text, task.waiting_until, [hold.until for hold in task.holds]),
         code=task.reason if task.state in ("FAILED", "QUEUED", "WAITING") else None,
         line=line,

@@ -140,9 +140,9 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, c
         sentences=why.sentences,
         candidates=tuple(_candidate(candidate, decision) for candidate in decision.candidates) if decision else (),
         decided_at=decision.at if decision else None,
-        attempts=tuple(_attempt(run, shown, check=check) for run in reversed(runs)),
+        attempts=tuple(_attempt(number, run, shown, check=check) for number, run in reversed(list(enumerate(runs, 1)))),
         moments=timeline_of(why.events),
-        log=_log(shown, check=check) if shown is not None else None,
+        log=_log(runs.index(shown) + 1, shown, check=check) if shown is not None else None,
         result=task.result_text or None,
         instructions=instructions if isinstance(instructions, str) else None,
         content=tuple(
@@ -168,7 +168,7 @@ def actions_of(task: TaskView) -> tuple[Action, ...]:
 def _facts(task: TaskView) -> tuple[tuple[str, str], ...]:
     others = [_needed(one) for one in task.depends_on if one != task.continues]
     found = [
-        ("Agent", task.agent),
+        ("Last ran on" if task.state in ("QUEUED", "WAITING") and task.runs else "Agent", task.agent),
         ("Tier and model", model_text(task.tier, task.model)),
         ("Specialist", task.specialist),
         ("Directory", task.working_dir),
@@ -189,14 +189,14 @@ def _needed(one: DependencyView) -> str:
     return f"{one.name} ({words_of(one.state) if one.state else 'not seen yet'})"
 
 
-def _attempt(run: RunView, shown: RunView | None, *, check: bool) -> Attempt:
+def _attempt(number: int, run: RunView, shown: RunView | None, *, check: bool) -> Attempt:
     outcome = run.outcome
     its_log = shown is not None and shown.id == run.id
     status = outcome.status if outcome is not None else run.state
-    generation = f" of generation {run.generation}" if run.generation > 1 else ""
+    generation = f", in generation {run.generation}" if run.generation > 1 else ""
     return Attempt(
         id=run.id,
-        title=f"Attempt {run.attempt}{generation}",
+        title=f"Attempt {number}{generation}",
         agent=run.agent,
         model=model_text(run.tier, run.model),
         tone=_TONES.get(status, "busy" if outcome is None and run.state not in ("ended", "revoked") else "off"),
@@ -253,9 +253,9 @@ def _candidate(candidate: CandidateView, decision: DecisionView) -> Candidate:
     )
 
 
-def _log(run: RunView, *, check: bool) -> Log:
+def _log(number: int, run: RunView, *, check: bool) -> Log:
     live = run.state not in ("ended", "revoked")
-    title = f"Check of attempt {run.attempt}" if check else f"Attempt {run.attempt} on {run.agent}"
+    title = f"Check of attempt {number}" if check else f"Attempt {number} on {run.agent}"
     return Log(run.id, title, live, check)
 
 
