@@ -62,9 +62,9 @@ class Planner:
     def question(self, head: Head, verdict: Blocked) -> AskTier | None:
         """What to ask about a head that does not start yet, so that it has its tier when it can.
 
-        verdict: what keeps it from starting.
+        verdict: what keeps it from starting; nothing is asked about one that no agent can take.
         """
-        if not self._rules.classifier:
+        if not self._rules.classifier or verdict.reason == "agent":
             return None
         agents = tuple(self._agents.values())
         hinted = () if self._rules.type_hint == "ignore" and not head.strict else hinted_by(head, agents)

@@ -214,3 +214,21 @@ def test_a_crash_while_it_is_asked_does_not_begin_the_wait_again(site: Site, ser
 
     assert (view.state, decision.classification.cause) == ("COMPLETED", "timeout")
     assert server.asked == [], "the question was committed, and is not put again"
+
+
+def test_a_limit_of_an_account_that_it_shares_is_that_of_the_agent(site: Site, server: TierServer) -> None:
+    server.behaviour = status(429, {"Retry-After": "3600"})
+    one = {"kind": "simulated", "auto_select": True, "models": MODELS}
+    site.configure(
+        classifier={"kind": "openai", "model": "lite", "base_url": server.url, "account": "simulated/sim"},
+        agents={"sim": one},
+    )
+    daemon = site.start().ready()
+    task(site, "fast-one")
+    wait_until(lambda: daemon.client.agents()[0].limited, "the agent to be limited")
+
+    view = daemon.client.task("fast-one")
+
+    assert (view.state, view.reason) == ("QUEUED", "limited")
+    sentences = daemon.client.why("fast-one").sentences
+    assert any("simulated/sim" in said and "the classifier: it answered with HTTP 429" in said for said in sentences)

@@ -74,9 +74,10 @@ def hold_sentences(holds: Sequence[HoldView]) -> list[str]:
 def _hold_sentence(hold: HoldView) -> str:
     if hold.reason is None:
         return f"An operator has held {hold.bucket} since {_minute(hold.since)}."
-    read = f"run {hold.run_id[:8]}" if hold.run_id is not None else "a run"
+    # Without a run it is one that the classifier met, or whose run is forgotten.
+    read = f" from run {hold.run_id[:8]}" if hold.run_id is not None else ""
     said = f": {_shown(hold.source)}" if hold.source else ""
-    return f"The hold on {hold.bucket} ({hold.reason}) was read at {_minute(hold.since)} from {read}{said}."
+    return f"The hold on {hold.bucket} ({hold.reason}) was read at {_minute(hold.since)}{read}{said}."
 
 
 def _minute(instant: str) -> str:

@@ -25,6 +25,12 @@ def test_with_one_model_nothing_is_asked(models: dict[Tier, ModelChoice]) -> Non
     assert acted(agent("claude", models=models, active=2)) == [], "nor ahead of a free slot"
 
 
+def test_nothing_is_asked_about_a_task_that_no_agent_can_take() -> None:
+    for task in (head(1, agent_type="simulated"), head(1, agent_type="codex", strict=True)):
+        assert plan(snapshot(agent("claude"), heads=(task,), classifier=True)) == ()
+    assert acted(agent("claude", problem="not on PATH")) == []
+
+
 @pytest.mark.parametrize("other", [TWO, ModelChoice(model="one", effort="high")])
 def test_with_two_or_with_two_efforts_it_is(other: ModelChoice) -> None:
     models = {Tier.FAST: ONE, Tier.BALANCED: ONE, Tier.POWERFUL: other}
