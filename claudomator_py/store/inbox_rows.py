@@ -32,6 +32,12 @@ def document(connection: Connection, path: str, name: str) -> InboxDocument | No
     return None if row is None else InboxDocument(**row._mapping)
 
 
+def of_file(connection: Connection, path: str) -> Sequence[InboxDocument]:
+    """The documents that the file holds."""
+    query = select(INBOX_DOCUMENT).where(INBOX_DOCUMENT.c.path == path, INBOX_DOCUMENT.c.gone_ms.is_(None))
+    return [InboxDocument(**row._mapping) for row in connection.execute(query.order_by(INBOX_DOCUMENT.c.name))]
+
+
 def named(connection: Connection, name: str) -> Sequence[InboxDocument]:
     """All documents of that name, in whichever file."""
     query = select(INBOX_DOCUMENT).where(INBOX_DOCUMENT.c.name == name).order_by(INBOX_DOCUMENT.c.path)

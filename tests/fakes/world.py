@@ -198,9 +198,11 @@ class World:
     def restart(self, name: str, **fields: Any) -> TaskView:
         return self.desk.restart(name, RestartRequest(**fields))
 
-    def take(self, path: str, *specs: TaskSpec, mtime_ns: int = 1) -> Sequence[Problem]:
-        """The file was read with these documents."""
-        return self.intake.take(FileReading(path, FileStamp(mtime_ns, 1, 1), Document(specs)))
+    def take(
+        self, path: str, *specs: TaskSpec, mtime_ns: int = 1, renamed_from: str | None = None
+    ) -> Sequence[Problem]:
+        """The file was read with these documents. renamed_from: where it lay before, unchanged."""
+        return self.intake.take(FileReading(path, FileStamp(mtime_ns, 1, 1), Document(specs), renamed_from))
 
     def take_many(self, files: Mapping[str, Sequence[TaskSpec]]) -> Sequence[Sequence[Problem]]:
         """These files were read at once."""

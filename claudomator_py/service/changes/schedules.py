@@ -73,6 +73,15 @@ def replace(connection: Connection, schedule: Schedule, plan: Plan, now_ms: int)
     record(connection, now_ms, "schedule_changed", data={"schedule": schedule.name, "cron": plan.cron})
 
 
+def move(connection: Connection, schedule: Schedule, plan: Plan, now_ms: int) -> None:
+    """Its file was renamed, and with it the schedule, if the file names it. Its times stay as they are."""
+    data = {"schedule": plan.spec.name, "from": schedule.name, "to": plan.spec.name}
+    if schedule.name != plan.spec.name:
+        record(connection, now_ms, "renamed", data=data)
+    columns = {"name": plan.spec.name, "spec": plan.spec.model_dump(mode="json"), "file_path": plan.file_path}
+    schedule_rows.change(connection, schedule.id, now_ms, **columns)
+
+
 def end(connection: Connection, schedule: Schedule, now_ms: int) -> None:
     """It makes no more tasks; those that it has made stay."""
     schedule_rows.change(connection, schedule.id, now_ms, gone_ms=now_ms)

@@ -82,12 +82,26 @@ def accept(connection: Connection, order: Order, now_ms: int) -> Task:
     dependency_rows.replace(connection, task_id, spec.needs)
     task = ready(connection, task, spec, now_ms)
     lend_rank(connection, task, now_ms)
-    for waiter in dependency_rows.bind(connection, task):
-        lend_rank(connection, task_rows.get(connection, waiter), now_ms)
-        record(connection, now_ms, "dependency_bound", task_id=waiter, data={"name": spec.name, "to": task_id})
+    _bind_waiters(connection, task, now_ms)
     # It may have failed already by a dependency of its own, which those that waited for its name have to hear.
     ready_dependents(connection, task, now_ms)
     return task_rows.get(connection, task_id)
+
+
+def rename(connection: Connection, task: Task, name: str, now_ms: int) -> Task:
+    """Give the task another name, and nothing else: its file, which names it, has another one."""
+    record(connection, now_ms, "renamed", task_id=task.id, data={"from": task.name, "to": name})
+    task = task_rows.change(connection, task, now_ms, name=name)
+    _bind_waiters(connection, task, now_ms)
+    ready_dependents(connection, task, now_ms)
+    return task_rows.get(connection, task.id)
+
+
+def _bind_waiters(connection: Connection, task: Task, now_ms: int) -> None:
+    """Tasks that wait for a task of this name wait for this one."""
+    for waiter in dependency_rows.bind(connection, task):
+        lend_rank(connection, task_rows.get(connection, waiter), now_ms)
+        record(connection, now_ms, "dependency_bound", task_id=waiter, data={"name": task.name, "to": task.id})
 
 
 def ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:

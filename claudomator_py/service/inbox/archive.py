@@ -56,10 +56,12 @@ def archived_names(folder: Folder, stamps: dict[str, FileStamp]) -> set[str]:
             found = [(entry.name, None if entry.is_symlink() else entry.inode()) for entry in entries]
     finally:
         os.close(fd)
+    links = [archived for archived, inode in found if inode is None]
+    files = {inode: archived for archived, inode in found if inode is not None}
     return {
         name
         for name, stamp in stamps.items()
-        if any(inode in (None, stamp.inode) and archived.endswith(name[-_TAIL:]) for archived, inode in found)
+        if any(archived.endswith(name[-_TAIL:]) for archived in (*links, files.get(stamp.inode, "")))
     }
 
 

@@ -1,13 +1,16 @@
 """``<file>.error.txt``: what is wrong with a file, beside it in the inbox, where its author looks.
 
 The name belongs to Claudomator: whatever lies there is replaced, and removed once the file is good or gone. It is
-written under a hidden name and renamed, so it is never half there, and no link is ever followed.
+written under a hidden name and renamed, so it is never half there, and no link is ever followed. Where there can be
+none, in a folder that is read-only or full, or as the file's own name is too long, the status tells all the same.
 """
 
 import contextlib
+import errno
 import logging
 import os
 import secrets
+import time
 from collections.abc import Iterable
 
 from claudomator_py.core.crashpoint import crashpoint
@@ -16,7 +19,32 @@ from claudomator_py.service.inbox.files import Folder
 SUFFIX = ".error.txt"
 _HIDDEN = ".claudomator-error-"
 
+_COMPLAIN_EVERY_S = 60.0
+
 log = logging.getLogger("claudomator.inbox")
+
+
+class _Complaint:
+    """What may be wrong with thousands of files at once, and is logged once a minute."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._next_s = 0.0
+        self._kept_back = 0
+
+    def log(self, name: str, folder: str, error: OSError) -> None:
+        """Log it, unless it was logged a moment ago."""
+        now = time.monotonic()
+        if now < self._next_s:
+            self._kept_back += 1
+            return
+        more = f" (and {self._kept_back} more since the last message)" if self._kept_back else ""
+        log.warning("%s %r in %s: %s%s", self._text, name + SUFFIX, folder, error.strerror, more)
+        self._next_s, self._kept_back = now + _COMPLAIN_EVERY_S, 0
+
+
+_NOT_WRITTEN = _Complaint("cannot write")
+_NOT_REMOVED = _Complaint("cannot remove")
 
 
 def is_error_file(name: str) -> bool:
@@ -41,7 +69,7 @@ def write_error_file(folder: Folder, name: str, text: str) -> None:
                 os.unlink(hidden, dir_fd=folder.fd)
             raise
     except OSError as error:
-        log.warning("cannot write %r in %s: %s", name + SUFFIX, folder.path, error.strerror)
+        _NOT_WRITTEN.log(name, folder.path, error)
     else:
         crashpoint("inbox-after-error-file")
 
@@ -53,7 +81,8 @@ def remove_error_file(folder: Folder, name: str) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        log.warning("cannot remove %r in %s: %s", name + SUFFIX, folder.path, error.strerror)
+        if error.errno != errno.ENAMETOOLONG:  # then there was none
+            _NOT_REMOVED.log(name, folder.path, error)
 
 
 def sweep(folder: Folder, names: Iterable[str], still_wrong: Iterable[str]) -> None:

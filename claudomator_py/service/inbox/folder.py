@@ -1,4 +1,4 @@
-"""One scan of one inbox folder: look, read what changed, offer it to the intake, say what is wrong."""
+"""One inbox folder: look, read what changed in small steps, offer it to the intake, say what is wrong."""
 
 import errno
 import hashlib
@@ -6,7 +6,8 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice, takewhile
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from claudomator_py.service.inbox.archive import archive, archived_names
 from claudomator_py.service.inbox.errors import SUFFIX, is_error_file, remove_error_file, sweep, write_error_file
 from claudomator_py.service.inbox.files import Busy, Entry, Folder, Vanished
 from claudomator_py.service.inbox.ledger import GONE_S, RACY_S, Ledger, Refused
+from claudomator_py.service.inbox.refusals import Refusals, shortened
 from claudomator_py.service.inbox.values import (
     AfterAccept,
     FileReading,
@@ -30,9 +32,13 @@ from claudomator_py.store.errors import StoreUnavailable
 
 T = TypeVar("T")
 
-_CHUNK = 256
-# So many refused files are offered again whenever anything changed; more of them only by the rescan.
+CHUNK = 256
+# A step gives way to what came meanwhile after so many seconds of reading.
+_STEP_S = 0.2
+# So many refused files are offered again whenever anything changed, and so many by each rescan.
 _OFFERED_AGAIN = 100
+_OFFERED_BY_RESCAN = 1_000
+_MOST_WAITING_SHOWN = 100
 _IGNORED = (".", "#", "~")
 
 log = logging.getLogger("claudomator.inbox")
@@ -52,7 +58,11 @@ class _Tally:
 
 
 class WatchedFolder:
-    """One inbox. Not thread-safe. Whatever the intake raises ends the scan and comes through; then ``remember``."""
+    """One inbox. Not thread-safe. Whatever the intake raises ends the scan and comes through; then ``remember``.
+
+    A look at everything only finds which files need one; they are then read in steps, so that what comes meanwhile need
+    not wait for all of them.
+    """
 
     def __init__(
         self,
@@ -61,6 +71,7 @@ class WatchedFolder:
         taskfiles: TaskFormat,
         after_accept: AfterAccept,
         stopped: Callable[[], bool],
+        refusals: Refusals,
     ) -> None:
         self.path = path
         self._intake = intake
@@ -71,6 +82,9 @@ class WatchedFolder:
         self._tally = _Tally()
         self._device: int | None = None
         self._first = True
+        self._unswept = True
+        self._refusals = refusals
+        self._unread: dict[str, None] = {}
         self._problem: Problem | None = _NOT_YET
 
     def remember(self, known: Mapping[str, FileStamp]) -> None:
@@ -82,16 +96,14 @@ class WatchedFolder:
         """Whether the folder could be read at the last scan."""
         return self._problem is None
 
-    def problems(self) -> dict[str, tuple[Problem, ...]]:
-        """The problems of each refused file, by path."""
-        return {self._path(name): refused.problems for name, refused in self._ledger.refused.items()}
-
     def status(self) -> FolderStatus:
         """How it stands after the last scan."""
         ledger = self._ledger
-        missing = {self._path(name): "it is not there; gone, if it does not come back" for name in ledger.missing}
-        waiting = missing | {self._path(name): waiting.why for name, waiting in ledger.waiting.items()}
-        return FolderStatus(self.available, self._problem, len(ledger.accepted), len(ledger.refused), waiting)
+        missing = ((name, "it is not there; gone, if it does not come back") for name in ledger.missing)
+        waiting = chain(missing, ((name, waiting.why) for name, waiting in ledger.waiting.items()))
+        shown = {self._path(name): why for name, why in islice(waiting, _MOST_WAITING_SHOWN)}
+        counts = len(ledger.accepted), len(ledger.refused)
+        return FolderStatus(self.available, self._problem, *counts, shown, len(self._unread))
 
     def due(self) -> dict[str, float]:
         """When (``time.monotonic()``) to look at which name again."""
@@ -99,8 +111,12 @@ class WatchedFolder:
 
     def offerable(self) -> set[str]:
         """Files refused by the intake, few enough to be offered again because something else changed."""
-        names = {name for name, refused in self._ledger.refused.items() if refused.reading is not None}
-        return names if len(names) <= _OFFERED_AGAIN else set()
+        return set(self._ledger.offerable) if len(self._ledger.offerable) <= _OFFERED_AGAIN else set()
+
+    @property
+    def unread(self) -> int:
+        """How many files are still to be looked at by ``step``."""
+        return len(self._unread) if self.available else 0
 
     def create(self) -> None:
         """Make the folder if only it is missing. For the start alone: a later loss may be an unmounting."""
@@ -112,9 +128,35 @@ class WatchedFolder:
         else:
             log.info("created the inbox %s", self.path)
 
-    def scan(self, names: Collection[str] | None) -> ScanReport:
-        """Look at these names, or at all. Afterwards ``changed`` says whether anything changed that a person could
-        see, even if it raised."""
+    def survey(self, *, offer_all: bool = False) -> ScanReport:
+        """Find out what is there, what is gone, and which files ``step`` has to look at.
+
+        offer_all: also every file that the intake refused, not just some of them.
+        """
+        return self._open(lambda folder: self._survey(folder, offer_all=offer_all))
+
+    def scan(self, names: Collection[str]) -> ScanReport:
+        """Look at these names; at those that it takes too long to get to, in the next steps."""
+        return self._open(lambda folder: self._scan(folder, names))
+
+    def step(self, *, newest: bool = False) -> ScanReport:
+        """Look at the next of the files that are still to be looked at. newest: at those that came last."""
+        waiting = reversed(self._unread) if newest else iter(self._unread)
+        names = list(islice(waiting, CHUNK))
+        return self._open(lambda folder: self._scan(folder, names, newest=newest))
+
+    @property
+    def flooded(self) -> bool:
+        """Whether there are many files to be looked at still, and what is read of them is refused for the most part."""
+        return self.unread > CHUNK and len(self._tally.refused) > len(self._tally.accepted)
+
+    def read_later(self, names: Iterable[str]) -> None:
+        """Have ``step`` look at these names, after those that it has to look at already."""
+        self._unread.update(dict.fromkeys(names))
+
+    def _open(self, work: Callable[[Folder], None]) -> ScanReport:
+        """Do this in the folder. Afterwards ``changed`` says whether anything changed that a person could see, even if
+        it raised."""
         self._tally = tally = _Tally()
         before = self._problem
         try:
@@ -123,7 +165,7 @@ class WatchedFolder:
             self._problem = _lost(error)
         else:
             with folder:
-                self._scan(folder, names)
+                work(folder)
         if before != self._problem:
             tally.changed = True
             if self._problem is not None:
@@ -134,8 +176,6 @@ class WatchedFolder:
             accepted=tuple(map(self._path, tally.accepted)),
             refused=tuple(map(self._path, tally.refused)),
             gone=tuple(map(self._path, tally.gone)),
-            waiting=tuple(self.status().waiting),
-            unavailable=() if self.available else (self.path,),
         )
 
     @property
@@ -143,29 +183,61 @@ class WatchedFolder:
         """Whether the last scan changed anything that a person could see."""
         return self._tally.changed
 
-    def _scan(self, folder: Folder, names: Collection[str] | None) -> None:
+    def _survey(self, folder: Folder, *, offer_all: bool) -> None:
         try:
-            if names is None:
-                found = list(folder.entries(self._wanted))
-            else:
-                found = [entry for name in names if self._wanted(name) and (entry := folder.entry(name))]
+            found = list(self._until_stopped(folder.entries(self._wanted)))
         except OSError as error:
             self._problem = _lost(error)
             return
+        if self._stopped() or not self._in_place(folder):
+            return
+        present = {entry.name: entry for entry in found}
+        self._absences(folder, present, self._ledger.names())
+        self._first = False
+        now = time.monotonic()
+        # The order of arrival, so that a start with a full inbox keeps it. Refused ones last: what is new may be what
+        # they waited for.
+        found.sort(key=lambda entry: (entry.stamp.mtime_ns, entry.name))
+        self.read_later(entry.name for entry in found if self._needs_a_look(entry, now))
+        offered = (name for name in self._ledger.offerable if name in present)
+        self.read_later(islice(offered, None if offer_all else _OFFERED_BY_RESCAN))
+        self._sweep(folder)
+
+    def _scan(self, folder: Folder, names: Collection[str], *, newest: bool = False) -> None:
+        try:
+            found = [entry for name in names if self._wanted(name) and (entry := folder.entry(name))]
+        except OSError as error:
+            self._problem = _lost(error)
+            return
+        if not self._in_place(folder):
+            return
+        self._absences(folder, {entry.name: entry for entry in found}, set(names))
+        for name in names:
+            self._unread.pop(name, None)
+        found.sort(key=lambda entry: (entry.stamp.mtime_ns, entry.name), reverse=newest)
+        offered = self._ledger.offerable
+        later = self._arrivals(folder, sorted(found, key=lambda entry: entry.name in offered))
+        self._unread = self._unread | dict.fromkeys(reversed(later)) if newest else dict.fromkeys(later) | self._unread
+        self._sweep(folder)
+
+    def _in_place(self, folder: Folder) -> bool:
         if not folder.is_current():
             self._problem = _REPLACED
-            return
+            return False
         self._problem = None
         if self._device not in (None, folder.device):
             self._ledger.put_away()
         self._device = folder.device
-        present = {entry.name: entry for entry in found}
-        self._absences(folder, present, names)
-        # The order of arrival, so that a start with a full inbox keeps it.
-        self._arrivals(folder, sorted(found, key=lambda entry: (entry.stamp.mtime_ns, entry.name)))
-        if names is None and self._first and not self._stopped():
-            sweep(folder, filter(self._is_ours, folder.names()), self._ledger.refused)
-            self._first = False
+        return True
+
+    def _until_stopped(self, items: Iterable[T]) -> Iterable[T]:
+        return takewhile(lambda _: not self._stopped(), items)
+
+    def _sweep(self, folder: Folder) -> None:
+        """Once, when everything was looked at: only then is it known which error files are still right."""
+        if self._unswept and not self._first and not self._unread and not self._stopped():
+            sweep(folder, self._until_stopped(filter(self._is_ours, folder.names())), self._ledger.refused)
+            self._unswept = False
 
     def _path(self, name: str) -> str:
         return f"{self.path}/{name}"
@@ -178,62 +250,74 @@ class WatchedFolder:
 
     # --- what is not there ---
 
-    def _absences(self, folder: Folder, present: Mapping[str, Entry], names: Collection[str] | None) -> None:
+    def _absences(self, folder: Folder, present: Mapping[str, Entry], names: Collection[str]) -> None:
+        """names: those that were looked for."""
         ledger = self._ledger
         for name in present:
             ledger.missing.pop(name, None)
-        absent = (ledger.names() if names is None else ledger.names().intersection(names)) - present.keys()
+        now = time.monotonic()
+        absent = {name for name in names if name not in present and ledger.knows(name)}
         for name in absent:
-            ledger.miss(name)
             self._mend(folder, name)
-        lost = {name: stamp for name in absent if (stamp := ledger.accepted.get(name))}
+            ledger.absent(name, now if self._first else now + GONE_S)
+        arrived = [entry for entry in present.values() if entry.name not in ledger.accepted and entry.problem is None]
+        ledger.find_renamed((entry.name, entry.stamp) for entry in arrived)
+        lost = {name: ledger.accepted[name] for name in absent if name in ledger.missing}
         if not lost:
             return
-        archived = archived_names(folder, lost)
-        if archived:
+        if archived := archived_names(folder, lost):
             self._archived(folder, archived)
-        now = time.monotonic()
-        arrived = {entry.stamp.inode for entry in present.values() if entry.name not in ledger.accepted}
-        gone = []
-        for name in sorted(lost.keys() - archived):
-            at_once = self._first or lost[name].inode in arrived
-            due = now if at_once else ledger.missing.get(name, now + GONE_S)
-            ledger.missing[name] = due
-            if due <= now:
-                gone.append(name)
-        if gone:
-            self._intake.gone([self._path(name) for name in gone])
-            ledger.forget(gone)
-            self._tally.gone += gone
+        # A file that was renamed and changed as well is not the same file, but the old name is free at once.
+        inodes = {entry.stamp.inode for entry in arrived}
+        gone = [name for name in lost.keys() - archived if ledger.missing[name] <= now or lost[name].inode in inodes]
+        for chunk in _chunks(sorted(gone)):
+            if self._stopped():
+                return
+            self._intake.gone([self._path(name) for name in chunk])
+            ledger.forget(chunk)
+            self._tally.gone += chunk
             self._tally.changed = True
 
     # --- what is there ---
 
-    def _arrivals(self, folder: Folder, entries: Iterable[Entry]) -> None:
+    def _needs_a_look(self, entry: Entry, now: float) -> bool:
+        """Whether anything is to be done about an entry beyond knowing that it is there."""
+        ledger, name = self._ledger, entry.name
+        if name in ledger.offerable and ledger.refused[name].stamp == entry.stamp:
+            return False  # in its turn
+        if entry.problem is not None:
+            known = ledger.refused.get(name)
+            return known is None or (known.stamp, known.problems) != (entry.stamp, (entry.problem,))
+        if not ledger.is_settled(name, entry.stamp, now):
+            return True
+        accepted = ledger.accepted.get(name) == entry.stamp
+        return accepted and (self._move or name in ledger.refused or name in ledger.waiting)
+
+    def _arrivals(self, folder: Folder, entries: Sequence[Entry]) -> list[str]:
+        """Read, and offer; the names of those that it did not get to in the time of a step."""
         ledger = self._ledger
         now = time.monotonic()
-        unread, refused, unmoved = [], [], []
-        for entry in entries:
+        readings: list[FileReading] = []
+        unmoved: list[str] = []
+        later: list[str] = []
+        for place, entry in enumerate(entries):
+            if self._stopped() or time.monotonic() - now > _STEP_S:
+                later = [entry.name for entry in entries[place:]]
+                break
             if entry.problem is not None:
                 self._refuse(folder, entry.name, Refused(entry.stamp, (entry.problem,)))
             elif not ledger.is_settled(entry.name, entry.stamp, now):
-                unread.append(entry)
+                if reading := self._read(folder, entry):
+                    readings.append(reading)
             elif ledger.accepted.get(entry.name) == entry.stamp:
                 ledger.waiting.pop(entry.name, None)
                 if self._move:
                     unmoved.append(entry.name)
                 else:
                     self._mend(folder, entry.name)
-            elif reading := ledger.refused[entry.name].reading:
-                refused.append(reading)
         self._archive(folder, unmoved)
-        # Refused ones last: what is new may be what they waited for.
-        for chunk in _chunks(unread):
-            if self._stopped():
-                return
-            self._offer(folder, [reading for entry in chunk if (reading := self._read(folder, entry))])
-        for again in _chunks(refused):
-            self._offer(folder, again)
+        self._offer(folder, readings)
+        return later
 
     def _read(self, folder: Folder, entry: Entry) -> FileReading | None:
         """The file's reading if it is whole, good and changed; whatever else it is has been noted."""
@@ -262,7 +346,16 @@ class WatchedFolder:
         if parsed.problems:
             self._refuse(folder, name, Refused(content.stamp, tuple(parsed.problems), lasting=True))
             return None
-        return FileReading(self._path(name), content.stamp, parsed)
+        return FileReading(self._path(name), content.stamp, parsed, self._renamed_from(name, content.stamp))
+
+    def _renamed_from(self, name: str, stamp: FileStamp) -> str | None:
+        old = self._ledger.renamed.get(name)
+        if old is None:
+            return None
+        if self._ledger.accepted.get(old) == stamp:
+            return self._path(old)
+        self._ledger.no_rename(name, time.monotonic())
+        return None
 
     def _parse(self, name: str, data: bytes) -> Parsed | Problem:
         try:
@@ -283,7 +376,7 @@ class WatchedFolder:
         for reading, problems in zip(current, verdicts, strict=True):
             name = Path(reading.path).name
             if problems:
-                self._refuse(folder, name, Refused(reading.stamp, tuple(problems), reading))
+                self._refuse(folder, name, Refused(reading.stamp, tuple(problems), offered=True))
             else:
                 self._ledger.accept(name, reading.stamp)
                 self._mend(folder, name)
@@ -325,20 +418,24 @@ class WatchedFolder:
     # --- what follows ---
 
     def _refuse(self, folder: Folder, name: str, refused: Refused) -> None:
-        if self._ledger.refuse(name, refused):
+        """Refuse the file. Of very many problems the first are kept; the error file says how many there are."""
+        kept = replace(refused, problems=shortened(refused.problems))
+        if self._ledger.refuse(name, kept):
             self._tally.refused.append(name)
             self._tally.changed = True
+            self._refusals.put(self._path(name), kept.problems)
             write_error_file(folder, name, self._format.render_problems(name, refused.problems))
 
     def _mend(self, folder: Folder, name: str) -> None:
-        if self._ledger.refused.pop(name, None) is not None:
+        if self._ledger.mend(name):
             self._tally.changed = True
+            self._refusals.drop(self._path(name))
             remove_error_file(folder, name)
 
     def _archive(self, folder: Folder, names: Iterable[str]) -> None:
         """Move accepted files away, but those that changed since: they have arrived anew."""
         moved = []
-        for name in names:
+        for name in self._until_stopped(names):
             stamp = self._ledger.accepted[name]
             entry = folder.entry(name)
             if entry is None or entry.stamp != stamp:
@@ -367,7 +464,7 @@ def is_wanted(taskfiles: TaskFormat, name: str) -> bool:
 
 
 def _chunks(items: Sequence[T]) -> Iterable[Sequence[T]]:
-    return (items[start : start + _CHUNK] for start in range(0, len(items), _CHUNK))
+    return (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
 
 
 def _lost(error: OSError) -> Problem:

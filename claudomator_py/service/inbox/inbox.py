@@ -13,7 +13,10 @@ What follows from each happening:
   remembered across a restart, the file is read again. What the intake refused is offered again whenever other files
   change, and by every rescan.
 - **Deleted.** A file missing for half a second is gone, provided the inbox itself can be read; at the start at once.
-- **Renamed.** A document is known by (path, name): the old path is gone, then the new one is offered.
+- **Renamed.** A file that is missing and turns up with the same stamp under another name is the same file: nothing is
+  gone, and what it became is known under the new path. Any other file is known by its path alone.
+- **Very many.** A look at everything only finds which files need one. They are read in steps of a fraction of a second;
+  what happens meanwhile comes first, and a stop waits for no more than one step.
 - **Unavailable.** While an inbox does not exist or cannot be read, nothing in it is gone, and it is looked for every
   second. If another file system turns up in its place, what was accepted from the former is neither here nor gone. An
   inbox missing at the start is created if its parent folder exists; later it is not, it may be unmounted.
@@ -29,11 +32,15 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from claudomator_py.core.problem import Problem
 from claudomator_py.service.inbox.folder import is_wanted
-from claudomator_py.service.inbox.scanner import Names, Scanner
+from claudomator_py.service.inbox.refusals import Refusals, readable
+from claudomator_py.service.inbox.scanner import Scanner, merged
 from claudomator_py.service.inbox.values import (
     AfterAccept,
     FileReading,
@@ -57,6 +64,8 @@ __all__ = [
     "ScanReport",
     "TaskFormat",
 ]
+
+Names = dict[str, None] | None  # of one folder, in the order in which something happened to them; None: all
 
 _LOOK_FOR_LOST_S = 1.0
 _RETRY_S = (1.0, 30.0)
@@ -91,7 +100,8 @@ class Inbox:
         self._rescan_s = rescan_s
         self._stop = threading.Event()
         self._scanning = threading.Lock()
-        self._scanner = Scanner(self._paths, intake, taskfiles, after_accept, self._stop.is_set)
+        self.refusals = Refusals()
+        self._scanner = Scanner(self._paths, intake, taskfiles, after_accept, self._stop.is_set, self.refusals)
         self._thread: threading.Thread | None = None
         self._watcher: Watcher | None = None
         self._watched: dict[str, tuple[int, int]] = {}
@@ -100,7 +110,7 @@ class Inbox:
         self._dirty: dict[str, Names] = {}
         self._watch_anew = False
         self._due: dict[str, dict[str, float]] = {}
-        self._problems: dict[str, tuple[Problem, ...]] = {}
+        self._offer_all = False
         self._status = self._scanner.status()
 
     def start(self) -> None:
@@ -121,17 +131,25 @@ class Inbox:
     def rescan(self) -> None:
         """Look at everything soon, such as after a change of the configuration."""
         with self._wake:
-            self._dirty = self._everything()
+            self._dirty = dict.fromkeys(self._paths)
+            self._offer_all = True
             self._wake.notify_all()
 
     def scan_once(self) -> ScanReport:
         """Look at everything now. Raises what the intake raises, StoreUnavailable above all."""
-        return self._scan(self._everything())
+        reports = [self._scan(lambda: self._scanner.survey(self._paths))]
+        while self._scanner.unread and not self._stop.is_set():
+            reports.append(self._scan(lambda: self._scanner.step({})))
+        status = self.status()
+        return replace(
+            merged(reports),
+            waiting=tuple(chain.from_iterable(folder.waiting for folder in status.values())),
+            unavailable=tuple(path for path, folder in status.items() if not folder.available),
+        )
 
     def problems(self) -> Mapping[str, tuple[Problem, ...]]:
         """The refused files, by path, with every reason."""
-        with self._wake:
-            return dict(self._problems)
+        return {readable(path): problems for path, problems in self.refusals.page()}
 
     def status(self) -> Mapping[str, FolderStatus]:
         """Each inbox, by path, as it was at its last scan."""
@@ -140,14 +158,12 @@ class Inbox:
 
     # --- scanning ---
 
-    def _everything(self) -> dict[str, Names]:
-        return dict.fromkeys(self._paths)
-
-    def _scan(self, wanted: Mapping[str, Names]) -> ScanReport:
+    def _scan(self, scan: Callable[[], ScanReport]) -> ScanReport:
+        changed = False
         try:
             with self._scanning:
                 try:
-                    return self._scanner.scan(wanted)
+                    return scan()
                 finally:
                     changed = self._scanner.changed
                     self._publish()
@@ -156,10 +172,9 @@ class Inbox:
                 self._tell()
 
     def _publish(self) -> None:
-        problems = {_readable(path): found for path, found in self._scanner.problems().items()}
         status, due = self._scanner.status(), self._scanner.due()
         with self._wake:
-            self._problems, self._status, self._due = problems, status, due
+            self._status, self._due = status, due
             self._wake.notify_all()
 
     def _tell(self) -> None:
@@ -173,13 +188,17 @@ class Inbox:
     def _run(self) -> None:
         shortest, longest = _RETRY_S
         failures = 0
-        wanted = self._everything()
+        wanted: dict[str, Names] = dict.fromkeys(self._paths)
         rescan_at = pause_until = 0.0
         while not self._stop.is_set():
-            full = all(path in wanted and wanted[path] is None for path in self._paths)
+            whole = [path for path in self._paths if path in wanted and wanted[path] is None]
+            everything = len(whole) == len(self._paths)
             try:
                 # What came before the watch was set is found by a scan of everything after it.
-                self._scan(wanted | dict.fromkeys(self._watch(again=full)))
+                if whole := list(dict.fromkeys([*whole, *self._watch(again=everything)])):
+                    offer_all, self._offer_all = self._offer_all and everything, False
+                    self._scan(partial(self._scanner.survey, whole, offer_all=offer_all))
+                self._scan(partial(self._scanner.step, {path: names for path, names in wanted.items() if names}))
                 self._look_where_not_watched()
             except Exception as error:
                 delay = min(longest, shortest * 2 ** min(failures, 8))
@@ -189,12 +208,13 @@ class Inbox:
                 rescan_at = pause_until
             else:
                 failures = 0
-                if full:
+                if everything:
                     rescan_at = time.monotonic() + self._rescan_s
             wanted = self._await(pause_until, rescan_at)
 
     def _await(self, pause_until: float, rescan_at: float) -> dict[str, Names]:
-        """Sleep until there is something to look at, and say what. Times are ``time.monotonic()``."""
+        """Sleep until there is something to look at, and say what; nothing, where earlier files are still to be read.
+        Times are ``time.monotonic()``."""
         with self._wake:
             lost = [path for path, folder in self._status.items() if not folder.available]
             look_for_lost = time.monotonic() + _LOOK_FOR_LOST_S
@@ -202,16 +222,17 @@ class Inbox:
                 now = time.monotonic()
                 if now >= rescan_at:
                     self._dirty.clear()
-                    return self._everything()
+                    return dict.fromkeys(self._paths)
                 wake_at = pause_until
                 if now >= pause_until:
                     for path, due in self._due.items():
-                        self._note(path, {name for name, at in due.items() if at <= now})
+                        self._note(path, [name for name, at in due.items() if at <= now])
                     if now >= look_for_lost:
                         for path in lost:
                             self._note(path, None)
-                    if self._dirty:
-                        self._await_burst()
+                    if self._dirty or self._scanner.unread:
+                        if self._dirty:
+                            self._await_burst()
                         wanted, self._dirty = self._dirty, {}
                         return wanted
                     dues = [at for due in self._due.values() for at in due.values()]
@@ -234,13 +255,13 @@ class Inbox:
     def _dirty_names(self) -> int:
         return sum(1 if names is None else len(names) for names in self._dirty.values())
 
-    def _note(self, path: str, names: Names) -> None:
-        """Have these names looked at; the caller holds the condition."""
-        known = self._dirty.get(path, set())
+    def _note(self, path: str, names: Iterable[str] | None) -> None:
+        """Have these names looked at, all if None, in this order; the caller holds the condition."""
+        known = self._dirty.get(path, {})
         if names is None or known is None:
             self._dirty[path] = None
-        elif names:
-            self._dirty[path] = known | names
+        elif more := dict.fromkeys(names):
+            self._dirty[path] = known | more
 
     # --- watching ---
 
@@ -278,9 +299,9 @@ class Inbox:
                 if folder.available and path not in self._watched:
                     self._note(path, None)
 
-    def _on_names(self, folder: str, names: set[str]) -> None:
+    def _on_names(self, folder: str, names: Iterable[str]) -> None:
         with self._wake:
-            self._note(folder, {name for name in names if is_wanted(self._taskfiles, name)})
+            self._note(folder, (name for name in names if is_wanted(self._taskfiles, name)))
             self._wake.notify_all()
 
     def _on_lost(self, folders: set[str], set_again: bool) -> None:
@@ -289,8 +310,3 @@ class Inbox:
             for folder in folders:
                 self._note(folder, None)
             self._wake.notify_all()
-
-
-def _readable(path: str) -> str:
-    """The path as it can be shown and sent, whatever bytes are in it."""
-    return os.fsencode(path).decode(errors="backslashreplace")

@@ -11,8 +11,8 @@ from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import content_hash
 from claudomator_py.service.changes.admission_checks import circle_problem
 from claudomator_py.service.changes.placement import placement_problems, placement_warnings, zone_problems
-from claudomator_py.service.changes.schedules import Plan, begin, end_of_file, replace
-from claudomator_py.service.changes.tasks import ENDED, Order, accept, cancel_now, replace_content
+from claudomator_py.service.changes.schedules import Plan, begin, end_of_file, move, replace
+from claudomator_py.service.changes.tasks import ENDED, Order, accept, cancel_now, rename, replace_content
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.inbox.values import FileReading, FileStamp
 from claudomator_py.service.ports import Clock
@@ -135,6 +135,7 @@ class _Taking:
     def __init__(self, reading: FileReading, now_ms: int, place: int) -> None:
         """place: how many documents of other files come before its own."""
         self._path = reading.path
+        self._renamed_from = reading.renamed_from
         self._stamp = reading.stamp
         self._specs = reading.parsed.specs
         self._orders = {
@@ -146,6 +147,8 @@ class _Taking:
         self._now_ms = now_ms
 
     def __call__(self, connection: Connection) -> None:
+        if self._renamed_from is not None:
+            self._follow_rename(connection, self._renamed_from)
         self._refuse([problem for spec in self._specs for problem in self._taken_names(connection, spec)])
         end_of_file(connection, self._path, self._now_ms, besides=self._schedules)
         tasks = [(self._document(connection, spec), spec) for spec in self._specs if spec.schedule is None]
@@ -161,6 +164,32 @@ class _Taking:
             path=self._path, mtime_ns=stamp.mtime_ns, size=stamp.size, inode=stamp.inode, accepted_ms=self._now_ms
         )
         inbox_rows.put_file(connection, file)
+
+    def _follow_rename(self, connection: Connection, old_path: str) -> None:
+        """This very file lay under another name: what it became keeps its identity, and takes its name from the file
+        again if it has none of its own. Nothing runs again for that."""
+        documents = inbox_rows.of_file(connection, old_path)
+        for entry in documents:
+            spec = next((spec for spec in self._specs if spec.name == entry.name), None)
+            if spec is None and len(documents) == len(self._specs) == 1:
+                spec = self._specs[0]
+            if spec is None:
+                continue
+            inbox_rows.forget_document(connection, old_path, entry.name)
+            if entry.name != spec.name:
+                self._refuse(self._taken_names(connection, spec))
+            if entry.task_id is not None:
+                task = task_rows.get(connection, entry.task_id)
+                if task.name != spec.name:
+                    rename(connection, task, spec.name, self._now_ms)
+            elif entry.schedule_id is not None:
+                schedule = schedule_rows.get(connection, entry.schedule_id)
+                move(connection, schedule, Plan(spec, self._zone, "file", self._path), self._now_ms)
+            moved = {"path": self._path, "name": spec.name, "content_hash": content_hash(spec)}
+            inbox_rows.put_document(connection, InboxDocument(**{**entry.model_dump(), **moved}))
+        inbox_rows.mark_gone(connection, old_path, self._now_ms)
+        end_of_file(connection, old_path, self._now_ms)
+        inbox_rows.forget_files(connection, [old_path])
 
     def _refuse(self, problems: list[Problem]) -> None:
         if problems:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from claudomator_py.core.problem import Problem
-from claudomator_py.service.inbox.values import FileReading, FileStamp
+from claudomator_py.service.inbox.values import FileStamp
 
 QUIET_S = 1.0
 # An editor that saves by renaming leaves the name empty for a moment; only after this is a file gone.
@@ -19,12 +19,16 @@ _BUSY_S = (0.02, 0.5)
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A file with problems. reading: what the intake refused, to be offered again. lasting: until its stamp changes."""
+    """A file with problems.
+
+    lasting: it is its content that is wrong, so it is not read again until its stamp changes. offered: it is good in
+    itself, and was refused by the intake; it may be good later, when a name is free, say.
+    """
 
     stamp: FileStamp
     problems: tuple[Problem, ...]
-    reading: FileReading | None = None
     lasting: bool = False
+    offered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,11 @@ class Ledger:
         self.refused: dict[str, Refused] = {}
         self.waiting: dict[str, Waiting] = {}
         self.missing: dict[str, float] = {}
+        # New names of accepted files, to the old ones, until what was accepted is known under the new.
+        self.renamed: dict[str, str] = {}
+        self._new_names: dict[str, str] = {}
+        # Refused by the intake, the one that was offered longest ago first.
+        self.offerable: dict[str, None] = {}
         self._away: dict[str, FileStamp] = {}
         self._recheck: dict[str, _Recheck] = {}
 
@@ -64,7 +73,11 @@ class Ledger:
 
     def names(self) -> set[str]:
         """Every name something is known of that ends when the file is no longer there."""
-        return {*self.accepted, *self.refused, *self.waiting}
+        return {*self.accepted, *self.refused, *self.waiting, *self.renamed}
+
+    def knows(self, name: str) -> bool:
+        """Whether it is one of ``names()``."""
+        return name in self.accepted or name in self.refused or name in self.waiting or name in self.renamed
 
     def due(self) -> dict[str, float]:
         """When to look at which name again, event or not."""
@@ -75,11 +88,39 @@ class Ledger:
             **self.missing,
         }
 
+    def absent(self, name: str, due: float) -> None:
+        """It is not there. What was accepted of it is missing, and gone when that is due, unless it was renamed."""
+        self.miss(name)
+        self.no_rename(name, due)
+        if name in self.accepted and name not in self._new_names:
+            self.missing.setdefault(name, due)
+
+    def find_renamed(self, arrivals: Iterable[tuple[str, FileStamp]]) -> None:
+        """Files are there under names that nothing was accepted of. One with the stamp of a missing file is that file:
+        it was renamed, and nothing of it is gone."""
+        lost = {self.accepted[old]: old for old in (*self.missing, *self._new_names) if old in self.accepted}
+        if not lost:
+            return
+        for new, stamp in arrivals:
+            if (old := lost.get(stamp)) is not None:
+                self.missing.pop(old, None)
+                self.renamed.pop(self._new_names.get(old, new), None)
+                self.renamed[new] = old
+                self._new_names[old] = new
+
+    def no_rename(self, new: str, due: float) -> None:
+        """It is not the file that was accepted under another name, or not any more: that one is missing."""
+        if (old := self.renamed.pop(new, None)) is not None:
+            del self._new_names[old]
+            self.missing[old] = due
+
     def put_away(self) -> None:
         """Another file system lies here now: what was accepted is neither here nor gone, and may come back."""
         self._away.update(self.accepted)
         self.accepted.clear()
         self.missing.clear()
+        self.renamed.clear()
+        self._new_names.clear()
 
     def is_settled(self, name: str, stamp: FileStamp, now: float) -> bool:
         """Whether the file needs no reading."""
@@ -100,7 +141,7 @@ class Ledger:
         if self.accepted.get(name) == stamp:
             return True
         refused = self.refused.get(name)
-        return refused is not None and refused.stamp == stamp and (refused.lasting or refused.reading is not None)
+        return refused is not None and refused.stamp == stamp and refused.lasting
 
     def compare_later(self, name: str, stamp: FileStamp, digest: bytes, now: float) -> None:
         """Have these bytes compared once the time of the file is old enough to tell changes apart."""
@@ -123,6 +164,9 @@ class Ledger:
     def accept(self, name: str, stamp: FileStamp) -> None:
         """It became tasks."""
         self.accepted[name] = stamp
+        if (old := self.renamed.pop(name, None)) is not None:
+            del self._new_names[old]
+            self.accepted.pop(old, None)
         self._away.pop(name, None)
         self.waiting.pop(name, None)
 
@@ -131,9 +175,17 @@ class Ledger:
         old = self.refused.get(name)
         self.refused[name] = refused
         self.waiting.pop(name, None)
-        if not refused.lasting and refused.reading is None:
+        self.offerable.pop(name, None)
+        if refused.offered:
+            self.offerable[name] = None
+        elif not refused.lasting:
             self._recheck.pop(name, None)
         return old is None or old.problems != refused.problems
+
+    def mend(self, name: str) -> bool:
+        """It has no problems any more; whether it had any."""
+        self.offerable.pop(name, None)
+        return self.refused.pop(name, None) is not None
 
     def miss(self, name: str) -> None:
         """It is not there; what was accepted of it stays until it is forgotten."""

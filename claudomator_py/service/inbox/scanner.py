@@ -1,21 +1,30 @@
-"""One scan over all inbox folders, and what one folder's changes mean for the others. No thread of its own."""
+"""All inbox folders together: what is looked at next, and what one folder's changes mean for the others.
+
+No thread of its own. What just happened is looked at before what was there already, in steps that end soon, so that
+neither a stop nor a good file waits for thousands of bad ones.
+"""
 
 import logging
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
-from claudomator_py.core.problem import Problem
-from claudomator_py.service.inbox.folder import WatchedFolder
+from claudomator_py.service.inbox.folder import CHUNK, WatchedFolder
+from claudomator_py.service.inbox.refusals import Refusals
 from claudomator_py.service.inbox.values import AfterAccept, FileStamp, FolderStatus, Intake, ScanReport, TaskFormat
 
-Names = set[str] | None  # of one folder; None: all
+_TELL_EVERY_S = 10.0
 
 log = logging.getLogger("claudomator.inbox")
 
 
 class Scanner:
-    """The inbox folders. Not thread-safe."""
+    """The inbox folders. Not thread-safe.
+
+    Whatever the intake raises comes through; a survey repairs what is left undone. After each call ``changed`` says
+    whether anything changed that a person could see, even if it raised.
+    """
 
     def __init__(
         self,
@@ -24,43 +33,38 @@ class Scanner:
         taskfiles: TaskFormat,
         after_accept: AfterAccept,
         stopped: Callable[[], bool],
+        refusals: Refusals,
     ) -> None:
         self._intake = intake
         self._stopped = stopped
-        self._folders = {path: WatchedFolder(path, intake, taskfiles, after_accept, stopped) for path in paths}
+        self._folders = {
+            path: WatchedFolder(path, intake, taskfiles, after_accept, stopped, refusals) for path in paths
+        }
         self._created = False
         self._known = False
-        self._reports: list[ScanReport] = []
+        self._may_be_good = False
+        self._progress = _Progress()
         self.changed = False
 
-    def scan(self, wanted: Mapping[str, Names]) -> ScanReport:
-        """Look at these names in these folders. Raises what the intake raises; the next scan repairs what is left.
+    def survey(self, paths: Iterable[str], *, offer_all: bool = False) -> ScanReport:
+        """Find out what is in these folders; ``step`` then looks at the files that need it.
 
-        Afterwards ``changed`` says whether anything changed that a person could see, even if it raised.
+        offer_all: look also at every file that the intake refused, as what is allowed may have changed.
         """
-        self._reports = []
-        self.changed = False
         if not self._created:
             self._created = True
             for folder in self._folders.values():
                 folder.create()
-        try:
-            self._remember()
-            self._scan_each(wanted)
-            self._offer_again()
-        except BaseException:
-            # How far the intake came before it failed is not known here: ask it.
-            self._known = False
-            raise
-        report = self._report(wanted)
-        if report.accepted or report.refused or report.gone:
-            counts = (len(report.accepted), len(report.refused), len(report.gone))
-            log.info("inbox: %d files accepted, %d refused, %d gone", *counts)
-        return report
+        return self._do(lambda: self._each(paths, lambda folder: [folder.survey(offer_all=offer_all)]))
 
-    def problems(self) -> dict[str, tuple[Problem, ...]]:
-        """The refused files, by path, with every reason."""
-        return dict(chain.from_iterable(folder.problems().items() for folder in self._folders.values()))
+    def step(self, fresh: Mapping[str, Iterable[str]]) -> ScanReport:
+        """Look at these names in these folders, if they are few, and at some that are still to be looked at."""
+        return self._do(lambda: self._each(self._folders, lambda folder: self._step(folder, fresh)))
+
+    @property
+    def unread(self) -> int:
+        """How many files ``step`` still has to look at."""
+        return sum(folder.unread for folder in self._folders.values())
 
     def status(self) -> dict[str, FolderStatus]:
         """Each folder, by path."""
@@ -70,17 +74,36 @@ class Scanner:
         """When (``time.monotonic()``) to look at which name of which folder again."""
         return {path: due for path, folder in self._folders.items() if (due := folder.due())}
 
-    def _report(self, scanned: Iterable[str]) -> ScanReport:
-        accepted = dict.fromkeys(chain.from_iterable(report.accepted for report in self._reports))
-        refused = dict.fromkeys(chain.from_iterable(report.refused for report in self._reports))
-        status = [(path, self._folders[path].status()) for path in scanned]
-        return ScanReport(
-            accepted=tuple(accepted),
-            refused=tuple(path for path in refused if path not in accepted),
-            gone=tuple(chain.from_iterable(report.gone for report in self._reports)),
-            waiting=tuple(chain.from_iterable(folder.waiting for _, folder in status)),
-            unavailable=tuple(path for path, folder in status if not folder.available),
-        )
+    def _step(self, folder: WatchedFolder, fresh: Mapping[str, Iterable[str]]) -> list[ScanReport]:
+        names = list(fresh.get(folder.path, ()))
+        reports = []
+        if folder.unread > CHUNK and names:
+            # Else there are so few that the order of arrival can be kept.
+            reports.append(folder.scan(names[:CHUNK]))
+            self.changed |= folder.changed
+            names = names[CHUNK:]
+        folder.read_later(names)
+        if folder.unread or names:
+            reports.append(folder.step())
+        if folder.flooded:
+            # A good file among very many bad ones is most likely one of the last.
+            self.changed |= folder.changed
+            reports.append(folder.step(newest=True))
+        return reports
+
+    def _do(self, work: Callable[[], list[ScanReport]]) -> ScanReport:
+        self.changed = False
+        try:
+            self._remember()
+            reports = work()
+            reports += self._offer_again(reports)
+        except BaseException:
+            # How far the intake came before it failed is not known here: ask it.
+            self._known = False
+            raise
+        report = merged(reports)
+        self._progress.tell(report, self.unread)
+        return report
 
     def _remember(self) -> None:
         if self._known:
@@ -94,24 +117,75 @@ class Scanner:
             self._folders[path].remember(files)
         self._known = True
 
-    def _scan_each(self, wanted: Mapping[str, Names]) -> None:
-        """Scan every folder, even if one fails; then raise what failed first."""
+    def _each(self, paths: Iterable[str], work: Callable[[WatchedFolder], list[ScanReport]]) -> list[ScanReport]:
+        """Do this in every folder, even if one fails; then raise what failed first."""
+        reports: list[ScanReport] = []
         failure: Exception | None = None
-        for path, names in wanted.items():
+        for path in paths:
             if self._stopped():
-                return
+                break
             folder = self._folders[path]
             try:
-                self._reports.append(folder.scan(names))
+                reports += work(folder)
             except Exception as error:
                 failure = failure or error
             self.changed |= folder.changed
         if failure is not None:
             raise failure
+        return reports
 
-    def _offer_again(self) -> None:
+    def _offer_again(self, reports: Sequence[ScanReport]) -> list[ScanReport]:
         """What the intake refused may be good now that something else changed: a name is free, say."""
-        seen = 0
-        while any(report.accepted or report.gone for report in self._reports[seen:]):
-            seen = len(self._reports)
-            self._scan_each({path: names for path, folder in self._folders.items() if (names := folder.offerable())})
+        more: list[ScanReport] = []
+        self._may_be_good |= _has_changed(reports)
+        while self._may_be_good and not self.unread and not self._stopped():
+            offered = [self._each([path], _offer) for path in self._folders]
+            more += chain.from_iterable(offered)
+            self._may_be_good = any(map(_has_changed, offered))
+        return more
+
+
+def _offer(folder: WatchedFolder) -> list[ScanReport]:
+    names = folder.offerable()
+    return [folder.scan(names)] if names else []
+
+
+def _has_changed(reports: Iterable[ScanReport]) -> bool:
+    return any(report.accepted or report.gone for report in reports)
+
+
+class _Progress:
+    """Tells of what was done: when all of it is done, and now and then before."""
+
+    def __init__(self) -> None:
+        self._counts = [0, 0, 0]  # accepted, refused, gone
+        self._told_s = time.monotonic()
+
+    def tell(self, report: ScanReport, unread: int) -> None:
+        """unread: how many files are still to be looked at."""
+        new = report.accepted, report.refused, report.gone
+        self._counts = [count + len(paths) for count, paths in zip(self._counts, new, strict=True)]
+        if not any(self._counts):
+            return
+        now = time.monotonic()
+        if unread and now - self._told_s < _TELL_EVERY_S:
+            return
+        self._told_s = now
+        counts = tuple(self._counts)
+        if unread:
+            log.info("inbox: %d files accepted, %d refused, %d gone so far; %d still to be looked at", *counts, unread)
+        else:
+            log.info("inbox: %d files accepted, %d refused, %d gone", *counts)
+            self._counts = [0, 0, 0]
+
+
+def merged(reports: Iterable[ScanReport]) -> ScanReport:
+    """What several scans did. What was refused and then accepted counts as accepted."""
+    found = list(reports)
+    accepted = dict.fromkeys(chain.from_iterable(report.accepted for report in found))
+    refused = dict.fromkeys(chain.from_iterable(report.refused for report in found))
+    return ScanReport(
+        accepted=tuple(accepted),
+        refused=tuple(path for path in refused if path not in accepted),
+        gone=tuple(chain.from_iterable(report.gone for report in found)),
+    )

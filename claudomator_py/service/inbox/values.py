@@ -55,11 +55,15 @@ class TaskFormat(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileReading:
-    """A file as it was read, whole and without problems. path: absolute, as the inbox is configured."""
+    """A file as it was read, whole and without problems. path: absolute, as the inbox is configured.
+
+    renamed_from: the path under which this very file (mtime, size and inode) was accepted before.
+    """
 
     path: str
     stamp: FileStamp
     parsed: Parsed
+    renamed_from: str | None = None
 
 
 class Intake(Protocol):
@@ -98,7 +102,8 @@ class ScanReport:
 
 @dataclass(frozen=True, slots=True)
 class FolderStatus:
-    """One inbox. files: accepted ones lying in it. waiting: why a file is not settled yet, by path.
+    """One inbox. files: accepted ones lying in it. waiting: why a file is not settled yet, by path, of a hundred at
+    most. unread: those still to be looked at.
 
     problem: why it is not available, or not wholly, with the remedy; None: all is well.
     """
@@ -108,3 +113,4 @@ class FolderStatus:
     files: int
     refused: int
     waiting: Mapping[str, str]
+    unread: int = 0

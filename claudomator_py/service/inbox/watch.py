@@ -38,15 +38,15 @@ log = logging.getLogger("claudomator.inbox")
 class Watcher:
     """Watches some folders, not their subfolders, from a thread of its own.
 
-    on_names: called with a folder, as it was given, and the names in it that changed. on_lost: called with folders of
-    which everything has to be looked at, and whether the watch has to be set again, as one of them was moved or
-    deleted. What these raise is logged, and ends nothing.
+    on_names: called with a folder, as it was given, and the names in it that changed, in this order. on_lost: called
+    with folders of which everything has to be looked at, and whether the watch has to be set again, as one of them was
+    moved or deleted. What these raise is logged, and ends nothing.
     """
 
     def __init__(
         self,
         folders: Iterable[str],
-        on_names: Callable[[str, set[str]], None],
+        on_names: Callable[[str, Iterable[str]], None],
         on_lost: Callable[[set[str], bool], None],
     ) -> None:
         """The watch is set when this returns. Raises OSError where the system allows no more of them."""
@@ -112,7 +112,7 @@ class Watcher:
                 return
 
     def _hand_on(self, data: bytes) -> None:
-        changed: dict[str, set[str]] = {}
+        changed: dict[str, dict[str, None]] = {}  # in this order
         lost: set[str] = set()
         set_again = False
         for watch, mask, name in _events(data):
@@ -127,7 +127,7 @@ class Watcher:
                 lost.add(folder)
                 set_again = True
             elif name:
-                changed.setdefault(folder, set()).add(name)
+                changed.setdefault(folder, {})[name] = None
             else:  # the rights to the folder itself
                 lost.add(folder)
         try:

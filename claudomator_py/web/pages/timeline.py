@@ -14,6 +14,7 @@ _TITLES = {
     "cancel_requested": "Cancel asked for",
     "restart_requested": "Restart asked for",
     "content_changed": "Content changed",
+    "renamed": "Renamed with its file",
     "answered": "Answered",
     "approved": "Approved",
     "rejected": "Rejected",

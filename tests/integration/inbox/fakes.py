@@ -27,6 +27,7 @@ class MemoryIntake:
         self.scheduled: set[tuple[str, str]] = set()
         self.runs: list[tuple[str, str]] = []
         self.gone_calls: list[str] = []
+        self.renames: list[tuple[str, str]] = []
         self.archived_calls: list[str] = []
         self.commits = 0
         self._lock = threading.Lock()
@@ -66,6 +67,8 @@ class MemoryIntake:
 
     def _take(self, reading: FileReading) -> Sequence[Problem]:
         assert not reading.parsed.problems
+        if reading.renamed_from is not None:
+            self._rename(reading.renamed_from, reading)
         problems = []
         for spec in reading.parsed.specs:
             if spec.agent.type is not None and spec.agent.type not in self.agents:
@@ -82,6 +85,13 @@ class MemoryIntake:
             self.scheduled.add(key)
         self.known[reading.path] = reading.stamp
         return ()
+
+    def _rename(self, old: str, reading: FileReading) -> None:
+        self.renames.append((old, reading.path))
+        del self.known[old]
+        self.scheduled = {(reading.path if path == old else path, name) for path, name in self.scheduled}
+        for path, name in [key for key in self.documents if key[0] == old]:
+            self.documents[reading.path, name] = self.documents.pop((path, name))
 
 
 def task(name: str, instructions: str = "Do it.") -> str:

@@ -38,15 +38,65 @@ def test_a_file_deleted_while_nothing_watched_is_gone_at_the_start(
     assert intake.gone_calls == [str(path)]
 
 
-def test_a_renamed_file_is_gone_first_and_then_taken_under_its_new_path(
-    inbox: Inbox, intake: MemoryIntake, folder: Path
+@pytest.mark.parametrize("down", [False, True])
+def test_a_renamed_file_is_known_as_the_one_it_was(
+    make_inbox: MakeInbox, intake: MemoryIntake, folder: Path, *, down: bool
 ) -> None:
+    inbox = make_inbox(intake)
     old = drop(folder, "old.yaml", task("same-name"))
     inbox.scan_once()
     new = old.rename(folder / "new.yaml")
+    inbox = make_inbox(intake) if down else inbox
     report = inbox.scan_once()
-    assert (report.gone, report.accepted, report.refused) == ((str(old),), (str(new),), ())
-    assert intake.runs == [(str(old), "same-name"), (str(new), "same-name")]
+    assert (report.gone, report.accepted, report.refused) == ((), (str(new),), ())
+    assert intake.renames == [(str(old), str(new))]
+    assert intake.runs == [(str(old), "same-name")]
+    inbox.scan_once()
+    new.unlink()
+    until(lambda: inbox.scan_once().gone)
+    assert intake.gone_calls == [str(new)]
+
+
+def test_a_file_that_is_renamed_while_it_waits_or_is_refused_is_still_known(
+    inbox: Inbox, intake: MemoryIntake, folder: Path
+) -> None:
+    path = drop(folder, "old.yaml", task("a"))
+    inbox.scan_once()
+    poisoned = path.rename(folder / "poison.yaml")
+    intake.poisonous = "poison"
+    inbox.scan_once()
+    assert inbox.problems().keys() == {str(poisoned)}
+    last = poisoned.rename(folder / "last.yaml")
+    inbox.scan_once()
+    assert intake.renames == [(str(path), str(last))]
+    assert not inbox.problems()
+    assert not intake.gone_calls
+    assert len(intake.runs) == 1
+
+
+def test_a_renamed_file_that_is_then_deleted_is_gone(inbox: Inbox, intake: MemoryIntake, folder: Path) -> None:
+    path = drop(folder, "old.yaml", task("a"))
+    inbox.scan_once()
+    poisoned = path.rename(folder / "poison.yaml")
+    intake.poisonous = "poison"
+    inbox.scan_once()
+    poisoned.unlink()
+    until(lambda: inbox.scan_once().gone)
+    assert intake.gone_calls == [str(path)]
+
+
+def test_a_copy_is_no_rename_and_a_rename_with_an_edit_is_none(
+    inbox: Inbox, intake: MemoryIntake, folder: Path
+) -> None:
+    path = drop(folder, "old.yaml", task("a"))
+    inbox.scan_once()
+    shutil.copy2(path, folder / "copy.yaml")
+    path.unlink()
+    until(lambda: len(intake.runs) == 2 or inbox.scan_once() is None)
+    copy = (folder / "copy.yaml").rename(folder / "edited.yaml")
+    copy.write_text(task("a", "Do it well."))
+    until(lambda: len(intake.runs) == 3 or inbox.scan_once() is None)
+    assert not intake.renames
 
 
 def test_files_of_other_inboxes_are_left_alone(
