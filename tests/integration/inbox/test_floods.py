@@ -49,7 +49,7 @@ def test_what_comes_later_does_not_wait_for_a_flood_of_bad_files(
     until(lambda: inbox.refusals)
     for number in range(3):
         drop(folder, f"good{number}.yaml", task(f"good{number}"))
-        until(partial(intake.documents.__contains__, (f"{folder}/good{number}.yaml", f"good{number}")))
+        until(partial(intake.documents.__contains__, (f"{folder}/good{number}.yaml", f"good{number}")), seconds=60)
     assert len(inbox.refusals) < MANY
     status = inbox.status()[str(folder)]
     assert status.unread > 0
@@ -65,7 +65,7 @@ def test_a_flood_that_comes_while_it_runs_holds_up_nothing_either(
     until(lambda: inbox.status()[str(folder)].available)
     flood(folder, MANY)
     drop(folder, "good.yaml", task("good"))
-    until(lambda: intake.runs)
+    until(lambda: intake.runs, seconds=60)
     assert len(inbox.refusals) < MANY
 
 
