@@ -189,9 +189,7 @@ def hold_after(
     doubted_ms = outcome.reset_at if outcome.provenance is Provenance.ESTIMATED else None
 
     def hold(until_ms: int | None, provenance: Provenance) -> Hold:
-        return Hold(
-            bucket, outcome.reason, until_ms, provenance, source, now_ms, outcome.limit, doubted_ms=doubted_ms
-        )
+        return Hold(bucket, outcome.reason, until_ms, provenance, source, now_ms, outcome.limit, doubted_ms=doubted_ms)
 
     def estimated(length_ms: int, longest_ms: int) -> Hold:
         first = hold(now_ms + length_ms, Provenance.ESTIMATED)
