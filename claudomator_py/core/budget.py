@@ -59,7 +59,7 @@ class Budget(Strict):
         None, ge=1, le=MOST_TOKENS, description="Tokens, input and output together, cached ones included."
     )
     runs: Count | None = Field(
-        None, ge=1, le=MOST_RUNS, description="Runs, but for those that only met a limit which was known."
+        None, ge=1, le=MOST_RUNS, description="Runs, but for those that only met a known limit, or an outage."
     )
 
     def limit(self, unit: Unit) -> float | None:

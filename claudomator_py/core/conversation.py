@@ -38,7 +38,8 @@ class Resumption(BaseModel):
     is not to; a fresh one begins, and is told the words. optional: whoever can start first takes the task, its holder
     in this conversation, anybody else in a fresh one. follows: the run of the task that this one continues; until a run
     of its own goes on in the conversation, run_id is the same. heard: what was asked in this generation and heard from
-    the operator, which a fresh conversation is told; answering: the last of it is new to this one.
+    the operator, which a fresh conversation is told; answering: the last of it is new to this one. asked: the operator
+    asked for this conversation, so nobody else takes over however long its agent is out of reach.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -54,6 +55,7 @@ class Resumption(BaseModel):
     follows: str | None = None
     heard: tuple[Exchange, ...] = ()
     answering: bool = False
+    asked: bool = False
 
     @property
     def holder(self) -> str | None:

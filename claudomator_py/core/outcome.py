@@ -79,6 +79,7 @@ class ReasonPolicy:
     attempt may follow by itself. escalates: that attempt is made one tier up, unless the task pins its tier. hold:
     what it holds on the agent. needs_person: nothing goes on until somebody has done something about it. falls_back: it
     is the model's, so that another attempt on that agent uses its ``fallback_model``, if it has one; see ``retries``.
+    outage: the service is out of order for the moment, whatever the task is.
     """
 
     meaning: str
@@ -88,6 +89,7 @@ class ReasonPolicy:
     hold: HoldKind = HoldKind.NONE
     needs_person: bool = False
     falls_back: bool = False
+    outage: bool = False
 
 
 def _ends(meaning: str) -> ReasonPolicy:
@@ -116,12 +118,18 @@ REASON_POLICIES: dict[Reason, ReasonPolicy] = {
     ),
     Reason.OVERLOADED: ReasonPolicy(
         meaning="The model's service is at capacity for the moment.",
+        counts_attempt=False,
         retries=True,
+        outage=True,
         hold=HoldKind.BRIEF,
         falls_back=True,
     ),
     Reason.NETWORK: ReasonPolicy(
-        meaning="The model's service could not be reached.", retries=True, hold=HoldKind.BRIEF
+        meaning="The model's service could not be reached.",
+        counts_attempt=False,
+        retries=True,
+        outage=True,
+        hold=HoldKind.BRIEF,
     ),
     Reason.AUTH: _stops_agent("The agent is not logged in, or its key is not accepted."),
     Reason.NO_CREDIT: _stops_agent("The account's credit is used up."),
@@ -143,7 +151,9 @@ REASON_POLICIES: dict[Reason, ReasonPolicy] = {
     Reason.CANCELLED: _ends("An operator cancelled it."),
     Reason.REJECTED: _ends("A rule or a person rejected it."),
     Reason.HANDOFF_REFUSED: _ends("The handoff to whoever runs the task was not valid."),
-    Reason.UNREACHABLE: _retries("The remote agent did not answer."),
+    Reason.UNREACHABLE: ReasonPolicy(
+        meaning="The remote agent did not answer.", counts_attempt=False, retries=True, outage=True
+    ),
     Reason.NOT_RUNNING: _asks("The remote agent is not running and cannot be woken."),
     Reason.DEPENDENCY_FAILED: _ends("A task it depends on did not complete."),
     Reason.EXPIRED: _ends("It was not done before its deadline."),
@@ -153,6 +163,9 @@ REASON_POLICIES: dict[Reason, ReasonPolicy] = {
     Reason.LOST: _ends("The run was killed together with its supervisor; what it did is not known."),
     Reason.AGENT_ERROR: _retries("The agent ended without success and gave no more specific reason."),
 }
+
+
+OUTAGES = frozenset(reason for reason, policy in REASON_POLICIES.items() if policy.outage)
 
 
 class Tokens(BaseModel):

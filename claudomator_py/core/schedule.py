@@ -22,12 +22,12 @@ def rank(priority: Priority, created_ms: int) -> int:
     return created_ms - int(priority) * DAY_MS
 
 
-def backoff_ms(base_ms: int, attempt: int, run_id: str) -> int:
-    """Pause after the attempt (1 is the first): doubled each time, at most an hour, plus up to a tenth of jitter.
+def backoff_ms(base_ms: int, attempt: int, run_id: str, *, longest_ms: int = MAX_BACKOFF_MS) -> int:
+    """Pause after the attempt (1 is the first): doubled each time up to longest_ms, plus up to a tenth of jitter.
 
     The jitter derives from the run's id, so the same state plans the same time.
     """
-    pause = min(base_ms << min(attempt - 1, 30), max(base_ms, MAX_BACKOFF_MS))
+    pause = min(base_ms << min(attempt - 1, 30), max(base_ms, longest_ms))
     fraction = int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:4], "big") / 2**32
     return pause + int(pause * JITTER_SHARE * fraction)
 

@@ -244,7 +244,10 @@ class TaskSpec(Strict):
         OnLimit.FAILOVER,
         description="At a limit: go to another agent, wait and go on in the same conversation, or fail.",
     )
-    on_lost: OnLost = Field(OnLost.FAIL, description="What it does when a run was killed with its supervisor.")
+    on_lost: OnLost = Field(
+        OnLost.FAIL,
+        description="What it does when a run was killed with its supervisor, or by a signal from elsewhere.",
+    )
     on_input: OnInput = Field(
         OnInput.WAIT,
         description="When the agent asks a question or is denied a tool: wait for a person, or take the run as it is.",

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, func, insert, select, update
 
 from claudomator_py.core.limits import RanOn
-from claudomator_py.core.outcome import Reason
+from claudomator_py.core.outcome import OUTAGES, Reason
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, Decision, Run
 
 _RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11")
@@ -45,7 +45,7 @@ def change(connection: Connection, run: Run, **changes: Any) -> bool:
 
 
 def note_in_vain(connection: Connection, run_id: str) -> None:
-    """The run, which has ended, only met a limit that was known."""
+    """The run, which has ended, only met a limit that was known, or an outage."""
     connection.execute(update(RUN).where(RUN.c.id == run_id).values(in_vain=True))
 
 
@@ -128,6 +128,22 @@ def given_up_in_a_row(connection: Connection, run: Run) -> int:
     )
     states = connection.execute(query.order_by(RUN.c.seq.desc()).limit(MOST_COUNTED)).scalars()
     return sum(1 for _ in takewhile(lambda state: state == "revoked", states))
+
+
+def outages(connection: Connection, run: Run) -> tuple[int, int]:
+    """How many runs in a row, this one the last, an outage ended; and how many of its generation one ended after their
+    model had answered. Runs that were given up before they started do not count.
+    """
+    ended = (
+        RUN.c.task_id == run.task_id,
+        RUN.c.generation == run.generation,
+        RUN.c.seq <= run.seq,
+        RUN.c.state == "ended",
+    )
+    latest = select(RUN.c.reason).where(*ended).order_by(RUN.c.seq.desc()).limit(MOST_COUNTED)
+    in_a_row = sum(1 for _ in takewhile(OUTAGES.__contains__, connection.execute(latest).scalars()))
+    answered = select(func.count()).where(*ended, RUN.c.reason.in_(sorted(OUTAGES)), RUN.c.answered_ms.is_not(None))
+    return in_a_row, connection.execute(answered).scalar_one()
 
 
 def snapshot_hash(data: dict[str, Any]) -> str:

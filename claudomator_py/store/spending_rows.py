@@ -1,7 +1,7 @@
 """What was spent, asked of run rows each time, and never counted up: by a task in all, by each agent in a span of time.
 
 A run counts where it began. One that was given up before it started cost nothing, and is no run; neither is one that
-only met a limit which was known by then.
+only met a limit which was known by then, or an outage.
 """
 
 from collections.abc import Mapping

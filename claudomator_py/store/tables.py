@@ -151,7 +151,8 @@ class Run(SQLModel, table=True):
 
     check_result: its check, from when that was begun, as ``core.check.CheckResult``; None: there was none.
 
-    in_vain: it met a limit that was known by then, before its model said anything, and counts as no run of a budget.
+    in_vain: before its model said anything it met a limit that was known by then, or an outage, and counts as no run of
+    a budget.
 
     over_budget: why it is being stopped, or was: it used up a budget. windows: what its account's windows were used up
     to when it last said so, by name, as ``core.budget.WindowUse``; windows_ms: when that was noted.

@@ -226,7 +226,7 @@ def test_a_limited_holder_is_left_for_another_agent_with_a_note(world: World) ->
     assert world.host.directories[second.id, 0].order.scratch_of == first.id, "and where it was"
     text = why(world, "second")
     assert f"The conversation of run {first.id[:8]} was given up: claude, which has it, could not take the task" in text
-    world.fail("second", "network")
+    world.fail("second", "agent_error")
     world.tick(HOUR_MS * 2)
     assert last(world, "second").resumes is None
     assert "do first" in world.kinds[last(world, "second").agent].requests[-1].prompt

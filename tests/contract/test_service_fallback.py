@@ -116,7 +116,7 @@ def test_without_one_nothing_is_replaced(database: Database) -> None:
 def test_another_agent_keeps_its_own_models(database: Database) -> None:
     world = World(database, agents=(SPARE, CODEX))
     started(world, "t", agent={"type": "claude"})
-    overload(world, "t")
+    world.end("t", status="failed", reason="overloaded")
     world.desk.hold("claude", HoldRequest())
     world.tick(2 * MINUTE_MS)
     assert (decision(world, "t").agent, decision(world, "t").model) == ("codex", "sol")

@@ -116,7 +116,7 @@ def test_new_content_needs_no_further_attempt_at_the_old(world: World) -> None:
     world.take(PATH, spec("t"))
     world.tick()
     world.take(PATH, spec("t", tags=["new"]), mtime_ns=2)
-    world.fail("t", "network")
+    world.fail("t", "agent_error")
     view = world.task("t")
     assert (view.state, view.tags, view.generation, view.attempts) == ("RUNNING", ("new",), 2, 0)
 

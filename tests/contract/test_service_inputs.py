@@ -325,7 +325,7 @@ def test_a_task_asks_before_its_first_run_and_no_run_begins(world: World) -> Non
     approve(world)
     world.tick()
     assert world.task("t").state == "RUNNING"
-    world.fail("t", "network")
+    world.fail("t", "agent_error")
     assert world.state("t") == "WAITING backoff", "it was approved for all attempts"
 
 

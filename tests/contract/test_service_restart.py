@@ -53,7 +53,7 @@ def test_waiting_and_asking_tasks_are_restarted_but_nothing_is_satisfied_by_it(w
     world.submit("backoff", retry={"backoff": "1h"})
     world.tick()
     world.end("asking", status="needs_input")
-    world.fail("backoff", "network")
+    world.fail("backoff", "agent_error")
     assert world.restart("time").reason == "time"
     assert world.restart("dependency").reason == "dependency"
     assert world.restart("asking").state == "QUEUED"
@@ -133,7 +133,7 @@ def test_automatic_retries_keep_what_the_restart_pinned(world: World) -> None:
     world.desk.cancel("t")
     world.restart("t", agent="codex", tier="fast")
     world.tick()
-    world.fail("t", "network")
+    world.fail("t", "agent_error")
     world.tick(60_000)
     assert last_run(world, "t") == ("codex", "fast", "luna")
 

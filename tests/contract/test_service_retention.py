@@ -126,7 +126,7 @@ def test_what_a_task_needs_that_has_not_ended_is_kept_however_old_it_is(world: K
     world.tick()
     first = world.live("again").id
     world.folders.path(first).mkdir(parents=True)
-    world.fail("again", reason="network")
+    world.fail("again", reason="agent_error")
     before = world.count(EVENT)
 
     world.after(1_000)

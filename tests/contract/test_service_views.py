@@ -52,7 +52,7 @@ def test_every_field_of_a_task(world: World) -> None:
     world.tick()
     assert world.task("t").phase == "running"
     used: dict[str, Any] = {"tokens": {"input": 1000, "output": 20}, "cost_usd": 0.25}
-    world.end("t", status="failed", reason="network", **used)
+    world.end("t", status="failed", reason="agent_error", **used)
     world.tick(5_000)
     assert (world.task("t").attempts, world.task("t").result_text) == (1, None)
     world.tick(HOUR_MS)
@@ -72,14 +72,14 @@ def test_the_runs_of_a_task(world: World) -> None:
     world.tick()
     run_id = world.live("t").id
     world.host.now_ms = world.now_ms = START_MS + 3_000
-    world.end("t", exit_code=-9, status="failed", reason="network", detail="no route to host")
+    world.end("t", exit_code=-9, status="failed", reason="agent_error", detail="no route to host")
     world.tick()
     world.tick(60_000)
     first, second = world.desk.runs("t")
     assert (first.id, first.attempt, first.state, first.exit_code) == (run_id, 1, "ended", -9)
     assert (first.started_at, first.ended_at) == (format_instant(START_MS), format_instant(START_MS + 3_000))
     assert first.outcome is not None
-    assert (first.outcome.reason, first.outcome.detail) == ("network", "no route to host")
+    assert (first.outcome.reason, first.outcome.detail) == ("agent_error", "no route to host")
     assert (second.attempt, second.state, second.ended_at, second.outcome) == (2, "starting", None, None)
     assert world.desk.run(run_id) == first
     with pytest.raises(NotFound, match="no run 'nope'"):
@@ -248,14 +248,14 @@ def test_why_a_task_runs_where_it_does_reads_as_an_explanation(world: World) -> 
     world.tick()
     world.limit("first", reset_at=START_MS + 3 * HOUR_MS)
     assert world.running() == {"first": "codex"}
-    sentences = world.desk.why("first").sentences
+    sentences, first = world.desk.why("first").sentences, world.desk.runs("first")[0].id
     assert sentences == (
         "first is RUNNING on codex.",
         "Attempt 2 (14:13 UTC) went to codex: least active (0 of 2 slots).",
         "The task prefers claude, which could not take it.",
         "claude was limited until 17:13 UTC (5h window, reported).",
         "Tier balanced (sol): as before (an automatic retry keeps its tier).",
-        "Attempt 2 on codex is starting, 0s so far.",
+        f"Attempt 2 on codex, in a fresh conversation with a note from run {first[:8]}, is starting, 0s so far.",
         "Attempt 1 (14:13 UTC) went to claude: the task prefers claude (0 of 2 slots).",
         "codex was not what the task asks for.",
         "Tier balanced (sonnet): the agent's default (no classifier is configured).",
@@ -336,10 +336,10 @@ def test_why_a_task_waits_for_its_directory_or_its_agent(world: World) -> None:
 def test_why_a_task_failed_with_the_agents_own_words(world: World) -> None:
     world.submit("t", retry={"backoff": "1m", "max_attempts": 2})
     world.tick()
-    world.fail("t", "network", detail="no\nroute  to host")
+    world.fail("t", "agent_error", detail="no\nroute  to host")
     waiting = world.desk.why("t").sentences
     assert re.fullmatch(r"t is WAITING: tries again at 14:14 UTC \(in 1m\d?s?\)\.", waiting[0])
-    assert waiting[-1] == "Attempt 1 on claude failed (network) after 0s. no route to host"
+    assert waiting[-1] == "Attempt 1 on claude failed (agent_error) after 0s. no route to host"
     world.tick(2 * MINUTE_MS)
     world.fail("t", "timeout", detail="it was stopped at its timeout")
     meaning = "The run took longer than its timeout."

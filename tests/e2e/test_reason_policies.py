@@ -49,12 +49,13 @@ class Case:
 
 
 TWICE: dict[str, Any] = {"runs": 2, "attempts": 2}
+WAITS: dict[str, Any] = {"state": "QUEUED", "attempts": 0, "held": "a while"}
 STOPS_AGENT: dict[str, Any] = {"state": "QUEUED", "attempts": 0, "held": "an operator"}
 
 CASES: dict[Reason, Case] = {
     Reason.RATE_LIMITED: Case("limited(reset=1h)", state="QUEUED", attempts=0, held="a reset"),
-    Reason.OVERLOADED: Case("overloaded", **TWICE, held="a while"),
-    Reason.NETWORK: Case("network", **TWICE, held="a while"),
+    Reason.OVERLOADED: Case("overloaded", **WAITS),
+    Reason.NETWORK: Case("network", **WAITS),
     Reason.AUTH: Case("auth", **STOPS_AGENT),
     Reason.NO_CREDIT: Case("no_credit", **STOPS_AGENT),
     Reason.INVALID_MODEL: Case("invalid_model"),

@@ -125,11 +125,13 @@ def decision_sentences(record: DecisionRecord, number: int, at_ms: int, now_ms: 
     return sentences
 
 
-def run_sentence(run: Run, number: int, now_ms: int) -> str:
-    """How one run went. number: among all of the task's."""
+def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None) -> str:
+    """How one run went. number: among all of the task's. note_of: the run from which it got a note, if it got one."""
     where = f"Attempt {number} on {run.agent}"
     if run.resumes is not None:
         where += f", in the conversation of run {run.resumes[:_RUN]},"
+    elif note_of is not None:
+        where += f", in a fresh conversation with a note from run {note_of[:_RUN]},"
     if run.state == "revoked":
         return f"{where} was given up before it started; it cost nothing."
     if run.live or run.ended_ms is None:

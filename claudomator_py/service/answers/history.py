@@ -14,6 +14,7 @@ from claudomator_py.service.answers.explain import (
     decision_sentences,
     run_sentence,
 )
+from claudomator_py.service.changes.runs import NOTE_OF
 from claudomator_py.store.tables import Decision, Event, Run
 
 LEAST_FOLDED = 3
@@ -22,11 +23,15 @@ LEAST_FOLDED = 3
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A run with its number among all of the task's, and the decision to start it, where that is kept."""
+    """A run with its number among all of the task's, and the decision to start it, where that is kept.
+
+    note_of: the run from which it got a note, if it got one.
+    """
 
     number: int
     run: Run
     decision: Decision | None
+    note_of: str | None
 
 
 def history_sentences(
@@ -36,7 +41,8 @@ def history_sentences(
 
     Runs in a row that ended alike are told of in one sentence, except for the newest of all.
     """
-    told = [_Told(number, run, decisions.get(run.id)) for number, run in enumerate(runs, 1)][::-1]
+    noted = {event.run_id: str(event.data[NOTE_OF]) for event in events if NOTE_OF in event.data}
+    told = [_Told(number, run, decisions.get(run.id), noted.get(run.id)) for number, run in enumerate(runs, 1)][::-1]
     begun = _beginnings(events, now_ms)
     sentences: list[str] = []
     for generation, group in groupby(told, key=lambda one: one.run.generation):
@@ -65,7 +71,7 @@ def _one(one: _Told, now_ms: int) -> list[str]:
     if decision is not None:
         record = DecisionRecord.model_validate(decision.data)
         sentences = decision_sentences(record, one.number, decision.at_ms, now_ms)
-    return [*sentences, run_sentence(run, one.number, now_ms), *check_sentences(run, now_ms)]
+    return [*sentences, run_sentence(run, one.number, now_ms, one.note_of), *check_sentences(run, now_ms)]
 
 
 def _end_of(run: Run) -> tuple[str, ...]:

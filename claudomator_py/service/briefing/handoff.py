@@ -1,4 +1,4 @@
-"""What one agent leaves to the next: who had the task, or the one before, and the last that it said and did."""
+"""What one run leaves to the next: who had the task, or the one before, and the last that it said and did."""
 
 from claudomator_py.core.outcome import REASON_POLICIES, Outcome, OutcomeStatus
 from claudomator_py.core.redact import Redactor
@@ -9,26 +9,44 @@ from claudomator_py.store.tables import Run
 
 MOST_READ = 1 << 20
 MOST_SAID = 4_000
-_MOST_DETAIL = 300
+_MOST_DETAIL = 1_000
 _PARTS = 12
+_UNDONE = (OutcomeStatus.FAILED, OutcomeStatus.LIMITED, OutcomeStatus.LOST)
 _AS_LEFT = "What it did is as it left it. Look at what is there before you repeat or rely on it."
 
 
-def left_by(runs: list[Run]) -> Run | None:
-    """The run whose work a fresh conversation takes over: the last that began, if it met a limit. runs: in order."""
-    begun = [run for run in runs if run.state == "ended"]
-    if not begun or begun[-1].outcome is None:
-        return None
-    outcome = Outcome.model_validate(begun[-1].outcome)
-    return begun[-1] if outcome.status is OutcomeStatus.LIMITED else None
+def left_by(runs: list[Run], agent: str) -> Run | None:
+    """The run whose work a fresh conversation on that agent takes over, if it did not end well: the last in which the
+    model had answered. runs: those of the task's generation, in order.
+
+    Where none is known to have, it is the last that was lost, or that another agent gave up at a limit.
+    """
+    silent = None
+    for run in reversed(runs):
+        if run.state != "ended" or run.outcome is None:
+            continue
+        status = Outcome.model_validate(run.outcome).status
+        if run.answered_ms is not None:
+            return run if status in _UNDONE else None
+        if status is OutcomeStatus.LOST or (status is OutcomeStatus.LIMITED and run.agent != agent):
+            silent = silent or run
+    return silent
 
 
-def handoff_note(run: Run, host: RunHost, transcript: Transcript | None, redactor: Redactor) -> str:
-    """The note, without secrets. What the run wrote is left out where it cannot be read."""
+def handoff_note(run: Run, agent: str, host: RunHost, transcript: Transcript | None, redactor: Redactor) -> str:
+    """The note to that agent, without secrets. What the run wrote is left out where it cannot be read."""
     outcome = Outcome.model_validate(run.outcome)
     why = REASON_POLICIES[outcome.reason].meaning if outcome.reason is not None else "It stopped."
-    detail = " ".join((outcome.detail or "").split())[:_MOST_DETAIL]
-    lead = f"Another agent, {run.agent}, had this task before you and stopped: {why} {detail}".rstrip()
+    detail = " ".join((outcome.detail or "").split())
+    if len(detail) > _MOST_DETAIL:
+        # What failed is said first, and why in the end, as by a check.
+        detail = f"{detail[: _MOST_DETAIL // 4]} [...] {detail[-_MOST_DETAIL * 3 // 4 :]}"
+    who = (
+        "You began this task before, in another conversation,"
+        if run.agent == agent
+        else (f"Another agent, {run.agent}, had this task before you")
+    )
+    lead = f"{who} and stopped: {why} {detail}".rstrip()
     return _note([lead, _AS_LEFT], run, host, transcript, redactor)
 
 

@@ -40,11 +40,19 @@ def columns_of(
     }
 
 
-def conversation_of(run: Run, words: str | None) -> Resumption | None:
-    """The conversation of a run that has ended; None: there is none to go on in."""
+def conversation_of(run: Run, words: str | None, *, asked: bool = False) -> Resumption | None:
+    """The conversation of a run that has ended; None: there is none to go on in. words, asked: see ``Resumption``."""
     if run.state != "ended" or run.conversation_id is None:
         return None
-    return Resumption(run_id=run.id, agent=run.agent, kind=run.kind, tier=run.tier, revision=run.revision, words=words)
+    return Resumption(
+        run_id=run.id,
+        agent=run.agent,
+        kind=run.kind,
+        tier=run.tier,
+        revision=run.revision,
+        words=words,
+        asked=asked,
+    )
 
 
 def used_by(run: Run) -> Usage:
@@ -62,13 +70,16 @@ def goes_on(connection: Connection, task: Task, run: Run, *, optional: bool = Fa
     """What to write so that the next attempt goes on after this run, which has ended, in its conversation.
 
     optional: unless somebody else can begin it before. In one that this run went on in, what was new to it is told
-    again: whether it was taken in before the run ended is not known.
+    again: whether it was taken in before the run ended is not known. Nobody else takes over one that it was asked to
+    go on in.
     """
     resumption = resumption_of(task)
-    if resumption is not None and run.resumes is not None:
-        return {"resume": resumption.model_copy(update={"run_id": run.id}).model_dump()}
-    ended = run_rows.find(connection, run.id)
     spec = task_rows.spec_of(connection, task.id, run.revision)
+    if resumption is not None and run.resumes is not None:
+        optional = resumption.optional or (optional and not resumption.asked)
+        resumption = resumption.model_copy(update={"run_id": run.id, "optional": optional})
+        return columns_of(resumption, spec, task.dir_key, task.thread)
+    ended = run_rows.find(connection, run.id)
     before = {} if resumption is None else {"follows": resumption.follows, "heard": resumption.heard}
     resumption = None if ended is None else conversation_of(ended, None)
     if resumption is not None:
@@ -108,7 +119,7 @@ def meant_by_force(
     if revision != restart["revision"]:
         tell_given_up(connection, task, None, ended.id, "the content has changed since", now_ms)
         return None
-    meant = conversation_of(ended, restart.get("reason"))
+    meant = conversation_of(ended, restart.get("reason"), asked=True)
     if meant is None:
         tell_given_up(connection, task, None, ended.id, f"{ended.agent} had not begun it", now_ms)
     return meant

@@ -13,7 +13,7 @@ from claudomator_py.core.check import CheckResult
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.lifecycle import Phase, PhaseReached, Requeued, Started
 from claudomator_py.core.limits import RanOn, believable, bucket_after, hold_after
-from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.core.outcome import OUTAGES, Outcome, OutcomeStatus, Reason
 from claudomator_py.core.pricing import Used
 from claudomator_py.core.run import ExitRecord
 from claudomator_py.core.schedule import backoff_ms
@@ -36,6 +36,8 @@ from claudomator_py.store.events import record
 from claudomator_py.store.tables import Decision, Run, Task
 from claudomator_py.store.task_rows import VersionConflict
 
+NOTE_OF = "note_of"
+"""In the event of a start: the run of which the agent gets a note, as a fresh conversation takes over its work."""
 GIVEN_UP_PAUSE_MS = SECOND_MS
 MOST_USED = 10**12
 """Tokens, or US dollars: what one run can have used at most, many times over."""
@@ -99,11 +101,16 @@ def planned_run(
 
 
 def commit_start(
-    connection: Connection, start: StartRun, run: Run, observed: Observed, obstacle: str | None = None
+    connection: Connection,
+    start: StartRun,
+    run: Run,
+    observed: Observed,
+    obstacle: str | None = None,
+    left: Run | None = None,
 ) -> None:
     """Record the intent to start the run. Raises VersionConflict if the task has changed since it was planned.
 
-    obstacle: why it does not go on in the conversation that it was to go on in.
+    obstacle: why it does not go on in the conversation that it was to go on in. left: the run of which it gets a note.
     """
     task = task_rows.get(connection, run.task_id)
     if task.version != start.head.version or task.state != "QUEUED":
@@ -123,7 +130,9 @@ def commit_start(
         changes["resume"] = None if kept is None else kept.model_dump(mode="json")
     elif obstacle is not None:
         changes |= give_up_conversation(connection, task, run.id, obstacle, run.started_ms)
-    told = {"agent": run.agent, "attempt": run.attempt}
+    told: dict[str, Any] = {"agent": run.agent, "attempt": run.attempt}
+    if left is not None:
+        told[NOTE_OF] = left.id
     task_rows.advance(connection, task, Started(), run.started_ms, run_id=run.id, data=told, **changes)
 
 
@@ -205,7 +214,7 @@ def finish_run(
         result = begun.ended(exit_record, cancelled=cancelled, now_ms=now_ms, output=check_output)
         checked["check_result"] = result.model_dump(mode="json")
     conversation_id = _left_behind(run, outcome)
-    answered = answered or outcome.status is OutcomeStatus.SUCCEEDED
+    answered = answered or run.answered_ms is not None or outcome.status is OutcomeStatus.SUCCEEDED
     written = run_rows.change(
         connection,
         run,
@@ -226,10 +235,11 @@ def finish_run(
         return False
     task = task_rows.get(connection, run.task_id)
     met = _hold(connection, task, run, outcome, now_ms, ended_ms, spare)
-    unheard = run.answered_ms is None and not answered
-    if met is not None and met.known and unheard and outcome.status is OutcomeStatus.LIMITED:
+    known = met is not None and met.known and outcome.status is OutcomeStatus.LIMITED
+    if not answered and (known or outcome.reason in OUTAGES):
         run_rows.note_in_vain(connection, run.id)
     spec = task_rows.spec_of(connection, task.id, run.revision)
+    outages, interrupted_answers = run_rows.outages(connection, run)
     ended = EndedRun(
         run_id=run.id,
         attempt=run.attempt,
@@ -238,6 +248,11 @@ def finish_run(
         cancelled=task.cancel_requested_ms is not None,
         tries=run.seq if _was_a_try(connection, run) else 0,
         resumed=run.resumes is not None,
+        # Of a run that was lost nobody knows how far it came: its agent is asked, and says so if there is nothing.
+        begun=conversation_id is not None and (answered or run.resumes is not None or outcome.reason is Reason.LOST),
+        answered=answered,
+        outages=outages,
+        interrupted_answers=interrupted_answers,
         spent=is_spent(spec.budget, lambda: spending_rows.of_task(connection, task.id)),
         spare=spare not in (None, run.model) and spec.agent.model is None,
     )

@@ -333,7 +333,7 @@ class FrontDesk:
             # Which conversation is meant is known for certain when the run has ended.
             task_rows.change(connection, task, now_ms, restart_requested=told, cancel_requested_ms=None)
         else:
-            resumption = None if earlier is None else conversation_of(earlier, request.reason)
+            resumption = None if earlier is None else conversation_of(earlier, request.reason, asked=True)
             renew(connection, task, now_ms, revision=revision, data={"restart": told}, resumption=resumption)
         return task.id
 

@@ -26,7 +26,7 @@ from claudomator_py.service.changes.inputs import with_leave
 from claudomator_py.service.changes.runs import Observed, commit_start, finish_run, planned_run
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.faults import Doing, Fault, Faults, HostFault, Item, item_of
-from claudomator_py.service.ports import RunHost
+from claudomator_py.service.ports import RunHost, Transcript
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.surroundings.isolation import Isolating, folder_in_tree, isolated, tell_tree, tree_wanted
 from claudomator_py.service.surroundings.secrets import Secrets
@@ -47,8 +47,8 @@ MOST_STARTS = 7
 class _Subject:
     """A task to start. earlier: the run whose conversation it goes on in; told: the content that this knows.
 
-    obstacle: why it cannot go on after all. left: the run whose work it takes over from another agent. follows: the
-    run of the task that it continues. tree: the work tree that it needs, if it does.
+    obstacle: why it cannot go on after all. left: the run whose work it takes over in a fresh conversation. follows:
+    the run of the task that it continues. tree: the work tree that it needs, if it does.
     """
 
     task: Task
@@ -61,7 +61,7 @@ class _Subject:
     follows: Run | None = None
 
     def prompt(self, handoff: str | None, *, converses: bool) -> str:
-        """What the agent is told. handoff: what the other agent left, if it takes over from one.
+        """What the agent is told. handoff: what an earlier run left, if it takes over from one.
 
         converses: whether it can be answered.
         """
@@ -181,9 +181,11 @@ class Starter:
         if subject is None or agent is None:
             return None
         kind, spec = self._registry.kind_of(agent), subject.spec
-        scratch, note = self._scratch(subject), self._handoff(subject)
+        scratch, note = self._scratch(subject), self._handoff(subject, agent)
         run = planned_run(subject.task, start, kind, agent.quota_account, now_ms, subject.earlier, scratch)
-        starting = partial(commit_start, start=start, run=run, observed=observed, obstacle=subject.obstacle)
+        starting = partial(
+            commit_start, start=start, run=run, observed=observed, obstacle=subject.obstacle, left=subject.left
+        )
         commit = partial(self._budgets.telling, change=starting, run=run, agent=agent, now_ms=now_ms)
         if subject.tree is not None:
             try:
@@ -224,16 +226,23 @@ class Starter:
         scratch = scratch_of(before)
         return scratch if self._host.has_scratch(scratch) else None
 
-    def _handoff(self, subject: _Subject) -> str | None:
-        before = subject.left or subject.follows
-        if before is None or subject.earlier is not None:
+    def _handoff(self, subject: _Subject, agent: AgentSpec) -> str | None:
+        """What a fresh conversation is told of the task that this one continues, and of the runs before."""
+        if subject.earlier is not None:
             return None
-        kind = self._registry.kinds.get(before.kind)
-        transcript = None if kind is None else kind.transcript("stdout")
         redactor = Secrets(self._registry, self._rules().environ).redactor(subject.spec.env)
+        notes = []
+        if subject.follows is not None:
+            transcript = self._transcript(subject.follows)
+            notes.append(follow_note(subject.follows, subject.told, self._host, transcript, redactor))
         if subject.left is not None:
-            return handoff_note(before, self._host, transcript, redactor)
-        return follow_note(before, subject.told, self._host, transcript, redactor)
+            transcript = self._transcript(subject.left)
+            notes.append(handoff_note(subject.left, agent.name, self._host, transcript, redactor))
+        return "\n\n".join(notes) or None
+
+    def _transcript(self, run: Run) -> Transcript | None:
+        kind = self._registry.kinds.get(run.kind)
+        return None if kind is None else kind.transcript("stdout")
 
     def _tree(self, order: TreeOrder) -> Tree | None:
         """The work tree, with the folder that the run works in; None: not yet. Raises TreeFault."""
@@ -258,9 +267,7 @@ class Starter:
             subject = _following(connection, subject, resumption.follows)
         if subject.earlier is None:
             runs = [run for run in run_rows.of_task(connection, task.id) if run.generation == task.generation]
-            left = left_by(runs)
-            if left is not None and left.agent != start.decision.agent:
-                subject = replace(subject, left=left)
+            subject = replace(subject, left=left_by(runs, start.decision.agent))
         working_dir = isolated(subject.spec)
         if working_dir is None:
             return subject

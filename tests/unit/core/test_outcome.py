@@ -11,14 +11,11 @@ CODES = """
 rate_limited overloaded network auth no_credit invalid_model context_too_long refused turn_limit budget
 timeout stalled check_failed permission_denied bad_invocation interrupted cancelled rejected handoff_refused unreachable
 not_running dependency_failed expired output_limit setup_failed disk_full lost agent_error"""
-COST_NO_ATTEMPT = {"rate_limited", "auth", "no_credit"}
+COST_NO_ATTEMPT = {"rate_limited", "auth", "no_credit", "overloaded", "network", "unreachable"}
 RETRIED = {
     "context_too_long",
-    "overloaded",
-    "network",
     "stalled",
     "check_failed",
-    "unreachable",
     "disk_full",
     "agent_error",
 }
@@ -37,10 +34,10 @@ def test_every_code_says_what_follows_from_it() -> None:
     assert {reason for reason in Reason if REASON_POLICIES[reason].retries} == COST_NO_ATTEMPT | RETRIED
 
 
-def test_what_costs_no_attempt_holds_its_agent() -> None:
+def test_what_costs_no_attempt_holds_its_agent_or_is_an_outage() -> None:
     for policy in REASON_POLICIES.values():
-        if not policy.counts_attempt:
-            assert policy.hold in (HoldKind.UNTIL_RESET, HoldKind.UNTIL_OPERATOR)
+        lasts = policy.hold in (HoldKind.UNTIL_RESET, HoldKind.UNTIL_OPERATOR)
+        assert policy.counts_attempt is not (lasts or policy.outage)
 
 
 def test_a_success_has_no_reason_and_all_else_has_one() -> None:

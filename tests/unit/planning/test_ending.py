@@ -1,7 +1,9 @@
 """What follows for a task from how its run ended: every reason with every status, against the table of reasons."""
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -11,7 +13,13 @@ from claudomator_py.core.agent import Tier
 from claudomator_py.core.lifecycle import InputKind, QueueReason
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.core.schedule import backoff_ms
-from claudomator_py.planning.ending import EndedRun, Ending, after_run
+from claudomator_py.planning.ending import (
+    FREE_INTERRUPTED_ANSWERS,
+    PATIENT_OUTAGES,
+    EndedRun,
+    Ending,
+    after_run,
+)
 from tests.fakes.world import spec
 
 NOW = 1_790_000_000_000
@@ -22,15 +30,16 @@ RUN = "run-1"
 FINAL = "counts"
 AGAIN = "counts, retried"
 WAITS = "waits for its agent"
+OUTAGE = "counts nothing, retried"
 TABLE = {
     Reason.RATE_LIMITED: WAITS,
     Reason.AUTH: WAITS,
     Reason.NO_CREDIT: WAITS,
-    Reason.OVERLOADED: AGAIN,
-    Reason.NETWORK: AGAIN,
+    Reason.OVERLOADED: OUTAGE,
+    Reason.NETWORK: OUTAGE,
     Reason.STALLED: AGAIN,
     Reason.CHECK_FAILED: AGAIN,
-    Reason.UNREACHABLE: AGAIN,
+    Reason.UNREACHABLE: OUTAGE,
     Reason.DISK_FULL: AGAIN,
     Reason.AGENT_ERROR: AGAIN,
 }
@@ -38,11 +47,27 @@ ENDS_BADLY = [OutcomeStatus.FAILED, OutcomeStatus.LIMITED, OutcomeStatus.CANCELL
 
 
 def end(
-    outcome: Outcome, *, attempt: int = 1, cancelled: bool = False, tier: Tier | None = None, **fields: Any
+    outcome: Outcome,
+    *,
+    attempt: int = 1,
+    cancelled: bool = False,
+    tier: Tier | None = None,
+    run: Mapping[str, Any] = MappingProxyType({}),
+    **fields: Any,
 ) -> Ending:
+    """run: more that is known of it. fields: those of the task."""
     task = spec("t", **({"retry": {"max_attempts": 3, "backoff": "1m"}} | fields))
-    run = EndedRun(run_id=RUN, attempt=attempt, tier=tier, held_until=HELD, cancelled=cancelled)
-    return after_run(outcome, task, run, NOW)
+    known = EndedRun(run_id=RUN, attempt=attempt, tier=tier, held_until=HELD, cancelled=cancelled)
+    return after_run(outcome, task, replace(known, **run), NOW)
+
+
+def failed(reason: Reason) -> Outcome:
+    return Outcome(status=OutcomeStatus.LOST if reason is Reason.LOST else OutcomeStatus.FAILED, reason=reason)
+
+
+def later(pauses: int, longest_ms: int = 600_000) -> lifecycle.Retrying:
+    """After the pause that follows so many outages in a row."""
+    return lifecycle.Retrying(NOW + backoff_ms(60_000, pauses, RUN, longest_ms=longest_ms))
 
 
 @pytest.mark.parametrize(("reason", "status"), list(itertools.product(Reason, ENDS_BADLY)))
@@ -54,6 +79,8 @@ def test_every_reason_with_every_status(reason: Reason, status: OutcomeStatus) -
         assert ending == Ending(queued, counts_attempt=False, may_go_on=may_go_on)
     elif reason is Reason.CANCELLED:
         assert ending == Ending(lifecycle.Failing(Reason.INTERRUPTED), counts_attempt=True)
+    elif TABLE.get(reason) == OUTAGE:
+        assert ending == Ending(later(1), counts_attempt=False)
     elif TABLE.get(reason) == AGAIN:
         retry_at = NOW + backoff_ms(60_000, 1, RUN)
         assert ending == Ending(lifecycle.Retrying(retry_at), counts_attempt=True)
@@ -103,36 +130,89 @@ def test_a_question_needs_a_person_and_costs_nothing() -> None:
     assert ending == Ending(lifecycle.InputAsked(InputKind.QUESTION), counts_attempt=False)
 
 
-def test_a_lost_run_is_tried_again_only_by_choice() -> None:
-    lost = Outcome(status=OutcomeStatus.LOST, reason=Reason.LOST)
-    assert end(lost).event == lifecycle.Failing(Reason.LOST)
-    assert end(lost, on_lost="fail").event == lifecycle.Failing(Reason.LOST)
-    again = end(lost, on_lost="retry")
-    assert isinstance(again.event, lifecycle.Retrying)
-    assert again.counts_attempt
-    assert end(lost, on_lost="retry", attempt=3).event == lifecycle.Failing(Reason.LOST)
-
-
 def test_pauses_double_from_attempt_to_attempt() -> None:
-    failed = Outcome(status=OutcomeStatus.FAILED, reason=Reason.NETWORK)
     pauses = []
     for attempt in (1, 2):
-        event = end(failed, attempt=attempt).event
+        event = end(failed(Reason.AGENT_ERROR), attempt=attempt).event
         assert isinstance(event, lifecycle.Retrying)
         pauses.append(event.until - NOW)
     assert 60_000 <= pauses[0] <= 66_000
     assert 120_000 <= pauses[1] <= 132_000
 
 
-@pytest.mark.parametrize("resumed", [False, True])
+# After these the next run goes on in the conversation, if the model has said or done something in it.
+RESUMED_AFTER = {"network", "overloaded", "unreachable", "disk_full", "lost", "interrupted", "stalled"}
+TAKEN_UP_BY_WHOEVER_IS_FIRST = {"rate_limited", "auth", "no_credit"}
+
+
+@pytest.mark.parametrize("begun", [False, True])
 @pytest.mark.parametrize("reason", Reason)
-def test_only_a_run_that_went_on_in_a_conversation_leaves_it_to_the_next(reason: Reason, resumed: bool) -> None:
-    status = OutcomeStatus.LIMITED if reason is Reason.RATE_LIMITED else OutcomeStatus.FAILED
-    task = spec("t", retry={"max_attempts": 3}, on_lost="retry")
-    run = EndedRun(run_id="run", attempt=1, tier=Tier.FAST, held_until=None, cancelled=False, resumed=resumed)
-    ending = after_run(Outcome(status=status, reason=reason), task, run, NOW)
-    outside = {"rate_limited", "auth", "no_credit", "network", "overloaded", "unreachable", "disk_full", "lost"}
-    assert ending.goes_on is (resumed and reason.value in outside)
+def test_a_conversation_that_is_not_to_blame_goes_on(reason: Reason, begun: bool) -> None:
+    run = {"begun": begun, "answered": begun, "outages": 1}
+    ending = end(failed(reason), on_lost="retry", run=run)
+    assert ending.goes_on is (begun and reason.value in RESUMED_AFTER)
+    # A limit's run had a conversation in any case: it may not have said more than that it met the limit.
+    assert ending.may_go_on is (reason.value in TAKEN_UP_BY_WHOEVER_IS_FIRST and (begun or reason == "rate_limited"))
+
+
+@pytest.mark.parametrize("reason", [Reason.RATE_LIMITED, Reason.AUTH, Reason.NO_CREDIT])
+def test_who_waited_for_its_conversation_waits_again(reason: Reason) -> None:
+    ending = end(failed(reason), run={"begun": True, "resumed": True})
+    assert (ending.goes_on, ending.may_go_on) == (True, False)
+
+
+def test_a_try_that_meets_the_limit_keeps_its_conversation() -> None:
+    ending = end(failed(Reason.RATE_LIMITED), run={"tries": 2})
+    assert isinstance(ending.event, lifecycle.Retrying)
+    assert ending.may_go_on
+
+
+def test_what_stalls_again_in_the_same_conversation_begins_afresh() -> None:
+    assert end(failed(Reason.STALLED), run={"begun": True}).goes_on
+    assert not end(failed(Reason.STALLED), run={"begun": True, "resumed": True}).goes_on
+
+
+@pytest.mark.parametrize("reason", [Reason.LOST, Reason.INTERRUPTED])
+def test_what_ended_nobody_knows_how_is_tried_again_only_by_choice(reason: Reason) -> None:
+    assert end(failed(reason)).event == lifecycle.Failing(reason)
+    again = end(failed(reason), on_lost="retry")
+    assert isinstance(again.event, lifecycle.Retrying)
+    assert again.counts_attempt
+    assert end(failed(reason), on_lost="retry", attempt=3).event == lifecycle.Failing(reason)
+
+
+@pytest.mark.parametrize("attempt", [1, 3])
+@pytest.mark.parametrize("outages", [1, 2, 9, 60])
+def test_no_outage_uses_up_an_attempt_and_the_pause_is_bounded(attempt: int, outages: int) -> None:
+    ending = end(failed(Reason.NETWORK), attempt=attempt, run={"outages": outages}, retry={"max_attempts": 3})
+    assert not ending.counts_attempt
+    assert ending.event == (lifecycle.Requeued(QueueReason.LIMITED, HELD) if outages == 1 else later(outages))
+    if isinstance(ending.event, lifecycle.Retrying):
+        assert ending.event.until - NOW <= 660_000
+
+
+def test_a_conversation_waits_for_its_agent_and_then_for_whoever_is_first() -> None:
+    def after(outages: int, **fields: Any) -> Ending:
+        run = {"begun": True, "resumed": outages > 1, "outages": outages}
+        return end(failed(Reason.OVERLOADED), run=run, **fields)
+
+    for outages in range(1, PATIENT_OUTAGES + 1):
+        assert after(outages) == Ending(later(outages), counts_attempt=False, goes_on=True)
+    queued = lifecycle.Requeued(QueueReason.LIMITED, HELD)
+    assert after(PATIENT_OUTAGES + 1) == Ending(queued, counts_attempt=False, may_go_on=True)
+    assert after(PATIENT_OUTAGES + 2) == Ending(later(PATIENT_OUTAGES + 2), counts_attempt=False, may_go_on=True)
+    assert after(30, on_limit="wait").goes_on
+
+
+def test_answers_that_are_cut_short_again_and_again_use_up_attempts() -> None:
+    def after(interrupted: int, attempt: int = 1) -> Ending:
+        run = {"begun": True, "answered": True, "outages": 1, "interrupted_answers": interrupted}
+        return end(failed(Reason.NETWORK), attempt=attempt, run=run)
+
+    assert not after(FREE_INTERRUPTED_ANSWERS).counts_attempt
+    assert after(FREE_INTERRUPTED_ANSWERS + 1).counts_attempt
+    assert after(FREE_INTERRUPTED_ANSWERS + 1, attempt=2).goes_on
+    assert after(FREE_INTERRUPTED_ANSWERS + 1, attempt=3).event == lifecycle.Failing(Reason.NETWORK)
 
 
 def test_a_lost_conversation_costs_no_attempt_and_is_lost_once() -> None:
@@ -148,8 +228,8 @@ def test_a_lost_conversation_costs_no_attempt_and_is_lost_once() -> None:
 @pytest.mark.parametrize("attempt", [1, 3])
 def test_at_a_limit_a_task_fails_or_goes_on_in_its_conversation_if_it_says_so(attempt: int) -> None:
     limited = Outcome(status=OutcomeStatus.LIMITED, reason=Reason.RATE_LIMITED)
-    failed = end(limited, attempt=attempt, on_limit="fail")
-    assert failed == Ending(lifecycle.Failing(Reason.RATE_LIMITED), counts_attempt=False)
+    given_up = end(limited, attempt=attempt, on_limit="fail")
+    assert given_up == Ending(lifecycle.Failing(Reason.RATE_LIMITED), counts_attempt=False)
     waiting = end(limited, attempt=attempt, on_limit="wait")
     assert waiting == Ending(lifecycle.Requeued(QueueReason.LIMITED, HELD), counts_attempt=False, goes_on=True)
 

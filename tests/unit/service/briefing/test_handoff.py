@@ -28,11 +28,12 @@ def said(*texts: str) -> bytes:
     return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
 
 
-def note(output: bytes, redactor: Redactor | None = None) -> str:
+def note(output: bytes, redactor: Redactor | None = None, *, agent: str = "away", ended: Run | None = None) -> str:
     host = MemoryRunHost()
     host.prepare(RunOrder(RUN, (("claude",),), None, (), (), "", RunLimits(None, None, 0, 0)))
     host.write(RUN, output)
-    return handoff_note(run(), host, AGENT_KINDS["claude"].transcript("stdout"), redactor or Redactor())
+    transcript = AGENT_KINDS["claude"].transcript("stdout")
+    return handoff_note(ended or run(), agent, host, transcript, redactor or Redactor())
 
 
 def test_it_says_who_had_the_task_why_it_stopped_and_what_it_said_and_did_last() -> None:
@@ -48,12 +49,47 @@ def test_it_holds_no_secret_and_is_short() -> None:
     assert len(text) < MOST_SAID + 1_000
 
 
-def test_only_a_limit_leaves_work_to_another_agent() -> None:
-    failed = {"status": "failed", "reason": "network"}
-    revoked = run(id="later", state="revoked", outcome=None)
-    assert left_by([]) is None
-    assert left_by([run(outcome=failed)]) is None
-    assert left_by([run(), run(id="next", outcome=failed)]) is None
-    found = left_by([run(), revoked])
-    assert found is not None
-    assert found.id == RUN
+FAILED = {"status": "failed", "reason": "network"}
+LOST = {"status": "lost", "reason": "lost"}
+
+
+def left_to(agent: str, *runs: Run) -> str | None:
+    found = left_by(list(runs), agent)
+    return None if found is None else found.id
+
+
+def test_what_was_worked_on_last_is_left_to_a_fresh_conversation() -> None:
+    worked = run(id="worked", outcome=FAILED, answered_ms=START_MS)
+    silent = run(id="silent", outcome=FAILED)
+    assert left_to("home", worked, silent, run(id="later", state="revoked", outcome=None)) == "worked"
+    assert left_to("away", worked, run(id="limited")) == "worked"
+    succeeded = run(outcome={"status": "succeeded"}, answered_ms=START_MS)
+    assert left_to("home", worked, succeeded) is None
+
+
+def test_what_nothing_was_done_in_leaves_nothing() -> None:
+    assert left_to("home") is None
+    assert left_to("home", run(outcome=FAILED)) is None
+    assert left_to("home", run()) is None, "it was refused before it said anything"
+
+
+def test_nobody_knows_what_a_lost_run_has_done_and_another_agent_what_the_first_has() -> None:
+    assert left_to("home", run(outcome=LOST)) == RUN
+    assert left_to("away", run(), run(id="next", outcome=FAILED)) == RUN
+
+
+def test_the_same_agent_is_told_that_it_was_the_one() -> None:
+    text = note(said("I look at the login."), agent="home")
+    assert "You began this task before, in another conversation, and stopped" in text
+
+
+def test_of_a_long_reason_beginning_and_end_are_told() -> None:
+    failed = {
+        "status": "failed",
+        "reason": "check_failed",
+        "detail": "check `make` exited with 2\n" + "x " * 2000 + "E1",
+    }
+    text = note(b"", ended=run(outcome=failed))
+    assert "check `make` exited with 2" in text
+    assert "[...]" in text
+    assert "E1" in text
