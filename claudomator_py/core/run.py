@@ -114,13 +114,14 @@ class RunFate(StrEnum):
     """What a look at a run directory says of its run.
 
     STARTING: a shim holds the lock, and nothing has started. ALIVE: it runs. ENDED: there is an exit record.
-    UNFINISHED: it started, and its shim is gone without a record. REVOKED: it can never start any more.
-    MISSING: there is no directory.
+    ORPHANED: it started, its shim is gone without a record, and the agent itself is alive. UNFINISHED: the agent is
+    gone as well, or not known. REVOKED: it can never start any more. MISSING: there is no directory.
     """
 
     STARTING = "starting"
     ALIVE = "alive"
     ENDED = "ended"
+    ORPHANED = "orphaned"
     UNFINISHED = "unfinished"
     REVOKED = "revoked"
     MISSING = "missing"

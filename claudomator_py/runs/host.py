@@ -15,6 +15,7 @@ from claudomator_py.runs.survivors import kill_survivors
 from claudomator_py.runs.sweep import sweep
 
 _GIVE_UP_MS = 5_000
+_MOST_TAKEN_OVER = 5
 
 
 class LocalRunHost:
@@ -30,6 +31,7 @@ class LocalRunHost:
         self._launcher = launcher
         self.grace_ms = grace_ms
         self._launched: dict[Path, ShimIdentity] = {}
+        self._taken_over: dict[Path, int] = {}
         self._lock = threading.Lock()
 
     def path(self, run_id: str, step: int = 0) -> Path:
@@ -74,6 +76,20 @@ class LocalRunHost:
         shim spawned for it here is still on its way. Raises OSError."""
         path = self.path(run_id, step)
         return settle(path, awaited=self._awaited(path) is not None)
+
+    def take_over(self, run_id: str) -> bool:
+        """Start a shim for a run that is ORPHANED, unless one is on its way. It needs no environment, as it starts
+        nothing. False: that was tried often enough, so what is left is to be ended. Raises OSError.
+        """
+        path = self.path(run_id)
+        if self._awaited(path) is not None:
+            return True
+        with self._lock:
+            tried = self._taken_over[path] = self._taken_over.get(path, 0) + 1
+        if tried > _MOST_TAKEN_OVER:
+            return False
+        self.spawn(run_id, {})
+        return True
 
     def cancel(self, run_id: str, step: int = 0) -> None:
         """Ask the shim to end the run; durable when it returns, and harmless when repeated. Raises OSError."""

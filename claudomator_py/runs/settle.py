@@ -86,13 +86,21 @@ def _decide(path: Path, *, awaited: bool) -> RunStatus:
     if exit_record is not None:
         return RunStatus(RunFate.ENDED, exit_record)
     if (path / record.STARTED).exists() or (path / record.EXIT).exists():
-        return RunStatus(RunFate.UNFINISHED)
+        return RunStatus(RunFate.ORPHANED if _has_orphan(path) else RunFate.UNFINISHED)
     if (path / record.REVOKED).exists():
         return RunStatus(RunFate.REVOKED)
     if awaited:
         return RunStatus(RunFate.STARTING)
     write_revoked(path)
     return RunStatus(RunFate.REVOKED)
+
+
+def _has_orphan(path: Path) -> bool:
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return record.orphan(directory) is not None
+    finally:
+        os.close(directory)
 
 
 def write_revoked(path: Path) -> None:

@@ -10,7 +10,7 @@ from claudomator_py.runs.watcher import RunWatcher
 class HostWatch:
     """Calls ``wake`` on the loop's thread when a watched run may have ended; set it before the first is watched.
 
-    It says so once: what is made of the end may take a while, and is not hurried by being told again and again.
+    It says so once for each shim: what is made of the end may take a while, and is not hurried by being told again.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, host: LocalRunHost) -> None:
@@ -24,8 +24,12 @@ class HostWatch:
         steps = {f"{run_id}/{step}": (run_id, step) for run_id, step in live}
         self._ended &= steps.keys()
         for name, (run_id, step) in steps.items():
+            shim_pid = self._host.launched_pid(run_id, step)
+            if shim_pid is not None:
+                # Perhaps another one than that which has ended: it has taken the run over.
+                self._ended.discard(name)
             if name not in self._ended:
-                self._watcher.watch(name, self._host.path(run_id, step), self._host.launched_pid(run_id, step))
+                self._watcher.watch(name, self._host.path(run_id, step), shim_pid)
 
     def close(self) -> None:
         """Watch nothing any more."""

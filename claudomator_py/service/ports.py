@@ -109,6 +109,9 @@ class RunHost(Protocol):
     def settle(self, run_id: str, step: int = 0) -> RunStatus:
         """What became of the run. One that nobody holds and that has not started is revoked by this look."""
 
+    def take_over(self, run_id: str) -> bool:
+        """Have an ORPHANED run supervised again. False: it cannot be, so what is left of it is to be ended."""
+
     def cancel(self, run_id: str, step: int = 0) -> None:
         """Ask the shim to end the run; durable when it returns, and harmless when repeated."""
 

@@ -21,6 +21,7 @@ class Directory:
     order: RunOrder
     shim: bool = False
     started: bool = False
+    orphan: bool = False
     revoked: bool = False
     cancelled: bool = False
     exit: ExitRecord | None = None
@@ -33,9 +34,9 @@ class MemoryRunHost:
 
     calls: everything that was asked of it, in order. A shim that is spawned starts its program at once unless
     ``slow``: then it waits for ``begin``. A program that is cancelled ends at once unless ``stubborn``.
-    no_room, no_processes: what ``prepare`` and ``spawn`` fail with. survivors: how often ``end_survivors`` still finds
-    a process of that run. stuck: directories that cannot be removed, and why. piece: the bytes that one
-    look at an output gives at most.
+    no_room, no_processes: what ``prepare`` and ``spawn`` fail with. unsupervisable: no orphan can be taken over.
+    survivors: how often ``end_survivors`` still finds a process of that run. stuck: directories that cannot be
+    removed, and why. piece: the bytes that one look at an output gives at most.
     """
 
     def __init__(self) -> None:
@@ -46,6 +47,7 @@ class MemoryRunHost:
         self.no_room: OSError | None = None
         self.no_processes: OSError | None = None
         self.unreadable: OSError | None = None
+        self.unsupervisable = False
         self.survivors: dict[str, int] = {}
         self.stuck: dict[str, OSError] = {}
         self.now_ms = 0
@@ -85,6 +87,14 @@ class MemoryRunHost:
             raise self.unreadable
         return self._settle(run_id, step)
 
+    def take_over(self, run_id: str) -> bool:
+        self.calls.append(("take_over", run_id, 0))
+        if self.no_processes is not None:
+            raise self.no_processes
+        directory = self.directories[run_id, 0]
+        directory.shim = not self.unsupervisable
+        return directory.shim
+
     def cancel(self, run_id: str, step: int = 0) -> None:
         self.calls.append(("cancel", run_id, step))
         directory = self.directories.get((run_id, step))
@@ -99,6 +109,8 @@ class MemoryRunHost:
     def end_survivors(self, run_id: str) -> bool:
         self.calls.append(("end_survivors", run_id, 0))
         left = self.survivors.get(run_id, 0)
+        if (run_id, 0) in self.directories:
+            self.directories[run_id, 0].orphan &= left > 0
         self.survivors[run_id] = max(0, left - 1)
         return left == 0
 
@@ -150,9 +162,14 @@ class MemoryRunHost:
         directory.exit = ExitRecord(exit_code, ended_by, self.now_ms, self.now_ms, step=command)
         directory.shim = False
 
-    def kill_shim(self, run_id: str, step: int = 0) -> None:
-        """kill -9 to the shim: no record of the end."""
+    def kill_shim(self, run_id: str, step: int = 0, *, agent_lives: bool = False) -> None:
+        """kill -9 to the shim: no record of the end. agent_lives: the agent itself goes on."""
         self.directories[run_id, step].shim = False
+        self.directories[run_id, step].orphan = agent_lives
+
+    def end_orphan(self, run_id: str) -> None:
+        """The agent ends that a shim has taken over: only its parent would have learnt how."""
+        self.directories[run_id, 0].orphan = self.directories[run_id, 0].shim = False
 
     def remove(self, run_id: str) -> None:
         """Somebody deletes the run directory."""
@@ -171,6 +188,6 @@ class MemoryRunHost:
         if directory.exit is not None:
             return RunStatus(RunFate.ENDED, directory.exit)
         if directory.started:
-            return RunStatus(RunFate.UNFINISHED)
+            return RunStatus(RunFate.ORPHANED if directory.orphan else RunFate.UNFINISHED)
         directory.revoked = True
         return RunStatus(RunFate.REVOKED)

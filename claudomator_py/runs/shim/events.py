@@ -28,6 +28,10 @@ class Events:
         self._poll = select.poll()
         self._poll.register(self._read, select.POLLIN)
 
+    def wake_at_end_of(self, pidfd: int) -> None:
+        """Let the end of that process, too, end a wait: of one that is no child there is no signal."""
+        self._poll.register(pidfd, select.POLLIN)
+
     def wait(self, seconds: float) -> None:
         """Wait for the next signal, at most that long."""
         if self._poll.poll(max(seconds, 0) * 1000):

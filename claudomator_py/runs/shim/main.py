@@ -36,7 +36,8 @@ def main() -> None:
 def run(path: str, environ: dict[str, str]) -> int:
     """Supervise the run in that directory. environ: where the agent's variables come from.
 
-    Returns ENDED when an exit record was written; LEFT when the run was not to be started, or not by this process;
+    A run that was started is never started again; if its shim was killed and its agent is alive, that is taken over.
+    Returns ENDED when the run has ended; LEFT when the run was not to be started, or not by this process;
     BROKEN after a fault of the shim itself, or when the directory was removed: everything was ended, and no exit status
     is made up.
     """
@@ -48,11 +49,14 @@ def run(path: str, environ: dict[str, str]) -> int:
     except OSError:
         return LEFT
     lock = record.take_lock(directory)
-    if lock is None or record.given_up(directory):
+    if lock is None:
+        return LEFT
+    orphan = record.orphan(directory)
+    if orphan is None and record.given_up(directory):
         return LEFT
     supervisor = Supervisor(directory, environ, events)
     try:
-        return supervisor.run()
+        return supervisor.run() if orphan is None else supervisor.take_over(orphan)
     except Exception as fault:
         _log_fault(directory, fault)
         supervisor.end_everything(grace=0)
@@ -98,15 +102,16 @@ class Stage:
         finally:
             os.close(stdin)
 
-    def finish(self) -> None:
-        """After the last word: bring the output within its cap, and back into its place if it was removed."""
-        for output in self.outputs:
-            output.grew()
-            output.within_cap()
-            try:
-                output.put_back()
-            except OSError:
-                continue  # Without room for it the run has ended all the same.
+
+def put_away(outputs: list[Output]) -> None:
+    """After the last word: bring the output within its cap, and back into its place if it was removed."""
+    for output in outputs:
+        output.grew()
+        output.within_cap()
+        try:
+            output.put_back()
+        except OSError:
+            continue  # Without room for it the run has ended all the same.
 
 
 class Supervisor:
@@ -144,10 +149,41 @@ class Supervisor:
             ending.stragglers = self.end_everything(spec.grace)
             if record.is_gone(self._directory):
                 return BROKEN
-            stage.finish()
+            put_away(stage.outputs)
         crash("stragglers-ended")
         ending.ended_ms = ending.ended_ms or record.now_ms()
         exit_file.commit(ending)
+        return ENDED
+
+    def take_over(self, agent: procfs.Process) -> int:
+        """Hold an agent to its limits whose shim was killed, until it ends. The lock is held.
+
+        How it exits only its parent would learn, so there is a record only if it is ended here. Raises BadSpec,
+        OSError.
+        """
+        record.write_shim(self._directory)
+        spec = load(self._directory)
+        self._run_id = spec.run_id
+        outputs = [Output(self._directory, name, spec.output_bytes) for name in (STDOUT, STDERR)]
+        watch = Watch(self._directory, spec, outputs, self._events, agent)
+        ending = Ending()
+        ending.started_ms -= round(procfs.age(agent) * 1000)
+        pidfd = procfs.open_pidfd(agent.pid, agent.start)
+        if pidfd is not None:
+            self._events.wake_at_end_of(pidfd)
+        while procfs.is_same(agent.pid, agent.start):
+            ending.ended_by = watch.ending()
+            if ending.ended_by:
+                break
+            self._events.wait(watch.pause())
+        crash("orphan-ended")
+        ending.ended_ms = record.now_ms()
+        ending.stragglers = self.end_everything(spec.grace)
+        if record.is_gone(self._directory):
+            return BROKEN
+        put_away(outputs)
+        if ending.ended_by:
+            record.ExitFile(self._directory).commit(ending)
         return ENDED
 
     def _work(self, spec: Spec, stage: Stage, ending: Ending) -> None:
@@ -164,6 +200,10 @@ class Supervisor:
                 ending.exit_code = None
                 ending.error = f"{argv[0]} cannot be started: {problem.strerror}"
                 return
+            try:
+                record.write_agent(self._directory, pid)
+            except OSError:
+                pass  # It runs all the same; only nobody could take it over.
             self._follow(pid, spec, watch, ending)
             if ending.ended_by or ending.exit_code != 0:
                 return

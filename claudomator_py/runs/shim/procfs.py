@@ -141,6 +141,13 @@ def is_same(pid: int, start: int) -> bool:
     return process is not None and process.start == start and process.alive
 
 
+def age(process: Process) -> float:
+    """Seconds since the process began, by the clock that no one sets. Raises OSError."""
+    with open("/proc/uptime", encoding="ascii") as file:
+        uptime = float(file.read().split()[0])
+    return max(uptime - process.start / os.sysconf("SC_CLK_TCK"), 0.0)
+
+
 def open_pidfd(pid: int, start: int) -> int | None:
     """A pidfd of exactly that process; None if it is gone. The start time is compared after opening, so that a pid
     in use again is never taken for it."""

@@ -12,6 +12,7 @@ from claudomator_py.runs.shim.crash import crash
 
 LOCK = "lock"
 SHIM = "shim.json"
+AGENT = "agent.json"
 STARTED = "started"
 REVOKED = "revoked"
 CANCEL = "cancel"
@@ -65,19 +66,61 @@ def given_up(directory: int) -> bool:
 
 
 def write_shim(directory: int) -> None:
-    """Say which process supervises the run. Not flushed: after a loss of power there is no such process."""
-    pid = os.getpid()
-    own = procfs.read(pid)
-    data = {"boot_id": procfs.boot_id(), "pid": pid, "start_time": own.start if own else 0}
-    temporary = SHIM + ".tmp"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600, dir_fd=directory)
+    """Say which process supervises the run. Not flushed: after a loss of power there is no such process. Raises
+    OSError.
+    """
+    _write_identity(directory, SHIM, os.getpid())
+    crash("shim-written")
+    os.rename(_temporary(SHIM), SHIM, src_dir_fd=directory, dst_dir_fd=directory)
+    crash("shim-renamed")
+
+
+def write_agent(directory: int, pid: int) -> None:
+    """Say which process is the agent, so that another shim can take it over if this one is killed. Not flushed, for
+    the same reason. Raises OSError.
+    """
+    _write_identity(directory, AGENT, pid)
+    os.rename(_temporary(AGENT), AGENT, src_dir_fd=directory, dst_dir_fd=directory)
+    crash("agent-recorded")
+
+
+def living_agent(directory: int) -> procfs.Process | None:
+    """The agent of a run whose shim may be gone, if it is alive: same boot, same pid, same start time. None otherwise,
+    or if it is not known.
+    """
+    try:
+        fd = os.open(AGENT, os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory)
+        with open(fd, encoding="utf-8") as file:
+            data = json.load(file)
+        pid, start_time, boot = int(data["pid"]), int(data["start_time"]), data["boot_id"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    process = procfs.read(pid)
+    same = process is not None and process.alive and process.start == start_time and boot == procfs.boot_id()
+    return process if same else None
+
+
+def orphan(directory: int) -> procfs.Process | None:
+    """The agent of a run that was started and has no exit record, if it is alive; the lock is held, so nobody
+    supervises it.
+    """
+    unfinished = exists(directory, STARTED) and not exists(directory, EXIT) and not exists(directory, REVOKED)
+    return living_agent(directory) if unfinished else None
+
+
+def _write_identity(directory: int, name: str, pid: int) -> None:
+    process = procfs.read(pid)
+    data = {"boot_id": procfs.boot_id(), "pid": pid, "start_time": process.start if process else 0}
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    fd = os.open(_temporary(name), flags, 0o600, dir_fd=directory)
     try:
         os.write(fd, json.dumps(data).encode())
     finally:
         os.close(fd)
-    crash("shim-written")
-    os.rename(temporary, SHIM, src_dir_fd=directory, dst_dir_fd=directory)
-    crash("shim-renamed")
+
+
+def _temporary(name: str) -> str:
+    return f"{name}.tmp"
 
 
 def claim_start(directory: int) -> None:

@@ -23,13 +23,20 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 class Watch:
     """Watches over one run from its start. Looking is cheap: the tree is walked only to rule out a stall."""
 
-    def __init__(self, directory: int, spec: Spec, outputs: list[Output], events: Events) -> None:
+    def __init__(
+        self, directory: int, spec: Spec, outputs: list[Output], events: Events, agent: procfs.Process | None = None
+    ) -> None:
+        """agent: one that another shim has started, so that it is not below this process; None: it begins now.
+
+        Raises OSError.
+        """
         now = time.monotonic()
+        begun = now if agent is None else now - procfs.age(agent)
         self._directory = directory
         self._outputs = outputs
         self._events = events
-        self._deadline = None if spec.timeout is None else now + spec.timeout
-        self._stall = None if spec.stall is None else Stall(spec.stall, now)
+        self._deadline = None if spec.timeout is None else begun + spec.timeout
+        self._stall = None if spec.stall is None else Stall(spec.stall, now, agent)
         self._flooded = False
 
     def ending(self) -> str | None:
@@ -69,8 +76,10 @@ class Stall:
     runtime's own timers are not work. A shorter burst than that within a sample goes unseen.
     """
 
-    def __init__(self, limit: float, now: float) -> None:
+    def __init__(self, limit: float, now: float, agent: procfs.Process | None = None) -> None:
+        """limit: seconds. now: on the monotonic clock. agent: one that is not below this process."""
         self._limit = limit
+        self._agent = agent
         self._interval = min(max(limit / _SAMPLES_PER_STALL, _SHORTEST_SAMPLE), _LONGEST_SAMPLE)
         self._active = now
         self._sampled = now
@@ -89,16 +98,24 @@ class Stall:
         return True
 
     def _worked(self, now: float) -> bool:
-        before, self._used = self._used, cpu_by_process()
+        before, self._used = self._used, cpu_by_process(self._agent)
         elapsed, self._sampled = now - self._sampled, now
         ticks = sum(max(used - before.get(key, 0), 0) for key, used in self._used.items())
         return ticks >= max(1.0, elapsed * _TICKS * _IDLE_SHARE)
 
 
-def cpu_by_process() -> dict[int, int]:
-    """Clock ticks used so far by each descendant; under 0, by those that have ended and were waited for here."""
+def cpu_by_process(agent: procfs.Process | None = None) -> dict[int, int]:
+    """Clock ticks used so far by each descendant; under 0, by those that have ended and were waited for here.
+
+    agent: one that is not below this process; it counts with what is below it.
+    """
     times = os.times()
     used = {0: round((times.children_user + times.children_system) * _TICKS)}
-    for process in procfs.descendants([os.getpid()], procfs.snapshot()):
+    processes = procfs.snapshot()
+    roots = [os.getpid()]
+    if agent is not None and agent.pid in processes:
+        roots.append(agent.pid)
+        used[agent.pid] = processes[agent.pid].cpu
+    for process in procfs.descendants(roots, processes):
         used[process.pid] = process.cpu
     return used

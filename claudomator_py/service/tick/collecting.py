@@ -119,6 +119,10 @@ class Collector:
             case RunFate.STARTING | RunFate.ALIVE:
                 self._attend(subject, step, status, now_ms)
                 return True
+            case RunFate.ORPHANED if step == 0 and self._host.take_over(run.id):
+                _log_of(subject).warning("run_orphaned", note="its supervisor was killed; another one takes over")
+                self._attend(subject, step, status, now_ms)
+                return True
             case RunFate.REVOKED if step == 0:
                 return not self._database.write(lambda connection: give_up(connection, run, now_ms))
             case RunFate.ENDED if step == 0:
@@ -149,7 +153,7 @@ class Collector:
         elif step == 0 and run.over_budget is not None:
             self._host.cancel(run.id)
             crashpoint("cancel-asked")
-        elif run.state == "starting" and status.fate is RunFate.ALIVE:
+        elif run.state == "starting" and status.fate is not RunFate.STARTING:
             self._database.write(lambda connection: reach_phase(connection, run, Phase.RUNNING, now_ms))
         elif step == 0:
             self._listen(subject, now_ms)

@@ -7,7 +7,7 @@ import pytest
 
 from claudomator_py.core.run import RunFate, RunStatus
 from claudomator_py.runs.settle import settle
-from claudomator_py.runs.shim.crash import POINTS
+from claudomator_py.runs.shim.crash import POINTS as ALL_POINTS
 from claudomator_py.runs.survivors import find_survivors, kill_survivors
 from tests.integration.runs.rig import LIMITS, Rig
 
@@ -19,6 +19,8 @@ setsid sh -c 'trap "" TERM; sleep 60' &
 sleep 60
 """
 SHORT = replace(LIMITS, timeout_ms=150, grace_ms=50)
+# The others are passed by a shim that takes over an agent from another one: see test_shim_takeover.py.
+POINTS = tuple(point for point in ALL_POINTS if not point.startswith("orphan-"))
 STARTS_AFTER = POINTS.index("agent-forked")
 MARKED_FROM = POINTS.index("started-made")
 RECORDED_FROM = POINTS.index("exit-renamed")
@@ -35,10 +37,11 @@ def starts(cwd: Path) -> int:
 
 
 def check_ending(status: RunStatus) -> None:
-    """Either there is the true record, or none."""
+    """Either there is the true record, or none. Of an agent that was taken over nobody learns the exit code."""
     if status.fate is RunFate.ENDED:
         assert status.exit is not None
-        assert (status.exit.exit_code, status.exit.ended_by) == (-9, "timeout")
+        assert status.exit.exit_code in (-9, None)
+        assert status.exit.ended_by == "timeout"
     else:
         assert status.fate is RunFate.UNFINISHED
         assert status.exit is None
@@ -48,15 +51,18 @@ def check_ending(status: RunStatus) -> None:
 def test_a_killed_shim_is_settled_for_good(rig: Rig, tmp_path: Path, point: str) -> None:
     path = crashed(rig, point, tmp_path)
 
-    status = settle(path)
+    found = settle(path)
+    assert found.fate is not RunFate.ORPHANED or point in ("agent-recorded", "term-sent", "kill-sent")
+    assert not kill_survivors(path.name, grace_ms=50).left
+    assert not find_survivors(path.name)
 
+    status = settle(path)
+    assert status == found or found.fate is RunFate.ORPHANED
     if POINTS.index(point) < MARKED_FROM:
         assert status.fate is RunFate.REVOKED
     else:
         check_ending(status)
         assert (status.fate is RunFate.ENDED) == (POINTS.index(point) >= RECORDED_FROM)
-    assert not kill_survivors(path.name, grace_ms=50).left
-    assert not find_survivors(path.name)
     # A shim that wakes late changes nothing, and neither does asking again.
     rig.shim(path).wait()
     assert settle(path) == status

@@ -150,7 +150,7 @@ def test_survivors_of_a_killed_shim_are_found_and_ended(rig: Rig, grace_ms: int)
     until(lambda: (path / "stdout.jsonl").read_text().count("\n") == 3)
     shim.process.kill()
     shim.wait()
-    assert settle(path).fate is RunFate.UNFINISHED
+    assert settle(path).fate is RunFate.ORPHANED
     assert len(find_survivors(path.name)) == 4
     report = kill_survivors(path.name, grace_ms=grace_ms)
     assert (report.ended, report.left) == (4, ())

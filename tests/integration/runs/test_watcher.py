@@ -149,7 +149,7 @@ def test_a_killed_shim_is_told(rig: Rig) -> None:
         watcher.watch("a", path)
         shim.signal(signal.SIGKILL)
         await ends.wait_for("a")
-        assert settle(path).fate is RunFate.UNFINISHED
+        assert settle(path).fate is RunFate.ORPHANED
 
     watching(test)
 
@@ -210,5 +210,28 @@ def test_an_end_that_nobody_has_dealt_with_is_not_told_again(rig: Rig) -> None:
         watch.watch([(path.name, 0)])
         await ends.wait_for(path.name, path.name)
         watch.close()
+
+    asyncio.run(main())
+
+
+def test_a_run_that_is_taken_over_is_watched_again(rig: Rig, tmp_path: Path) -> None:
+    async def main() -> None:
+        path = rig.prepare(("sh", "-c", "echo ready; until [ -e go ]; do sleep 0.02; done"), cwd=tmp_path)
+        shim = rig.shim(path)
+        shim.output("ready")
+        until((path / "agent.json").exists)
+        ends, launcher = Ends(), Launcher()
+        host = LocalRunHost(rig.root, launcher, grace_ms=0)
+        watch = HostWatch(asyncio.get_running_loop(), host)
+        watch.wake = lambda: ends(path.name)
+        watch.watch([(path.name, 0)])
+        shim.signal(signal.SIGKILL)
+        await ends.wait_for(path.name)
+        assert host.take_over(path.name)
+        watch.watch([(path.name, 0)])
+        (tmp_path / "go").touch()
+        await ends.wait_for(path.name, path.name)
+        watch.close()
+        launcher.close()
 
     asyncio.run(main())

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from claudomator_py.runs.shim import watch
+from claudomator_py.runs.shim import procfs, watch
 from claudomator_py.runs.shim.watch import Stall
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -21,7 +21,7 @@ class Bench:
         monkeypatch.setattr(watch, "cpu_by_process", self._sample)
         self.stall = Stall(LIMIT, self.now)
 
-    def _sample(self) -> dict[int, int]:
+    def _sample(self, _: procfs.Process | None) -> dict[int, int]:
         self.samples += 1
         return dict(self.used)
 

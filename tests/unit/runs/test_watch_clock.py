@@ -68,7 +68,7 @@ def spec(*, timeout: float | None = None, stall: float | None = None) -> Spec:
 def test_a_jump_neither_ends_a_run_nor_gives_it_time(
     clocks: Clocks, directory: int, monkeypatch: pytest.MonkeyPatch, limit: str, jump_s: float
 ) -> None:
-    monkeypatch.setattr(watch, "cpu_by_process", dict)
+    monkeypatch.setattr(watch, "cpu_by_process", lambda _: {})
     watching = Watch(directory, spec(timeout=60) if limit == "timeout" else spec(stall=60), [], Quiet())
     clocks.pass_by(59)
 
