@@ -29,7 +29,7 @@ OUTAGE_S = 15.0
 STEP_S = 1.5
 NIGHT_S = 280.0
 
-pytestmark = [*night_marks(CLAUDE, CODEX, GEMINI), pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.timeout(420), *night_marks(CLAUDE, CODEX, GEMINI)]
 
 
 def hand_in(night: Night, daemon: Daemon) -> None:
