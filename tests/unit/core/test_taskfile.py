@@ -273,7 +273,7 @@ def test_a_rendered_problem_is_one_printable_line() -> None:
     ("fields", "words"),
     [
         ({"schedule": "0 3 * *"}, "schedule: `0 3 * *` has 4 fields instead of five; write minute, hour, day, month"),
-        ({"schedule": "@daily"}, 'schedule: `@daily` is not taken; write "0 0 * * *"'),
+        ({"schedule": "@daily"}, 'schedule: `@daily` is not supported; write "0 0 * * *"'),
         ({"timezone": "Europe/Berlin"}, "timezone: is about times, and there is no schedule; add `schedule`"),
         ({"overlap": "queue"}, "overlap: is about times, and there is no schedule; add `schedule`, or remove it"),
         ({"catch_up": "once"}, "catch_up: is about times, and there is no schedule; add `schedule`, or remove it"),
