@@ -51,7 +51,7 @@ def judge(config: Path | None) -> validate.Judge:
     from claudomator_py.client.discovery import configuration
     from claudomator_py.core.settings import MODEL_KINDS, default_agent
     from claudomator_py.documents.configfile import resolve_state_dir
-    from claudomator_py.service.changes.placement import placement_problems, placement_warnings
+    from claudomator_py.service.changes.placement import acceptance_warnings, placement_problems
     from claudomator_py.service.registry import AgentRegistry
     from claudomator_py.service.surroundings.workdirs import Workdirs
 
@@ -65,7 +65,7 @@ def judge(config: Path | None) -> validate.Judge:
     registry, workdirs = AgentRegistry(agents, AGENT_KINDS, ""), Workdirs(roots, own if loaded.path is not None else ())
     return validate.Judge(
         refusals=lambda spec: placement_problems(spec, registry, workdirs),
-        warnings=lambda spec: placement_warnings(spec, registry),
+        warnings=lambda spec: acceptance_warnings(spec, registry),
     )
 
 

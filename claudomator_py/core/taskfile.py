@@ -31,6 +31,37 @@ _LATER: dict[str, _Later] = {
     "specialist": _text("The specialist who does it."),
     "skill": _text("The skill asked of the specialist."),
 }
+_ELSEWHERE = {
+    "model": "agent: {model: ...}",
+    "tier": "agent: {tier: ...}",
+    "type": "agent: {type: ...}",
+    "strict": "agent: {strict: ...}",
+    "max_tokens": "budget: {tokens: ...}",
+    "tokens": "budget: {tokens: ...}",
+    "token_budget": "budget: {tokens: ...}",
+    "max_cost": "budget: {usd: ...}",
+    "max_cost_usd": "budget: {usd: ...}",
+    "max_budget_usd": "budget: {usd: ...}",
+    "cost_usd": "budget: {usd: ...}",
+    "usd": "budget: {usd: ...}",
+    "max_runs": "budget: {runs: ...}",
+    "permission_mode": "permissions: {mode: ...}",
+    "allowed_tools": "permissions: {allowed_tools: [...]}",
+    "disallowed_tools": "permissions: {disallowed_tools: [...]}",
+    "tools": "permissions: {allowed_tools: [...]}",
+    "max_attempts": "retry: {max_attempts: ...}",
+    "backoff": "retry: {backoff: ...}",
+    "retries": "retry: {max_attempts: ...}, the first attempt included",
+    "prompt": "instructions: ...",
+    "cron": 'schedule: "..."',
+    "cwd": "working_dir: ...",
+    "dir": "working_dir: ...",
+    "directory": "working_dir: ...",
+    "checks": "check: [...]",
+    "after": "depends_on: [...]",
+    "needs": "depends_on: [...]",
+}
+"""What other programs call it, and people expect; and where it is."""
 _ACTED_ON = tuple(name for name in TaskSpec.model_fields if name != "extra")
 
 
@@ -54,7 +85,9 @@ def parse_task(
         elif key in _LATER:
             problems += _not_yet(key, value, where)
         elif key not in _ACTED_ON:
-            problems.append(problem_at(where, (key,), "is not a known key", suggestion(key, (*_ACTED_ON, *_LATER))))
+            place = _ELSEWHERE.get(key.lower().replace("-", "_"))
+            remedy = f"write {place}" if place is not None else suggestion(key, (*_ACTED_ON, *_LATER))
+            problems.append(problem_at(where, (key,), "is not a known key", remedy))
         else:
             fields[key] = value
     parsed = validate(TaskSpec, {**fields, "extra": extra}, where)

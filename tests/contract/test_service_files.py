@@ -17,6 +17,24 @@ def world(database: Database) -> World:
     return World(database)
 
 
+def test_a_directory_in_which_nothing_is_allowed_is_warned_of(world: World) -> None:
+    world.submit("t", working_dir="/srv/y")
+    (warning,) = world.task("t").warnings
+    assert warning.startswith("permissions: are not named, so most agents may read")
+    assert "permissions: {mode: acceptEdits}" in warning
+    for name, fields in {
+        "allowed": {"working_dir": "/srv/x", "permissions": {"mode": "acceptEdits"}},
+        "by-hand": {"working_dir": "/srv/x", "permissions": {"allowed_tools": ["Read"]}},
+        "nowhere": {},
+        "program": {"working_dir": "/srv/x", "agent": {"type": "lint"}},
+    }.items():
+        world.submit(name, **fields)
+        assert world.task(name).warnings == (), name
+    world.tick()
+    world.fail("t")
+    assert world.restart("t", agent="codex").state == "QUEUED", "it is a warning, and refuses nothing"
+
+
 def test_a_file_becomes_its_tasks_whole_or_not_at_all(world: World) -> None:
     refused = world.take(PATH, spec("good"), spec("bad", agent={"type": "cluade", "strict": True}))
     assert [(problem.field, problem.remedy) for problem in refused] == [("agent.type", "did you mean `claude`?")]

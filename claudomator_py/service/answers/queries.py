@@ -61,7 +61,7 @@ from claudomator_py.service.answers.schedule_words import schedule_sentences
 from claudomator_py.service.answers.stored_live import StoredLive, log_step
 from claudomator_py.service.answers.views import decision_view, event_view, run_view, task_view
 from claudomator_py.service.changes.draining import drain_check, drain_view
-from claudomator_py.service.changes.placement import placement_warnings
+from claudomator_py.service.changes.placement import acceptance_warnings
 from claudomator_py.service.faults import Faults
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.registry import AgentRegistry
@@ -266,7 +266,7 @@ class Queries:
     def _warnings(self, task: Task, spec: TaskSpec) -> list[str]:
         if task.state not in ("WAITING", "QUEUED", "NEEDS_INPUT"):
             return []
-        return [warning.render() for warning in placement_warnings(spec, self._registry)]
+        return [warning.render() for warning in acceptance_warnings(spec, self._registry)]
 
     def _wait(
         self,

@@ -1,8 +1,8 @@
 """Where a valid task could run at all: its agent, its directory, its time zone. Asked before it is accepted."""
 
 from claudomator_py.core.problem import Problem, shown, suggestion
-from claudomator_py.core.settings import BY_NAME_KINDS
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.settings import BY_NAME_KINDS, MODEL_KINDS
+from claudomator_py.core.task import Permissions, TaskSpec
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.surroundings.workdirs import Workdirs, path_problem
 from claudomator_py.service.surroundings.zones import zone_problem
@@ -30,6 +30,24 @@ def placement_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]
     if spec.agent.model is not None:
         message += f", with a model of its own instead of `{shown(spec.agent.model)}`"
     return [Problem(field="agent.type", message=message, remedy=_remedy(agent_type, registry))]
+
+
+def acceptance_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]:
+    """What is odd about a task that is accepted all the same."""
+    return [*placement_warnings(spec, registry), *_permission_warnings(spec, registry)]
+
+
+def _permission_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]:
+    """A task that is to work in a directory and allows nothing there fails at night, when nobody is asked."""
+    if spec.working_dir is None or spec.permissions != Permissions() or spec.approval:
+        return []
+    able = [agent for agent in registry.agents if agent.auto_select]
+    wished = [agent for agent in registry.agents if spec.agent.type in (agent.name, agent.kind)]
+    if not any(agent.kind in MODEL_KINDS for agent in wished or able):
+        return []
+    message = "are not named, so most agents may read in the directory and nothing else, and nobody is there to ask"
+    remedy = "write permissions: {mode: acceptEdits}, or name the tools in permissions.allowed_tools"
+    return [Problem(field="permissions", message=message, remedy=remedy)]
 
 
 def zone_problems(spec: TaskSpec) -> list[Problem]:

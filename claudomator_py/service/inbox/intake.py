@@ -10,7 +10,7 @@ from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import content_hash
 from claudomator_py.service.changes.admission_checks import circle_problem
-from claudomator_py.service.changes.placement import placement_problems, placement_warnings, zone_problems
+from claudomator_py.service.changes.placement import acceptance_warnings, placement_problems, zone_problems
 from claudomator_py.service.changes.schedules import Plan, begin, end_of_file, move, replace
 from claudomator_py.service.changes.tasks import ENDED, Order, accept, cancel_now, rename, replace_content
 from claudomator_py.service.daemon_log import get_logger
@@ -80,7 +80,7 @@ class StoreIntake:
     def _warn(self, reading: FileReading) -> None:
         """Log what is odd about an accepted file, with its line."""
         for spec in reading.parsed.specs:
-            for warning in placement_warnings(spec, self._registry):
+            for warning in acceptance_warnings(spec, self._registry):
                 log.warning("task_warning", warning=reading.parsed.located(spec.name, warning).render(reading.path))
 
     def gone(self, paths: Sequence[str]) -> None:

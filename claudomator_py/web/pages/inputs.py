@@ -48,9 +48,13 @@ def router(desk: Desk) -> APIRouter:
 
     @routes.post("/{ref}/approve")
     def approve(ref: Ref, version: Version, tools: Tools = "") -> Response:
-        rules = [line.strip() for line in tools.splitlines() if line.strip()]
-
         def send() -> TaskView:
+            offered = _rules(desk.task(ref))
+            # What was offered and not touched is allowed as it is, whatever characters are in it.
+            untouched = bool(offered) and tools.split() == " ".join(offered).split()
+            rules = [] if untouched else [line.strip() for line in tools.splitlines() if line.strip()]
+            if offered and not (untouched or rules):
+                raise Invalid("Nothing is named that would be allowed.", remedy="Name a tool, or reject the task.")
             return desk.approve(ref, _valid(ApproveRequest, {"tools": rules}), if_version=version)
 
         return _sent(desk, "approve", ref, send, tools)
@@ -86,10 +90,15 @@ def _form(what: str, task: TaskView, refusal: ServiceError | None = None, given:
         "row": row_of(task),
         "refusal": refusal,
         "offered": what in task.available_actions,
-        "rules": list(dict.fromkeys(one.rule for one in task.asks.tools if one.rule)) if task.asks else [],
+        "rules": _rules(task),
         "given": given,
     }
     return render("input.html", values, 200 if refusal is None else _STATUS[type(refusal)])
+
+
+def _rules(task: TaskView) -> list[str]:
+    """What allows the calls that its agent was denied."""
+    return list(dict.fromkeys(one.rule for one in task.asks.tools if one.rule)) if task.asks else []
 
 
 def _valid(model: type[R], given: dict[str, object]) -> R:

@@ -95,6 +95,9 @@ def test_words_are_split_as_a_shell_would_quote_them() -> None:
 
 
 REFUSED: list[tuple[dict[str, object], str]] = [
+    ({"model": "opus"}, "model: is not a known key; write agent: {model: ...}"),
+    ({"max_tokens": 5}, "max_tokens: is not a known key; write budget: {tokens: ...}"),
+    ({"max-cost": 5}, "max-cost: is not a known key; write budget: {usd: ...}"),
     ({"dependson": ["b"]}, "dependson: is not a known key; did you mean `depends_on`?"),
     ({"extra": {}}, "extra: is not a known key; did you mean `retry`?"),
     ({"agent": {"tipe": "claude"}}, "agent.tipe: is not a known key; did you mean `type`?"),

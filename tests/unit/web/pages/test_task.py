@@ -111,6 +111,27 @@ def test_cancel_asks_first(operator: Visitor, desk: FakeDesk) -> None:
     assert desk.task(task).state == "CANCELLED"
 
 
+def test_what_was_denied_is_offered_to_be_allowed(operator: Visitor, desk: FakeDesk) -> None:
+    def asks(name: str) -> tuple[str, str]:
+        task = desk.add(name, NeedsInput(InputKind.APPROVAL))
+        desk.add_run(task)
+        form = operator.get(f"/tasks/{task}/approve")
+        assert ">Bash(npm publish)</textarea>" in form.body.decode()
+        return task, hidden(form, "version")
+
+    for name, tools, allowed in (
+        ("as-offered", "Bash(npm publish)\r\n", ""),
+        ("other", "Bash(npm pack)\r\n\r\nRead", "Bash(npm pack) Read"),
+    ):
+        task, version = asks(name)
+        assert operator.post(f"/tasks/{task}/approve", {"version": version, "tools": tools}).status == 303
+        assert desk.said[-1][1:] == ("approve", allowed)
+    task, version = asks("none")
+    refused = operator.post(f"/tasks/{task}/approve", {"version": version, "tools": " "})
+    assert refused.status == 422
+    assert "Nothing is named that would be allowed." in text_of(refused)
+
+
 def test_nobody_acts_on_what_he_has_not_seen(operator: Visitor, desk: FakeDesk) -> None:
     task = desk.add("it", Waiting(WaitReason.TIME))
     seen = hidden(operator.get(f"/tasks/{task}/cancel"), "version")
