@@ -1,6 +1,7 @@
 """A server on loopback that answers classifier questions, in Gemini's and in OpenAI's format, as it is told to."""
 
 import json
+import re
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -92,8 +93,14 @@ def says(text: str) -> Behaviour:
 
 
 def tier(name: str, reason: str = "because") -> Behaviour:
-    """A proper answer."""
-    return says(json.dumps({"agent_type": "claude", "tier": name, "reason": reason}))
+    """A proper answer, of the agent that it is asked about."""
+
+    def answer(exchange: Exchange) -> None:
+        asked = re.search(r"coding agent '([^']+)'", exchange.prompt)
+        said = {"agent_type": asked[1] if asked else "claude", "tier": name, "reason": reason}
+        exchange.send_text(json.dumps(said))
+
+    return answer
 
 
 def status(code: int, headers: Mapping[str, str] | None = None) -> Behaviour:
