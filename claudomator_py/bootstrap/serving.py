@@ -27,7 +27,7 @@ from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.log import LogFormat
 from claudomator_py.core.notice import NotifyTarget
 from claudomator_py.core.settings import Log, OnStop, Settings
-from claudomator_py.core.views import CheckView, FileProblemView
+from claudomator_py.core.views import CheckView
 from claudomator_py.documents import taskfiles
 from claudomator_py.documents.configfile import ConfigError, find_config, load_config, resolve_state_dir
 from claudomator_py.notify.configured import messenger
@@ -191,7 +191,7 @@ async def _serve(
         parts.host,
         parts.observer,
         now_ms,
-        lambda: _problems(inbox),
+        inbox.refusals,
         health,
         secrets,
         parts.faults,
@@ -228,7 +228,7 @@ async def _serve(
     around = Surroundings(
         ticks=lambda: daemon.ticks,
         checks=lambda: desk.readiness().checks,
-        refused_files=lambda: len(inbox.problems()),
+        refused_files=lambda: len(inbox.refusals),
         free_bytes=lambda: shutil.disk_usage(state).free,
         least_free_bytes=least_free,
         faults=parts.faults.all,
@@ -340,10 +340,6 @@ def _token(state: Path) -> str:
     """The operator's token: the service manager's credential, else the one in the state folder."""
     credential = token_file(os.environ)
     return ensure_token(state) if credential is None else credential_token(credential)
-
-
-def _problems(inbox: InboxKeeper) -> list[FileProblemView]:
-    return [FileProblemView(path=path, problems=problems) for path, problems in sorted(inbox.problems().items())]
 
 
 def _say(text: str) -> None:

@@ -26,6 +26,7 @@ from claudomator_py.core.views import (
     DrainRequest,
     DrainView,
     EventView,
+    FileProblemPage,
     FileProblemView,
     HoldRequest,
     LogChunk,
@@ -336,9 +337,19 @@ class Client(Transport):
         """Everything at a glance."""
         return self._view(StatusView, "GET", "/v1/status")
 
+    def inbox_page(self, cursor: str | None = None, *, limit: int = 50) -> FileProblemPage:
+        """One part of the files of the inbox that were refused, the last one first."""
+        query = {"cursor": cursor, "limit": limit} if cursor is not None else {"limit": limit}
+        return self._view(FileProblemPage, "GET", "/v1/inbox", params=query)
+
     def inbox_problems(self) -> list[FileProblemView]:
-        """Files of the inbox that were refused."""
-        return list(self._view(Page[FileProblemView], "GET", "/v1/inbox").items)
+        """All files of the inbox that were refused, the last one first."""
+        page = self.inbox_page(limit=200)
+        files = list(page.items)
+        while page.next_cursor is not None:
+            page = self.inbox_page(page.next_cursor, limit=200)
+            files += page.items
+        return files
 
     def login_code(self) -> LoginCodeView:
         """A code that lets one browser in, once, within a minute."""

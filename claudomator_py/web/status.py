@@ -1,9 +1,22 @@
 """/v1/status and /v1/inbox: everything at a glance, and the files that were refused."""
 
-from fastapi import APIRouter
+from typing import Annotated
 
-from claudomator_py.core.views import FileProblemView, Page, StatusView
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from claudomator_py.core.views import FileProblemPage, StatusView
 from claudomator_py.service.desk.desk import Desk
+from claudomator_py.web.openapi import problems
+
+
+class InboxQuery(BaseModel):
+    """Which part of the refused files to list."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the part before.")
+    limit: int = Field(default=50, ge=1, le=200, description="How many at most, from 1 to 200.")
 
 
 def router(desk: Desk) -> APIRouter:
@@ -15,9 +28,14 @@ def router(desk: Desk) -> APIRouter:
         """What `claudomator status` shows. Each list is cut at 50; the counts are whole."""
         return desk.status()
 
-    @routes.get("/inbox", operation_id="listFileProblems", summary="Files of the inbox that were refused")
-    def inbox() -> Page[FileProblemView]:
-        """Each with every reason; a file is accepted whole or not at all."""
-        return Page[FileProblemView](items=tuple(desk.inbox_problems()))
+    @routes.get(
+        "/inbox",
+        operation_id="listFileProblems",
+        summary="Files of the inbox that were refused",
+        responses=problems(400, 422),
+    )
+    def inbox(query: Annotated[InboxQuery, Query()]) -> FileProblemPage:
+        """The last one refused first, each with its reasons; a file is accepted whole or not at all."""
+        return desk.inbox_problems(query.cursor, query.limit)
 
     return routes

@@ -10,7 +10,7 @@ from claudomator_py.core.outcome import Tokens
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.taskfile import from_document
 from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
-from claudomator_py.core.views import FileProblemView, HoldRequest, TaskFilter
+from claudomator_py.core.views import HoldRequest, TaskFilter
 from claudomator_py.service.answers import cursors, queries
 from claudomator_py.store.database import Database
 from claudomator_py.store.reads import Position
@@ -168,7 +168,7 @@ def test_filters_hold_all_together_and_tags_are_exact(world: World) -> None:
 @pytest.mark.both_databases
 def test_status_puts_what_needs_a_person_first_and_queues_in_order(world: World) -> None:
     world = World(world.database, total=2)
-    world.file_problems = [FileProblemView(path="/in/x.yaml", problems=(Problem(message="is empty"),))]
+    world.refusals.put("/in/x.yaml", [Problem(message="is empty")])
     world.submit("old-failure")
     world.tick()
     world.fail("old-failure")
@@ -412,3 +412,24 @@ def test_a_log_is_read_by_offset_and_says_when_it_has_ended(world: World) -> Non
 def test_readiness_names_what_is_wrong(world: World) -> None:
     assert world.desk.readiness().ready
     assert [check.name for check in world.desk.readiness().checks] == ["store", "drain"]
+
+
+def test_refused_files_are_listed_in_parts_the_last_one_first(world: World) -> None:
+    for number in range(120):
+        world.refusals.put(f"/in/{number}.yaml", [Problem(message="is empty")])
+    world.refusals.put("/in/caf\udce9.yaml", [Problem(message="is empty")])
+    status = world.desk.status()
+    assert (len(status.inbox), status.totals["inbox"]) == (50, 121)
+    assert status.inbox[0].path == "/in/caf\\xe9.yaml"
+    paths: list[str] = []
+    cursor = None
+    while cursor is not None or not paths:
+        page = world.desk.inbox_problems(cursor, 50)
+        paths += [file.path for file in page.items]
+        assert page.total == len(world.refusals)
+        world.refusals.drop(page.items[-1].path)  # what is good or gone meanwhile moves nothing
+        world.refusals.put("/in/new.yaml", [Problem(message="is empty")])
+        cursor = page.next_cursor
+    assert paths == ["/in/caf\\xe9.yaml", *(f"/in/{number}.yaml" for number in reversed(range(120)))]
+    with pytest.raises(BadCursor):
+        world.desk.inbox_problems("no", 50)

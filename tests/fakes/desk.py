@@ -42,6 +42,7 @@ from claudomator_py.core.views import (
     BackupView,
     CheckView,
     DrainView,
+    FileProblemPage,
     FileProblemView,
     HoldRequest,
     LogChunk,
@@ -399,9 +400,9 @@ class FakeDesk:
                 trouble=tuple(check for check in self.readiness().checks if not check.ok),
             )
 
-    def inbox_problems(self) -> list[FileProblemView]:
+    def inbox_problems(self, cursor: str | None, limit: int) -> FileProblemPage:
         with self._lock:
-            return list(self.file_problems)
+            return FileProblemPage(items=tuple(self.file_problems[:limit]), total=len(self.file_problems))
 
     def readiness(self) -> ReadinessView:
         check = CheckView(

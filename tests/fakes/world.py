@@ -16,7 +16,7 @@ from claudomator_py.core.outcome import Outcome
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import parse_task
-from claudomator_py.core.views import FileProblemView, RestartRequest, TaskFilter, TaskView
+from claudomator_py.core.views import RestartRequest, TaskFilter, TaskView
 from claudomator_py.planning.snapshot import Rules
 from claudomator_py.runs.folders import RunFolders
 from claudomator_py.runs.worktrees import LocalTrees
@@ -27,6 +27,7 @@ from claudomator_py.service.desk.front_desk import FrontDesk
 from claudomator_py.service.desk.notices import StoredNotices
 from claudomator_py.service.faults import Faults
 from claudomator_py.service.inbox.intake import StoreIntake
+from claudomator_py.service.inbox.refusals import Refusals
 from claudomator_py.service.inbox.values import FileReading, FileStamp
 from claudomator_py.service.notifying import Herald
 from claudomator_py.service.ports import Messenger
@@ -112,7 +113,7 @@ class World:
         self.day_budget = DayBudget()
         self.now_ms = START_MS
         self.disk_low = False
-        self.file_problems: list[FileProblemView] = []
+        self.refusals = Refusals()
         self.host = MemoryRunHost()
         self.agents = tuple(agents)
         self.kinds = {kind: ScriptedKind(kind) for kind in ("claude", "codex", "gemini", "command")}
@@ -139,7 +140,7 @@ class World:
             self.host,
             self.observer,
             self.clock,
-            lambda: self.file_problems,
+            self.refusals,
             list,
             faults=self.faults,
         )

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from claudomator_py.core.outcome import REASON_POLICIES, HoldKind, Reason
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.view import Instant, View
+from claudomator_py.core.views.page import Page
 
 
 class FileProblemView(View):
@@ -12,6 +13,12 @@ class FileProblemView(View):
 
     path: str
     problems: tuple[Problem, ...]
+
+
+class FileProblemPage(Page[FileProblemView]):
+    """A part of the refused files, the last one refused first. total: of all of them."""
+
+    total: int
 
 
 class BackupView(View):

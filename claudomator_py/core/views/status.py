@@ -18,11 +18,11 @@ class StatusView(View):
     """Everything at a glance, what needs a person first.
 
     needs_you: tasks in NEEDS_INPUT, and those that wait for a larger budget. problems: failed tasks of the last 24
-    hours, newest first. inbox: refused files. queued: waiting and queued tasks in the order in which they would start.
-    recent: completed and cancelled ones, newest first. Each list is cut at 50; totals are the lengths of the whole
-    lists, by list; counts those of tasks, by state. schedules: all of them, the next to come first, those that are
-    paused last. trouble: what is not in order with the daemon. spent_today: by all agents; budget: what they may spend
-    on a day, None if that is not limited.
+    hours, newest first. inbox: refused files, the last one refused first. queued: waiting and queued tasks in the
+    order in which they would start. recent: completed and cancelled ones, newest first. Each list is cut at 50; totals
+    are the lengths of the whole lists, by list; counts those of tasks, by state. schedules: all of them, the next to
+    come first, those that are paused last. trouble: what is not in order with the daemon. spent_today: by all agents;
+    budget: what they may spend on a day, None if that is not limited.
     """
 
     needs_you: tuple[TaskView, ...] = ()

@@ -17,6 +17,7 @@ from claudomator_py.core.views import (
     AgentView,
     CheckView,
     DrainView,
+    FileProblemPage,
     FileProblemView,
     HoldView,
     LogChunk,
@@ -63,6 +64,7 @@ from claudomator_py.service.answers.views import decision_view, event_view, run_
 from claudomator_py.service.changes.draining import drain_check, drain_view
 from claudomator_py.service.changes.placement import acceptance_warnings
 from claudomator_py.service.faults import Faults
+from claudomator_py.service.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.schedules.schedule_desk import by_next_time
@@ -93,8 +95,12 @@ class _Wait:
     holds: tuple[HoldView, ...] = ()
 
 
+def _refused_file(refused: Refusal) -> FileProblemView:
+    return FileProblemView(path=readable(refused.path), problems=refused.problems)
+
+
 class Queries:
-    """The reading half of the desk. inbox_problems: the files that are refused at present."""
+    """The reading half of the desk. refusals: the files that are refused at present."""
 
     def __init__(
         self,
@@ -103,7 +109,7 @@ class Queries:
         host: RunHost,
         observer: Observer,
         clock: Clock,
-        inbox_problems: Callable[[], list[FileProblemView]],
+        refusals: Refusals,
         health: Callable[[], list[CheckView]],
         secrets: Secrets | None = None,
         faults: Faults | None = None,
@@ -115,7 +121,7 @@ class Queries:
         self._host = host
         self._observer = observer
         self._clock = clock
-        self._inbox_problems = inbox_problems
+        self._refusals = refusals
         self._health = health
         self._faults = faults or Faults(clock)
         self.live: Live = StoredLive(database, registry, host, secrets or Secrets(registry, {}))
@@ -191,13 +197,13 @@ class Queries:
         def read(connection: Connection) -> StatusView:
             budgets = self._observer.budgets
             today = budgets.spent(connection, self._clock())
-            problems = tuple(self._inbox_problems())
+            refused = len(self._refusals)
             lists = reads.status_lists(connection, SHOWN, failed_since_ms=self._clock() - DAY_MS)
             shown = {name: tuple(self.views(connection, found.tasks)) for name, found in lists.items()}
             return StatusView(
                 needs_you=shown["needs_you"],
                 problems=shown["problems"],
-                inbox=problems,
+                inbox=tuple(map(_refused_file, self._refusals.page(limit=SHOWN))),
                 running=shown["running"],
                 queued=shown["queued"],
                 recent=shown["recent"],
@@ -206,7 +212,7 @@ class Queries:
                 spent_today=spending_view(today.total),
                 budget=day_budget(budgets, today),
                 counts={cast(StateName, state): number for state, number in queue.counts(connection).items()},
-                totals={**{name: found.total for name, found in lists.items()}, "inbox": len(problems)},
+                totals={**{name: found.total for name, found in lists.items()}, "inbox": refused},
             )
 
         found = self.read(read)
@@ -216,9 +222,14 @@ class Queries:
         """See ``Desk``."""
         return self.read(drain_view)
 
-    def inbox_problems(self) -> list[FileProblemView]:
+    def inbox_problems(self, cursor: str | None, limit: int) -> FileProblemPage:
         """See ``Desk``."""
-        return self._inbox_problems()
+        listed = {"list": "inbox"}
+        before = None if cursor is None else cursors.read_number(cursor, listed)
+        found = self._refusals.page(before, limit + 1)
+        following = cursors.write_number(found[limit - 1].number, listed) if len(found) > limit else None
+        items = tuple(map(_refused_file, found[:limit]))
+        return FileProblemPage(items=items, next_cursor=following, total=len(self._refusals))
 
     def readiness(self) -> ReadinessView:
         """See ``Desk``."""

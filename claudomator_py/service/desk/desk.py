@@ -14,7 +14,7 @@ from claudomator_py.core.views import (
     ApproveRequest,
     BackupView,
     DrainView,
-    FileProblemView,
+    FileProblemPage,
     HoldRequest,
     LogChunk,
     Page,
@@ -136,8 +136,8 @@ class Desk(Protocol):
     def status(self) -> StatusView:
         """Everything at a glance."""
 
-    def inbox_problems(self) -> list[FileProblemView]:
-        """Files of the inbox that were refused."""
+    def inbox_problems(self, cursor: str | None, limit: int) -> FileProblemPage:
+        """Files of the inbox that were refused, the last one first. Raises BadCursor."""
 
     def readiness(self) -> ReadinessView:
         """Whether tasks are accepted and started. Never raises."""

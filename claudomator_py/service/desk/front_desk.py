@@ -23,7 +23,7 @@ from claudomator_py.core.views import (
     ApproveRequest,
     BackupView,
     DrainView,
-    FileProblemView,
+    FileProblemPage,
     HoldRequest,
     LogChunk,
     Page,
@@ -297,9 +297,9 @@ class FrontDesk:
         """See ``Desk``."""
         return self._queries.status()
 
-    def inbox_problems(self) -> list[FileProblemView]:
+    def inbox_problems(self, cursor: str | None, limit: int) -> FileProblemPage:
         """See ``Desk``."""
-        return self._queries.inbox_problems()
+        return self._queries.inbox_problems(cursor, limit)
 
     def readiness(self) -> ReadinessView:
         """See ``Desk``."""

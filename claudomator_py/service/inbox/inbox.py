@@ -89,10 +89,11 @@ class Inbox:
         after_accept: AfterAccept = "keep",
         on_change: Callable[[], None],
         rescan_s: float = 30.0,
+        refusals: Refusals | None = None,
     ) -> None:
         """on_change: called from the scanning thread after tasks, problems or availability changed.
 
-        rescan_s: seconds between two looks at everything.
+        rescan_s: seconds between two looks at everything. refusals: where to note what is refused.
         """
         self._paths = tuple(dict.fromkeys(os.path.normpath(Path(path).expanduser().absolute()) for path in paths))
         self._taskfiles = taskfiles
@@ -100,7 +101,7 @@ class Inbox:
         self._rescan_s = rescan_s
         self._stop = threading.Event()
         self._scanning = threading.Lock()
-        self.refusals = Refusals()
+        self.refusals = Refusals() if refusals is None else refusals
         self._scanner = Scanner(self._paths, intake, taskfiles, after_accept, self._stop.is_set, self.refusals)
         self._thread: threading.Thread | None = None
         self._watcher: Watcher | None = None
@@ -149,7 +150,7 @@ class Inbox:
 
     def problems(self) -> Mapping[str, tuple[Problem, ...]]:
         """The refused files, by path, with every reason."""
-        return {readable(path): problems for path, problems in self.refusals.page()}
+        return {readable(refused.path): refused.problems for refused in self.refusals.page()}
 
     def status(self) -> Mapping[str, FolderStatus]:
         """Each inbox, by path, as it was at its last scan."""

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
-from claudomator_py.core.problem import Problem
 from claudomator_py.core.settings import Inbox as InboxSettings
 from claudomator_py.service.inbox.inbox import Inbox
+from claudomator_py.service.inbox.refusals import Refusals
 from claudomator_py.service.inbox.values import FolderStatus, Intake, TaskFormat
 from claudomator_py.store.database import StoreUnavailable
 
@@ -18,7 +18,10 @@ class _Intake(Intake, Protocol):
 
 
 class InboxKeeper:
-    """Watches the folders that it was last told to. ``follow`` and ``stop`` from one thread, the rest from any."""
+    """Watches the folders that it was last told to. ``follow`` and ``stop`` from one thread, the rest from any.
+
+    refusals: the files in them that are refused.
+    """
 
     def __init__(self, intake: _Intake, taskfiles: TaskFormat, on_change: Callable[[], None]) -> None:
         self._intake = intake
@@ -26,6 +29,7 @@ class InboxKeeper:
         self._on_change = on_change
         self._followed: InboxSettings | None = None
         self._inbox: Inbox | None = None
+        self.refusals = Refusals()
 
     def follow(self, wanted: InboxSettings) -> None:
         """Watch these folders from now on, and no others. Every file is looked at again in any case, since what is
@@ -39,12 +43,14 @@ class InboxKeeper:
         except StoreUnavailable as error:
             log.warning("what was accepted from other folders counts as present until the next start: %s", error)
         self._followed = wanted
+        self.refusals.clear()
         self._inbox = Inbox(
             wanted.paths,
             self._intake,
             self._taskfiles,
             after_accept=wanted.after_accept.value,
             on_change=self._on_change,
+            refusals=self.refusals,
         )
         self._inbox.start()
 
@@ -52,10 +58,6 @@ class InboxKeeper:
         """Watch nothing any more."""
         if self._inbox is not None:
             self._inbox.stop()
-
-    def problems(self) -> Mapping[str, tuple[Problem, ...]]:
-        """The refused files, by path, with every reason."""
-        return self._inbox.problems() if self._inbox is not None else {}
 
     def looked(self) -> bool:
         """Whether each inbox was looked at since it is followed, so that it is known which files are gone."""

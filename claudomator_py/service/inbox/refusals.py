@@ -1,15 +1,23 @@
-"""The refused files of all inboxes, as they can be asked for at any time, by path and in parts."""
+"""The refused files of all inboxes, as they can be asked for at any time, newest first and in parts."""
 
-import heapq
 import os
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
 
 from claudomator_py.core.problem import Problem
 
 MOST_PROBLEMS = 50
 
-Refusal = tuple[str, tuple[Problem, ...]]
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A refused file. number: rises with each refusal. path: of any bytes, as ``os.fsdecode`` gives them."""
+
+    number: int
+    path: str
+    problems: tuple[Problem, ...]
 
 
 class Refusals:
@@ -17,30 +25,34 @@ class Refusals:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._problems: dict[str, tuple[Problem, ...]] = {}
+        self._refused: dict[str, Refusal] = {}  # in the order of their numbers
+        self._last = 0
 
     def __len__(self) -> int:
-        return len(self._problems)
+        return len(self._refused)
 
     def put(self, path: str, problems: Sequence[Problem]) -> None:
         """The file is refused, for these reasons."""
         with self._lock:
-            self._problems[path] = tuple(problems)
+            self._last += 1
+            self._refused.pop(path, None)
+            self._refused[path] = Refusal(self._last, path, tuple(problems))
 
     def drop(self, path: str) -> None:
         """The file is good or gone."""
         with self._lock:
-            self._problems.pop(path, None)
+            self._refused.pop(path, None)
 
-    def page(self, after: str | None = None, limit: int | None = None) -> list[Refusal]:
-        """The refused files in the order of their paths. after: the path to go on behind; limit: so many at most.
-
-        Paths may hold any bytes, as ``os.fsdecode`` gives them; see ``readable``.
-        """
+    def clear(self) -> None:
+        """Other folders are watched now."""
         with self._lock:
-            paths = [path for path in self._problems if after is None or path > after]
-            chosen = sorted(paths) if limit is None else heapq.nsmallest(limit, paths)
-            return [(path, self._problems[path]) for path in chosen]
+            self._refused.clear()
+
+    def page(self, before: int | None = None, limit: int | None = None) -> list[Refusal]:
+        """The refused files, the last one refused first. before: the number to go on behind; limit: so many at most."""
+        with self._lock:
+            found = (one for one in reversed(self._refused.values()) if before is None or one.number < before)
+            return list(islice(found, limit))
 
 
 def shortened(problems: Sequence[Problem]) -> tuple[Problem, ...]:

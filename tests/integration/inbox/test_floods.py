@@ -106,13 +106,15 @@ def test_very_many_deletions_are_told_in_parts(
     assert max(sizes) <= 256
 
 
-def test_the_refused_are_told_in_parts_and_in_order() -> None:
+def test_the_refused_are_told_in_parts_the_last_one_first() -> None:
     refusals = Refusals()
-    for number in reversed(range(10)):
+    for number in range(10):
         refusals.put(f"/in/{number}.yaml", [Problem(message="bad")])
+    refusals.put("/in/3.yaml", [Problem(message="worse")])
     first = refusals.page(limit=4)
-    assert [path for path, _ in first] == [f"/in/{number}.yaml" for number in range(4)]
-    assert [path for path, _ in refusals.page(after=first[-1][0])] == [f"/in/{number}.yaml" for number in range(4, 10)]
+    assert [refused.path for refused in first] == [f"/in/{number}.yaml" for number in (3, 9, 8, 7)]
+    rest = refusals.page(before=first[-1].number)
+    assert [refused.path for refused in rest] == [f"/in/{number}.yaml" for number in (6, 5, 4, 2, 1, 0)]
     refusals.drop("/in/9.yaml")
     assert len(refusals) == 9
 

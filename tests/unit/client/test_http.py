@@ -68,7 +68,8 @@ def test_every_view_comes_back_as_the_desk_gave_it(client: Client, desk: FakeDes
     assert client.why("it") == desk.why("it")
     assert client.agents() == desk.agents()
     assert client.status() == desk.status()
-    assert client.inbox_problems() == desk.inbox_problems()
+    assert client.inbox_page() == desk.inbox_problems(None, 50)
+    assert client.inbox_problems() == list(desk.inbox_problems(None, 50).items)
     assert client.readiness() == desk.readiness()
     assert client.release("claude") == desk.agents()[0]
 
