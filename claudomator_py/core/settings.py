@@ -390,6 +390,11 @@ def default_agent(kind: str) -> AgentSpec:
     return agent
 
 
+def usual_models(kind: str) -> Mapping[Tier, ModelChoice]:
+    """The models of an agent of that kind for which none are configured; empty for one that has none, or is no kind."""
+    return _DEFAULT_MODELS.get(kind, {})
+
+
 def no_agent_found(path: str) -> str:
     """What is said where no program of an agent is on that PATH."""
     return f"no agent found on PATH: none of {', '.join(MODEL_KINDS)} is in {path}"

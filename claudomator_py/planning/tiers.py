@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from claudomator_py.core.agent import Tier
+from claudomator_py.core.settings import usual_models
 from claudomator_py.planning.snapshot import AgentSeen, Head
 from claudomator_py.routing.balance import NearLimit, pick_agent
 from claudomator_py.routing.decision import Classification
@@ -86,11 +87,18 @@ def _has_choice(agent: AgentSeen) -> bool:
 
 
 def _pinned(head: Head, hinted: Sequence[AgentSeen]) -> tuple[Tier, Classification] | None:
-    """A tier that is written down; or that of a model that is, on an agent that the hint names."""
+    """A tier that is written down; or that of a model that is, on an agent that the hint names. Where there is none of
+    the kind that it names, the usual models of that kind say the tier.
+    """
     if head.tier is not None:
         return head.tier, Classification(source="pinned")
-    if head.model is None or not hinted:
+    if head.model is None:
         return None
+    if not hinted:
+        usual = usual_models(head.agent_type or "")
+        named = (tier for tier, choice in usual.items() if choice.model == head.model)
+        tier = next(named, None)
+        return None if tier is None else (tier, Classification(source="pinned", cause=f"the tier of {head.model}"))
     for agent in hinted:
         for tier, choice in agent.models.items():
             if choice.model == head.model:

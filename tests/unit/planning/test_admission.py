@@ -88,6 +88,14 @@ def test_what_has_to_be_named_is_insisted_on_even_if_nobody_has_it() -> None:
         assert blocked(head(1, agent_type=kind), agent("claude")).reason == "agent"
 
 
+def test_the_tier_of_a_pinned_model_carries_over_from_a_kind_that_nobody_has() -> None:
+    record = decide(head(1, agent_type="claude", model="opus"), agent("codex"))
+    assert (record.tier, record.model, record.effort) == (Tier.POWERFUL, "sol", "high")
+    assert record.classification.cause == "the tier of opus"
+    unheard = decide(head(1, agent_type="claude", model="unheard-of"), agent("codex"))
+    assert unheard.classification.source == "default"
+
+
 def test_a_hint_to_an_agent_that_nobody_has_is_overridden_too() -> None:
     record = decide(head(1, agent_type="gemini"), agent("claude"))
     assert (record.agent, record.overridden_hint) == ("claude", "gemini: no such agent is configured")

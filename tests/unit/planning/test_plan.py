@@ -4,6 +4,7 @@ from collections import Counter
 
 from hypothesis import event, given
 
+from claudomator_py.core.agent import Tier
 from claudomator_py.planning.plan import plan
 from claudomator_py.planning.snapshot import AgentSeen, Head, Snapshot
 from tests.unit.planning.situations import HOLD, agent, head, placed, snapshot, snapshots, starts
@@ -71,6 +72,8 @@ def _as_it_sees_them(seen: Snapshot, task: Head) -> Snapshot:
                 tier for a in seen.agents if a.name in wanted for tier, m in a.models.items() if m.model == task.model
             ]
             pinned = of_model[0] if of_model else first.default_tier
+        if pinned is None and not wanted and (task.agent_type, task.model) == ("claude", "opus"):
+            pinned = Tier.POWERFUL
         chosen = known.models.get(pinned or task.kept_tier or known.default_tier)
         return chosen.model if chosen is not None else ""
 
