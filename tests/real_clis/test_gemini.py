@@ -1,13 +1,17 @@
 """Gemini CLI itself, under a shim, against a fake of its service."""
 
+import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from claudomator_py.agents.gemini_reader import GeminiReader
 from claudomator_py.core.agent import ModelChoice
 from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason
 from claudomator_py.core.units import HOUR_MS
+from claudomator_py.runs.output import output_path
 from tests.fakes.gemini_api import (
     GeminiApi,
     capacity_used_up,
@@ -16,7 +20,7 @@ from tests.fakes.gemini_api import (
     throttled,
     unauthorized,
 )
-from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Text
+from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Text, ToolCall
 from tests.integration.runs.rig import Rig
 from tests.real_clis.bench import CONVERSATION, Bench, bench_for, task
 from tests.real_clis.clis import GEMINI, NOBODY
@@ -108,6 +112,31 @@ def test_a_sleep_of_hours_is_seen_and_ends_as_the_limit_that_it_is(bench: Bench,
     assert outcome.reset_at is not None
     left_ms = outcome.reset_at - running.ended().exit.ended_ms
     assert 4.9 * HOUR_MS < left_ms <= 6 * HOUR_MS, "it adds up to a fifth"
+
+
+def test_a_sleep_that_a_failed_tool_prints_is_repeated_on_stderr_and_is_none(bench: Bench, api: GeminiApi) -> None:
+    """A tool of the project's own, as settings can name them: its stderr is repeated word for word."""
+    declared = json.dumps([{"name": "mirror", "description": "asks it", "parameters": {"type": "object"}}])
+    faked = "Attempt 1 failed: You have exhausted your capacity on this model.. Retrying after 9999999999999ms..."
+    # It is asked for by its name, which a shell takes for a script.
+    (bench.repository / "mirror").write_text(f"echo 'failed:\n{faked}\n429 from mirror' >&2\nexit 1\n")
+    settings = bench.home / ".gemini" / "settings.json"
+    tools = {"discoveryCommand": f"echo {shlex.quote(declared)}", "callCommand": "/bin/sh"}
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "tools": tools}))
+    api.script(ToolCall("discovered_tool_mirror", {}), Text("It is busy."))
+    running = bench.start(task(permissions={"mode": "bypassPermissions"}))
+    running.shim.wait()
+
+    stderr = output_path(running.path, "stderr").read_bytes()
+    told = "Error executing tool discovered_tool_mirror: Stdout: (empty)\nStderr: failed:"
+    assert f"{told}\n{faked}\n" in stderr.decode()
+    reader = GeminiReader()
+    for stdout in output_path(running.path, "stdout").read_bytes().splitlines(keepends=True):
+        reader.feed("stdout", stdout)
+        reader.feed("stderr", stderr)
+        stderr = b""
+        assert (reader.stuck_until, reader.stuck_since) == (None, None), "at no time"
+    assert running.outcome().status is OutcomeStatus.SUCCEEDED
 
 
 def test_an_outage(bench: Bench, api: GeminiApi) -> None:
