@@ -134,7 +134,7 @@ class _Courier(threading.Thread):
         rows = self._database.read(lambda connection: outbox_rows.events_after(connection, cursor, _KINDS, PAGE))
         more = len(rows) == PAGE
         reached = max([cursor if more else max(newest, cursor), *(row["id"] for row in rows)])
-        notices = [(row["id"], notice) for row in rows if (notice := self._notice(row)) is not None]
+        notices = [(row["id"], notice) for row in rows if (notice := self._readable(row)) is not None]
         if notices or reached - cursor >= PAGE:
             self._keep(notices, reached)
             crashpoint("notice-stored")
@@ -142,6 +142,14 @@ class _Courier(threading.Thread):
 
     def _keep(self, notices: list[tuple[int, Notice]], reached: int) -> None:
         self._database.write(lambda connection: self._store(connection, notices, reached))
+
+    def _readable(self, row: dict[str, object]) -> Notice | None:
+        """The notice of an event, if there is to be one. An event that cannot be read keeps no later one."""
+        try:
+            return self._notice(row)
+        except Exception:
+            log.exception("event %s cannot be made a notice to %s", row["id"], self._to)
+            return None
 
     def _notice(self, row: dict[str, object]) -> Notice | None:
         outcome = row["outcome"]
@@ -187,7 +195,7 @@ class _Courier(threading.Thread):
         attempts = row.attempts + 1
         changes: dict[str, object] = {"attempts": attempts}
         try:
-            self.messenger.send(Notice.model_validate(row.notice))
+            self._hand_over(row)
             crashpoint("notice-sent")
         except DeliveryFault as fault:
             now_ms = self._clock()
@@ -202,6 +210,20 @@ class _Courier(threading.Thread):
         else:
             changes |= {"state": DeliveryState.DELIVERED.value, "ended_ms": self._clock(), "error": None}
         self._database.write(lambda connection: outbox_rows.change(connection, row.id or 0, **changes))
+
+    def _hand_over(self, row: Outbox) -> None:
+        """Raises DeliveryFault, whatever it was: a notice that cannot be sent holds up none behind it."""
+        try:
+            notice = Notice.model_validate(row.notice)
+        except ValueError as error:
+            raise DeliveryFault(f"the stored notice cannot be read: {error}", lasting=True) from error
+        try:
+            self.messenger.send(notice)
+        except DeliveryFault:
+            raise
+        except Exception as error:
+            log.exception("sending a notice to %s failed unexpectedly", self._to)
+            raise DeliveryFault(f"it failed unexpectedly ({type(error).__name__})") from error
 
 
 def _end(couriers: Sequence[_Courier]) -> None:

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from claudomator_py.core.errors import Conflict, NotFound
-from claudomator_py.core.notice import DeliveryFault, DeliveryState, Notice, NoticeKind, NotifyTarget
+from claudomator_py.core.notice import (
+    DeliveryFault,
+    DeliveryState,
+    Happened,
+    Notice,
+    NoticeKind,
+    NotifyTarget,
+    notice_of,
+)
 from claudomator_py.core.outcome import Reason
 from claudomator_py.core.units import DAY_MS, HOUR_MS
 from claudomator_py.core.views import RejectRequest
@@ -29,7 +37,7 @@ class Mailbox:
     def __init__(self) -> None:
         self.notices: queue.Queue[Notice] = queue.Queue()
         self.tried = 0
-        self.faults: list[DeliveryFault] = []
+        self.faults: list[Exception] = []
         self.gate = threading.Event()
         self.gate.set()
 
@@ -304,3 +312,25 @@ def test_a_limit_is_told_once_however_many_runs_and_probes_meet_it(world: World,
     world.succeed(probe)
     told = [post.mail["phone"].next() for _ in range(2)]
     assert [notice.kind for notice in told] == [NoticeKind.LIMITED, NoticeKind.COMPLETED]
+
+
+def test_an_event_that_cannot_be_read_and_a_notice_that_cannot_be_sent_hold_up_no_other(
+    world: World, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(happened: Happened) -> Notice | None:
+        if happened.task_name == "unreadable":
+            raise KeyError("reason")
+        return notice_of(happened)
+
+    monkeypatch.setattr("claudomator_py.service.notifying.notice_of", broken)
+    post.mail["phone"].faults.append(ZeroDivisionError("a bug of the messenger"))
+    post.start()
+    for name in ("unreadable", "unsendable", "good"):
+        world.submit(name)
+    world.tick()
+    for name in ("unreadable", "unsendable", "good"):
+        world.succeed(name)
+    assert post.mail["phone"].next().task_name == "good"
+    world.now_ms += HOUR_MS
+    post.herald.wake()
+    assert post.mail["phone"].next().task_name == "unsendable"
