@@ -14,13 +14,14 @@ from claudomator_py.service.changes.placement import acceptance_warnings, placem
 from claudomator_py.service.changes.schedules import Plan, begin, end_of_file, move, replace
 from claudomator_py.service.changes.tasks import ENDED, Order, accept, cancel_now, rename, replace_content
 from claudomator_py.service.daemon_log import get_logger
+from claudomator_py.service.faults import text_of
 from claudomator_py.service.inbox.values import FileReading, FileStamp
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.surroundings.workdirs import Workdirs, directory_key
 from claudomator_py.service.surroundings.zones import local_zone
 from claudomator_py.store import inbox_rows, schedule_rows, task_rows
-from claudomator_py.store.database import Database
+from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import InboxDocument, InboxFile, Task
 
 log = get_logger("claudomator.inbox")
@@ -87,13 +88,13 @@ class StoreIntake:
         """See ``inbox.values.Intake``."""
         now_ms = self._clock()
 
-        def forget(connection: Connection) -> None:
+        def forget(connection: Connection, paths: Sequence[str]) -> None:
             inbox_rows.forget_files(connection, paths)
             for path in paths:
                 inbox_rows.mark_gone(connection, path, now_ms)
                 end_of_file(connection, path, now_ms)
 
-        self._database.write(forget)
+        self._together_or_each(paths, forget)
 
     def keep_to(self, folders: Collection[str]) -> None:
         """These are the inboxes now: what was accepted from any other folder lies in none any more, and is gone."""
@@ -104,13 +105,27 @@ class StoreIntake:
     def archived(self, paths: Sequence[str]) -> None:
         """See ``inbox.values.Intake``. The next arrival of such a file is a new one, so its identity is given up."""
 
-        def forget(connection: Connection) -> None:
+        def forget(connection: Connection, paths: Sequence[str]) -> None:
             inbox_rows.forget_files(connection, paths)
             for path in paths:
                 inbox_rows.forget_documents(connection, path)
             schedule_rows.detach(connection, paths, self._clock())
 
-        self._database.write(forget)
+        self._together_or_each(paths, forget)
+
+    def _together_or_each(self, paths: Sequence[str], change: Callable[[Connection, Sequence[str]], None]) -> None:
+        """In one transaction; where that fails in one for each, so that one file keeps no other. It is tried again with
+        the next scan."""
+        try:
+            self._database.write(lambda connection: change(connection, paths))
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            if len(paths) == 1:
+                log.error("file_not_forgotten", file=paths[0], problem=text_of(error))
+                return
+            for path in paths:
+                self._together_or_each([path], change)
 
 
 class _Refused(Exception):
