@@ -74,6 +74,13 @@ class TreeState:
     words: str = ""
 
 
+class TreeBusy(Exception):
+    """Somebody is at the tree of that name: a git that an earlier daemon called, or another request."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the work tree {name} is in use by another process")
+
+
 class TreeFault(Exception):
     """git could not do it; the message holds its words and what to do."""
 

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from claudomator_py.core.crashpoint import crashpoint
-from claudomator_py.core.worktree import Tree, TreeFault, TreeOrder, TreeStanding, TreeState
+from claudomator_py.core.worktree import Tree, TreeBusy, TreeFault, TreeOrder, TreeStanding, TreeState
 from claudomator_py.runs.durable import flush_directory, write_new
 from claudomator_py.runs.git import Git, GitRefused
 from claudomator_py.runs.git_remedies import fault_of
@@ -27,10 +27,6 @@ STATUS_S = 60.0
 _RECORD = ".json"
 _LOCK = ".lock"
 _BLOCK = 512
-
-
-class TreeBusy(Exception):
-    """Somebody is at the tree: a git that an earlier daemon called, or another request."""
 
 
 class LocalTrees:

@@ -16,8 +16,9 @@ from typing import TypeVar
 from structlog.stdlib import BoundLogger
 
 from claudomator_py.core.run import RunConflict
-from claudomator_py.core.units import MINUTE_MS, SECOND_MS
+from claudomator_py.core.units import HOUR_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.core.views import CheckView
+from claudomator_py.core.worktree import TreeBusy
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import Clock
 from claudomator_py.store.errors import StoreUnavailable
@@ -61,7 +62,8 @@ _WHILE = {
 
 _SLOW = (5 * SECOND_MS, 10 * MINUTE_MS)
 _QUICK = (SECOND_MS, MINUTE_MS)
-_PAUSES = {Doing.START: _SLOW, Doing.CLASSIFY: _SLOW, Doing.SWEEP: (MINUTE_MS, 60 * MINUTE_MS)}
+_SLOWEST = (MINUTE_MS, HOUR_MS)
+_PAUSES = {Doing.START: _SLOW, Doing.CLASSIFY: _SLOW, Doing.SWEEP: _SLOWEST, Doing.CLEAN: _SLOWEST}
 """The first pause and the longest, in milliseconds; it doubles in between."""
 
 
@@ -118,6 +120,10 @@ class HostFault(Exception):
     """The machine or the state folder is at fault, and not the item: it is tried for as long as that takes."""
 
 
+_NOBODYS = (HostFault, RunConflict, TreeBusy)
+"""What is no fault of the item itself, and is waited for as long as that takes."""
+
+
 class Faults:
     """The faults of the items that one thread works on. Only that thread attempts; any may ask."""
 
@@ -165,7 +171,7 @@ class Faults:
         first_ms, longest_ms = _PAUSES.get(item.doing, _QUICK)
         pause_ms = min(longest_ms, first_ms << min(times - 1, 20))
         since_ms = now_ms if before is None else before.since_ms
-        own, blocking = not isinstance(error, HostFault | RunConflict), isinstance(error, HostFault)
+        own, blocking = not isinstance(error, _NOBODYS), isinstance(error, HostFault)
         fault = Fault(item, text, remedy_of(error), times, since_ms, now_ms + pause_ms, own, blocking)
         with self._lock:
             self._faults[item] = fault
@@ -277,6 +283,8 @@ def remedy_of(error: BaseException) -> str:
         return remedy_of(error.__cause__)
     if isinstance(error, RunConflict):
         return "wait for the end of that run, or end it"
+    if isinstance(error, TreeBusy):
+        return "wait for the end of the git that works on it, or end it"
     if isinstance(error, OSError):
         return _REMEDIES.get(error.errno or 0, "check that path; it is tried again by itself")
     if isinstance(error, RuntimeError) and "symlink loop" in str(error).lower():
@@ -287,7 +295,7 @@ def remedy_of(error: BaseException) -> str:
 def _is_known(error: BaseException) -> bool:
     """Whether the message alone says what is wrong; else the log needs the traceback."""
     loop = isinstance(error, RuntimeError) and "symlink loop" in str(error).lower()
-    return isinstance(error, OSError | RunConflict | HostFault) or loop
+    return isinstance(error, OSError | HostFault | RunConflict | TreeBusy) or loop
 
 
 def _place(error: BaseException) -> str:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.worktree import Tree, TreeFault, TreeOrder, TreeStanding, TreeState
+from claudomator_py.core.units import MINUTE_MS
+from claudomator_py.core.worktree import Tree, TreeBusy, TreeFault, TreeOrder, TreeStanding, TreeState
 from claudomator_py.store.database import Database
 from tests.fakes.world import World
 
@@ -201,3 +202,30 @@ def test_a_task_in_another_tree_begins_afresh_there(world: World, repository: st
     assert world.desk.runs("polish")[-1].resumes is None
     why = " ".join(world.desk.why("polish").sentences)
     assert "it belongs to the repository itself, and polish has isolation worktree" in why
+
+
+def test_a_tree_that_somebody_is_at_is_waited_for_with_pauses_and_keeps_nothing_else(
+    world: World, trees: FakeTrees, repository: str
+) -> None:
+    asked: list[str] = []
+
+    def busy(order: TreeOrder) -> Tree:
+        asked.append(order.name)
+        raise TreeBusy(order.name)
+
+    tried = threading.Event()
+    world.isolating.made = tried.set
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trees, "ensure", busy)
+        world.submit("t", working_dir=repository, isolation="worktree")
+        world.submit("other")
+        world.tick()
+        assert tried.wait(10)
+        for _ in range(3):
+            world.tick()
+        assert list(world.running()) == ["other"]
+        assert world.state("t") == "QUEUED fault"
+        assert "is in use by another process" in str(world.task("t").reason_text)
+        assert len(asked) == 1, "it is asked again and again"
+    world.now_ms += MINUTE_MS
+    begun(world, "t")

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.core.task import Isolation, TaskSpec
 from claudomator_py.core.views import TaskView, WorktreeView
-from claudomator_py.core.worktree import Tree, TreeFault, TreeOrder, TreeState, branch_name, is_tree_of, tree_name
+from claudomator_py.core.worktree import Tree, TreeOrder, TreeState, branch_name, is_tree_of, tree_name
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.surroundings.workdirs import directory_key, place_in_repository, resolve
 from claudomator_py.store import events, run_rows, task_rows
@@ -159,7 +159,7 @@ class Isolating:
     def tree(self, order: TreeOrder) -> Tree | None:
         """The tree, with the folder that its runs work in; None: it is being made, or removed; ask again once told.
 
-        Raises TreeFault, and the next call tries anew.
+        Raises TreeFault, TreeBusy or whatever else kept it from being made, and the next call tries again.
         """
         with self._lock:
             if order.name in self._leaving:
@@ -172,12 +172,8 @@ class Isolating:
             if not making.done():
                 return None
             del self._making[order.name]
-        error = making.exception()
-        if error is None or isinstance(error, TreeFault):
-            tree = making.result()
-            return tree if Path(tree.path).is_dir() else None
-        log.warning("worktree_waits", tree=order.name, problem=str(error))
-        return None
+        tree = making.result()
+        return tree if Path(tree.path).is_dir() else None
 
     @contextmanager
     def leaving(self, name: str) -> Iterator[bool]:

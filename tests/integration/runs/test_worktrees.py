@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.core import crashpoint
-from claudomator_py.core.worktree import Tree, TreeFault, TreeOrder, TreeStanding
-from claudomator_py.runs.worktrees import LocalTrees, TreeBusy
+from claudomator_py.core.worktree import Tree, TreeBusy, TreeFault, TreeOrder, TreeStanding
+from claudomator_py.runs.worktrees import LocalTrees
 
 
 class Repository:
