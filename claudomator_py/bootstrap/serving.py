@@ -42,6 +42,7 @@ from claudomator_py.service.daemon_log import set_up as set_up_log
 from claudomator_py.service.desk.cleaning import Cleaner
 from claudomator_py.service.desk.front_desk import FrontDesk
 from claudomator_py.service.desk.notices import StoredNotices
+from claudomator_py.service.faults import Fault, Faults
 from claudomator_py.service.faults import checks as fault_checks
 from claudomator_py.service.inbox.intake import StoreIntake
 from claudomator_py.service.inbox.keeper import InboxKeeper
@@ -151,7 +152,9 @@ async def _serve(
     parts.monitor.news = daemon.wake
     parts.monitor.start()
     database.on_commit(daemon.wake)
-    timekeeper = Timekeeper(database, parts.registry, lambda: parts.workdirs, now_ms)
+    # Of what is done beside the ticks: each thread has its own.
+    schedule_faults, retention_faults = Faults(now_ms), Faults(now_ms)
+    timekeeper = Timekeeper(database, parts.registry, lambda: parts.workdirs, now_ms, schedule_faults)
     clockwork = Clockwork(timekeeper, lambda: inbox.looked())
     intake = StoreIntake(database, parts.registry, lambda: parts.workdirs, now_ms, clockwork.wake)
     inbox = InboxKeeper(intake, taskfiles, daemon.wake)
@@ -172,10 +175,13 @@ async def _serve(
     def least_free() -> int:
         return parts.current().settings.limits.min_free
 
+    def faults() -> list[Fault]:
+        return [*parts.faults.all(), *schedule_faults.all(), *retention_faults.all()]
+
     def health() -> list[CheckView]:
         return [
             *daemon.health(),
-            *fault_checks(parts.faults.all()),
+            *fault_checks(faults()),
             reloader.check(),
             disk_check(state, least_free()),
             agents_check(parts),
@@ -210,6 +216,7 @@ async def _serve(
         folders,
         parts.isolating.trees,
         now_ms,
+        retention_faults,
     )
     stack.callback(retainer.close)
     desk = FrontDesk(
@@ -231,7 +238,7 @@ async def _serve(
         refused_files=lambda: len(inbox.refusals),
         free_bytes=lambda: shutil.disk_usage(state).free,
         least_free_bytes=least_free,
-        faults=parts.faults.all,
+        faults=faults,
     )
     meter = StoreMeter(database, parts.observer, now_ms, around)
     server, url = _web_server(desk, meter, token, listen or settings.http.listen, settings.http.allowed_hosts)

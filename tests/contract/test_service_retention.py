@@ -1,6 +1,6 @@
 """What has ended is kept for a time and then goes, a little at a time; what is needed stays, however old it is."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import Connection, Table, func, insert, select
 
 from claudomator_py.core import crashpoint
+from claudomator_py.core.cleanup import CleanupRequest
 from claudomator_py.core.retention import Retention
 from claudomator_py.core.units import DAY_MS, HOUR_MS
 from claudomator_py.planning.snapshot import Snapshot
@@ -34,7 +35,7 @@ POLICY = Retention.model_validate({"runs": "30d", "events": "90d", "tasks": "365
 FOREVER = Retention.model_validate({"runs": "forever", "events": "forever", "tasks": "forever"})
 
 
-class Crash(Exception):
+class Crash(BaseException):
     """The end of a process."""
 
 
@@ -46,14 +47,16 @@ class Kept(World):
         self.policy = POLICY
         self.targets: tuple[str, ...] = ()
         self.folders = RunFolders(folder)
+        self.cleaner = Cleaner(database, self.folders, self.isolating, self.clock)
         self.retainer = Retainer(
             database,
             lambda: self.policy,
             lambda: self.targets,
-            Cleaner(database, self.folders, self.isolating, self.clock),
+            self.cleaner,
             self.folders,
             self.trees,
             self.clock,
+            self.faults,
         )
 
     def done(self, name: str, **fields: object) -> str:
@@ -328,3 +331,40 @@ def _classify(world: World, name: str) -> None:
         connection.execute(insert(CLASSIFICATION).values(values))
 
     world.database.write(write)
+
+
+def test_what_cannot_be_removed_keeps_nothing_else_from_going(world: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with files of root's in a run directory, or a row that others refer to."""
+    stuck, gone = world.done("stuck"), world.done("gone")
+    remove, tasks = world.folders.remove, pruning.tasks
+
+    def forbidden(run_id: str) -> None:
+        if run_id == stuck:
+            raise PermissionError(1, "Operation not permitted", str(world.folders.path(run_id) / "work" / "roots"))
+        remove(run_id)
+
+    def referred(connection: Connection, task_ids: Collection[str], before_ms: int) -> int:
+        if bad in task_ids:
+            raise ValueError("FOREIGN KEY constraint failed")
+        return tasks(connection, task_ids, before_ms)
+
+    monkeypatch.setattr(world.folders, "remove", forbidden)
+    assert world.after(31) == {"run_directories": 1, "decisions": 2}
+    assert not world.folders.path(gone).exists()
+    (fault,) = world.faults.all()
+    assert fault.text == f"{world.folders.path(stuck)}/work/roots: Operation not permitted"
+    said = {item.path: item.why for item in world.cleaner.clean(CleanupRequest()).items}
+    assert said[str(world.folders.path(stuck))] == fault.text
+
+    monkeypatch.undo()
+    bad = world.row("stuck").id
+    monkeypatch.setattr("claudomator_py.service.process.retaining.pruning.tasks", referred)
+    assert world.after(366)["tasks"] == 1
+    assert world.names() == ["stuck"]
+    assert "FOREIGN KEY" in world.faults.all()[-1].text
+
+
+def test_a_step_that_fails_keeps_no_later_one(world: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.done("t")
+    monkeypatch.setattr(world.cleaner, "remove_old_runs", lambda *_: 1 / 0)
+    assert set(world.after(91)) == {"decisions", "events"}

@@ -1,11 +1,16 @@
 """What becomes of schedules: their times, files, pauses and overlaps, and what was missed."""
 
+from typing import Any
+
 import pytest
+from sqlalchemy import Connection
 
 from claudomator_py.core.errors import Conflict, Invalid, NotFound
 from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
+from claudomator_py.service.changes.schedules import fire
 from claudomator_py.store import schedule_rows
 from claudomator_py.store.database import Database
+from claudomator_py.store.tables import Schedule
 from tests.fakes.world import START_MS, World, spec
 
 PATH = "/in/t.yaml"
@@ -294,3 +299,28 @@ def test_what_changed_while_it_was_looked_at_is_not_met(world: World, monkeypatc
     assert meet(world, FIRST) == []
     world.schedules.resume("t")
     assert meet(world, FIRST + MINUTE_MS) == [], "resumed after the time had passed"
+
+
+def test_a_schedule_for_which_making_its_task_fails_keeps_no_other_from_its_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tried again with growing pauses, and its time is not lost."""
+    for name in ("a", "bad", "c"):
+        world.take(f"/in/{name}.yaml", spec(name, **HOURLY))
+
+    def broken(connection: Connection, schedule: Schedule, *rest: Any) -> Any:
+        if schedule.name == "bad":
+            raise KeyError("cron")
+        return fire(connection, schedule, *rest)
+
+    monkeypatch.setattr("claudomator_py.service.schedules.timekeeper.fire", broken)
+    assert [name.partition(".")[0] for name in meet(world, FIRST)] == ["a", "c"]
+    for number in range(3):
+        meet(world, FIRST + number)
+    (fault,) = world.schedule_faults.all()
+    assert (fault.times, fault.again_ms) == (1, FIRST + 1_000)
+    assert fault.sentence.startswith("creating the task of schedule bad failed: KeyError: 'cron'")
+
+    monkeypatch.undo()
+    assert [name.partition(".")[0] for name in meet(world, FIRST + 1_000)] == ["a", "bad", "c"]
+    assert world.schedule_faults.all() == []

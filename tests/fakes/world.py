@@ -149,7 +149,8 @@ class World:
         self.schedules = StoredSchedules(
             database, self.registry, lambda: self.workdirs, self.clock, self.queries.told, repeats
         )
-        self.timekeeper = Timekeeper(database, self.registry, lambda: self.workdirs, self.clock)
+        self.schedule_faults = Faults(self.clock)
+        self.timekeeper = Timekeeper(database, self.registry, lambda: self.workdirs, self.clock, self.schedule_faults)
         self.isolating = Isolating(self.trees)
         self.desk = FrontDesk(
             database,

@@ -7,6 +7,7 @@ any more, then the task is seen to have ended, then it goes. A restart that come
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -20,10 +21,11 @@ from claudomator_py.core.worktree import Tree, TreeFault, TreeStanding, TreeStat
 from claudomator_py.service.briefing.following import still_needed_by
 from claudomator_py.service.changes.tasks import ENDED
 from claudomator_py.service.daemon_log import get_logger
+from claudomator_py.service.faults import Doing, Faults, Item, text_of
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.surroundings.isolation import Isolating
 from claudomator_py.store import run_rows, task_rows
-from claudomator_py.store.database import Database
+from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Run, Task
 
 log = get_logger("claudomator.cleanup")
@@ -81,12 +83,19 @@ class Cleaner:
         finally:
             self._one_at_a_time.release()
 
-    def remove_old_runs(self, before_ms: int, most: int) -> int:
-        """Remove directories of runs that ended before then, by the same rules, at most so many; how many."""
+    def remove_old_runs(self, before_ms: int, most: int, faults: Faults) -> int:
+        """Remove directories of runs that ended before then, by the same rules, at most so many; how many.
+
+        faults: of those that cannot be removed, which keep no other. Raises StoreUnavailable.
+        """
         gone: set[str] = set()
         with self._one_at_a_time:
             for run in self._old_runs(before_ms):
-                if len(gone) < most and self._run(run, gone, dry_run=False).removed:
+                if len(gone) >= most:
+                    break
+                item = Item(Doing.CLEAN, run.id, str(self._folders.path(run.id)))
+                found = faults.attempt(item, partial(self._run, run, gone, dry_run=False))
+                if found is not None and found.removed:
                     gone.add(run.id)
         return len(gone)
 
@@ -110,12 +119,25 @@ class Cleaner:
         too_young = f"it ended less than {format_duration(request.older_than)} ago"
         gone: set[str] = set()
         for run in self._old_runs(before_ms):
-            item = self._run(run, gone, dry_run=request.dry_run)
+            path = str(self._folders.path(run.id))
+            item = self._guarded("run", path, run.task_id, partial(self._run, run, gone, dry_run=request.dry_run))
             if item.removed:
                 gone.add(run.id)
             yield item
         for tree in self._isolating.trees.all():
-            yield self._tree(tree, before_ms, too_young, dry_run=request.dry_run)
+            looking = partial(self._tree, tree, before_ms, too_young, dry_run=request.dry_run)
+            yield self._guarded("worktree", tree.path, tree.task_id, looking)
+
+    def _guarded(self, kind: str, path: str, task_id: str, look: Callable[[], CleanupItemView]) -> CleanupItemView:
+        """What look says; where it raises, that this one stays. Raises StoreUnavailable."""
+        try:
+            return look()
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            log.warning("not_cleaned_up", path=path, problem=text_of(error))
+            told = {"path": path, "task_id": task_id, "task": None, "bytes": 0}
+            return CleanupItemView.model_validate({"kind": kind, "removed": False, "why": text_of(error), **told})
 
     # --- work trees -------------------------------------------------------------------------------------------------
 
@@ -175,6 +197,7 @@ class Cleaner:
         return self._database.read(read)
 
     def _run(self, run: Run, gone: set[str], *, dry_run: bool) -> CleanupItemView:
+        """Raises OSError if it cannot be removed."""
         path = str(self._folders.path(run.id))
         task = self._database.read(lambda connection: task_rows.get(connection, run.task_id))
 
@@ -210,8 +233,8 @@ class Cleaner:
             if not self._database.write(give_up):
                 return item(f"{task.name} was restarted in this moment")
             self._folders.remove(run.id)
-        except (RunConflict, OSError) as error:
-            return item(str(error))
+        except RunConflict as conflict:
+            return item(str(conflict))
         return item("its task has ended", removed=True, size=size)
 
 

@@ -15,6 +15,7 @@ from claudomator_py.core.retention import Retention
 from claudomator_py.core.worktree import Tree
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.desk.cleaning import Cleaner, Folders
+from claudomator_py.service.faults import Doing, Faults, Item
 from claudomator_py.service.ports import Clock
 from claudomator_py.store import outbox_rows, pruning
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -40,7 +41,10 @@ class Trees(Protocol):
 
 
 class Retainer:
-    """Keeps the policy, in a thread of its own. policy: the one in force. targets: who has to have seen every event."""
+    """Keeps the policy, in a thread of its own. policy: the one in force. targets: who has to have seen every event.
+
+    faults: of its thread alone.
+    """
 
     def __init__(
         self,
@@ -51,6 +55,7 @@ class Retainer:
         folders: Folders,
         trees: Trees,
         clock: Clock,
+        faults: Faults,
     ) -> None:
         self._database = database
         self._policy = policy
@@ -59,6 +64,7 @@ class Retainer:
         self._folders = folders
         self._trees = trees
         self._clock = clock
+        self._faults = faults
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
 
@@ -73,27 +79,32 @@ class Retainer:
             self._thread.join(_STOP_S)
 
     def round(self) -> dict[str, int]:
-        """Remove all that was kept long enough; how much of what. Raises StoreUnavailable, OSError."""
-        policy, now_ms = self._policy(), self._clock()
-        done: dict[str, int] = {}
-        if policy.runs is not None:
-            before_ms = now_ms - policy.runs
-            done["run_directories"] = self._repeat(
-                lambda: self._cleaner.remove_old_runs(before_ms, DIRECTORIES_AT_ONCE)
-            )
-            done["decisions"] = self._in_batches(
-                lambda found: pruning.old_decisions(found, before_ms, BATCH), pruning.decisions
-            )
-        if policy.events is not None:
-            done |= self._what_happened(now_ms - policy.events)
-            if self._database.read(lambda connection: outbox_rows.has_old(connection, now_ms)):
-                self._database.write(lambda connection: outbox_rows.forget_old(connection, now_ms))
-        if policy.tasks is not None:
-            done["tasks"] = self._old_tasks(now_ms - policy.tasks)
-        removed = {name: number for name, number in done.items() if number}
+        """Remove all that was kept long enough; how much of what. Raises StoreUnavailable.
+
+        What cannot be removed keeps nothing else: it is tried again in a later round.
+        """
+        removed: dict[str, int] = {}
+        for name, step in self._steps(self._policy(), self._clock()).items():
+            number = self._faults.attempt(Item(Doing.PRUNE, name, name.replace("_", " ")), step)
+            if number:
+                removed[name] = number
         if removed:
             log.info("pruned", **removed)
         return removed
+
+    def _steps(self, policy: Retention, now_ms: int) -> dict[str, Callable[[], int]]:
+        """What is to be removed, by what it is called, in this order."""
+        steps: dict[str, Callable[[], int]] = {}
+        if policy.runs is not None:
+            runs_ms = now_ms - policy.runs
+            steps["run_directories"] = partial(self._old_directories, runs_ms)
+            steps["decisions"] = self._in_batches(partial(_old, pruning.old_decisions, runs_ms), pruning.decisions)
+        if policy.events is not None:
+            steps |= self._what_happened(now_ms - policy.events)
+            steps["notices"] = partial(self._old_notices, now_ms)
+        if policy.tasks is not None:
+            steps["tasks"] = partial(self._old_tasks, now_ms - policy.tasks)
+        return steps
 
     def _run(self) -> None:
         pause_s = FIRST_S
@@ -101,23 +112,35 @@ class Retainer:
             pause_s = EVERY_S
             try:
                 self.round()
-            except (StoreUnavailable, OSError) as error:
+            except StoreUnavailable as error:
                 log.warning("pruning_interrupted", problem=str(error))
             except Exception:
                 log.exception("pruning_failed")
 
-    def _what_happened(self, before_ms: int) -> dict[str, int]:
+    def _what_happened(self, before_ms: int) -> dict[str, Callable[[], int]]:
+        return {
+            "events": partial(self._old_events, before_ms),
+            "schedule_times": self._in_batches(partial(_old, pruning.old_fires, before_ms), pruning.fires),
+            "holds": self._in_batches(partial(_old, pruning.old_holds, before_ms), pruning.holds),
+        }
+
+    def _old_events(self, before_ms: int) -> int:
         targets = tuple(self._targets())
         end = self._database.read(lambda connection: pruning.events_end(connection, before_ms, targets))
-        return {
-            "events": self._in_batches(lambda found: pruning.old_events(found, end, BATCH), pruning.events),
-            "schedule_times": self._in_batches(lambda found: pruning.old_fires(found, before_ms, BATCH), pruning.fires),
-            "holds": self._in_batches(lambda found: pruning.old_holds(found, before_ms, BATCH), pruning.holds),
-        }
+        return self._in_batches(lambda connection: pruning.old_events(connection, end, BATCH), pruning.events)()
+
+    def _old_notices(self, now_ms: int) -> int:
+        """Those that were delivered or given up. They are not counted."""
+        if self._database.read(lambda connection: outbox_rows.has_old(connection, now_ms)):
+            self._database.write(lambda connection: outbox_rows.forget_old(connection, now_ms))
+        return 0
+
+    def _old_directories(self, before_ms: int) -> int:
+        return self._repeat(lambda: self._cleaner.remove_old_runs(before_ms, DIRECTORIES_AT_ONCE, self._faults))
 
     def _in_batches(
         self, find: Callable[[Connection], Collection[T]], remove: Callable[[Connection, Collection[T]], int]
-    ) -> int:
+    ) -> Callable[[], int]:
         def one() -> int:
             found = self._database.read(find)
             number = self._database.write(lambda connection: remove(connection, found)) if found else 0
@@ -125,7 +148,7 @@ class Retainer:
                 crashpoint("rows-pruned")
             return number
 
-        return self._repeat(one)
+        return lambda: self._repeat(one)
 
     def _repeat(self, step: Callable[[], int]) -> int:
         """Until there is nothing left to do; others get their turn in between."""
@@ -147,10 +170,29 @@ class Retainer:
             after = page[-1][0]
             going = [task_id for task_id, runs in page if task_id not in worked_in and there.isdisjoint(runs)]
             if going:
-                total += self._database.write(partial(pruning.tasks, task_ids=going, before_ms=before_ms))
+                total += self._remove_tasks(going, before_ms)
                 crashpoint("rows-pruned")
             self._stopped.wait(PAUSE_S)
         return total
 
+    def _remove_tasks(self, task_ids: Sequence[str], before_ms: int) -> int:
+        """Together; where that fails each by itself, so that one which cannot go keeps no other."""
+        try:
+            return self._database.write(partial(pruning.tasks, task_ids=task_ids, before_ms=before_ms))
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            if len(task_ids) == 1:
+                self._faults.note(Item(Doing.CLEAN, task_ids[0], f"task {task_ids[0]}", task_ids[0]), error)
+                return 0
+            return sum(self._remove_tasks([task_id], before_ms) for task_id in task_ids)
+
     def _page(self, before_ms: int, after: str) -> Sequence[tuple[str, Sequence[str]]]:
         return self._database.read(partial(pruning.old_tasks, before_ms=before_ms, after=after, limit=TASKS_AT_ONCE))
+
+
+def _old(
+    find: Callable[[Connection, int, int], Collection[T]], before_ms: int, connection: Connection
+) -> Collection[T]:
+    """The next batch of what is that old."""
+    return find(connection, before_ms, BATCH)

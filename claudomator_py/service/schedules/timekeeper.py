@@ -18,6 +18,7 @@ from claudomator_py.core.units import format_instant
 from claudomator_py.service.changes.placement import placement_problems
 from claudomator_py.service.changes.schedules import fire, overlapping, skip
 from claudomator_py.service.daemon_log import get_logger
+from claudomator_py.service.faults import Doing, Faults, Item
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.schedules.alarms import Alarms
@@ -37,19 +38,30 @@ def recurrence(cron: str, zone: str) -> Recurrence:
 
 
 class Timekeeper:
-    """``meet`` from one thread at a time. workdirs: what is allowed at present."""
+    """``meet`` from one thread at a time. workdirs: what is allowed at present. faults: of single schedules."""
 
     def __init__(
-        self, database: Database, registry: AgentRegistry, workdirs: Callable[[], Workdirs], clock: Clock
+        self,
+        database: Database,
+        registry: AgentRegistry,
+        workdirs: Callable[[], Workdirs],
+        clock: Clock,
+        faults: Faults,
     ) -> None:
         self._database = database
         self._registry = registry
         self._workdirs = workdirs
         self._clock = clock
+        self._faults = faults
 
     def meet(self) -> int:
-        """Make the tasks of every schedule that is due; how many times were dealt with. Raises StoreUnavailable."""
-        return sum(self._meet(schedule) for schedule in self._going())
+        """Make the tasks of every schedule that is due; how many times were dealt with. Raises StoreUnavailable.
+
+        One for which that fails keeps no other from its time; it is tried again, and misses none.
+        """
+        going = self._going()
+        self._faults.forget_others(Doing.SCHEDULE, {schedule.id for schedule in going})
+        return sum(self._faults.attempt(_item(schedule), partial(self._meet, schedule)) or 0 for schedule in going)
 
     def recurrences(self) -> dict[str, Recurrence]:
         """The times of every schedule that is neither paused nor gone, by its id."""
@@ -57,26 +69,23 @@ class Timekeeper:
         for schedule in self._going():
             try:
                 found[schedule.id] = recurrence(schedule.cron, schedule.timezone)
-            except (ValueError, OSError):
-                log.exception("schedule_cannot_be_read", schedule=schedule.name)
+            except Exception as error:
+                # `meet` meets it too, and tells of it.
+                log.debug("schedule_cannot_be_read", schedule=schedule.name, problem=str(error))
         return found
 
     def _going(self) -> list[Schedule]:
         return [row for row in self._database.read(schedule_rows.all_there) if row.paused_ms is None]
 
     def _meet(self, schedule: Schedule) -> int:
-        try:
-            times = recurrence(schedule.cron, schedule.timezone)
-            spec = TaskSpec.model_validate(schedule.spec)
-            found = due(times.next_after, schedule.last_ms, self._clock(), spec.catch_up)
-            if not found.times and found.missed is None:
-                return 0
-            problems = placement_problems(spec, self._registry, self._workdirs())
-            why = "; ".join(problem.render() for problem in problems) or None
-            dir_key = directory_key(spec.working_dir) if why is None else ""
-        except (ValueError, OSError, RuntimeError):
-            log.exception("schedule_not_met", schedule=schedule.name)
+        times = recurrence(schedule.cron, schedule.timezone)
+        spec = TaskSpec.model_validate(schedule.spec)
+        found = due(times.next_after, schedule.last_ms, self._clock(), spec.catch_up)
+        if not found.times and found.missed is None:
             return 0
+        problems = placement_problems(spec, self._registry, self._workdirs())
+        why = "; ".join(problem.render() for problem in problems) or None
+        dir_key = directory_key(spec.working_dir) if why is None else ""
         crashpoint("schedule-due")
         return self._deal_with(schedule, found, dir_key, why)
 
@@ -120,6 +129,10 @@ class Timekeeper:
             and at_ms > now.last_ms
             and not schedule_rows.was_fired(connection, seen.id, at_ms)
         )
+
+
+def _item(schedule: Schedule) -> Item:
+    return Item(Doing.SCHEDULE, schedule.id, schedule.name, content=str(schedule.updated_ms))
 
 
 class Clockwork:
