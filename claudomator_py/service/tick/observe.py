@@ -84,7 +84,7 @@ class Observer:
             page = queue.heads(connection, blocked_lanes=blocked, after=after, limit=PAGE)
             if not page:
                 break
-            asked = self.asked(connection, [task for task, _ in page])
+            asked = self._questions(connection, [task for task, _ in page])
             failed = self.failed(connection, [task for task, _ in page])
             for task, spec in page:
                 after = (task.rank_ms, task.created_ms, task.id)
@@ -123,17 +123,22 @@ class Observer:
         return present.model_copy(update={"heads": tuple(heads)})
 
     def _head_of(
-        self, task: Task, spec: dict[str, object], asked: AskedTier | None, failed: tuple[str, Reason] | None
+        self, task: Task, spec: dict[str, object], question: Classification | None, failed: tuple[str, Reason] | None
     ) -> Head:
+        asked = None if question is None else _asked(question, self._registry)
         return self.head(task, TaskSpec.model_validate(spec), asked, failed)
 
     def asked(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, AskedTier]:
         """What was asked about the tiers of these tasks in their present generation."""
+        questions = self._questions(connection, tasks)
+        return {task_id: _asked(question, self._registry) for task_id, question in questions.items()}
+
+    def _questions(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, Classification]:
         if not self._rules().classifier:
             return {}
         rows = classification_rows.of_tasks(connection, [task.id for task in tasks])
         present = ((task, rows.get((task.id, task.generation))) for task in tasks)
-        return {task.id: _asked(row, self._registry) for task, row in present if row is not None}
+        return {task.id: row for task, row in present if row is not None}
 
     def failed(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, tuple[str, Reason]]:
         """By task, the agent on which its last run did not get its model, and why; where there may be another model."""
