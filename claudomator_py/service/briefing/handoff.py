@@ -8,6 +8,8 @@ from claudomator_py.service.ports import RunHost, Transcript
 from claudomator_py.store.tables import Run
 
 MOST_READ = 1 << 20
+MOST_LINES = 2_000
+"""Looked at: a note is written on the way to a start, and others wait for theirs."""
 MOST_SAID = 4_000
 _MOST_DETAIL = 1_000
 _PARTS = 12
@@ -80,7 +82,8 @@ def _last(run: Run, host: RunHost, transcript: Transcript) -> list[str]:
         data = host.tail(run.id, "stdout", MOST_READ)
     except OSError:
         return []
-    entries = transcript.feed(0, data, final=True)
+    lines = data.rsplit(b"\n", MOST_LINES)[-MOST_LINES:]
+    entries = transcript.feed(0, b"\n".join(lines), final=True)
     said = [_words(entry.part) for entry in entries if entry.part.kind in ("message", "tool_call") and entry.part.text]
     return said[-_PARTS:]
 

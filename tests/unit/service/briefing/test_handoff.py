@@ -49,6 +49,12 @@ def test_it_holds_no_secret_and_is_short() -> None:
     assert len(text) < MOST_SAID + 1_000
 
 
+def test_of_a_flood_only_the_end_is_looked_at() -> None:
+    text = note(said("long ago") + b"{}\n" * 200_000 + said("the last"))
+    assert "the last" in text
+    assert "long ago" not in text
+
+
 FAILED = {"status": "failed", "reason": "network"}
 LOST = {"status": "lost", "reason": "lost"}
 
