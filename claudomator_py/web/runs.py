@@ -2,6 +2,7 @@
 
 import logging
 import re
+import time
 from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
@@ -31,6 +32,7 @@ LOG_TYPE = "application/octet-stream"
 POLL_S = 0.25
 IDLE_POLL_S = 1.0
 _IDLE_AFTER_S = 30.0
+_BUSY_S = 0.02
 _PAGE = 200
 _READS_OF_PAGE = 64
 _POSITION = re.compile(r"(\d{1,16})(?:\.(\d{1,9}))?", re.ASCII)
@@ -137,7 +139,9 @@ async def _follow(desk: Desk, streams: Streams, run_id: str, feed: LogFeed) -> A
     told_s = 0.0
     try:
         while not streams.closing:
+            begin_s = time.monotonic()
             items = await streams.run(lambda: feed.read(_PAGE))
+            busy_s = time.monotonic() - begin_s
             if items:
                 yield b"".join(_message(item) for item in items)
                 silent_s = told_s = 0.0
@@ -155,6 +159,8 @@ async def _follow(desk: Desk, streams: Streams, run_id: str, feed: LogFeed) -> A
                 if told_s >= HEARTBEAT_S:
                     yield HEARTBEAT
                     told_s = 0.0
+            elif busy_s > _BUSY_S:
+                await streams.pause(busy_s)  # a flood is not told at the cost of everything else
     except ServiceError as error:
         log.warning("the stream of a log ends early: %s", error)  # its client comes again, and goes on where it was
 
