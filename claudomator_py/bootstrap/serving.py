@@ -201,6 +201,7 @@ async def _serve(
         health,
         secrets,
         parts.faults,
+        parts.monitor.backlog,
     )
     repeats = Repeats(queries.read, now_ms)
     schedules = StoredSchedules(

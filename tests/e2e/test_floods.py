@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
-from tests.e2e.scenarios_support import document, ended, in_state, last_run
+from tests.e2e.scenarios_support import document, ended, in_state, last_run, why
 from tests.e2e.warm import WarmStarter
 
 FLOODS = {
@@ -63,6 +63,7 @@ def test_floods_keep_nobody_waiting_and_end_when_they_are_told_to(place: Site) -
         wait_until(partial(is_far_ahead, place, daemon, name), f"{name} to be far ahead")
 
     waited = [waited_ms(place, daemon, "innocent")]
+    wait_until(lambda: "prints faster than Claudomator reads" in why(daemon, "deep"), "it to be said")
     daemon.client.cancel("words")
     assert ended(daemon, "words").state == "CANCELLED"
     daemon.kill()

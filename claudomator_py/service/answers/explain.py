@@ -13,6 +13,7 @@ from claudomator_py.routing.decision import Candidate, Classification, DecisionR
 from claudomator_py.routing.tier import Cause
 from claudomator_py.service.briefing.resuming import GIVEN_UP, resumption_of
 from claudomator_py.service.surroundings.isolation import TREE_USED
+from claudomator_py.service.tick.live_output import Backlog
 from claudomator_py.store.tables import Event, Run, Task
 
 _DETAIL = 1_000
@@ -70,6 +71,18 @@ def waiting_text(task: Task, dependencies: Sequence[DependencyState], now_ms: in
             return f"tries again at {_due(task.until_ms, now_ms)}"
         case _:
             return f"waits: {task.reason}"
+
+
+def backlog_sentences(backlog: Backlog | None) -> list[str]:
+    """What a running task's agent has printed that has not been read yet, where that matters."""
+    if backlog is None:
+        return []
+    if backlog.ended:
+        return ["Its agent has ended. Its outcome is known once what it printed has been read, which takes seconds."]
+    behind = f"Its agent prints faster than Claudomator reads, which is {backlog.unread >> 20} MiB behind."
+    return [
+        f"{behind} What it uses, and a limit that it waits out, are noticed late; a cancel and its timeouts are not."
+    ]
 
 
 def blocked_text(text: str, until_ms: int | None, now_ms: int) -> str:

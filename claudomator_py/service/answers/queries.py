@@ -43,6 +43,7 @@ from claudomator_py.service.answers.budgets import (
     waits_for_budget,
 )
 from claudomator_py.service.answers.explain import (
+    backlog_sentences,
     blocked_text,
     busy_text,
     conversation_sentences,
@@ -70,6 +71,7 @@ from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.schedules.schedule_desk import by_next_time
 from claudomator_py.service.surroundings.isolation import branch_of
 from claudomator_py.service.surroundings.secrets import Secrets
+from claudomator_py.service.tick.live_output import Backlog
 from claudomator_py.service.tick.observe import Observer
 from claudomator_py.store import dependency_rows, events, queue, reads, run_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -113,9 +115,12 @@ class Queries:
         health: Callable[[], list[CheckView]],
         secrets: Secrets | None = None,
         faults: Faults | None = None,
+        backlog: Callable[[str], Backlog | None] = lambda _: None,
     ) -> None:
-        """faults: what fails for single tasks; None: nothing does. secrets: what agents may know and their output may
-        not show; None: nothing but what is known by its shape."""
+        """faults: what fails for single tasks; None: nothing does. backlog: of a live run, by its id.
+
+        secrets: what agents may know and their output may not show; None: nothing but what is known by its shape.
+        """
         self._database = database
         self._registry = registry
         self._host = host
@@ -124,6 +129,7 @@ class Queries:
         self._refusals = refusals
         self._health = health
         self._faults = faults or Faults(clock)
+        self._backlog = backlog
         self.live: Live = StoredLive(database, registry, host, secrets or Secrets(registry, {}))
 
     def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
@@ -171,6 +177,8 @@ class Queries:
             now_ms = self._clock()
             told = events.of_task(connection, task.id)
             sentences = [_headline(view), *(f"Warning: {warning}" for warning in view.warnings)]
+            live = next((run.id for run in runs if run.live), None)
+            sentences += backlog_sentences(None if live is None else self._backlog(live))
             sentences += [*hold_sentences(view.holds), *input_sentences(task, told, now_ms)]
             sentences += [*thread_sentences(view), *conversation_sentences(task, told), *tree_sentences(told)]
             sentences += discarded_sentences(told)

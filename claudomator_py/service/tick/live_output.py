@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.core.pricing import Used
 from claudomator_py.core.run import ExitRecord, Stream
 from claudomator_py.service.daemon_log import get_logger
-from claudomator_py.service.ports import Clock, OutputReader, RunHost
+from claudomator_py.service.ports import Clock, OutputReader
 
 log = get_logger("claudomator.output")
 
@@ -25,6 +26,16 @@ SHARE, SHARE_OF_ENDED = 0.2, 0.5
 runs the ticks and the API as well."""
 _SHORTEST_REST_S = 0.005
 _LONGEST_CLOSE_S = 5.0
+
+
+class OutputHost(Protocol):
+    """Where the output of runs is; each method as in ``RunHost``."""
+
+    def read_on(self, run_id: str, stream: Stream, offset: int, limit: int) -> tuple[int, bytes]:
+        """The next bytes, and where they stand."""
+
+    def size(self, run_id: str, stream: Stream) -> int:
+        """Where the stream ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +51,7 @@ PATIENCE = Patience(5.0, 8 << 20)
 WITH_CANCELLED = Patience(1.0, 1 << 20)
 """With one that is stopped already, whatever it said."""
 BEHIND_BYTES = 32 << 20
-"""A run that is further behind is named in the log."""
+"""A run that is further behind is named in the log, and its task's explanation says so."""
 _LEFT_OUT = "there was too much to read when the run ended; its beginning and its end say what became of it"
 _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 
@@ -76,6 +87,14 @@ class Report:
     answered: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What a run has printed and nobody has read. ended: it prints no more, and is told of once all is read."""
+
+    unread: int
+    ended: bool
+
+
 @dataclass(slots=True)
 class _Cursor:
     """The way through one stream. skipped: what follows is not what comes next. torn: in a line that has lost its
@@ -86,14 +105,14 @@ class _Cursor:
     skipped: bool = False
     torn: bool = False
 
-    def skip(self, host: RunHost, run_id: str, last_bytes: int) -> int:
+    def skip(self, host: OutputHost, run_id: str, last_bytes: int) -> int:
         """Leave out all but the last bytes; how many were left out. Raises OSError."""
         left_out = max(0, host.size(run_id, self.stream) - last_bytes - self.offset)
         self.offset += left_out
         self.skipped = self.skipped or left_out > 0
         return left_out
 
-    def take(self, host: RunHost, run_id: str) -> bytes | None:
+    def take(self, host: OutputHost, run_id: str) -> bytes | None:
         """The next bytes; None: there are none at present. A line that a hole has torn ends at the hole, and its rest
         is left out, so that no line is put together from two. Raises OSError."""
         start, data = host.read_on(run_id, self.stream, self.offset, PIECE_BYTES)
@@ -129,7 +148,7 @@ class _Followed:
     not_understood: str | None = None
     is_behind: bool = False
 
-    def read(self, host: RunHost) -> bool:
+    def read(self, host: OutputHost) -> bool:
         """Read it for a moment; whether there was no more. Raises OSError."""
         end_s = time.monotonic() + TURN_S
         unread = list(self.cursors)
@@ -144,7 +163,7 @@ class _Followed:
                 return False
         return True
 
-    def hurry(self, host: RunHost) -> int:
+    def hurry(self, host: OutputHost) -> int:
         """Leave out what would take too long, now that it has ended; how many bytes. Raises OSError."""
         patience = WITH_CANCELLED if self.record is not None and self.record.ended_by == "cancel" else PATIENCE
         if self.until_s is None:
@@ -180,7 +199,7 @@ class LiveRunMonitor:
     to leave the processor to others; None: it sleeps for as long.
     """
 
-    def __init__(self, host: RunHost, clock: Clock, rest: Callable[[float], object] | None = None) -> None:
+    def __init__(self, host: OutputHost, clock: Clock, rest: Callable[[float], object] | None = None) -> None:
         self._host = host
         self._clock = clock
         self.news: Callable[[], None] = lambda: None
@@ -223,6 +242,14 @@ class LiveRunMonitor:
                 followed.record, followed.ended = record, True
         _raise_problem(followed)
         return followed.report
+
+    def backlog(self, run_id: str) -> Backlog | None:
+        """What there is to be read of the run, if it takes long enough to be told of. From any thread."""
+        followed = self._followed.get(run_id)
+        if followed is None or followed.report is not None:
+            return None
+        unread, ended = followed.said.unread, followed.ended
+        return Backlog(unread, ended) if ended or unread >= BEHIND_BYTES else None
 
     def keep(self, run_ids: Collection[str]) -> None:
         """Forget all runs but these."""

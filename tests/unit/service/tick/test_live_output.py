@@ -13,7 +13,7 @@ from claudomator_py.runs.host import LocalRunHost
 from claudomator_py.runs.launcher import Launcher
 from claudomator_py.runs.shim.output import STDOUT, Output
 from claudomator_py.service.tick import live_output
-from claudomator_py.service.tick.live_output import LiveRunMonitor, Said
+from claudomator_py.service.tick.live_output import Backlog, LiveRunMonitor, Said
 from tests.fakes.runs import MemoryRunHost
 
 KIB = 1 << 10
@@ -153,6 +153,22 @@ def test_what_no_reader_can_take_is_the_trouble_of_its_run_alone(desk: Desk) -> 
     found = desk.report("bad")
     assert found is not None
     assert found.outcome.detail == "its output could not be understood: too much"
+
+
+def test_what_is_behind_is_told(desk: Desk, hasty: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_output, "BEHIND_BYTES", CAP)
+    desk.begin("run")
+    assert desk.monitor.backlog("run") is None
+    desk.host.write("run", b"y\n" * CAP)
+    desk.follow("run")
+    desk.monitor.turn()
+    assert desk.monitor.backlog("run") == Backlog(2 * CAP - desk.host.piece, ended=False)
+    desk.report("run")
+    desk.monitor.turn()
+    assert desk.monitor.backlog("run") == Backlog(2 * CAP - 2 * desk.host.piece, ended=True)
+    while desk.monitor.turn():
+        pass
+    assert desk.monitor.backlog("run") is None
 
 
 @pytest.mark.parametrize(("record", "patience"), [(ENDED, "PATIENCE"), (CANCELLED, "WITH_CANCELLED")])
