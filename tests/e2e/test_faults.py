@@ -19,7 +19,17 @@ from claudomator_py.core.view import StateName
 from claudomator_py.core.views import ProblemDetails
 from claudomator_py.runs.shim import procfs
 from tests.e2e.harness import END_S, REPOSITORY, Daemon, Site, open_site, wait_until
-from tests.e2e.scenarios_support import ENDED, document, ended, in_state, shim_file, started, stranger
+from tests.e2e.scenarios_support import (
+    ENDED,
+    agent_file,
+    document,
+    ended,
+    in_state,
+    kill_run,
+    shim_file,
+    started,
+    stranger,
+)
 
 NAP = "do: until [ -e ../../../../go ]; do sleep 0.05; done"
 """Works until the site's folder has a file ``go``: a scratch folder is four levels below it."""
@@ -48,9 +58,7 @@ def test_a_foreign_process_in_the_shims_place_is_never_signalled(site: Site, for
     run_id = started(site)[0]
     in_state(daemon, "long", "RUNNING")
     daemon.kill()
-    shim = json.loads(shim_file(site, run_id).read_text())
-    os.kill(shim["pid"], signal.SIGKILL)
-    wait_until(lambda: procfs.read(shim["pid"]) is None, "the shim's end")
+    kill_run(site, run_id)
 
     with stranger() as process:
         found = procfs.read(process.pid)
@@ -60,7 +68,9 @@ def test_a_foreign_process_in_the_shims_place_is_never_signalled(site: Site, for
             "reused pid": {"start_time": found.start - 1},
             "same process": {"start_time": found.start},
         }
-        shim_file(site, run_id).write_text(json.dumps({**shim, "pid": process.pid, **lies[forged]}))
+        for file in (shim_file(site, run_id), agent_file(site, run_id)):
+            if file.name == "shim.json" or forged != "same process":
+                file.write_text(json.dumps({**json.loads(file.read_text()), "pid": process.pid, **lies[forged]}))
         daemon = site.start().ready()
         task = ended(daemon, "long")
 
