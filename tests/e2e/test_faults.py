@@ -319,3 +319,44 @@ def test_a_faulty_configuration_is_refused_with_its_line(site: Site, text: str, 
     assert f"{site.config_file}{said}" in log
     assert "Traceback" not in log
     assert not site.state.exists()
+
+
+@pytest.fixture
+def immovable(site: Site) -> Iterator[Path]:
+    """A folder in what a crash left of a run directory, which cannot be removed: something is mounted there."""
+    folder = site.state / "runs" / ".left-over.trash" / "work"
+    folder.mkdir(parents=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folder], capture_output=True, text=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip(f"that needs the right to mount: {mounted.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_what_fails_for_one_task_or_directory_keeps_nothing_else_and_is_shown(site: Site, immovable: Path) -> None:
+    repository = site.root / "repository"
+    repository.mkdir()
+    daemon = site.start().ready()
+    assert f"{immovable}: Device or resource busy" in site.log_text()
+    # As long as nothing may start, its folder can become a loop of links between acceptance and start.
+    daemon.client.drain()
+    task = {"name": "bad", "instructions": "do: true", "working_dir": str(repository), "isolation": "worktree"}
+    daemon.client.submit(from_document(task))
+    repository.rmdir()
+    repository.symlink_to(repository)
+    daemon.client.undrain()
+    site.drop("good.yaml", document(None, "do: true"))
+
+    assert ended(daemon, "good").state == "COMPLETED"
+    wait_until(lambda: daemon.client.task("bad").reason == "fault", "the fault to be shown")
+    bad = daemon.client.task("bad")
+    assert bad.state == "QUEUED"
+    assert str(repository) in str(bad.reason_text)
+    assert "remove the loop of symbolic links; tries again at" in str(bad.reason_text)
+    complaint = wait_until(lambda: checks(daemon).get("faults"), "readiness to name it")
+    assert str(repository) in complaint
+    assert daemon.client.readiness().ready, "everything else is done"
+    assert daemon.client.cancel("bad").state == "CANCELLED"
+    assert daemon.stop() == 0
