@@ -3,9 +3,13 @@
 import sys
 from collections.abc import Callable
 
-from bench import metrics, shims
+from bench import metrics, queue, shims
 
-MEASUREMENTS: dict[str, Callable[[], None]] = {"shims": shims.measure, "metrics": metrics.measure}
+MEASUREMENTS: dict[str, Callable[[], None]] = {
+    "shims": shims.measure,
+    "metrics": metrics.measure,
+    "queue": queue.measure,
+}
 
 
 def main(names: list[str]) -> int:

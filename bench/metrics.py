@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, insert
 
+from claudomator_py.planning.admission import Taken
 from claudomator_py.store import hold_rows, metric_rows, queue
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
@@ -63,7 +64,7 @@ def _task(number: int) -> dict[str, object]:
         "state": "QUEUED" if queued else "COMPLETED",
         "priority": 1,
         "rank_ms": START_MS + number,
-        "lane": f"lane-{number // QUEUED_EVERY % LANES}",
+        "eligibility": f"lane-{number // QUEUED_EVERY % LANES}",
         "dir_key": "",
         "tags": [],
         "source": "api",
@@ -111,10 +112,8 @@ def measure() -> None:
             "ended runs": metric_rows.ended_runs,
             "live runs": metric_rows.live_runs,
             "waiting": metric_rows.waiting,
-            "lanes": metric_rows.lanes,
-            "heads of lanes": lambda connection: metric_rows.lane_heads(
-                connection, [(lane, rank) for lane, rank, _ in metric_rows.lanes(connection)]
-            ),
+            "queued": lambda connection: metric_rows.queued(connection, Taken()),
+            "lanes": lambda connection: queue.lanes(connection, Taken()),
             "holds": lambda connection: hold_rows.in_force(connection, START_MS),
             "answers": metric_rows.answers,
         }

@@ -9,6 +9,7 @@ from claudomator_py.agents.installed import probe
 from claudomator_py.agents.transcript import LineTranscript, of_stream
 from claudomator_py.core.agent import AgentHealth, AgentSpec
 from claudomator_py.core.conversation import Conversations
+from claudomator_py.core.demands import SANDBOX_NAME
 from claudomator_py.core.run import Launch, LaunchRequest, Stream
 from claudomator_py.core.task import PermissionMode, TaskSpec
 
@@ -20,8 +21,6 @@ REMEDY = "install it (npm install -g @anthropic-ai/claude-code), or set the agen
 # the task waits in the queue, where it costs nothing and can be seen. The agent's env, or pass_env, may say otherwise.
 MAX_RETRIES_NAME = "CLAUDE_CODE_MAX_RETRIES"
 MAX_RETRIES = "4"
-# As root it refuses to bypass permissions unless this says that it is in a sandbox. That is for the user to say.
-SANDBOX_NAME = "IS_SANDBOX"
 _LEAST_USD = 0.000001
 """It refuses a budget of nothing."""
 
@@ -78,6 +77,7 @@ class Claude:
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """Only what it refuses: it enforces all that a task can ask for."""
         as_root = os.geteuid() == 0
+        # That it is in a sandbox is for the user to say.
         sandbox = {**agent.env, **task.env}.get(SANDBOX_NAME) == "1" or SANDBOX_NAME in agent.pass_env
         if task.permissions.mode is PermissionMode.BYPASS and as_root and not sandbox:
             refusal = f"{agent.name} refuses permissions.mode bypassPermissions when it runs as root"

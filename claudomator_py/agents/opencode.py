@@ -1,7 +1,6 @@
 """opencode: how it is started."""
 
 import json
-import re
 from pathlib import Path
 
 from claudomator_py.agents.installed import probe
@@ -10,14 +9,15 @@ from claudomator_py.agents.opencode_transcript import OpencodeTranscript
 from claudomator_py.agents.transcript import LineTranscript, of_stream
 from claudomator_py.core.agent import AgentHealth, AgentSpec
 from claudomator_py.core.conversation import Conversations
+from claudomator_py.core.demands import OPENCODE_PERMISSION_NAME, PLAIN_TOOL
 from claudomator_py.core.run import Launch, LaunchRequest, Stream
 from claudomator_py.core.task import PermissionMode, Permissions, TaskSpec
 
 PROGRAM = ("opencode",)
 REMEDY = "install it (npm install -g opencode-ai), or set the agent's command in the configuration"
 
-PERMISSION_NAME = "OPENCODE_PERMISSION"
-"""Permissions by tool, as JSON: "allow", "ask" (which ends a run that nobody watches) or "deny"."""
+# Permissions by tool, as JSON: "allow", "ask" (which ends a run that nobody watches) or "deny".
+PERMISSION_NAME = OPENCODE_PERMISSION_NAME
 # It waits out a limit without an event, and says of some errors only that they are in its log.
 LOGS = ("--print-logs", "--log-level=ERROR")
 # It would replace itself under a run's feet.
@@ -28,7 +28,6 @@ _MODES: dict[PermissionMode, dict[str, str]] = {
     PermissionMode.PLAN: {"edit": "deny", "bash": "deny"},
 }
 _FLAGS = {PermissionMode.PLAN: ("--agent=plan",), PermissionMode.BYPASS: ("--auto",)}
-_TOOL = re.compile(r"[\w*-]+")
 # One permission covers all the tools that change files.
 _EDITS = ("write", "patch", "apply_patch", "multiedit")
 
@@ -78,7 +77,7 @@ class Opencode:
         sentences += [
             f"{name} has no tool {tool!r}; write a tool's name alone, such as bash or webfetch"
             for tool in (*task.permissions.allowed_tools, *task.permissions.disallowed_tools)
-            if not _TOOL.fullmatch(tool)
+            if not PLAIN_TOOL.fullmatch(tool)
         ]
         if PERMISSION_NAME in {*agent.env, *task.env} and _permission(task.permissions, task.add_dirs):
             sentences.append(f"{name} has {PERMISSION_NAME} in its env, which would replace the task's permissions")

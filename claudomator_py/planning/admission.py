@@ -1,5 +1,6 @@
 """Whether one task may start now, and where: hints, holds and slots around the balancer's choice."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +16,8 @@ from claudomator_py.routing.decision import Candidate, Classification, DecisionR
 CLASSIFYING = "classifying"
 CONVERSATION = "conversation"
 KEPT = "kept"
+WORKDIR = "workdir"
+SLOTS = "slots"
 BUDGET = "budget"
 _SOURCE = 100
 _RUN = 8
@@ -79,10 +82,41 @@ class Load:
     day: DayLeft | None = None
     kept: tuple[Kept, ...] = ()
 
+    def taken(self, rules: Rules) -> "Taken":
+        """What of this keeps tasks from starting, whoever could run them."""
+        kept = Counter(one.dir_key for one in self.kept)
+        full = {key for key in (*self.busy, *kept) if self._full(key, kept[key], rules)}
+        return Taken(
+            dir_keys=frozenset(full),
+            keepers=frozenset(
+                one.task_id
+                for one in self.kept
+                if one.dir_key in full and not self._full(one.dir_key, kept[one.dir_key] - 1, rules)
+            ),
+            threads=self.threads | self.in_turn.keys(),
+            in_turn=frozenset(task for thread, task in self.in_turn.items() if thread not in self.threads),
+        )
+
+    def _full(self, dir_key: str, kept: int, rules: Rules) -> bool:
+        """Whether nobody can begin there beside those for whom it is kept. kept: how many these are."""
+        return self.busy.get(dir_key, 0) + kept >= rules.per_workdir
+
     def kept_from(self, head: Head) -> tuple[Kept, ...]:
         """Where the task is to work, and others may come back to: soonest over first."""
         others = (one for one in self.kept if one.dir_key == head.dir_key and one.task_id != head.task_id)
         return tuple(sorted(others, key=lambda one: (one.until, one.task_id)))
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Places in which nothing can begin now. dir_keys: directories; keepers: the tasks that may work in one of them all
+    the same, as it is kept for them. threads: those in which a task has its turn; in_turn: the tasks which have it.
+    """
+
+    dir_keys: frozenset[str] = frozenset()
+    keepers: frozenset[str] = frozenset()
+    threads: frozenset[str] = frozenset()
+    in_turn: frozenset[str] = frozenset()
 
 
 def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> DecisionRecord | Blocked:
@@ -94,9 +128,9 @@ def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> 
     if load.day is not None and load.day.spent:
         return Blocked(BUDGET, load.day.text, load.day.until)
     if load.live >= rules.total:
-        return Blocked("slots", f"all slots are in use ({load.live} of {rules.total})")
+        return Blocked(SLOTS, f"all slots are in use ({load.live} of {rules.total})")
     if head.dir_key and load.busy.get(head.dir_key, 0) >= rules.per_workdir:
-        return Blocked("workdir", f"another run is using {head.dir_key}")
+        return Blocked(WORKDIR, f"another run is using {head.dir_key}")
     kept = load.kept_from(head) if head.dir_key else ()
     if kept and load.busy.get(head.dir_key, 0) + len(kept) >= rules.per_workdir:
         names = ", ".join(one.name for one in kept)
@@ -104,12 +138,20 @@ def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> 
         return Blocked(KEPT, text, kept[0].until)
     if head.exclusive in load.threads or load.in_turn.get(head.exclusive, head.task_id) != head.task_id:
         return Blocked(CONVERSATION, "another task of the same thread is running, or has not ended its turn")
-    agents = tuple(_for_task(head, agents, agent, rules, load.now) for agent in agents)
+    return decide(head, agents, rules, load.now)
+
+
+def decide(head: Head, agents: Sequence[AgentSeen], rules: Rules, now_ms: int) -> DecisionRecord | Blocked:
+    """On which agent the task would start if it were its turn and its place were free, or why on none.
+
+    It is the same for all tasks of a lane, but for those whose question for a tier is open: each has a time of its own.
+    """
+    agents = tuple(_for_task(head, agents, agent, rules, now_ms) for agent in agents)
     head = _with_choice(head, agents)
-    choice = _choose(head, agents, rules, load.now)
+    choice = _choose(head, agents, rules, now_ms)
     if isinstance(choice, Blocked):
         return choice
-    decided = tier_for(head, hinted_by(head, agents), choice.agent, classifier=rules.classifier, now_ms=load.now)
+    decided = tier_for(head, hinted_by(head, agents), choice.agent, classifier=rules.classifier, now_ms=now_ms)
     if isinstance(decided, Undecided):
         return Blocked(CLASSIFYING, "a cheap model is asked how strong a model it needs", decided.until)
     return _record(head, agents, choice, rules, *decided)
@@ -180,9 +222,9 @@ def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules, now_ms: int) 
         return _balance(ready, rules, why=f"the task prefers {head.agent_type}")
     full = [agent for agent in hinted if agent.problem is None and not agent.limited]
     if full and now_ms < head.queued + rules.prefer_wait:
-        names = " and ".join(f"{agent.name} is {_full(agent)}" for agent in full)
-        text = f"{names}, and the task prefers to wait"
-        return Blocked("slots", text, head.queued + rules.prefer_wait)
+        names = "; ".join(f"{agent.name} is {_full(agent)}" for agent in full)
+        text = f"{names}; the task prefers {head.agent_type}, and waits for it"
+        return Blocked(SLOTS, text, head.queued + rules.prefer_wait)
     override = f"{head.agent_type}: {_why_not(hinted)}"
     return _balance(open_agents, rules, why="least active", overridden_hint=override)
 
@@ -211,7 +253,7 @@ def _balance(
     unlimited_exists = any(not agent.limited for agent in usable)
     if pick is None or (pick.all_limited and unlimited_exists):
         full = [agent for agent in usable if not agent.limited] or usable
-        return Blocked("slots", "; ".join(f"{agent.name} is {_full(agent)}" for agent in full), held=_holds(usable))
+        return Blocked(SLOTS, "; ".join(f"{agent.name} is {_full(agent)}" for agent in full), held=_holds(usable))
     if pick.all_limited:
         triable = tuple(agent for agent in usable if agent.triable) if rules.when_all_limited == "try" else ()
         pick = pick_agent((agent.status for agent in triable if agent.free), rules.near_limit)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from claudomator_py.planning.admission import CLASSIFYING, Blocked, Load, admit, hinted_by
+from claudomator_py.planning.admission import CLASSIFYING, Blocked, Load, Taken, admit, decide, hinted_by
 from claudomator_py.planning.snapshot import Head, Snapshot
 from claudomator_py.planning.tiers import AskTier, question
 from claudomator_py.routing.decision import DecisionRecord
@@ -36,9 +36,19 @@ class Planner:
         full = load.live >= self._rules.total or load.disk_low or load.drained or spent
         return full or not any(agent.free for agent in self._agents.values())
 
-    def is_live(self, thread: str) -> bool:
-        """Whether a run is live in the thread, with those that it has decided to start."""
-        return thread in self._load.threads
+    @property
+    def now(self) -> int:
+        """The time of the snapshot, in epoch milliseconds."""
+        return self._load.now
+
+    @property
+    def taken(self) -> Taken:
+        """Where nothing can begin any more, the runs that it has decided to start included."""
+        return self._load.taken(self._rules)
+
+    def decide(self, head: Head) -> DecisionRecord | Blocked:
+        """What becomes of the head wherever it works, and so of all in its lane. Counts nothing."""
+        return decide(head, tuple(self._agents.values()), self._rules, self._load.now)
 
     def consider(self, head: Head) -> StartRun | Blocked:
         """Decide on the next head, and count what it takes."""

@@ -223,14 +223,13 @@ class Head(_Frozen):
 class Kept(_Frozen):
     """A directory that is kept for a task which waits for a person, or was answered and has not gone on yet.
 
-    until: epoch milliseconds. lane: its own.
+    until: epoch milliseconds.
     """
 
     dir_key: str
     task_id: str
     name: str
     until: int
-    lane: str = ""
 
 
 class Rules(_Frozen):

@@ -5,7 +5,12 @@ from collections.abc import Collection, Mapping
 from sqlalchemy import Connection, func, insert, select, update
 
 from claudomator_py.core.agent import Tier
+from claudomator_py.store import task_rows
 from claudomator_py.store.tables import CLASSIFICATION, TIER_ANSWER, Classification
+
+OPEN = "open"
+DEFAULT = "default"
+"""What a task's row says of a question without an answer, and of one that was answered with no tier."""
 
 
 def find(connection: Connection, task_id: str, generation: int) -> Classification | None:
@@ -35,6 +40,7 @@ def add(connection: Connection, row: Classification) -> None:
     """Insert the question; there is at most one for a generation."""
     values = {column.name: getattr(row, column.name) for column in CLASSIFICATION.columns}
     connection.execute(insert(CLASSIFICATION).values(values))
+    task_rows.note_asked_tier(connection, row.task_id, row.generation, OPEN)
 
 
 def answer(
@@ -66,7 +72,10 @@ def answer(
             said_agent=said_agent,
         )
     )
-    return written.rowcount == 1
+    if written.rowcount != 1:
+        return False
+    task_rows.note_asked_tier(connection, task_id, generation, DEFAULT if tier is None else tier.value)
+    return True
 
 
 def cached(connection: Connection, key: str) -> tuple[Tier, str] | None:

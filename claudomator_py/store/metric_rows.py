@@ -8,17 +8,31 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Float, and_, case, cast, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Float, and_, case, cast, func, select, text
 
 from claudomator_py.core.histogram import Histogram
 from claudomator_py.core.units import SECOND_MS
+from claudomator_py.planning.admission import Taken
 from claudomator_py.store import remembered
-from claudomator_py.store.tables import CLASSIFICATION, RUN, TASK, TASK_REVISION, Task
+from claudomator_py.store.tables import CLASSIFICATION, RUN, TASK
 
 DURATION_BOUNDS_S = (1.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0)
 REVOKED = "revoked"
 _RUNS = "runs"
 _ANSWERS = "answers"
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedTasks:
+    """So many tasks of a lane. dir_key, thread: those they need, where these are taken; else empty. task_id: the one
+    task that one of them is taken for.
+    """
+
+    lane: str
+    dir_key: str
+    thread: str
+    task_id: str
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,29 +139,16 @@ def waiting(connection: Connection) -> Mapping[str, int]:
     return {reason or "": number for reason, number in connection.execute(query)}
 
 
-def lanes(connection: Connection) -> Sequence[tuple[str, int, int]]:
-    """The queue's lanes by the rank of their heads: name, rank of the head (epoch milliseconds), number of tasks."""
-    rank = func.min(TASK.c.rank_ms)
-    query = select(TASK.c.lane, rank, func.count()).where(TASK.c.state == "QUEUED").group_by(TASK.c.lane).order_by(rank)
-    return [(lane, rank_ms, number) for lane, rank_ms, number in connection.execute(query)]
-
-
-def lane_heads(
-    connection: Connection, wanted: Sequence[tuple[str, int]]
-) -> Mapping[str, tuple[Task, dict[str, object]]]:
-    """The first task of each lane, with its content. wanted: lanes with the ranks of their heads."""
-    query = (
-        select(TASK, TASK_REVISION.c.spec)
-        .join(TASK_REVISION, and_(TASK_REVISION.c.task_id == TASK.c.id, TASK_REVISION.c.revision == TASK.c.revision))
-        .where(TASK.c.state == "QUEUED", tuple_(TASK.c.lane, TASK.c.rank_ms).in_(wanted))
-        .order_by(TASK.c.created_ms, TASK.c.id)
-    )
-    heads: dict[str, tuple[Task, dict[str, object]]] = {}
-    for row in connection.execute(query):
-        columns = dict(row._mapping)
-        spec = columns.pop("spec")
-        heads.setdefault(columns["lane"], (Task(**columns), spec))
-    return heads
+def queued(connection: Connection, taken: Taken) -> Sequence[QueuedTasks]:
+    """The queued tasks, those together that wait for the same. taken: where nothing can begin."""
+    exclusive = func.coalesce(TASK.c.thread, TASK.c.id)
+    # Under names that are no columns': PostgreSQL would group by those.
+    place = case((TASK.c.dir_key.in_(sorted(taken.dir_keys)), TASK.c.dir_key), else_="").label("taken_place")
+    thread = case((exclusive.in_(sorted(taken.threads)), exclusive), else_="").label("taken_thread")
+    holder = case((TASK.c.id.in_(sorted(taken.keepers | taken.in_turn)), TASK.c.id), else_="").label("holder")
+    query = select(TASK.c.lane, place, thread, holder, func.count()).where(TASK.c.state == "QUEUED")
+    query = query.group_by(TASK.c.lane, text("taken_place"), text("taken_thread"), text("holder"))
+    return [QueuedTasks(str(lane), *rest) for lane, *rest in connection.execute(query)]
 
 
 def answers(connection: Connection) -> Mapping[tuple[str, str], int]:

@@ -1,39 +1,130 @@
-"""The queue: heads of lanes, tasks that are due, and the next time at which something is."""
+"""The queue: its lanes and their heads, tasks that are due, and the next time at which something is."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, and_, exists, func, or_, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    ScalarSelect,
+    Select,
+    and_,
+    case,
+    exists,
+    func,
+    or_,
+    select,
+    text,
+    tuple_,
+)
 
+from claudomator_py.planning.admission import Taken
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, TASK_REVISION, Task
 from claudomator_py.store.task_rows import task_from
 
 Position = tuple[int, int, str]
+"""Rank, creation time and id: the queue's order."""
+Content = dict[str, object]
+
+# In so many words, as the conditions of the partial indexes are written.
+_QUEUED = text("task.state = 'QUEUED'")
 _KEEPING = ("NEEDS_INPUT", "WAITING", "QUEUED")
+_NOT_ENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
+_EXCLUSIVE = func.coalesce(TASK.c.thread, TASK.c.id)
+_AT_ONCE = 500
+"""Tasks that one statement fetches."""
+
+
+def lanes(connection: Connection, taken: Taken) -> list[str]:
+    """The lanes of the queue in which some task works in a directory that is not taken.
+
+    From lane to lane, and in each from directory to directory up to the first that is free: what is read grows with
+    the number of lanes and of taken directories, not with that of tasks.
+    """
+    dir_keys = sorted(taken.dir_keys)
+    start = select(TASK.c.id).where(_QUEUED).order_by(TASK.c.lane, TASK.c.dir_key).limit(1).scalar_subquery()
+    here = select(TASK.c.id, TASK.c.lane, TASK.c.dir_key)
+    place = here.where(TASK.c.id == start).cte("place", recursive=True)
+    in_lane = _next(TASK.c.lane == place.c.lane, TASK.c.dir_key > place.c.dir_key)
+    in_another = _next(TASK.c.lane > place.c.lane)
+    step = case((place.c.dir_key.in_(dir_keys), func.coalesce(in_lane, in_another)), else_=in_another)
+    arrived = TASK.alias("arrived")
+    onward = select(arrived.c.id, arrived.c.lane, arrived.c.dir_key).join_from(place, arrived, arrived.c.id == step)
+    place = place.union_all(onward)
+    found = set(connection.execute(select(place.c.lane).where(place.c.dir_key.not_in(dir_keys))).scalars())
+    if taken.keepers:
+        keeping = select(TASK.c.lane).where(_QUEUED, TASK.c.id.in_(sorted(taken.keepers)))
+        found.update(connection.execute(keeping).scalars())
+    return sorted(found)
 
 
 def heads(
-    connection: Connection, *, blocked_lanes: Collection[str], after: Position | None, limit: int
-) -> Sequence[tuple[Task, dict[str, object]]]:
-    """The next queued tasks in order, with their content, leaving out the blocked lanes.
+    connection: Connection,
+    wanted: Collection[str],
+    taken: Taken,
+    *,
+    after: Position | None = None,
+    without: Collection[str] = (),
+    queued_by: Mapping[str, int] = MappingProxyType({}),
+) -> dict[str, tuple[Task, Content]]:
+    """By lane, its first task in the queue's order that no taken place keeps from starting, with its content.
 
-    after: rank, creation time and id of the last one seen.
+    after: only what comes after that. without: tasks that are left out. queued_by: of these lanes, only tasks that
+    have not changed since then (epoch milliseconds).
     """
-    query = select(TASK, TASK_REVISION.c.spec).join(
-        TASK_REVISION, and_(TASK_REVISION.c.task_id == TASK.c.id, TASK_REVISION.c.revision == TASK.c.revision)
+    of_lanes = [_head_of(lane, taken, after, without, queued_by.get(lane)) for lane in sorted(wanted)]
+    ids = [found for query in of_lanes if (found := connection.execute(query).scalar_one_or_none()) is not None]
+    return {str(task.lane): (task, spec) for task, spec in contents(connection, ids)}
+
+
+def contents(connection: Connection, task_ids: Sequence[str]) -> list[tuple[Task, Content]]:
+    """These tasks with their content, in the queue's order."""
+    found: list[tuple[Task, Content]] = []
+    for start in range(0, len(task_ids), _AT_ONCE):
+        query = select(TASK, TASK_REVISION.c.spec).join(
+            TASK_REVISION, and_(TASK_REVISION.c.task_id == TASK.c.id, TASK_REVISION.c.revision == TASK.c.revision)
+        )
+        for row in connection.execute(query.where(TASK.c.id.in_(task_ids[start : start + _AT_ONCE]))):
+            columns = dict(row._mapping)
+            spec = columns.pop("spec")
+            found.append((Task(**columns), spec))
+    return sorted(found, key=lambda one: position(one[0]))
+
+
+def first(connection: Connection, lane: str, limit: int) -> list[Position]:
+    """The first tasks of the lane, whatever place they need."""
+    query = select(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id).where(_QUEUED, TASK.c.lane == lane)
+    query = query.order_by(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id).limit(limit)
+    return [(rank_ms, created_ms, task_id) for rank_ms, created_ms, task_id in connection.execute(query)]
+
+
+def position(task: Task) -> Position:
+    """Where the task is in the queue's order."""
+    return task.rank_ms, task.created_ms, task.id
+
+
+def _next(*conditions: ColumnElement[bool]) -> ScalarSelect[str]:
+    """The id of the first queued task by lane and directory for which they hold."""
+    query = select(TASK.c.id).where(_QUEUED, *conditions).order_by(TASK.c.lane, TASK.c.dir_key).limit(1)
+    return query.correlate_except(TASK).scalar_subquery()
+
+
+def _head_of(
+    lane: str, taken: Taken, after: Position | None, without: Collection[str], queued_by: int | None
+) -> Select[str]:
+    query = select(TASK.c.id).where(
+        _QUEUED,
+        TASK.c.lane == lane,
+        or_(TASK.c.dir_key.not_in(sorted(taken.dir_keys)), TASK.c.id.in_(sorted(taken.keepers))),
+        or_(_EXCLUSIVE.not_in(sorted(taken.threads)), TASK.c.id.in_(sorted(taken.in_turn))),
+        TASK.c.id.not_in(sorted(without)),
     )
-    query = query.where(TASK.c.state == "QUEUED")
-    if blocked_lanes:
-        query = query.where(TASK.c.lane.not_in(sorted(blocked_lanes)))
+    if queued_by is not None:
+        query = query.where(TASK.c.updated_ms <= queued_by)
     if after is not None:
         query = query.where(tuple_(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id) > after)
-    query = query.order_by(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id).limit(limit)
-    found = []
-    for row in connection.execute(query):
-        columns = dict(row._mapping)
-        spec = columns.pop("spec")
-        found.append((Task(**columns), spec))
-    return found
+    return query.order_by(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id).limit(1)
 
 
 def due(connection: Connection, now_ms: int, limit: int) -> Sequence[Task]:
@@ -74,9 +165,9 @@ def next_due(connection: Connection) -> int | None:
 
 
 def kept(connection: Connection, now_ms: int) -> list[dict[str, Any]]:
-    """Directories that are kept for tasks: dir_key, task_id, name, until and lane, in a fixed order."""
+    """Directories that are kept for tasks: dir_key, task_id, name and until, in a fixed order."""
     until = TASK.c.kept_until_ms
-    query = select(TASK.c.dir_key, TASK.c.id.label("task_id"), TASK.c.name, until.label("until"), TASK.c.lane)
+    query = select(TASK.c.dir_key, TASK.c.id.label("task_id"), TASK.c.name, until.label("until"))
     query = query.where(until > now_ms, TASK.c.state.in_(_KEEPING), TASK.c.dir_key != "")
     return [dict(row._mapping) for row in connection.execute(query.order_by(TASK.c.dir_key, TASK.c.id))]
 
@@ -101,19 +192,18 @@ def with_intent(connection: Connection) -> Sequence[Task]:
 
 def in_turn(connection: Connection) -> dict[str, str]:
     """Of each thread that several tasks are in, the task in the midst of its turn: it has begun, and is to go on."""
-    not_ended = TASK.c.state.in_(("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT"))
-    continuing = select(TASK).where(TASK.c.thread.is_not(None), not_ended)
-    tasks = [task_from(row) for row in connection.execute(continuing)]
-    if not tasks:
-        return {}
-    began = select(TASK).where(TASK.c.id.in_({task.thread for task in tasks}), not_ended)
-    tasks += [task_from(row) for row in connection.execute(began) if row.thread is None]
-    first: dict[str, str] = {}
-    for task in sorted(tasks, key=lambda task: (task.rank_ms, task.created_ms, task.id)):
-        waits = task.state == "WAITING" and task.reason == "dependency"
-        if task.seq > 0 and task.state != "RUNNING" and not waits:
-            first.setdefault(task.thread or task.id, task.id)
-    return first
+    another = TASK.alias("another")
+    followed = exists().where(another.c.state.in_(_NOT_ENDED), another.c.thread == TASK.c.id)
+    query = (
+        select(_EXCLUSIVE, TASK.c.id)
+        .where(text("task.seq > 0"), TASK.c.state.in_(_KEEPING), or_(TASK.c.thread.is_not(None), followed))
+        .where(or_(TASK.c.state != "WAITING", TASK.c.reason != "dependency"))
+        .order_by(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
+    )
+    found: dict[str, str] = {}
+    for thread, task_id in connection.execute(query):
+        found.setdefault(thread, task_id)
+    return found
 
 
 def counts(connection: Connection) -> dict[str, int]:

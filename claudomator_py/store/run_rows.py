@@ -3,14 +3,14 @@
 import hashlib
 import json
 import uuid
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 
 from claudomator_py.core.limits import RanOn
-from claudomator_py.core.outcome import OUTAGES, Reason
+from claudomator_py.core.outcome import OUTAGES
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, Decision, Run
 
 _RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11")
@@ -83,13 +83,6 @@ def newest_in_conversation(connection: Connection, run: Run) -> Run:
     found = [Run(**row._mapping) for row in connection.execute(query.order_by(RUN.c.started_ms.desc(), RUN.c.id))]
     gone_on_from = {other.resumes for other in found}
     return next((other for other in found if other.id not in gone_on_from), run)
-
-
-def failed_for(connection: Connection, run_ids: Sequence[str], reasons: Set[Reason]) -> dict[str, tuple[str, Reason]]:
-    """Of these runs, those that ended for one of the reasons: by task, the agent and the reason."""
-    query = select(RUN.c.task_id, RUN.c.agent, RUN.c.reason)
-    query = query.where(RUN.c.id.in_(run_ids), RUN.c.reason.in_(sorted(reasons)))
-    return {task_id: (agent, Reason(reason)) for task_id, agent, reason in connection.execute(query)}
 
 
 def answered_since(connection: Connection, since_ms: int) -> Sequence[RanOn]:

@@ -5,7 +5,7 @@ State, counts and limits are always queried from these rows; nothing is counted 
 
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Column, Index, Integer, UniqueConstraint, text
+from sqlalchemy import JSON, BigInteger, Column, Computed, Index, Integer, String, UniqueConstraint, text
 from sqlmodel import Field, SQLModel
 
 RowNumber: Any = BigInteger().with_variant(Integer, "sqlite")
@@ -25,14 +25,26 @@ def _partial(name: str, *columns: str, where: str, unique: bool = False) -> Inde
     return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
 
 
+LANE = "eligibility || " + " || ".join(
+    f"'|' || coalesce({column}, '')" for column in ("tier", "asked_tier", "failed_on", "failed_for")
+)
+_IN_ORDER = ("rank_ms", "created_ms", "id")
+
+
 class Task(SQLModel, table=True):
     """What an operator wants, and where it stands.
 
     version: raised by every change; planned actions and edits compare and swap on it. generation: raised by a restart
     and by changed content. attempt: attempts used up in this generation. seq: runs started in this generation.
     revision: the content this generation runs; next_revision: content that arrived while it was running.
-    rank_ms: the queue's order, see ``core.schedule.rank``. lane: what a head shares with all that are blocked with it.
-    dir_key: the directory that one run at a time may use; empty for a scratch folder. tier: kept over retries.
+    rank_ms: the queue's order, see ``core.schedule.rank``. dir_key: the directory that one run at a time may use; empty
+    for a scratch folder. tier: kept over retries.
+
+    eligibility: what its content and its conversation say of the agents that can take it, see ``planning.lanes``.
+    asked_tier: what came of the question for its tier in this generation: ``open``, ``default`` or the tier; None: it
+    was not asked. failed_on, failed_for: the agent on which its last run did not get its model, and why. lane: all of
+    this and the tier; the tasks of one lane are held back by the same limits and slots, wherever they work.
+
     resume: the conversation in which its next run goes on, see ``core.conversation.Resumption``; None: a fresh one.
     thread: the task that began the thread which this one continues, once that is known; None: its own.
 
@@ -43,12 +55,14 @@ class Task(SQLModel, table=True):
 
     __tablename__ = "task"
     __table_args__ = (
-        _partial("ix_task_runnable", "rank_ms", "created_ms", "id", where="state = 'QUEUED'"),
-        _partial("ix_task_lane", "lane", "rank_ms", where="state = 'QUEUED'"),
-        _partial("ix_task_due", "until_ms", where="state = 'WAITING'"),
+        # The state comes first although it is the same in all: else SQLite takes the index on the state alone.
+        _partial("ix_task_lane", "state", "lane", *_IN_ORDER, "dir_key", "thread", where="state = 'QUEUED'"),
+        _partial("ix_task_place", "state", "lane", "dir_key", "id", where="state = 'QUEUED'"),
+        _partial("ix_task_begun", "state", "reason", "thread", *_IN_ORDER, where="seq > 0"),
+        _partial("ix_task_due", "state", "until_ms", where="state = 'WAITING'"),
         _partial("ix_task_running", "id", where="state = 'RUNNING'"),
         _partial("ix_task_thread", "state", "thread", where="thread IS NOT NULL"),
-        _partial("ix_task_kept", "kept_until_ms", where="kept_until_ms IS NOT NULL"),
+        _partial("ix_task_kept", "state", "kept_until_ms", "dir_key", "id", where="kept_until_ms IS NOT NULL"),
         _partial("ix_task_intent", "id", where="cancel_requested_ms IS NOT NULL OR restart_requested IS NOT NULL"),
         Index("ix_task_name", "name", "created_ms"),
         Index("ix_task_created", "created_ms", "id"),
@@ -69,7 +83,11 @@ class Task(SQLModel, table=True):
     until_ms: int | None = Field(default=None, sa_type=BigInteger)
     priority: int
     rank_ms: int = Field(sa_type=BigInteger)
-    lane: str
+    eligibility: str
+    asked_tier: str | None = None
+    failed_on: str | None = None
+    failed_for: str | None = None
+    lane: str | None = Field(default=None, sa_column=Column(String, Computed(LANE)))
     dir_key: str
     tier: str | None = None
     tags: list[str] = Field(sa_column=_json())

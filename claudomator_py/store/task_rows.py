@@ -103,7 +103,7 @@ def unended_of_thread(connection: Connection, thread: str) -> list[Task]:
 
 def add(connection: Connection, task: Task, now_ms: int, *, settled: bool = True) -> None:
     """Insert a new task and the event of its acceptance. settled: its state is one to tell of, not to leave at once."""
-    values = {column.name: getattr(task, column.name) for column in TASK.columns}
+    values = {column.name: getattr(task, column.name) for column in TASK.columns if column.computed is None}
     connection.execute(insert(TASK).values(**values))
     record(connection, now_ms, "accepted", task_id=task.id, data={"name": task.name, "source": task.source})
     if settled:
@@ -111,7 +111,10 @@ def add(connection: Connection, task: Task, now_ms: int, *, settled: bool = True
 
 
 def change(connection: Connection, task: Task, now_ms: int, **changes: Any) -> Task:
-    """Write the columns if the task is still at this version. Raises VersionConflict."""
+    """Write the columns if the task is still at this version. Raises VersionConflict.
+
+    The lane of the task that it returns is the one from before: it is the database that knows it.
+    """
     values = {**changes, "version": task.version + 1, "updated_ms": now_ms}
     swapped = connection.execute(
         update(TASK).where(TASK.c.id == task.id, TASK.c.version == task.version).values(**values)
@@ -119,6 +122,12 @@ def change(connection: Connection, task: Task, now_ms: int, **changes: Any) -> T
     if swapped.rowcount != 1:
         raise VersionConflict(task.id, task.version)
     return Task(**{column.name: values.get(column.name, getattr(task, column.name)) for column in TASK.columns})
+
+
+def note_asked_tier(connection: Connection, task_id: str, generation: int, asked: str) -> None:
+    """What became of the question for its tier. No change of the task's own: what was planned of it stays planned."""
+    changing = update(TASK).where(TASK.c.id == task_id, TASK.c.generation == generation)
+    connection.execute(changing.values(asked_tier=asked))
 
 
 def advance(

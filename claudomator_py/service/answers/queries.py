@@ -253,14 +253,13 @@ class Queries:
         runs = reads.runs_of(connection, [task.id for task in tasks])
         present = self._observer.present(connection)
         asked = self._observer.asked(connection, tasks)
-        failed = self._observer.failed(connection, tasks)
         limited = any(agent.holds for agent in present.agents)
         holds = hold_views(connection, self._registry.agents, present.now) if limited else {}
         shapes = []
         for task in tasks:
             spec = task_rows.spec_of(connection, task.id, task.revision)
             of_task = runs.get(task.id, [])
-            head = self._observer.head(task, spec, asked.get(task.id), failed.get(task.id))
+            head = self._observer.head(task, spec, asked.get(task.id))
             why = self._wait(connection, task, spec, head, of_task, present, holds)
             shapes.append(
                 task_view(

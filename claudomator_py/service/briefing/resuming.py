@@ -11,7 +11,7 @@ from claudomator_py.core.outcome import Outcome
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.views import RestartRequest
-from claudomator_py.planning.lanes import lane
+from claudomator_py.planning.lanes import eligibility
 from claudomator_py.service.ports import RunHost
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.surroundings.workdirs import resolve
@@ -29,14 +29,11 @@ def resumption_of(task: Task) -> Resumption | None:
     return None if task.resume is None else Resumption.model_validate(task.resume)
 
 
-def columns_of(
-    resumption: Resumption | None, spec: TaskSpec, dir_key: str, thread: str | None = None
-) -> dict[str, Any]:
-    """The columns that say it: the lane depends on it, too. thread: see ``Task``."""
-    holder = None if resumption is None else resumption.holder
+def columns_of(resumption: Resumption | None, spec: TaskSpec) -> dict[str, Any]:
+    """The columns that say it: who is eligible depends on it, too."""
     return {
         "resume": None if resumption is None else resumption.model_dump(mode="json"),
-        "lane": lane(spec, dir_key, holder, thread),
+        "eligibility": eligibility(spec, resumption),
     }
 
 
@@ -78,13 +75,13 @@ def goes_on(connection: Connection, task: Task, run: Run, *, optional: bool = Fa
     if resumption is not None and run.resumes is not None:
         optional = resumption.optional or (optional and not resumption.asked)
         resumption = resumption.model_copy(update={"run_id": run.id, "optional": optional})
-        return columns_of(resumption, spec, task.dir_key, task.thread)
+        return columns_of(resumption, spec)
     ended = run_rows.find(connection, run.id)
     before = {} if resumption is None else {"follows": resumption.follows, "heard": resumption.heard}
     resumption = None if ended is None else conversation_of(ended, None)
     if resumption is not None:
         resumption = resumption.model_copy(update={"optional": optional, **before})
-    return columns_of(resumption, spec, task.dir_key, task.thread)
+    return columns_of(resumption, spec)
 
 
 def give_up_conversation(connection: Connection, task: Task, run_id: str, why: str, now_ms: int) -> dict[str, Any]:
@@ -97,7 +94,7 @@ def give_up_conversation(connection: Connection, task: Task, run_id: str, why: s
         return {}
     tell_given_up(connection, task, run_id, resumption.run_id, why, now_ms)
     spec = task_rows.spec_of(connection, task.id, task.revision)
-    return columns_of(resumption.model_copy(update={"given_up": True}), spec, task.dir_key, task.thread)
+    return columns_of(resumption.model_copy(update={"given_up": True}), spec)
 
 
 def tell_given_up(connection: Connection, task: Task, run_id: str | None, resumes: str, why: str, now_ms: int) -> None:

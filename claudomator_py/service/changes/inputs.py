@@ -142,7 +142,7 @@ def _with_exchange(
     resumption = resumption.model_copy(update=update)
     if why is not None:
         tell_given_up(connection, task, None, run.id, why, now_ms)
-    changes = columns_of(resumption, spec, task.dir_key, task.thread)
+    changes = columns_of(resumption, spec)
     return changes if resumption.holder is not None else {**changes, "kept_until_ms": None}
 
 

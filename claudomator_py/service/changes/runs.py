@@ -20,8 +20,9 @@ from claudomator_py.core.schedule import backoff_ms
 from claudomator_py.core.units import SECOND_MS
 from claudomator_py.planning.ending import EndedRun, after_run
 from claudomator_py.planning.plan import StartRun
-from claudomator_py.planning.snapshot import Snapshot
+from claudomator_py.planning.snapshot import FALLS_BACK, Snapshot
 from claudomator_py.service.briefing.resuming import (
+    columns_of,
     give_up_conversation,
     goes_on,
     meant_by_force,
@@ -123,11 +124,12 @@ def commit_start(
         Decision(run_id=run.id, task_id=task.id, at_ms=run.started_ms, snapshot_hash=observed.digest, data=decision),
     )
     changes: dict[str, Any] = {"seq": run.seq, "last_run_id": run.id, "tier": run.tier, "kept_until_ms": None}
+    changes |= {"failed_on": None, "failed_for": None}
     resumption = resumption_of(task)
     if resumption is not None and resumption.optional and run.resumes is None:
         told_again = resumption.follows is not None or resumption.heard
         kept = resumption.model_copy(update={"given_up": True}) if told_again else None
-        changes["resume"] = None if kept is None else kept.model_dump(mode="json")
+        changes |= columns_of(kept, task_rows.spec_of(connection, task.id, task.revision))
     elif obstacle is not None:
         changes |= give_up_conversation(connection, task, run.id, obstacle, run.started_ms)
     told: dict[str, Any] = {"agent": run.agent, "attempt": run.attempt}
@@ -263,6 +265,8 @@ def finish_run(
     tier = ending.tier.value if ending.tier is not None else task.tier
     restart = task.restart_requested
     changes: dict[str, Any] = {"attempt": attempt, "tier": tier, "cancel_requested_ms": None}
+    failed = outcome.reason in FALLS_BACK
+    changes |= {"failed_on": run.agent if failed else None, "failed_for": outcome.reason if failed else None}
     if isinstance(event, lifecycle.Retrying | lifecycle.Requeued):
         if (ending.goes_on or ending.may_go_on) and conversation_id is not None:
             changes |= goes_on(connection, task, run, optional=ending.may_go_on)

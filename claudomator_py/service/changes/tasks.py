@@ -29,7 +29,7 @@ from claudomator_py.core.outcome import Reason
 from claudomator_py.core.schedule import rank, readiness
 from claudomator_py.core.task import Isolation, TaskSpec
 from claudomator_py.core.taskfile import content_hash
-from claudomator_py.planning.lanes import lane
+from claudomator_py.planning.lanes import eligibility
 from claudomator_py.service.briefing.following import followed
 from claudomator_py.service.briefing.resuming import columns_of, resumption_of, tell_given_up
 from claudomator_py.store import dependency_rows, inbox_rows, spending_rows, task_rows
@@ -69,7 +69,7 @@ def accept(connection: Connection, order: Order, now_ms: int) -> Task:
         **waiting,
         priority=int(spec.priority),
         rank_ms=rank(spec.priority, now_ms + order.place),
-        lane=lane(spec, order.shared),
+        eligibility=eligibility(spec),
         dir_key=order.shared,
         tags=list(spec.tags),
         source=order.source,
@@ -180,9 +180,7 @@ def _follow(connection: Connection, task: Task, now_ms: int) -> Task:
             tell_given_up(connection, task, None, theirs.run_id, found.why, now_ms)
         if theirs is not None and not theirs.given_up:
             changes["tier"] = task.tier or theirs.tier
-    return task_rows.change(
-        connection, task, now_ms, **changes, **columns_of(resumption, found.spec, dir_key, found.thread)
-    )
+    return task_rows.change(connection, task, now_ms, **changes, **columns_of(resumption, found.spec))
 
 
 def _fail_dependent(connection: Connection, task: Task, failing: Failing, now_ms: int) -> Task:
@@ -335,7 +333,10 @@ def _renew(
         "rank_ms": rank(spec.priority, now_ms + place),
         "dir_key": content.dir_key,
         "thread": None,
-        **columns_of(resumption, spec, content.dir_key),
+        "asked_tier": None,
+        "failed_on": None,
+        "failed_for": None,
+        **columns_of(resumption, spec),
         "tags": list(spec.tags),
         "cancel_requested_ms": None,
         "restart_requested": None,

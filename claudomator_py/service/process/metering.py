@@ -13,7 +13,7 @@ from claudomator_py.core.errors import Unavailable
 from claudomator_py.core.histogram import Histogram
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.views import CheckView
-from claudomator_py.planning.admission import Blocked, admit
+from claudomator_py.planning.admission import Blocked, Taken, admit
 from claudomator_py.planning.plan import load_of
 from claudomator_py.planning.snapshot import AgentSeen, Snapshot
 from claudomator_py.service.faults import Fault
@@ -25,9 +25,7 @@ from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.metric_rows import EndedRuns
 
 FRESH_S = 5.0
-MOST_LANES = 200
 READY = "ready"
-NOT_EXAMINED = "not_examined"
 OTHER_AGENT = "other"
 BY_HAND = "operator"
 """The reason of a hold that an operator has put there."""
@@ -37,7 +35,7 @@ BY_HAND = "operator"
 class Wait:
     """Why tasks wait. agent: the configured agent or kind that they ask for; ``other``, or empty if they ask for none.
 
-    reason: as the API says it of each task; ``not_examined`` behind a great many lanes.
+    reason: as the API says it of each task.
     """
 
     state: str
@@ -143,23 +141,24 @@ class StoreMeter:
         )
 
     def _waits(self, connection: Connection, present: Snapshot) -> Mapping[Wait, int]:
-        """A queued task's reason is asked of the planner, once for each lane: all in one wait for the same."""
+        """A queued task's reason is asked of the planner, once for all that wait for the same."""
         waits: Counter[Wait] = Counter()
         for reason, number in metric_rows.waiting(connection).items():
             waits[Wait("WAITING", reason)] += number
-        lanes = metric_rows.lanes(connection)
-        heads = metric_rows.lane_heads(connection, [(lane, rank_ms) for lane, rank_ms, _ in lanes[:MOST_LANES]])
         load = load_of(present)
-        asked = self._observer.asked(connection, [task for task, _ in heads.values()])
-        for lane, _, number in lanes:
-            if lane not in heads:
-                waits[Wait("QUEUED", NOT_EXAMINED)] += number
-                continue
-            task, spec = heads[lane]
-            head = self._observer.head(task, TaskSpec.model_validate(spec), asked.get(task.id))
+        firsts = [queue.first(connection, lane, 1)[0][2] for lane in queue.lanes(connection, Taken())]
+        samples = queue.contents(connection, firsts)
+        asked = self._observer.asked(connection, [task for task, _ in samples])
+        heads = {
+            task.lane: self._observer.head(task, TaskSpec.model_validate(spec), asked.get(task.id))
+            for task, spec in samples
+        }
+        for group in metric_rows.queued(connection, load.taken(present.rules)):
+            place = {"task_id": group.task_id, "dir_key": group.dir_key, "thread": group.thread or None}
+            head = heads[group.lane].model_copy(update=place)
             verdict = admit(head, present.agents, present.rules, load)
             reason = verdict.reason if isinstance(verdict, Blocked) else READY
-            waits[Wait("QUEUED", reason, _known(head.agent_type, present))] += number
+            waits[Wait("QUEUED", reason, _known(head.agent_type, present))] += group.number
         return waits
 
 

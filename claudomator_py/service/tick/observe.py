@@ -1,24 +1,23 @@
 """Observing: from rows to the snapshot that ``plan`` decides on."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy import Connection
 
 from claudomator_py.core.agent import AgentSpec, Tier
-from claudomator_py.core.conversation import Resumption
 from claudomator_py.core.limits import Bucket, Hold
 from claudomator_py.core.outcome import Reason
-from claudomator_py.core.task import OnLimit, TaskSpec
-from claudomator_py.planning.admission import CLASSIFYING, CONVERSATION, KEPT, Blocked
-from claudomator_py.planning.plan import Planner
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.planning.admission import CLASSIFYING, CONVERSATION, KEPT, SLOTS, WORKDIR, Blocked, Taken
+from claudomator_py.planning.lanes import held_by
+from claudomator_py.planning.plan import Planner, StartRun
 from claudomator_py.planning.snapshot import (
-    FALLS_BACK,
     AgentSeen,
     AskedTier,
     Head,
-    HeldBy,
     HoldSeen,
     Kept,
     Rules,
@@ -26,7 +25,7 @@ from claudomator_py.planning.snapshot import (
 )
 from claudomator_py.routing.tier import differs
 from claudomator_py.service.briefing.resuming import resumption_of
-from claudomator_py.service.faults import Doing, Faults, item_of
+from claudomator_py.service.faults import Doing, Faults, Item, item_of
 from claudomator_py.service.ports import Clock
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.tick.probing import Probed, probed, tries
@@ -34,10 +33,39 @@ from claudomator_py.service.tick.spending import Budgets, Spent
 from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, spending_rows, switch_rows
 from claudomator_py.store.tables import Classification, Run, Task
 
-PAGE = 64
-MOST_LANES = 5_000
-MOST_PASSED_OVER = 2_000
 AHEAD = 2
+"""For so many tasks a slot is asked how strong a model they need before it is free."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Front:
+    """The next task of a lane. head: None if it cannot be understood. asked: whether somebody has asked for its tier,
+    or need not, as it is known.
+    """
+
+    position: queue.Position
+    item: Item
+    head: Head | None
+    eligibility: str
+    asked: bool
+
+    def fits(self, taken: Taken) -> bool:
+        """Whether it works where nothing is taken."""
+        if self.head is None:
+            return True
+        placed = self.head.dir_key not in taken.dir_keys or self.head.task_id in taken.keepers
+        return placed and (self.head.exclusive not in taken.threads or self.head.task_id in taken.in_turn)
+
+
+def _of_its_own(verdict: Blocked, head: Head) -> bool:
+    """Whether the head is blocked by what the others of its lane need not be: its place, or a question that is open."""
+    asking = verdict.reason == CLASSIFYING and head.asked is not None
+    return asking or verdict.reason in (WORKDIR, KEPT, CONVERSATION)
+
+
+def _awaits_preferred(verdict: Blocked) -> bool:
+    """Whether it could start elsewhere, and waits for the agent that it prefers until a time of its own."""
+    return verdict.reason == SLOTS and verdict.until is not None
 
 
 class Observer:
@@ -63,70 +91,116 @@ class Observer:
         self._faults = faults or Faults(clock)
 
     def snapshot(self, connection: Connection) -> Snapshot:
-        """The present, with the heads that ``plan`` has to look at and no more.
-
-        Pages through the queue until slots or lanes are exhausted; a lane whose head is blocked is left out from there
-        on, so that a long queue behind one busy directory hides nothing. With a classifier it goes on for twice as
-        many heads as there are slots, so that they have their tier when a slot is free.
+        """The present, with the heads that ``plan`` has to look at and no more: those that start, and those of which
+        is to be asked how strong a model they need.
         """
         present = self.present(connection)
         planner = Planner(present)
-        heads: list[Head] = []
-        blocked: set[str] = set()
-        # With a hold on one family, what blocks a task depends on its tier, which is not a matter of its lane alone.
-        by_tier = any(hold.family is not None for agent in present.agents for hold in agent.holds)
-        blocked_tiers: set[tuple[str, Tier | None]] = set()
-        keepers = {kept.lane for kept in present.kept}
-        passed_over = 0
-        after: queue.Position | None = None
-        ahead = AHEAD * present.rules.total if present.rules.classifier and not present.drained else 0
-        while (not planner.exhausted or ahead > 0) and len(blocked) < MOST_LANES and passed_over < MOST_PASSED_OVER:
-            page = queue.heads(connection, blocked_lanes=blocked, after=after, limit=PAGE)
-            if not page:
-                break
-            asked = self._questions(connection, [task for task, _ in page])
-            failed = self.failed(connection, [task for task, _ in page])
-            for task, spec in page:
-                after = (task.rank_ms, task.created_ms, task.id)
-                exhausted = planner.exhausted
-                if task.lane in blocked or (exhausted and ahead <= 0):
-                    continue
-                item = item_of(Doing.START, task)
-                heading = partial(self._head_of, task, spec, asked.get(task.id), failed.get(task.id))
-                head = self._faults.attempt(item, heading, whole=False)
-                if head is None:
-                    passed_over += 1
-                    continue
-                tier = head.tier or head.kept_tier or (head.asked.tier if head.asked is not None else None)
-                if (task.lane, tier) in blocked_tiers:
-                    passed_over += 1
-                    continue
-                verdict = self._faults.attempt(item, partial(planner.consider, head), whole=False)
-                if verdict is None:
-                    passed_over += 1
-                    continue
-                heads.append(head)
-                if not isinstance(verdict, Blocked):
-                    continue
-                if exhausted or verdict.reason == CLASSIFYING:
-                    ahead -= 1
-                elif verdict.reason == CONVERSATION and not (head.thread and planner.is_live(head.thread)):
-                    # What is behind it in its lane may be what it waits for, or in another thread.
-                    passed_over += 1
-                elif verdict.reason == KEPT and task.lane in keepers:
-                    # For whom the directory is kept may come later in this lane.
-                    passed_over += 1
-                elif by_tier:
-                    blocked_tiers.add((task.lane, tier))
-                else:
-                    blocked.add(task.lane)
+        heads = [] if planner.exhausted else list(self._looked_at(connection, planner, present.rules))
+        if present.rules.classifier and planner.exhausted and not present.drained:
+            known = {head.task_id for head in heads}
+            ahead = self._ahead(connection, planner, AHEAD * present.rules.total)
+            heads += [head for head in ahead if head.task_id not in known]
+            heads.sort(key=lambda head: (head.rank, head.created, head.task_id))
         return present.model_copy(update={"heads": tuple(heads)})
 
-    def _head_of(
-        self, task: Task, spec: dict[str, object], question: Classification | None, failed: tuple[str, Reason] | None
-    ) -> Head:
+    def _looked_at(self, connection: Connection, planner: Planner, rules: Rules) -> Iterator[Head]:
+        """What a look at every queued task in order would start, in that order, and between them what would start if
+        its tier were known; of the lanes that are left out for another reason, the first task without a tier.
+
+        All lanes are followed at once, each from its first task that works where nothing is taken. When no agent can
+        take that one, none can take any of its lane, so all of them are left out together until a start changes what
+        is free: neither they nor those in a busy directory are looked at, however many they are.
+        """
+        paused, waited_ms = self._paused(connection), planner.now - rules.prefer_wait
+        lanes = set(queue.lanes(connection, planner.taken))
+        fronts = self._fronts(connection, lanes, planner, without=paused)
+        blocked: set[str] = set()
+        waited: dict[str, int] = {}
+        to_ask = AHEAD * rules.total if rules.classifier else 0
+        known = {front.eligibility for front in fronts.values() if front.asked}
+        while fronts and not planner.exhausted:
+            lane, front = min(fronts.items(), key=lambda item: item[1].position)
+            again = {lane}
+            verdict = None
+            if front.head is not None:
+                verdict = self._faults.attempt(front.item, partial(planner.consider, front.head), whole=False)
+            if isinstance(verdict, StartRun):
+                yield verdict.head
+                taken = planner.taken
+                again |= blocked | {name for name, other in fronts.items() if not other.fits(taken)}
+                blocked.clear()
+                waited.clear()
+            elif isinstance(verdict, Blocked) and _awaits_preferred(verdict) and lane not in waited:
+                # Others of the lane may have waited long enough for the agent that they prefer.
+                waited[lane] = waited_ms
+            elif isinstance(verdict, Blocked) and front.head is not None:
+                asking = verdict.reason == CLASSIFYING
+                if to_ask > 0 and not front.asked and (asking or front.eligibility not in known):
+                    yield front.head
+                known.add(front.eligibility)
+                to_ask -= 1 if asking else 0
+                if not _of_its_own(verdict, front.head) and not (asking and to_ask > 0):
+                    blocked.add(lane)
+                    again = set()
+            fronts = {name: other for name, other in fronts.items() if name != lane and name not in again}
+            if not planner.exhausted:
+                found = self._fronts(connection, again, planner, after=front.position, without=paused, queued_by=waited)
+                fronts |= found
+
+    def _fronts(
+        self,
+        connection: Connection,
+        lanes: Set[str],
+        planner: Planner,
+        *,
+        without: Set[str],
+        after: queue.Position | None = None,
+        queued_by: Mapping[str, int] | None = None,
+    ) -> dict[str, "_Front"]:
+        """By lane, the next task of it. A lane in which nothing is left has none."""
+        found = queue.heads(connection, lanes, planner.taken, after=after, without=without, queued_by=queued_by or {})
+        questions = self._questions(connection, [task for task, _ in found.values()])
+        return {lane: self._front(task, spec, questions.get(task.id)) for lane, (task, spec) in found.items()}
+
+    def _front(self, task: Task, spec: dict[str, object], question: Classification | None) -> "_Front":
+        item = item_of(Doing.START, task)
+        heading = partial(self._head_of, task, spec, question)
+        head: Head | None = self._faults.attempt(item, heading, whole=False)
+        asked = task.asked_tier is not None or task.tier is not None or (head is not None and head.tier is not None)
+        return _Front(queue.position(task), item, head, task.eligibility, asked)
+
+    def _head_of(self, task: Task, spec: dict[str, object], question: Classification | None) -> Head:
         asked = None if question is None else _asked(question, self._registry)
-        return self.head(task, TaskSpec.model_validate(spec), asked, failed)
+        return self.head(task, TaskSpec.model_validate(spec), asked)
+
+    def _paused(self, connection: Connection) -> set[str]:
+        """The tasks that are not tried now, as starting them has failed by a fault of their own."""
+        now_ms = self._clock()
+        starts = [fault.item for fault in self._faults.all() if fault.item.doing is Doing.START]
+        items = {item.id: item for item in starts if self._faults.is_paused(item, now_ms)}
+        tasks = [task for task, _ in queue.contents(connection, sorted(items))]
+        return {task.id for task in tasks if item_of(Doing.START, task).content == items[task.id].content}
+
+    def _ahead(self, connection: Connection, planner: Planner, number: int) -> list[Head]:
+        """Those of the next tasks of which nobody has asked yet how strong a model they need, so that they have their
+        tier when a slot is free; no more than that are next, as an answer costs money. Lanes that wait for more than a
+        slot are not counted.
+        """
+        firsts = {lane: queue.first(connection, lane, number) for lane in queue.lanes(connection, Taken())}
+        samples = queue.contents(connection, [found[0][2] for found in firsts.values()])
+        questions = self._questions(connection, [task for task, _ in samples])
+        fronts = {str(task.lane): self._front(task, spec, questions.get(task.id)) for task, spec in samples}
+        near: list[queue.Position] = []
+        for lane, front in fronts.items():
+            if front.head is None:
+                continue
+            verdict = self._faults.attempt(front.item, partial(planner.decide, front.head), whole=False)
+            if verdict is not None and (not isinstance(verdict, Blocked) or verdict.reason in (CLASSIFYING, SLOTS)):
+                near += firsts[lane]
+        tasks = queue.contents(connection, [task_id for *_, task_id in sorted(near)[:number]])
+        unasked = [self._front(task, spec, None) for task, spec in tasks if task.asked_tier is None]
+        return [front.head for front in unasked if front.head is not None]
 
     def asked(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, AskedTier]:
         """What was asked about the tiers of these tasks in their present generation."""
@@ -136,30 +210,17 @@ class Observer:
     def _questions(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, Classification]:
         if not self._rules().classifier:
             return {}
-        rows = classification_rows.of_tasks(connection, [task.id for task in tasks])
+        rows = classification_rows.of_tasks(connection, [task.id for task in tasks if task.asked_tier is not None])
         present = ((task, rows.get((task.id, task.generation))) for task in tasks)
         return {task.id: row for task, row in present if row is not None}
 
-    def failed(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, tuple[str, Reason]]:
-        """By task, the agent on which its last run did not get its model, and why; where there may be another model."""
-        if not any(agent.fallback_model is not None for agent in self._registry.agents):
-            return {}
-        last = [task.last_run_id for task in tasks if task.seq > 0 and task.last_run_id is not None]
-        return run_rows.failed_for(connection, last, FALLS_BACK)
-
-    def head(
-        self,
-        task: Task,
-        spec: TaskSpec,
-        asked: AskedTier | None = None,
-        failed: tuple[str, Reason] | None = None,
-    ) -> Head:
-        """The task as planning sees it. asked, failed: see those of this class."""
+    def head(self, task: Task, spec: TaskSpec, asked: AskedTier | None = None) -> Head:
+        """The task as planning sees it. asked: what was asked about its tier."""
         return Head(
             task_id=task.id,
             version=task.version,
             name=task.name,
-            lane=task.lane,
+            lane=task.lane or "",
             dir_key=task.dir_key,
             rank=task.rank_ms,
             created=task.created_ms,
@@ -170,10 +231,10 @@ class Observer:
             cannot=self._registry.lacking(spec),
             model=spec.agent.model,
             strict=spec.agent.strict,
-            conversation=_held_by(resumption_of(task), spec),
+            conversation=held_by(resumption_of(task), spec),
             thread=task.thread,
-            failed_on=failed[0] if failed is not None else None,
-            failed_for=failed[1] if failed is not None else None,
+            failed_on=task.failed_on,
+            failed_for=Reason(task.failed_for) if task.failed_for is not None else None,
             queued=task.updated_ms,
         )
 
@@ -258,17 +319,6 @@ def _agents(
         )
         for agent in sorted(registry.agents, key=lambda agent: agent.name)
     )
-
-
-def _held_by(resumption: Resumption | None, spec: TaskSpec) -> HeldBy | None:
-    if resumption is None or resumption.given_up:
-        return None
-    held = HeldBy(run=resumption.run_id, agent=resumption.agent, kind=resumption.kind, optional=resumption.optional)
-    if resumption.follows is None:
-        return held
-    of = spec.continues if resumption.run_id == resumption.follows else None
-    yields = "limited" if spec.on_limit is OnLimit.FAILOVER else "unable"
-    return held.model_copy(update={"of": of, "yields": yields})
 
 
 def _asked(row: Classification, registry: AgentRegistry) -> AskedTier:

@@ -109,6 +109,7 @@ class Reconciler:
         self._faults = faults
         self._asker = asker
         self._seen: set[str] = set()
+        self._none_stale = False
 
     def sweep(self) -> list[str]:
         """Remove run directories that no row knows; the names of those that are gone.
@@ -179,9 +180,19 @@ class Reconciler:
 
     def _ready_due(self, now_ms: int) -> None:
         due = self._database.read(lambda connection: queue.due(connection, now_ms, DUE_AT_ONCE))
-        stale = self._database.read(lambda connection: queue.waiting_on_ended(connection, DUE_AT_ONCE))
+        stale = self._stale()
         for task in (*due, *stale):
             self._change(Doing.READY, task, partial(_ready, task=task, now_ms=now_ms))
+
+    def _stale(self) -> Sequence[Task]:
+        """What an older version left waiting for nothing. Until there is none: this version leaves none behind, and
+        each look costs as much as there are tasks that wait for others.
+        """
+        if self._none_stale:
+            return ()
+        stale = self._database.read(lambda connection: queue.waiting_on_ended(connection, DUE_AT_ONCE))
+        self._none_stale = not stale
+        return stale
 
     def _change(self, doing: Doing, task: Task, change: Callable[[Connection], object]) -> None:
         self._faults.attempt(item_of(doing, task), lambda: self._database.write(change))

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event
 
+from claudomator_py.planning.admission import Taken
 from claudomator_py.store import metric_rows, queue, run_rows, spending_rows
 from claudomator_py.store.database import Database
 from tests.databases import open_migrated
 
+TAKEN = Taken(frozenset({"/a", "/b"}), frozenset({"keeper"}), frozenset({"thread"}), frozenset({"first"}))
 ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "live runs": (run_rows.live, "INDEX uq_run_"),
     "live runs by agent": (metric_rows.live_runs, "INDEX uq_run_"),
@@ -20,6 +22,18 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "what was spent on a day": (lambda found: spending_rows.by_agent(found, 1, 2), "COVERING INDEX ix_run_spent"),
     "what a task has spent": (lambda found: spending_rows.of_task(found, "a"), "INDEX ix_run_task"),
     "windows of an account": (lambda found: spending_rows.windows(found, "a", "b"), "INDEX ix_run_windows"),
+    "lanes": (lambda found: queue.lanes(found, TAKEN), "INDEX ix_task_place (state=? AND lane=? AND dir_key>?)"),
+    "the next lane": (lambda found: queue.lanes(found, TAKEN), "INDEX ix_task_place (state=? AND lane>?)"),
+    "the head of a lane": (
+        lambda found: queue.heads(found, ["lane"], TAKEN, after=(1, 2, "a"), without=["b"]),
+        "INDEX ix_task_lane (state=? AND lane=? AND (rank_ms,created_ms,id)>(?,?,?))",
+    ),
+    "the first of a lane": (lambda found: queue.first(found, "lane", 3), "INDEX ix_task_lane (state=? AND lane=?)"),
+    "who has a turn": (queue.in_turn, "INDEX ix_task_begun (state=?)"),
+    "kept directories": (lambda found: queue.kept(found, 1), "INDEX ix_task_kept (state=? AND kept_until_ms>?)"),
+    "the next that is kept": (lambda found: queue.next_kept_end(found, 1), "COVERING INDEX ix_task_kept"),
+    "due tasks": (lambda found: queue.due(found, 1, 2), "INDEX ix_task_due (state=? AND until_ms<?)"),
+    "the next due": (queue.next_due, "COVERING INDEX ix_task_due"),
     "answers": (metric_rows.answers, "COVERING INDEX ix_classification_answered"),
 }
 
@@ -36,7 +50,7 @@ def test_it_reads_its_index(sqlite: Database, name: str) -> None:
     asked: list[tuple[str, Any]] = []
 
     def remember(_connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
-        if statement.startswith("SELECT"):
+        if statement.startswith(("SELECT", "WITH")):
             asked.append((statement, parameters))
 
     def read(connection: Connection) -> str:

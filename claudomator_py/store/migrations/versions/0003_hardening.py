@@ -1,10 +1,48 @@
 """Hardening."""
 
+import json
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
+from claudomator_py.core.conversation import Resumption
+from claudomator_py.core.task import TaskSpec
+from claudomator_py.planning.lanes import eligibility
+
 revision = "0003_hardening"
 down_revision = "0002_nights"
+
+_LANE = (
+    "eligibility || '|' || coalesce(tier, '') || '|' || coalesce(asked_tier, '')"
+    " || '|' || coalesce(failed_on, '') || '|' || coalesce(failed_for, '')"
+)
+_INDEXES = (
+    ("ix_task_lane", ["state", "lane", "rank_ms", "created_ms", "id", "dir_key", "thread"], "state = 'QUEUED'"),
+    ("ix_task_place", ["state", "lane", "dir_key", "id"], "state = 'QUEUED'"),
+    ("ix_task_begun", ["state", "reason", "thread", "rank_ms", "created_ms", "id"], "seq > 0"),
+    ("ix_task_due", ["state", "until_ms"], "state = 'WAITING'"),
+    ("ix_task_kept", ["state", "kept_until_ms", "dir_key", "id"], "kept_until_ms IS NOT NULL"),
+)
+_ASKED = """
+    UPDATE task SET asked_tier = (
+        SELECT CASE WHEN c.answered_ms IS NULL THEN 'open' ELSE coalesce(c.tier, 'default') END
+        FROM classification c WHERE c.task_id = task.id AND c.generation = task.generation
+    )
+"""
+_FAILED = """
+    UPDATE task SET {column} = (
+        SELECT run.{value} FROM run
+        WHERE run.id = task.last_run_id AND run.reason IN ('overloaded', 'invalid_model')
+    )
+    WHERE seq > 0
+"""
+_CONTENTS = """
+    SELECT task.id, task.resume, task_revision.spec FROM task
+    JOIN task_revision ON task_revision.task_id = task.id AND task_revision.revision = task.revision
+    WHERE task.state IN ('WAITING', 'QUEUED', 'RUNNING', 'NEEDS_INPUT')
+"""
+_ELIGIBLE = "UPDATE task SET eligibility = :eligibility WHERE id = :id"
 
 
 def upgrade() -> None:
@@ -25,3 +63,36 @@ def upgrade() -> None:
         batch_op.add_column(sa.Column("doubted_ms", sa.BigInteger(), nullable=True))
         batch_op.add_column(sa.Column("met", sa.Integer(), nullable=True))
         batch_op.add_column(sa.Column("met_ms", sa.BigInteger(), nullable=True))
+    _part_lanes_from_directories()
+
+
+def _part_lanes_from_directories() -> None:
+    """What was the lane becomes the part of it that only content and conversation decide; the rest is columns."""
+    for name in ("ix_task_lane", "ix_task_runnable", "ix_task_due", "ix_task_kept"):
+        op.drop_index(name, table_name="task")
+    op.execute("ALTER TABLE task RENAME COLUMN lane TO eligibility")
+    for column in ("asked_tier", "failed_on", "failed_for"):
+        op.add_column("task", sa.Column(column, sa.String(), nullable=True))
+    op.execute(_ASKED)
+    for column, value in (("failed_on", "agent"), ("failed_for", "reason")):
+        op.execute(_FAILED.format(column=column, value=value))
+    connection = op.get_bind()
+    for row in connection.execute(sa.text(_CONTENTS)).all():
+        found = _eligibility(row.spec, row.resume)
+        if found is not None:
+            connection.execute(sa.text(_ELIGIBLE), {"id": row.id, "eligibility": found})
+    # SQLite adds no column to a table that it would have to store; PostgreSQL has no index on one that it does not.
+    stored = True if connection.dialect.name == "postgresql" else None
+    op.add_column("task", sa.Column("lane", sa.String(), sa.Computed(_LANE, persisted=stored)))
+    for name, columns, where in _INDEXES:
+        op.create_index(name, "task", columns, sqlite_where=sa.text(where), postgresql_where=sa.text(where))
+
+
+def _eligibility(spec: Any, resume: Any) -> str | None:
+    """None: what was written long ago is not understood, and the task keeps a lane of its own."""
+    try:
+        content = TaskSpec.model_validate(json.loads(spec) if isinstance(spec, str) else spec)
+        told = json.loads(resume) if isinstance(resume, str) else resume
+        return eligibility(content, None if told is None else Resumption.model_validate(told))
+    except ValueError:
+        return None

@@ -37,6 +37,7 @@ WHOLE_TICK = {
     *("reconciler.sweep database.read", "reconciler.sweep host.sweep", "reconciler.tick database.probe"),
     *("reconciler._collect database.read", "reconciler._collect collector.look_only_at"),
     *("reconciler._act_on_intents database.read", "reconciler._ready_due database.read"),
+    "reconciler._stale database.read",
     *("reconciler._start database.read", "reconciler._start starter.start", "reconciler._forget_ended database.read"),
     *("reconciler._report database.read", "reconciler._unserved database.read", "starting.start database.read"),
     "observe._agents registry.health",

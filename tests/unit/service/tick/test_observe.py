@@ -2,26 +2,44 @@
 
 import tempfile
 from functools import partial
+from itertools import cycle
 from pathlib import Path
+from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select
 
-from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.agent import AgentSpec, Tier
 from claudomator_py.core.limits import Bucket, Hold
 from claudomator_py.core.outcome import Provenance, Reason
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.planning.plan import StartRun, plan
 from claudomator_py.planning.snapshot import Snapshot
-from claudomator_py.service.tick import observe
 from claudomator_py.store import hold_rows, task_rows
 from claudomator_py.store.tables import TASK
 from tests.databases import open_migrated
 from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World, spec
 
-AGENTS = (CLAUDE, CODEX, LINT, AgentSpec(name="second", kind="claude", max_concurrent=1))
+SECOND = AgentSpec(
+    name="second",
+    kind="claude",
+    max_concurrent=1,
+    models=CLAUDE.models,
+    fallback_model="haiku",
+    default_tier=Tier.POWERFUL,
+)
+AGENTS = (CLAUDE, CODEX, LINT, SECOND)
+HELD = (
+    *(Bucket(agent=agent.name) for agent in AGENTS),
+    *(Bucket(kind="claude", account="default", family=family) for family in ("opus", "haiku", "sonnet")),
+)
+ENDINGS: tuple[dict[str, Any], ...] = (
+    {},
+    {"exit_code": 1, "status": "failed", "reason": "overloaded"},
+    {"exit_code": 1, "status": "limited", "reason": "rate_limited", "provenance": "estimated"},
+    {"status": "needs_input", "question": "which?"},
+)
 FIELDS = st.fixed_dictionaries(
     {
         "priority": st.sampled_from(["low", "normal", "urgent"]),
@@ -30,8 +48,11 @@ FIELDS = st.fixed_dictionaries(
             [
                 *({}, {"type": "claude"}, {"type": "codex", "strict": True}, {"type": "lint"}, {"tier": "fast"}),
                 *({"type": "claude", "model": "opus"}, {"type": "gemini"}, {"type": "second", "strict": True}),
+                *({"tier": "powerful"}, {"type": "claude", "strict": True, "tier": "powerful"}),
             ]
         ),
+        "max_turns": st.sampled_from([None, None, 3, 4]),
+        "on_limit": st.sampled_from(["failover", "wait"]),
     }
 )
 
@@ -58,37 +79,56 @@ def queue(world: World, *contents: TaskSpec) -> None:
     assert world.take("/in/queue.yaml", *contents) == []
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(FIELDS, min_size=1, max_size=24),
-    st.sets(st.sampled_from([agent.name for agent in AGENTS])),
+    st.sets(st.sampled_from(range(len(HELD)))),
+    st.lists(st.sampled_from(range(len(ENDINGS))), min_size=1, max_size=4),
     st.integers(1, 8),
     st.integers(1, 2),
     st.sampled_from(["wait", "try"]),
     st.integers(0, 3),
+    st.sampled_from([0, 60_000]),
 )
 def test_lanes_start_what_a_look_at_the_whole_queue_would(
-    contents: list[dict[str, object]], held: set[str], total: int, per_workdir: int, when: str, ticks: int
+    contents: list[dict[str, object]],
+    held: set[int],
+    endings: list[int],
+    total: int,
+    per_workdir: int,
+    when: str,
+    ticks: int,
+    prefer_wait: int,
 ) -> None:
     with (
-        pytest.MonkeyPatch.context() as patch,
         tempfile.TemporaryDirectory() as folder,
         open_migrated(Path(folder)) as database,
     ):
-        patch.setattr(observe, "PAGE", 5)
-        world = World(database, agents=AGENTS, total=total, per_workdir=per_workdir, when_all_limited=when)
-        queue(world, *(spec(f"t{number}", **fields) for number, fields in enumerate(contents)))
+        rules: dict[str, Any] = {
+            "total": total,
+            "per_workdir": per_workdir,
+            "when_all_limited": when,
+            "prefer_wait": prefer_wait,
+        }
+        world = World(database, agents=AGENTS, **rules)
+        tasks = [
+            spec(f"t{number}", **{key: value for key, value in fields.items() if value is not None})
+            for number, fields in enumerate(contents)
+        ]
+        queue(world, *tasks[::2])
+        world.now_ms += 60_000
+        if tasks[1::2]:
+            assert world.take("/in/later.yaml", *tasks[1::2]) == []
         for _ in range(ticks):
             world.tick()
-            for name in list(world.running())[::2]:
-                world.end(name)
-        for agent in held:
-            hold = Hold(Bucket(agent=agent), Reason.RATE_LIMITED, START_MS + 1, Provenance.REPORTED, "words", START_MS)
+            for name, ending in zip(list(world.running())[::2], cycle(endings)):
+                world.end(name, **ENDINGS[ending])
+        for bucket in held:
+            hold = Hold(HELD[bucket], Reason.RATE_LIMITED, world.now_ms + 1, Provenance.REPORTED, "words", START_MS)
             database.write(partial(hold_rows.add, hold=hold, run_id=None))
         observed = database.read(world.observer.snapshot)
         assert started(observed) == started(everything(world))
-        lanes = {head.lane for head in observed.heads}
-        assert len(observed.heads) <= len(started(observed)) + len(lanes)
+        assert len(observed.heads) == len(started(observed))
 
 
 def test_five_hundred_tasks_on_one_busy_directory_hide_nobody(tmp_path: Path) -> None:
@@ -99,5 +139,4 @@ def test_five_hundred_tasks_on_one_busy_directory_hide_nobody(tmp_path: Path) ->
         world.tick()
         assert set(world.running()) - {"elsewhere", "scratch"} == {"busy0"}
         assert len(world.running()) == 3
-        observed = database.read(world.observer.snapshot)
-        assert [head.name for head in observed.heads] == ["busy1"]
+        assert database.read(world.observer.snapshot).heads == ()
