@@ -21,10 +21,12 @@ from claudomator_py.runs.launcher import Launcher
 from claudomator_py.runs.worktrees import LocalTrees
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.faults import Faults
+from claudomator_py.service.inbox.claims import InboxInUse
 from claudomator_py.service.inbox.keeper import InboxKeeper
 from claudomator_py.service.notifying import Herald
 from claudomator_py.service.process.current import Current
 from claudomator_py.service.process.health import agent_check
+from claudomator_py.service.process.reloading import ConfigurationRefused
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.surroundings.environment import agent_environment
 from claudomator_py.service.surroundings.isolation import Isolating
@@ -163,11 +165,16 @@ async def take(
     database: Database,
     settings: Settings,
 ) -> None:
-    """Put other settings in force. Everything is made before anything is replaced."""
+    """Put other settings in force. Everything is made before anything is replaced. Raises ConfigurationRefused where
+    an inbox is another daemon's."""
     agents = _agents(settings)
     found = await asyncio.to_thread(parts.registry.look, agents)
     former = parts.current()
     configured = _configured(settings, environ, state, database, former)
+    try:
+        inbox.claim(settings.inbox)
+    except InboxInUse as error:
+        raise ConfigurationRefused(str(error)) from error
     parts.registry.replace(agents, found)
     parts.current.replace(configured)
     parts.host.grace_ms = settings.limits.grace

@@ -44,6 +44,7 @@ from claudomator_py.service.desk.front_desk import FrontDesk
 from claudomator_py.service.desk.notices import StoredNotices
 from claudomator_py.service.faults import Fault, Faults
 from claudomator_py.service.faults import checks as fault_checks
+from claudomator_py.service.inbox.claims import InboxInUse
 from claudomator_py.service.inbox.intake import StoreIntake
 from claudomator_py.service.inbox.keeper import InboxKeeper
 from claudomator_py.service.notifying import Herald
@@ -111,7 +112,7 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
         _say(str(error))
     except StoreUnavailable as error:
         _say(f"claudomator: {error.reason}; {error.remedy}")
-    except (CannotStart, StateInUse, StateLost, TokenFileError, OSError, ValueError) as error:
+    except (CannotStart, InboxInUse, StateInUse, StateLost, TokenFileError, OSError, ValueError) as error:
         _say(f"claudomator: {error}")
     return EXIT_FAILURE
 
@@ -158,7 +159,8 @@ async def _serve(
     clockwork = Clockwork(timekeeper, lambda: inbox.looked())
     intake = StoreIntake(database, parts.registry, lambda: parts.workdirs, now_ms, clockwork.wake)
     inbox = InboxKeeper(intake, taskfiles, daemon.wake)
-    stack.callback(inbox.stop)
+    inbox.claim(settings.inbox)
+    stack.callback(inbox.close)
     stack.callback(clockwork.close)
     for_commands = agent_environment(environ, AgentSpec(name="notify", kind="command"))
 

@@ -1,4 +1,4 @@
-"""A notice as a program that is started: the notice is JSON on its standard input, and in a few variables."""
+"""A notice as a program that is started: the notice is a line of JSON on its standard input, and in variables."""
 
 import os
 import signal
@@ -39,7 +39,8 @@ class Command:
         except OSError as error:
             raise DeliveryFault(f"{self._command[0]} cannot be started ({error.strerror})", lasting=True) from None
         try:
-            _, said = process.communicate(notice.model_dump_json().encode(), self._timeout_s)
+            # A whole line, so that what appends it to a file keeps one notice a line.
+            _, said = process.communicate(f"{notice.model_dump_json()}\n".encode(), self._timeout_s)
         except subprocess.TimeoutExpired:
             raise DeliveryFault(f"{self._command[0]} took longer than its timeout and was ended") from None
         finally:

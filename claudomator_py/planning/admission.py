@@ -222,8 +222,8 @@ def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules, now_ms: int) 
         return _balance(ready, rules, why=f"the task prefers {head.agent_type}")
     full = [agent for agent in hinted if agent.problem is None and not agent.limited]
     if full and now_ms < head.queued + rules.prefer_wait:
-        names = "; ".join(f"{agent.name} is {_full(agent)}" for agent in full)
-        text = f"{names}; the task prefers {head.agent_type}, and waits for it"
+        names = " and ".join(f"{agent.name} is {_full(agent)}" for agent in full)
+        text = f"{names}, and the task prefers to wait"
         return Blocked(SLOTS, text, head.queued + rules.prefer_wait)
     override = f"{head.agent_type}: {_why_not(hinted)}"
     return _balance(open_agents, rules, why="least active", overridden_hint=override)

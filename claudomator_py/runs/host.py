@@ -91,6 +91,11 @@ class LocalRunHost:
         self.spawn(run_id, {})
         return True
 
+    def taken_over(self, run_id: str) -> int:
+        """How often a shim was started here to take it over."""
+        with self._lock:
+            return self._taken_over.get(self.path(run_id), 0)
+
     def cancel(self, run_id: str, step: int = 0) -> None:
         """Ask the shim to end the run; durable when it returns, and harmless when repeated. Raises OSError."""
         RunDirectory(self.path(run_id, step)).request_cancel()

@@ -353,3 +353,15 @@ def test_nothing_starts_on_an_agent_whose_account_has_used_its_share_of_a_window
     assert "82% of its 5h window" in str(view.reason_text)
     world.tick(2 * HOUR_MS)
     assert "bound" in world.running()
+
+
+def test_a_window_that_resets_in_years_keeps_nothing_from_beginning(world: World) -> None:
+    world = world_of(world, with_budget(CLAUDE, window="80%"))
+    months = {"used": 0.9, "resets_at": START_MS + 35 * DAY_MS + HOUR_MS}
+    world.submit("first")
+    world.tick()
+    world.end("first", windows={"five_hour": months})
+    world.tick()
+    world.submit("next")
+    world.tick()
+    assert world.running() == {"next": "claude"}

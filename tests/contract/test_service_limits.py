@@ -125,7 +125,7 @@ def test_a_preference_outlasts_a_full_agent_for_a_while(world: World) -> None:
     view = world.task("t")
     until = view.waiting_until
     assert (view.state, view.reason, until) == ("QUEUED", "slots", format_instant(START_MS + 150_000))
-    said = "codex is full (1 of 1 slots); the task prefers codex, and waits for it, until 14:15 UTC (in 1m)"
+    said = "codex is full (1 of 1 slots), and the task prefers to wait, until 14:15 UTC (in 1m)"
     assert view.reason_text == said
     assert world.desk.why("t").sentences[0] == f"t is QUEUED: {said}."
     world.tick(after_ms=60_000)

@@ -45,6 +45,24 @@ def test_every_yaml_block_is_a_task_file_or_a_configuration(page: Path) -> None:
     assert not wrong
 
 
+GUIDES = [page for page in PAGES if page.parent.name in ("docs", "how-to", "explanation")]
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=_name)
+def test_nothing_is_done_that_a_reader_does_not_see(page: Path) -> None:
+    lines = page.read_text().splitlines()
+    hidden = [step for step in steps_of(page) if step.kind in ("run", "start daemon")]
+    assert not hidden, "show what the page does besides its blocks"
+    for step in steps_of(page):
+        if step.kind not in ("file", "append"):
+            continue
+        # What a browser shows above the block: the paragraph before its comment.
+        comment = lines.index(f"<!-- {step.kind}: {step.argument} -->", max(0, step.line - 3))
+        above = "\n".join(lines[max(0, comment - 8) : comment])
+        paragraph = above.rstrip("\n").rpartition("\n\n")[2]
+        assert f"`{step.argument}`" in paragraph, f"{page.name}:{step.line}: say above it which file it is"
+
+
 def _problem(body: list[str]) -> str | None:
     """Why the block is neither of the two; a part of one may stand alone."""
     text = "\n".join([*body, ""])

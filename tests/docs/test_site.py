@@ -115,3 +115,9 @@ def test_every_proof_of_a_guarantee_exists() -> None:
         or (name and not re.search(rf"^def {name}\b", (REPOSITORY / path).read_text(), re.MULTILINE))
     ]
     assert not lost
+
+
+def test_no_page_stands_twice_in_the_navigation(site: Path) -> None:
+    named = re.findall(r"[:-] ([\w/.-]+\.md)$", (REPOSITORY / ".mkdocs.yml").read_text(), re.MULTILINE)
+    built = {str(page.relative_to(site).with_suffix(".md")) for page in site.glob("**/*.html")}
+    assert sorted(named) == sorted(built - {"404.md", "search.md"})

@@ -1,12 +1,16 @@
 """What the scenarios share: tasks as text, waiting for states, programs that misbehave."""
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from claudomator_py.core.views import RunView, TaskView
+from claudomator_py.runs.shim import procfs
 from tests.e2e.harness import END_S, Daemon, Site, wait_until
 
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
@@ -73,3 +77,24 @@ def stranger() -> Iterator[subprocess.Popen[bytes]]:
 def shim_file(site: Site, run_id: str) -> Path:
     """Where a run's shim says who it is."""
     return site.state / "runs" / run_id / "shim.json"
+
+
+def agent_file(site: Site, run_id: str) -> Path:
+    """Where a run's shim says who the agent is."""
+    return site.state / "runs" / run_id / "agent.json"
+
+
+def kill_run(site: Site, run_id: str) -> None:
+    """Kill a run's shim, and then its agent, which it would outlive; nothing of either is left."""
+    agent = agent_file(site, run_id)
+    wait_until(agent.exists, "the run's agent")
+    for file in (shim_file(site, run_id), agent):
+        pid = int(json.loads(file.read_text())["pid"])
+        os.kill(pid, signal.SIGKILL)
+        wait_until(partial(is_over, pid), "its end")
+
+
+def is_over(pid: int) -> bool:
+    """Whether there is no such process any more, or only a zombie."""
+    process = procfs.read(pid)
+    return process is None or not process.alive

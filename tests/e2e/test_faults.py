@@ -19,7 +19,17 @@ from claudomator_py.core.view import StateName
 from claudomator_py.core.views import ProblemDetails
 from claudomator_py.runs.shim import procfs
 from tests.e2e.harness import END_S, REPOSITORY, Daemon, Site, open_site, wait_until
-from tests.e2e.scenarios_support import ENDED, document, ended, in_state, shim_file, started, stranger
+from tests.e2e.scenarios_support import (
+    ENDED,
+    agent_file,
+    document,
+    ended,
+    in_state,
+    kill_run,
+    shim_file,
+    started,
+    stranger,
+)
 
 NAP = "do: until [ -e ../../../../go ]; do sleep 0.05; done"
 """Works until the site's folder has a file ``go``: a scratch folder is four levels below it."""
@@ -48,9 +58,7 @@ def test_a_foreign_process_in_the_shims_place_is_never_signalled(site: Site, for
     run_id = started(site)[0]
     in_state(daemon, "long", "RUNNING")
     daemon.kill()
-    shim = json.loads(shim_file(site, run_id).read_text())
-    os.kill(shim["pid"], signal.SIGKILL)
-    wait_until(lambda: procfs.read(shim["pid"]) is None, "the shim's end")
+    kill_run(site, run_id)
 
     with stranger() as process:
         found = procfs.read(process.pid)
@@ -60,7 +68,9 @@ def test_a_foreign_process_in_the_shims_place_is_never_signalled(site: Site, for
             "reused pid": {"start_time": found.start - 1},
             "same process": {"start_time": found.start},
         }
-        shim_file(site, run_id).write_text(json.dumps({**shim, "pid": process.pid, **lies[forged]}))
+        for file in (shim_file(site, run_id), agent_file(site, run_id)):
+            if file.name == "shim.json" or forged != "same process":
+                file.write_text(json.dumps({**json.loads(file.read_text()), "pid": process.pid, **lies[forged]}))
         daemon = site.start().ready()
         task = ended(daemon, "long")
 
@@ -309,3 +319,44 @@ def test_a_faulty_configuration_is_refused_with_its_line(site: Site, text: str, 
     assert f"{site.config_file}{said}" in log
     assert "Traceback" not in log
     assert not site.state.exists()
+
+
+@pytest.fixture
+def immovable(site: Site) -> Iterator[Path]:
+    """A folder in what a crash left of a run directory, which cannot be removed: something is mounted there."""
+    folder = site.state / "runs" / ".left-over.trash" / "work"
+    folder.mkdir(parents=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folder], capture_output=True, text=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip(f"that needs the right to mount: {mounted.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_what_fails_for_one_task_or_directory_keeps_nothing_else_and_is_shown(site: Site, immovable: Path) -> None:
+    repository = site.root / "repository"
+    repository.mkdir()
+    daemon = site.start().ready()
+    assert f"{immovable}: Device or resource busy" in site.log_text()
+    # As long as nothing may start, its folder can become a loop of links between acceptance and start.
+    daemon.client.drain()
+    task = {"name": "bad", "instructions": "do: true", "working_dir": str(repository), "isolation": "worktree"}
+    daemon.client.submit(from_document(task))
+    repository.rmdir()
+    repository.symlink_to(repository)
+    daemon.client.undrain()
+    site.drop("good.yaml", document(None, "do: true"))
+
+    assert ended(daemon, "good").state == "COMPLETED"
+    wait_until(lambda: daemon.client.task("bad").reason == "fault", "the fault to be shown")
+    bad = daemon.client.task("bad")
+    assert bad.state == "QUEUED"
+    assert str(repository) in str(bad.reason_text)
+    assert "remove the loop of symbolic links; tries again at" in str(bad.reason_text)
+    complaint = wait_until(lambda: checks(daemon).get("faults"), "readiness to name it")
+    assert str(repository) in complaint
+    assert daemon.client.readiness().ready, "everything else is done"
+    assert daemon.client.cancel("bad").state == "CANCELLED"
+    assert daemon.stop() == 0

@@ -5,8 +5,6 @@ to the same.
 """
 
 import json
-import os
-import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -19,7 +17,7 @@ from claudomator_py.core.outcome import Reason
 from claudomator_py.core.taskfile import from_document
 from claudomator_py.core.views import AgentView, HoldView, RejectRequest, RunView, TaskView
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
-from tests.e2e.scenarios_support import ENDED, document, ended, in_state, last_run, shim_file
+from tests.e2e.scenarios_support import ENDED, document, ended, in_state, kill_run, last_run
 from tests.e2e.warm import WarmStarter
 
 pytestmark = pytest.mark.timeout(180)
@@ -49,7 +47,8 @@ class Case:
 
 
 TWICE: dict[str, Any] = {"runs": 2, "attempts": 2}
-WAITS: dict[str, Any] = {"state": "QUEUED", "attempts": 0, "held": "a while"}
+# The second run is that of the release.
+WAITS: dict[str, Any] = {"state": "QUEUED", "runs": 2, "attempts": 0, "held": "a while"}
 STOPS_AGENT: dict[str, Any] = {"state": "QUEUED", "attempts": 0, "held": "an operator"}
 
 CASES: dict[Reason, Case] = {
@@ -126,9 +125,7 @@ def act(site: Site, daemon: Daemon) -> None:
     in_state(daemon, Reason.CANCELLED, "RUNNING")
     daemon.client.cancel(Reason.CANCELLED)
     in_state(daemon, Reason.LOST, "RUNNING", deadline_s=END_S)
-    shim = shim_file(site, last_run(daemon, Reason.LOST).id)
-    told = json.loads(wait_until(lambda: shim.read_text() if shim.exists() else None, "its shim"))
-    os.kill(told["pid"], signal.SIGKILL)
+    kill_run(site, last_run(daemon, Reason.LOST).id)
 
 
 @pytest.fixture(scope="module")
@@ -136,12 +133,13 @@ def seen(daemon: Daemon) -> dict[Reason, Seen]:
     """What became of all of them: their agents are looked at after the first run, and are given another task."""
     for reason, case in CASES.items():
         if case.runs:
-            wait_until(partial(first_ended, daemon, reason), f"{reason} to end", END_S)
+            wait_until(partial(have_ended, daemon, reason, 1), f"{reason} to end", END_S)
     agents = {agent.name: agent for agent in daemon.client.agents()}
     others = {reason: given_another(daemon, reason, case) for reason, case in CASES.items()}
     for reason, case in CASES.items():
         if case.held == "a while":
             daemon.client.release(reason)
+            wait_until(partial(have_ended, daemon, reason, case.runs), f"{reason} to end again", END_S)
     found = {}
     for reason, case in CASES.items():
         task = ended(daemon, reason, END_S) if case.state in ENDED else in_state(daemon, reason, case.state)
@@ -149,9 +147,9 @@ def seen(daemon: Daemon) -> dict[Reason, Seen]:
     return found
 
 
-def first_ended(daemon: Daemon, ref: str) -> bool:
-    """Whether the task's first run has."""
-    return any(run.outcome is not None for run in daemon.client.runs(ref)[:1])
+def have_ended(daemon: Daemon, ref: str, count: int) -> bool:
+    """Whether so many of the task's runs have."""
+    return sum(run.outcome is not None for run in daemon.client.runs(ref)) >= count
 
 
 def given_another(daemon: Daemon, reason: Reason, case: Case) -> TaskView:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from claudomator_py.core.views import CheckView
+from claudomator_py.service.inbox.claims import Claims
 from tests.e2e.harness import END_S, REPOSITORY, START_S, Daemon, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, started, why
 
@@ -171,3 +172,26 @@ def test_equal_settings_have_equal_hashes(site: Site) -> None:
     daemon = site.start().ready()
     hashes = [reload(site, daemon, concurrency={"total": total})["hash"] for total in (2, 3, 2)]
     assert hashes[0] == hashes[2] != hashes[1]
+
+
+def test_an_inbox_belongs_to_one_daemon(site: Site) -> None:
+    daemon = site.start().ready()
+    site.configure(state_dir="another-state")
+    second = site.start()
+    assert second.wait() == 1
+    assert f"inbox {site.inbox}: another daemon" in site.log_text()
+    assert "stop that one, or give each daemon an inbox of its own" in site.log_text()
+
+    other = site.root / "other"
+    other.mkdir()
+    theirs = Claims()
+    theirs.take_all([str(other)])
+    site.configure(inbox={"paths": ["tasks", "other"]})
+    daemon.send(signal.SIGHUP)
+    wait_until(lambda: not configuration(daemon).ok, "the refusal")
+    assert f"inbox {other}: another daemon" in configuration(daemon).detail
+    theirs.keep_only(())
+    reload(site, daemon, inbox={"paths": ["other"]})
+    assert theirs.take(str(other)) is not None
+    assert theirs.take(str(site.inbox)) is None, "it was given up"
+    theirs.keep_only(())

@@ -6,10 +6,12 @@ Requests beside the loop (titles, model lists) get a short answer and take no st
 
 import json
 import re
+import socket
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -167,6 +169,7 @@ class ScriptedApi(ABC):
     def unplug(self) -> None:
         """From now on nobody listens."""
         self._server.shutdown()
+        self._server.hang_up()
         self._server.server_close()
         self._thread.join()
 
@@ -247,6 +250,20 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, api: ScriptedApi, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), Exchange)
         self.api = api
+        self._connected: set[socket.socket] = set()
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        self._connected.add(request)
+        try:
+            super().finish_request(request, client_address)
+        finally:
+            self._connected.discard(request)
+
+    def hang_up(self) -> None:
+        """On everybody who is connected: a client keeps its connection for the next request."""
+        for connection in list(self._connected):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that is killed hangs up in the middle of an answer: nothing to report."""

@@ -3,6 +3,7 @@
 The account says when it resets as the real service does. What a night has to keep is asserted, and its figures printed.
 """
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -11,7 +12,7 @@ import pytest
 
 from tests.e2e.harness import Daemon, wait_until
 from tests.e2e.scenarios_support import ended, in_state, why
-from tests.real_clis.account import STEPS, Window, command, now_ms
+from tests.real_clis.account import STEPS, UNREACHABLE, Window, command, now_ms
 from tests.real_clis.clis import CLAUDE, CODEX
 from tests.real_clis.night import (
     Night,
@@ -53,7 +54,7 @@ def test_a_limit_in_the_fifth_task(tmp_path: Path, seconds: int, killed: bool, t
     with open_night(tmp_path / "site", CLAUDE, CODEX) as night:
         claude = night.accounts[CLAUDE]
         claude.when(5, 1, lambda: claude.run_out(seconds))
-        daemon = evening(night, to_be_killed=killed)
+        daemon = evening(night, pauses_in=KILLED if killed else None)
         if killed:
             daemon = killed_in_the_fourth(night, daemon, "while it goes on")
 
@@ -77,7 +78,7 @@ def test_a_limit_in_the_fifth_task(tmp_path: Path, seconds: int, killed: bool, t
 @pytest.mark.parametrize("dead", ["while it goes on", "while it ends"])
 def test_a_kill_in_the_fourth_task(tmp_path: Path, dead: Dead, tell: Tell) -> None:
     with open_night(tmp_path / "site", CLAUDE, CODEX) as night:
-        daemon = killed_in_the_fourth(night, evening(night, to_be_killed=True), dead)
+        daemon = killed_in_the_fourth(night, evening(night, pauses_in=KILLED), dead)
         morning(night, daemon, END_S)
 
         kill = told_of_the_kill(night, daemon)
@@ -88,17 +89,47 @@ def test_a_kill_in_the_fourth_task(tmp_path: Path, dead: Dead, tell: Tell) -> No
         nothing_twice_and_nothing_left(night, daemon)
 
 
-def evening(night: Night, *, to_be_killed: bool) -> Daemon:
-    """A daemon that has all twelve. The one that meets the limit in its midst is to go on there."""
+@pytest.mark.parametrize(("what", "seconds"), [pytest.param("529", 20, id="529"), (UNREACHABLE, 30)])
+def test_an_outage_in_the_fifth_task(tmp_path: Path, what: str, seconds: int, tell: Tell) -> None:
+    with open_night(tmp_path / "site", CLAUDE, CODEX) as night:
+        claude = night.accounts[CLAUDE]
+        daemon = evening(night, pauses_in=LIMITED)
+        begun, go = signs(night)
+        wait_until(begun.exists, "the middle of the fifth task", END_S)
+        if what == UNREACHABLE:
+            claude.vanish()
+        else:
+            claude.refuse(what, CLAUDE.overloaded())
+        over = threading.Timer(seconds, claude.recover)
+        over.start()
+        go.touch()
+        morning(night, daemon, seconds + 2 * END_S)
+        over.join()
+
+        first, second = (run for name, run in runs_of(daemon) if name == LIMITED)
+        assert first.outcome is not None
+        assert first.outcome.reason == ("network" if what == UNREACHABLE else "overloaded")
+        assert second.resumes == first.id, "the conversation goes on"
+        flown = [name for name, run in runs_of(daemon) if run.agent == CODEX.kind]
+        tell(row(f"{what} for {seconds} s", "", "", "", "resumed", str(len(flown)), "") + timeline(night, daemon))
+        nothing_twice_and_nothing_left(night, daemon)
+
+
+def evening(night: Night, *, pauses_in: str | None = None) -> Daemon:
+    """A daemon that has all twelve. The one that meets the limit in its midst is to go on there.
+
+    pauses_in: the task that says when it is in its middle, and waits there.
+    """
     night.configure(slots={CLAUDE: 1, CODEX: 1}, total=1)
-    if to_be_killed:
+    if pauses_in is not None:
         begun, go = signs(night)
         waits = f"touch {begun}; until [ -e {go} ]; do sleep 0.1; done"
-        night.accounts[CLAUDE].commands[KILLED, 1] = f"{command(KILLED, 1)}; {waits}"
+        night.accounts[CLAUDE].commands[pauses_in, 1] = f"{command(pauses_in, 1)}; {waits}"
     daemon = night.start()
     for name in TASKS:
         agent = {"type": CLAUDE.kind, "strict": name in LOYAL}
-        night.hand_in(daemon, name, agent=agent, on_limit="wait", retry={"max_attempts": 1})
+        retry = {"max_attempts": 1, "backoff": "5s"}
+        night.hand_in(daemon, name, agent=agent, on_limit="wait", retry=retry)
     return daemon
 
 
@@ -121,7 +152,7 @@ def killed_in_the_fourth(night: Night, daemon: Daemon, dead: Dead) -> Daemon:
 
 
 def signs(night: Night) -> tuple[Path, Path]:
-    """The files by which the fourth task says that it is in its middle, and is told to go on."""
+    """The files by which a task says that it is in its middle, and is told to go on."""
     return night.site.root / "begun", night.site.root / "go"
 
 

@@ -72,8 +72,11 @@ class WatchedFolder:
         after_accept: AfterAccept,
         stopped: Callable[[], bool],
         refusals: Refusals,
+        claim: Callable[[str], Problem | None],
     ) -> None:
+        """claim: why the folder at that path is not this daemon's to watch, or None."""
         self.path = path
+        self._claim = claim
         self._intake = intake
         self._format = taskfiles
         self._move = after_accept == "move"
@@ -221,6 +224,10 @@ class WatchedFolder:
         self._sweep(folder)
 
     def _in_place(self, folder: Folder) -> bool:
+        if (problem := self._claim(self.path)) is not None:
+            self._problem = problem
+            return False
+        # Only now: what is at the path is claimed, and this is it.
         if not folder.is_current():
             self._problem = _REPLACED
             return False

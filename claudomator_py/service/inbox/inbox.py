@@ -77,6 +77,11 @@ _LONGEST_BREATH_S = 0.2
 log = logging.getLogger("claudomator.inbox")
 
 
+def whole_path(path: str | os.PathLike[str]) -> str:
+    """The path of an inbox as it is watched and claimed: absolute, without ``..`` and ``~``; links stay."""
+    return os.path.normpath(Path(path).expanduser().absolute())
+
+
 class Inbox:
     """Watches the folders from a thread of its own. Every method may be called from any thread."""
 
@@ -90,19 +95,21 @@ class Inbox:
         on_change: Callable[[], None],
         rescan_s: float = 30.0,
         refusals: Refusals | None = None,
+        claim: Callable[[str], Problem | None] = lambda _: None,
     ) -> None:
         """on_change: called from the scanning thread after tasks, problems or availability changed.
 
         rescan_s: seconds between two looks at everything. refusals: where to note what is refused.
+        claim: why the folder at that path is not this daemon's to watch, or None.
         """
-        self._paths = tuple(dict.fromkeys(os.path.normpath(Path(path).expanduser().absolute()) for path in paths))
+        self._paths = tuple(dict.fromkeys(map(whole_path, paths)))
         self._taskfiles = taskfiles
         self._on_change = on_change
         self._rescan_s = rescan_s
         self._stop = threading.Event()
         self._scanning = threading.Lock()
         self.refusals = Refusals() if refusals is None else refusals
-        self._scanner = Scanner(self._paths, intake, taskfiles, after_accept, self._stop.is_set, self.refusals)
+        self._scanner = Scanner(self._paths, intake, taskfiles, after_accept, self._stop.is_set, self.refusals, claim)
         self._thread: threading.Thread | None = None
         self._watcher: Watcher | None = None
         self._watched: dict[str, tuple[int, int]] = {}

@@ -5,7 +5,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from claudomator_py.core.settings import Inbox as InboxSettings
-from claudomator_py.service.inbox.inbox import Inbox
+from claudomator_py.service.inbox.claims import Claims
+from claudomator_py.service.inbox.inbox import Inbox, whole_path
 from claudomator_py.service.inbox.refusals import Refusals
 from claudomator_py.service.inbox.values import FolderStatus, Intake, TaskFormat
 from claudomator_py.store.database import StoreUnavailable
@@ -29,7 +30,13 @@ class InboxKeeper:
         self._on_change = on_change
         self._followed: InboxSettings | None = None
         self._inbox: Inbox | None = None
+        self._claims = Claims()
         self.refusals = Refusals()
+
+    def claim(self, wanted: InboxSettings) -> None:
+        """Make sure that these folders are no other daemon's, before they are followed. Raises InboxInUse; then
+        nothing has changed."""
+        self._claims.take_all(map(whole_path, wanted.paths))
 
     def follow(self, wanted: InboxSettings) -> None:
         """Watch these folders from now on, and no others. Every file is looked at again in any case, since what is
@@ -42,6 +49,7 @@ class InboxKeeper:
             self._intake.keep_to(wanted.paths)
         except StoreUnavailable as error:
             log.warning("what was accepted from other folders counts as present until the next start: %s", error)
+        self._claims.keep_only(set(map(whole_path, wanted.paths)))
         self._followed = wanted
         self.refusals.clear()
         self._inbox = Inbox(
@@ -51,13 +59,19 @@ class InboxKeeper:
             after_accept=wanted.after_accept.value,
             on_change=self._on_change,
             refusals=self.refusals,
+            claim=self._claims.take,
         )
         self._inbox.start()
 
     def stop(self) -> None:
-        """Watch nothing any more."""
+        """Watch nothing any more. What was claimed stays so until ``close``."""
         if self._inbox is not None:
             self._inbox.stop()
+
+    def close(self) -> None:
+        """Watch nothing any more, and leave the folders to others."""
+        self.stop()
+        self._claims.keep_only(())
 
     def looked(self) -> bool:
         """Whether each inbox was looked at since it is followed, so that it is known which files are gone."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
+from claudomator_py.core.problem import Problem
 from claudomator_py.service.inbox.folder import CHUNK, WatchedFolder
 from claudomator_py.service.inbox.refusals import Refusals
 from claudomator_py.service.inbox.values import AfterAccept, FileStamp, FolderStatus, Intake, ScanReport, TaskFormat
@@ -34,11 +35,12 @@ class Scanner:
         after_accept: AfterAccept,
         stopped: Callable[[], bool],
         refusals: Refusals,
+        claim: Callable[[str], Problem | None],
     ) -> None:
         self._intake = intake
         self._stopped = stopped
         self._folders = {
-            path: WatchedFolder(path, intake, taskfiles, after_accept, stopped, refusals) for path in paths
+            path: WatchedFolder(path, intake, taskfiles, after_accept, stopped, refusals, claim) for path in paths
         }
         self._created = False
         self._known = False

@@ -33,13 +33,13 @@ class Workdirs:
     def _misplaced(self, working_dir: str) -> Problem | None:
         path = resolve(working_dir)
         directory_key(working_dir)
-        if self.roots and not any(path.is_relative_to(root.resolve()) for root in self.roots):
+        if self.roots and not any(path.is_relative_to(real_path(root)) for root in self.roots):
             roots = ", ".join(str(root) for root in self.roots)
             return _problem(
                 f"{working_dir} is not under a root", f"choose a folder under {roots}, or add its root to workdir_roots"
             )
         for folder in self.reserved:
-            reserved = folder.resolve()
+            reserved = real_path(folder)
             if path.is_relative_to(reserved) or reserved.is_relative_to(path):
                 remedy = "choose another folder, or move the inbox and the state folder out of it"
                 return _problem(f"{working_dir} contains or lies in {folder}, which Claudomator itself uses", remedy)
@@ -90,7 +90,15 @@ def place_in_repository(working_dir: str) -> Path:
 
 def real_paths(roots: Sequence[Path]) -> tuple[str, ...]:
     """The folders as real paths."""
-    return tuple(str(root.resolve()) for root in roots)
+    return tuple(str(real_path(root)) for root in roots)
+
+
+def real_path(folder: Path) -> Path:
+    """Its real path; of one that cannot be resolved the path as it is written, in which no working directory lies."""
+    try:
+        return folder.resolve()
+    except (OSError, RuntimeError):
+        return folder.absolute()
 
 
 def _problem(message: str, remedy: str) -> Problem:

@@ -33,6 +33,14 @@ def test_it_reads_the_notice_on_its_standard_input_and_sees_no_other_variables(t
     }
 
 
+def test_each_notice_is_a_whole_line_for_what_appends_it_to_a_file(tmp_path: Path) -> None:
+    out = tmp_path / "notices.jsonl"
+    tee = Command(["tee", "-a", str(out)], {"PATH": os.environ["PATH"]}, 20.0)
+    tee.send(NOTICE)
+    tee.send(NOTICE)
+    assert [Notice.model_validate_json(line) for line in out.read_text().splitlines()] == [NOTICE, NOTICE]
+
+
 def test_it_need_not_read_what_it_is_told() -> None:
     Command(["true"], {"PATH": os.environ["PATH"]}, 20.0).send(NOTICE)
 

@@ -55,14 +55,14 @@ def test_a_full_agent_is_waited_for_a_while_and_a_limit_or_a_fault_is_not() -> N
     claude, full = agent("claude"), agent("codex", active=2)
     fresh, old = (head(1, agent_type="codex", queued=NOW - waited) for waited in (59_999, 60_000))
     waiting = blocked(fresh, claude, full, prefer_wait=60_000)
-    text = "codex is full (2 of 2 slots); the task prefers codex, and waits for it"
+    text = "codex is full (2 of 2 slots), and the task prefers to wait"
     assert waiting == Blocked("slots", text, NOW + 1)
     assert decide(old, claude, full, prefer_wait=60_000).agent == "claude"
     for state in ({"hold": HOLD}, {"problem": "not on PATH"}, {"hold": HOLD, "active": 2}):
         assert decide(fresh, claude, agent("codex", **state), prefer_wait=60_000).agent == "claude"
     # Of a kind, one that is limited is no reason to wait, one that is full is.
     two = (agent("a", kind="codex", hold=HOLD), agent("b", kind="codex", active=2))
-    assert blocked(fresh, claude, *two, prefer_wait=60_000).text.startswith("b is full (2 of 2 slots); ")
+    assert blocked(fresh, claude, *two, prefer_wait=60_000).text.startswith("b is full (2 of 2 slots), ")
     assert decide(fresh, claude, *two, agent("c", kind="codex"), prefer_wait=60_000).agent == "c"
     assert decide(fresh, claude, full, prefer_wait=60_000, type_hint="ignore").agent == "claude"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.service.surroundings.workdirs import Workdirs, path_problem
+from claudomator_py.service.surroundings.workdirs import Workdirs, path_problem, real_paths
 
 LONG = "a" * 256
 
@@ -46,6 +46,16 @@ def test_links_in_a_circle_are_said(circle: Path) -> None:
         assert "circle" in problem.message
 
 
-def test_a_root_or_reserved_folder_in_a_circle_breaks_nothing(circle: Path, tmp_path: Path) -> None:
-    for workdirs in (Workdirs((circle,), ()), Workdirs((), (circle,))):
-        assert workdirs.problem(str(tmp_path / "x")) is not None
+def test_a_root_in_a_circle_allows_nothing_and_keeps_no_other_root(circle: Path, tmp_path: Path) -> None:
+    """The daemon starts with it all the same."""
+    (tmp_path / "src").mkdir()
+    assert Workdirs((circle,), ()).problem(str(tmp_path / "x")) is not None
+    assert Workdirs((circle, tmp_path / "src"), ()).problem(str(tmp_path / "src" / "shop")) is None
+    assert real_paths((circle, tmp_path / "src")) == (str(circle), str(tmp_path / "src"))
+
+
+def test_a_reserved_folder_in_a_circle_is_reserved_as_it_is_written(circle: Path, tmp_path: Path) -> None:
+    """An inbox that became a loop must not keep every task from its directory."""
+    workdirs = Workdirs((), (circle,))
+    assert workdirs.problem(str(tmp_path / "x")) is None
+    assert workdirs.problem(str(circle)) is not None
