@@ -190,7 +190,8 @@ class _Seen(Seen):
             self.calls.append(denied_call(name, given, _rule(name, given)))
 
     def _take_printed(self, text: str) -> None:
-        for found in _PRINTED_SLEEP.finditer(readable(text)):
+        plain = text.replace("\n", "").isprintable()  # megabytes of it cost little then
+        for found in _PRINTED_SLEEP.finditer(text if plain else readable(text)):
             if len(self.printed_sleeps) <= _MOST_PRINTED:
                 self.printed_sleeps.add(int(found[1]))
 
