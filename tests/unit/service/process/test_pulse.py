@@ -3,14 +3,19 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
 
 import pytest
 
 from claudomator_py.service.faults import Doing, Item
 from claudomator_py.service.process.daemon import Daemon
 from claudomator_py.service.process.pulse import LATE_S, Pulse
+from claudomator_py.service.process.supervision import Supervision
+from claudomator_py.service.process.systemd import Notifier
 from claudomator_py.service.tick.reconciler import LiveStep, TickReport, Unserved
-from claudomator_py.store.database import StoreUnavailable
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.migrate import migrate
+from tests.fakes.service_manager import ServiceManager
 
 IDLE = TickReport(0, (), None)
 READING = Item(Doing.COLLECT, "run", "fix-login (run 12ab34cd)")
@@ -57,6 +62,21 @@ def test_a_request_that_ticks_do_not_get_to_is_late_after_a_minute() -> None:
     assert "that endless is to be stopped was asked for at 1970-01-01T00:16:40" in pulse.check().detail
     pulse.came_round(None)
     assert pulse.steady
+
+
+def test_the_service_manager_hears_no_sign_of_life_while_a_request_is_late(tmp_path: Path) -> None:
+    clock = Clock()
+    pulse = pulse_of(clock)
+    with ServiceManager(tmp_path / "notify") as manager, Database.open("sqlite", state_dir=tmp_path) as database:
+        migrate(database)
+        notifier = Notifier(manager.address, watchdog_s=1.0)
+        supervision = Supervision(notifier, database, clock.epoch_ms, pulse)
+        asked = Unserved("endless", clock.epoch_ms())
+        for signs in (1, 0):
+            pulse.came_round(asked)
+            asyncio.run(supervision.ticked())
+            assert sum("WATCHDOG" in message for message in manager.pending()) == signs
+            clock.s += LATE_S + 1
 
 
 class Ticking:

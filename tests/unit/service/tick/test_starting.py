@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from claudomator_py.core.run import RunOrder
 from claudomator_py.core.units import HOUR_MS, MINUTE_MS
 from claudomator_py.planning.plan import StartRun, plan
+from claudomator_py.service.faults import checks
 from claudomator_py.store import run_rows, task_rows
 from tests.fakes.runs import MemoryRunHost
 from tests.fakes.world import START_MS, World
@@ -91,8 +92,13 @@ def test_a_directory_that_cannot_be_made_leaves_the_task_queued_and_writes_nothi
         world.tick(MINUTE_MS)
     assert commits == []
     assert world.row("t").state == "QUEUED"
+    (check,) = checks(world.faults.all())
+    assert (check.ok, check.blocking, check.remedy) == (False, True, "make room on that disk")
+    for _ in range(20):
+        world.tick(10 * MINUTE_MS)
+    assert world.row("t").state == "QUEUED", "the task is not to blame"
     world.host.no_room = None
-    world.tick(MINUTE_MS)
+    world.tick(10 * MINUTE_MS)
     assert world.running() == {"t": "claude"}
 
 
