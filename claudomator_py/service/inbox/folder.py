@@ -35,6 +35,10 @@ T = TypeVar("T")
 CHUNK = 256
 # A step gives way to what came meanwhile after so many seconds of reading.
 _STEP_S = 0.2
+# Files are offered to the intake so many at once that it takes about this long, in seconds: a commit for each of few
+# is slow, and a stop has to wait for very many.
+_OFFER_S = (0.25, 1.0)
+_FEWEST_OFFERED = 16
 # So many refused files are offered again whenever anything changed, and so many by each rescan.
 _OFFERED_AGAIN = 100
 _OFFERED_BY_RESCAN = 1_000
@@ -88,6 +92,7 @@ class WatchedFolder:
         self._unswept = True
         self._refusals = refusals
         self._unread: dict[str, None] = {}
+        self._offered_at_once = CHUNK
         self._problem: Problem | None = _NOT_YET
 
     def remember(self, known: Mapping[str, FileStamp]) -> None:
@@ -308,7 +313,8 @@ class WatchedFolder:
         unmoved: list[str] = []
         later: list[str] = []
         for place, entry in enumerate(entries):
-            if self._stopped() or time.monotonic() - now > _STEP_S:
+            full = len(readings) >= self._offered_at_once
+            if full or self._stopped() or time.monotonic() - now > _STEP_S:
                 later = [entry.name for entry in entries[place:]]
                 break
             if entry.problem is not None:
@@ -377,7 +383,9 @@ class WatchedFolder:
         if not current:
             return
         crashpoint("inbox-before-take")
+        begin_s = time.monotonic()
         verdicts = self._take(current)
+        self._adapt(time.monotonic() - begin_s, len(current))
         crashpoint("inbox-after-take")
         accepted = []
         for reading, problems in zip(current, verdicts, strict=True):
@@ -392,6 +400,13 @@ class WatchedFolder:
         self._tally.changed |= bool(accepted)
         if self._move:
             self._archive(folder, accepted)
+
+    def _adapt(self, took_s: float, count: int) -> None:
+        shortest, longest = _OFFER_S
+        if took_s > longest:
+            self._offered_at_once = max(_FEWEST_OFFERED, count // 2)
+        elif took_s < shortest:
+            self._offered_at_once = min(CHUNK, max(self._offered_at_once, count * 2))
 
     def _is_current(self, folder: Folder, reading: FileReading) -> bool:
         name = Path(reading.path).name

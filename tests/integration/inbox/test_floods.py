@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from claudomator_py.core.problem import Problem
 from claudomator_py.documents import taskfiles
 from claudomator_py.service.inbox import errors
-from claudomator_py.service.inbox.inbox import Inbox
+from claudomator_py.service.inbox.inbox import FileReading, Inbox
 from claudomator_py.service.inbox.refusals import MOST_PROBLEMS, Refusals
 from tests.integration.inbox.conftest import MakeInbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
@@ -82,6 +83,26 @@ def test_a_stop_does_not_wait_for_what_is_still_to_be_read(
     assert not first._thread.is_alive()
     assert len(first.refusals) < MANY
     assert len(list(folder.glob("*.error.txt"))) == len(first.refusals)
+
+
+def test_a_slow_store_is_given_fewer_files_at_once(
+    inbox: Inbox, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(600):
+        (folder / f"t{number:03}.yaml").write_text(task(f"t{number}"))
+    sizes: list[int] = []
+    take_many = intake.take_many
+
+    def slowly(readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
+        sizes.append(len(readings))
+        if len(readings) > 64:
+            threading.Event().wait(1.1)
+        return take_many(readings)
+
+    monkeypatch.setattr(intake, "take_many", slowly)
+    inbox.scan_once()
+    assert len(intake.runs) == sum(sizes) == 600
+    assert all(after <= before // 2 for before, after in pairwise(sizes) if before > 64)
 
 
 def test_very_many_deletions_are_told_in_parts(
