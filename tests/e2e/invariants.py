@@ -193,7 +193,9 @@ def _outcome(run: Run) -> Outcome:
 
 def _counts(run: Run) -> bool:
     outcome = _outcome(run)
-    return outcome.status is not OutcomeStatus.LIMITED and REASON_POLICIES[outcome.reason or Reason.LOST].counts_attempt
+    if outcome.status is OutcomeStatus.LIMITED or (outcome.conversation_lost and run.resumes is not None):
+        return False
+    return REASON_POLICIES[outcome.reason or Reason.LOST].counts_attempt
 
 
 def _simulated_events(facts: Facts, run: Run, kind: str) -> list[dict[str, object]]:

@@ -1,5 +1,8 @@
-"""An outage in the middle of a conversation, after a tool call: the conversation goes on, and nothing is done twice."""
+"""An outage, or the supervisor killed, in the middle of a conversation: it goes on, and nothing is done twice."""
 
+import json
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,10 +10,10 @@ import pytest
 
 from claudomator_py.core.views import RunView
 from tests.e2e.harness import Daemon, wait_until
-from tests.e2e.scenarios_support import ended, why
+from tests.e2e.scenarios_support import ended, is_over, shim_file, why
 from tests.real_clis.account import UNREACHABLE, Account, command
 from tests.real_clis.clis import CLIS, CODEX, OPENCODE, Cli
-from tests.real_clis.night import expected_effects, night_marks, open_night
+from tests.real_clis.night import Night, expected_effects, night_marks, open_night
 
 TASK = "task-01"
 OVERLOADED = "overloaded"
@@ -36,6 +39,13 @@ def fails(account: Account, what: str) -> None:
         account.refuse(what, account.cli.overloaded())
 
 
+def stops_after_the_first_step(night: Night, account: Account) -> tuple[Path, Path]:
+    """Let the task do so; the files by which it says that it has, and is told to go on."""
+    begun, go = night.site.root / "begun", night.site.root / "go"
+    account.commands[TASK, 1] = f"{command(TASK, 1)}; touch {begun}; until [ -e {go} ]; do sleep 0.1; done"
+    return begun, go
+
+
 def first_run(daemon: Daemon) -> RunView:
     """The task's first run, once it has ended."""
 
@@ -50,8 +60,7 @@ def first_run(daemon: Daemon) -> RunView:
 def test_it_costs_time_and_nothing_else(tmp_path: Path, cli: Cli, what: str, tell: Callable[[str], None]) -> None:
     with open_night(tmp_path / "site", cli) as night:
         account = night.accounts[cli]
-        begun, go = night.site.root / "begun", night.site.root / "go"
-        account.commands[TASK, 1] = f"{command(TASK, 1)}; touch {begun}; until [ -e {go} ]; do sleep 0.1; done"
+        begun, go = stops_after_the_first_step(night, account)
         night.configure(slots={cli: 1}, total=1)
         daemon = night.start()
         patience = {"timeout": f"{cli.start_s + 10}s"} if cli in PATIENT[what] else {}
@@ -74,3 +83,27 @@ def test_it_costs_time_and_nothing_else(tmp_path: Path, cli: Cli, what: str, tel
         assert account.conversations == {TASK: 1}, "its history is in the request"
         assert night.effects() == expected_effects(TASK), "each tool call was made once"
         tell(f"{what}: {len(runs)} runs in one conversation; {len(account.journal)} requests")
+
+
+@pytest.mark.parametrize("cli", [pytest.param(cli, id=cli.kind, marks=night_marks(cli)) for cli in CLIS])
+def test_a_killed_supervisor_costs_nothing(tmp_path: Path, cli: Cli) -> None:
+    with open_night(tmp_path / "site", cli) as night:
+        account = night.accounts[cli]
+        begun, go = stops_after_the_first_step(night, account)
+        night.configure(slots={cli: 1}, total=1)
+        daemon = night.start()
+        night.hand_in(daemon, TASK, retry={"max_attempts": 1})
+        wait_until(begun.exists, "the first step", END_S)
+        (run,) = daemon.client.runs(TASK)
+        shim = json.loads(shim_file(night.site, run.id).read_text())["pid"]
+        os.kill(shim, signal.SIGKILL)
+        wait_until(lambda: is_over(shim), "its supervisor's end")
+        go.touch()
+
+        task = ended(daemon, TASK, END_S)
+        assert (task.state, task.attempts, task.result_text) == ("COMPLETED", 1, f"{TASK} is done."), why(daemon, TASK)
+        (run,) = daemon.client.runs(TASK)
+        assert run.exit_code is None, "only its parent would have learnt it"
+        assert account.conversations == {TASK: 1}
+        assert night.effects() == expected_effects(TASK)
+        wait_until(lambda: not night.alive(), "the end of all processes of runs")
