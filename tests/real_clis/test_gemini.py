@@ -118,8 +118,9 @@ def test_a_sleep_that_a_failed_tool_prints_is_repeated_on_stderr_and_is_none(ben
     """A tool of the project's own, as settings can name them: its stderr is repeated word for word."""
     declared = json.dumps([{"name": "mirror", "description": "asks it", "parameters": {"type": "object"}}])
     faked = "Attempt 1 failed: You have exhausted your capacity on this model.. Retrying after 9999999999999ms..."
-    # It is asked for by its name, which a shell takes for a script.
-    (bench.repository / "mirror").write_text(f"echo 'failed:\n{faked}\n429 from mirror' >&2\nexit 1\n")
+    # It is asked for by its name, which a shell takes for a script. The CLI has to get rid of what it writes to it.
+    fails = f"cat >/dev/null; echo 'failed:\n{faked}\n429 from mirror' >&2; exit 1\n"
+    (bench.repository / "mirror").write_text(fails)
     settings = bench.home / ".gemini" / "settings.json"
     tools = {"discoveryCommand": f"echo {shlex.quote(declared)}", "callCommand": "/bin/sh"}
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "tools": tools}))
