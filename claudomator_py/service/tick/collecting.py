@@ -164,7 +164,7 @@ class Collector:
         if not self._is_readable(run):
             return
         said = self._monitor.follow(run.id, lambda: self._reader(subject))
-        if _sleeps_in_limit(said, now_ms):
+        if _sleeps_in_limit(said, now_ms) and self._monitor.is_current(run.id):
             # Its reader makes a limit of it, however it is ended.
             _log_of(subject).info("run_sleeps_in_limit", note="it is ended, and its agent held")
             self._host.cancel(run.id)

@@ -26,6 +26,7 @@ SHARE, SHARE_OF_ENDED = 0.2, 0.5
 runs the ticks and the API as well."""
 _SHORTEST_REST_S = 0.005
 _LONGEST_CLOSE_S = 5.0
+_AGAIN_S = 1.0
 
 
 class OutputHost(Protocol):
@@ -132,7 +133,9 @@ class _Followed:
     """A run whose output is read. wanted: whether it is to be read on. record: how it ended, where that is known.
 
     until_s: the monotonic clock's time until which all of an ended run's output is read.
+    heard_until: the offset in each stream up to which it has said what it ``said``.
     report: what it comes to, read to its end. problem: what kept it from being read at the last attempt.
+    is_behind: the log says so. is_awaited: somebody wants to know once all is read that is there.
     """
 
     run_id: str
@@ -143,10 +146,12 @@ class _Followed:
     record: ExitRecord | None = None
     until_s: float | None = None
     said: Said = field(default_factory=Said)
+    heard_until: tuple[int, ...] = (0,) * len(_STREAMS)
     report: Report | None = None
     problem: OSError | None = None
     not_understood: str | None = None
     is_behind: bool = False
+    is_awaited: bool = False
 
     def read(self, host: OutputHost) -> bool:
         """Read it for a moment; whether there was no more. Raises OSError."""
@@ -243,6 +248,20 @@ class LiveRunMonitor:
         _raise_problem(followed)
         return followed.report
 
+    def is_current(self, run_id: str) -> bool:
+        """Whether the run has printed nothing since what is known of it was read; else ``news`` comes once it is.
+
+        Ask before a live run is judged by what it does not say. Raises OSError.
+        """
+        followed = self._followed.get(run_id)
+        if followed is None:
+            return False
+        followed.is_awaited = any(
+            self._host.size(run_id, cursor.stream) > offset
+            for cursor, offset in zip(followed.cursors, followed.heard_until, strict=True)
+        )
+        return not followed.is_awaited
+
     def backlog(self, run_id: str) -> Backlog | None:
         """What there is to be read of the run, if it takes long enough to be told of. From any thread."""
         followed = self._followed.get(run_id)
@@ -274,9 +293,14 @@ class LiveRunMonitor:
     def _work(self) -> None:
         while not self._closed.is_set():
             with self._asked:
-                if not self._wanted():
+                if not (self._wanted() or self._closed.is_set()):
                     self._asked.wait()
-            self.turn()
+            try:
+                self.turn()
+            except Exception:
+                # Every run would be waited for without this thread.
+                log.exception("reading_failed")
+                self._closed.wait(_AGAIN_S)
 
     def _wanted(self) -> list[_Followed]:
         with self._asked:
@@ -311,8 +335,11 @@ class LiveRunMonitor:
             log.exception("output_not_understood", run_id=followed.run_id)
             followed.not_understood, followed.wanted = str(error), followed.ended
             return
-        is_news = report is not None or said.is_news_after(followed.said)
+        awaited = is_all and followed.is_awaited
+        is_news = report is not None or awaited or said.is_news_after(followed.said)
         followed.said, followed.report = said, report
+        followed.heard_until = tuple(cursor.offset for cursor in followed.cursors)
+        followed.is_awaited = followed.is_awaited and not awaited
         if report is not None:
             followed.wanted = False
         elif not is_all:

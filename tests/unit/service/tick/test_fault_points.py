@@ -96,6 +96,7 @@ LIMITED = {"status": "limited", "reason": "rate_limited", "reset_at": START_MS +
 WAYS = {
     "collecting._attend host.cancel": Way(then=cancelled),
     "collecting._listen host.cancel": Way(then=sleeping),
+    "collecting._listen monitor.is_current": Way(then=sleeping),
     "collecting.collect host.take_over": Way(then=orphaned),
     "collecting.collect database.write": Way(also=("starting._spawn host.spawn",)),
     "collecting._count budgets.watches": Way(BUDGET),

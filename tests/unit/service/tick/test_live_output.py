@@ -213,6 +213,22 @@ def test_a_tick_is_woken_for_what_it_may_act_on_and_for_nothing_else(desk: Desk)
     assert desk.told == 2
 
 
+def test_what_is_known_is_current_until_the_run_prints_on(desk: Desk) -> None:
+    desk.begin("run")
+    assert not desk.monitor.is_current("run")
+    desk.host.write("run", b"words")
+    desk.follow("run")
+    assert not desk.monitor.is_current("run"), "it is not read yet"
+    desk.monitor.turn()
+    assert desk.told == 1, "somebody waited for it"
+    desk.follow("run")
+    assert desk.monitor.is_current("run")
+    desk.monitor.turn()
+    assert desk.told == 1
+    desk.host.write("run", b"more")
+    assert not desk.monitor.is_current("run")
+
+
 def test_a_run_that_was_ended_is_judged_as_if_it_had_not_been_too(desk: Desk) -> None:
     desk.begin("run")
     desk.report("run", CANCELLED)
