@@ -245,8 +245,8 @@ class Night:
                 host.end(run_id, way.check_exit, step=step)
 
     def last_until(self, over: Callable[[], bool], step_ms: int) -> None:
-        """So many seconds, and then steps, until that is so; twenty at most of each."""
-        for after_ms in (*[SECOND_MS] * 10, *[step_ms] * 20):
+        """Ten seconds, and then steps, until that is so; forty at most."""
+        for after_ms in (*[SECOND_MS] * 10, *[step_ms] * 40):
             if over():
                 return
             self.second(after_ms)
