@@ -39,6 +39,7 @@ _STEP_S = 0.2
 # is slow, and a stop has to wait for very many.
 _OFFER_S = (0.25, 1.0)
 _FEWEST_OFFERED = 16
+_OFFERED_AT_FIRST = 64
 # So many refused files are offered again whenever anything changed, and so many by each rescan.
 _OFFERED_AGAIN = 100
 _OFFERED_BY_RESCAN = 1_000
@@ -92,7 +93,7 @@ class WatchedFolder:
         self._unswept = True
         self._refusals = refusals
         self._unread: dict[str, None] = {}
-        self._offered_at_once = CHUNK
+        self._offered_at_once = _OFFERED_AT_FIRST
         self._problem: Problem | None = _NOT_YET
 
     def remember(self, known: Mapping[str, FileStamp]) -> None:
