@@ -129,11 +129,10 @@ def test_whatever_the_classifier_does_every_task_is_done_and_says_how_its_model_
         task = settled(three, daemon, name)
         assert (task.state, task.tier, task.model) == ("COMPLETED", "balanced", "middle")
         assert f"Tier balanced (middle): the agent's default ({cause}" in why(daemon, name)
-        # An answer in between, so that no three failures come in a row.
-        server.behaviour = tier("fast", "a recipe is given")
-        task = settled(three, daemon, f"after-{name}")
-        assert (task.state, task.tier, task.model) == ("COMPLETED", "fast", "small")
-        assert "Tier fast (small): as the classifier says (a recipe is given)." in why(daemon, f"after-{name}")
+    server.behaviour = tier("fast", "a recipe is given")
+    task = settled(three, daemon, "truthful")
+    assert (task.state, task.tier, task.model) == ("COMPLETED", "fast", "small")
+    assert "Tier fast (small): as the classifier says (a recipe is given)." in why(daemon, "truthful")
 
 
 def test_a_restart_over_http_decides_everything_again(three: Site, server: TierServer) -> None:

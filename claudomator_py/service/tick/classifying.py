@@ -172,6 +172,7 @@ class TierAsker:
         except ClassifierFault as fault:
             return _Answer("default", cause=fault.cause, detail=fault.detail, retry_after_s=fault.retry_after_s)
         except Unusable as unusable:
+            ok = True  # It answered: the next question may well get a better answer, so it is not left alone.
             return _Answer("default", cause=unusable.cause, detail=unusable.detail)
         finally:
             self._tried(ok=ok)

@@ -100,10 +100,11 @@ def test_the_breaker_is_consulted(database: Database) -> None:
     assert asking.ask("after").source == "classifier"
 
 
-def test_an_unusable_answer_counts_as_its_failure(database: Database) -> None:
-    asking = Asking(database, "I cannot tell.", '{"tier": "ultra"}', "{}")
-    causes = [asking.ask(f"t{number}").cause for number in range(FAILURES + 1)]
-    assert causes == [Cause.GARBAGE, Cause.DISALLOWED, Cause.GARBAGE, Cause.BREAKER_OPEN]
+def test_an_unusable_answer_is_no_failure_of_the_service(database: Database) -> None:
+    asking = Asking(database, DOWN, DOWN, "I cannot tell.", '{"tier": "ultra"}', "{}", DOWN)
+    causes = [asking.ask(f"t{number}").cause for number in range(6)]
+    assert causes[2:] == [Cause.GARBAGE, Cause.DISALLOWED, Cause.GARBAGE, Cause.UNREACHABLE]
+    assert asking.ask("next").source == "classifier", "it was asked all along"
 
 
 def test_a_question_that_was_never_put_is_neither_success_nor_failure(database: Database) -> None:
