@@ -197,6 +197,9 @@ class Collector:
 
     def _without_record(self, subject: _Subject, step: int, now_ms: int) -> bool:
         """The shim is gone, or the directory is. No retry before nothing of the run is left."""
+        if step > 0 and self._host.settle(subject.run.id, step + 1).fate not in (RunFate.MISSING, RunFate.REVOKED):
+            # What is left of the run is that check. To end it would fail the task.
+            return self._take_over_check(subject, Outcome.model_validate(subject.run.outcome), now_ms)
         if not self._host.end_survivors(subject.run.id):
             _log_of(subject).warning("run_survived", note="processes of it are still ending")
             return True
@@ -225,23 +228,26 @@ class Collector:
         return self._check(subject, outcome, exit_code, now_ms)
 
     def _check(self, subject: _Subject, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
-        """As with the run itself: directory, committed intent, shim.
-
-        A check that has begun although no row says so is taken over: an older copy of the database was put back.
-        """
+        """As with the run itself: directory, committed intent, shim."""
         run, step = subject.run, subject.run.check_seq + 1
         prepared = check_run(run, subject.spec, self._rules())
         try:
             self._host.prepare(prepared.order, step)
         except RunConflict:
-            _log_of(subject).warning("check_taken_over", step=step, note="it had begun, and the database did not know")
-            return self._database.write(lambda connection: begin_check(connection, run, outcome, exit_code, now_ms))
+            return self._take_over_check(subject, outcome, now_ms, exit_code)
         crashpoint("check-prepared")
         if not self._database.write(lambda connection: begin_check(connection, run, outcome, exit_code, now_ms)):
             return False
         crashpoint("check-committed")
         self._host.spawn(run.id, prepared.environment, step)
         return True
+
+    def _take_over_check(self, subject: _Subject, outcome: Outcome, now_ms: int, exit_code: int | None = None) -> bool:
+        """The next check has begun although no row says so: an older copy of the database was put back."""
+        run = subject.run
+        step, code = run.check_seq + 1, run.exit_code if exit_code is None else exit_code
+        _log_of(subject).warning("check_taken_over", step=step, note="it had begun, and the database did not know")
+        return self._database.write(lambda connection: begin_check(connection, run, outcome, code, now_ms))
 
     def _check_lost(self, subject: _Subject, now_ms: int) -> bool:
         """A check changes nothing that matters, so a lost one is begun again, unless the task is to stop."""
