@@ -123,7 +123,8 @@ def test_of_files_that_are_found_together_the_most_urgent_has_the_only_slot(site
     for name in names:
         site.drop(f"{name}.yaml", document(None, "do: true", priority=name, working_dir=str(site.root / "new")))
     daemon = site.start().ready()
-    site.drain(daemon)
+    for name in names:
+        ended(daemon, name)
     begun = {name: daemon.client.runs(name)[0].started_at for name in names}
     assert sorted(begun, key=lambda name: begun[name]) == ["urgent", "normal", "low"]
 
