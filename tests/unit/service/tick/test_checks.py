@@ -168,6 +168,24 @@ def test_a_check_of_which_an_older_copy_of_the_database_knows_nothing_is_taken_o
     assert [call for call in world.host.calls if call[0] == "spawn"] == [("spawn", run_id, 0), ("spawn", run_id, 1)]
 
 
+def test_nothing_is_ended_of_a_second_check_that_the_copy_does_not_know(world: World) -> None:
+    """It was copied while the first one ran, which has been lost since."""
+    run_id = checking(world)
+    before = world.live("t")
+    world.host.kill_shim(run_id, 1)
+    world.tick()
+    assert world.live("t").check_seq == 2
+    put_back(world, before)
+    world.host.calls.clear()
+
+    world.tick()
+    assert world.live("t").check_seq == 2
+    assert ("end_survivors", run_id, 0) not in world.host.calls, "what lives of the run is the second check"
+    world.host.end(run_id, 0, step=2)
+    world.tick()
+    assert world.state("t") == "COMPLETED"
+
+
 def test_a_check_that_was_lost_before_the_database_was_put_back_is_begun_again(world: World) -> None:
     world.submit("t", check=["make test"])
     world.tick()
