@@ -14,7 +14,9 @@ def test_a_code_lets_a_browser_in_once(desktop: Desktop) -> None:
     expect(page.get_by_text("claudomator open")).to_be_visible()
     link = desktop.url + desktop.daemon.client.login_code().path
     page.goto(link)
-    page.keyboard.press("Enter")  # the button has the focus
+    # A browser moves the focus with the first frame it draws, which may come after `load`.
+    expect(page.get_by_role("button", name="Log in")).to_be_focused()
+    page.keyboard.press("Enter")
     page.wait_for_url(f"{desktop.url}/")
     expect(page.get_by_role("heading", name="Needs you")).to_be_visible()
     cookie = page.context.cookies()[0]
