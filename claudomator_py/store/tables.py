@@ -8,6 +8,8 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, Column, Computed, Index, Integer, String, UniqueConstraint, text
 from sqlmodel import Field, SQLModel
 
+from claudomator_py.core.principal import OPERATOR
+
 RowNumber: Any = BigInteger().with_variant(Integer, "sqlite")
 
 SQLModel.metadata.naming_convention = {
@@ -19,6 +21,11 @@ SQLModel.metadata.naming_convention = {
 
 def _json(*, nullable: bool = False) -> Any:
     return Column(JSON(none_as_null=True), nullable=nullable)
+
+
+def _by_operator() -> Any:
+    """Rows of before there were principals were all made by the operator."""
+    return Field(default=OPERATOR.id, sa_column_kwargs={"server_default": OPERATOR.id})
 
 
 def _partial(name: str, *columns: str, where: str, unique: bool = False) -> Index:
@@ -51,6 +58,8 @@ class Task(SQLModel, table=True):
     asks: what a person is asked, or was asked last, see ``core.asking.Asked``. kept_until_ms: until then its directory
     is kept for it although it does not run. approved_ms: when a person approved this content in this generation. leave:
     what a person allows it besides in this generation, see ``core.asking.Leave``.
+
+    creator: the principal who made it. organisation: whose it is; None: of nobody in particular.
     """
 
     __tablename__ = "task"
@@ -67,6 +76,7 @@ class Task(SQLModel, table=True):
         Index("ix_task_name", "name", "created_ms"),
         Index("ix_task_created", "created_ms", "id"),
         Index("ix_task_state", "state", "created_ms", "id"),
+        _partial("ix_task_organisation", "organisation", "created_ms", "id", where="organisation IS NOT NULL"),
     )
 
     id: str = Field(primary_key=True)
@@ -102,6 +112,8 @@ class Task(SQLModel, table=True):
     kept_until_ms: int | None = Field(default=None, sa_type=BigInteger)
     approved_ms: int | None = Field(default=None, sa_type=BigInteger)
     leave: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
+    creator: str = _by_operator()
+    organisation: str | None = None
     created_ms: int = Field(sa_type=BigInteger)
     updated_ms: int = Field(sa_type=BigInteger)
 
@@ -232,17 +244,25 @@ class Run(SQLModel, table=True):
 
 
 class Event(SQLModel, table=True):
-    """What happened, append-only. The id is given under the one writer, so none becomes visible late."""
+    """What happened, append-only. The id is given under the one writer, so none becomes visible late.
+
+    by: the principal whose request caused it; None: the daemon itself.
+    """
 
     __tablename__ = "event"
     # Without AUTOINCREMENT SQLite gives the ids of deleted rows again, and readers that resume would miss events.
-    __table_args__ = (Index("ix_event_task", "task_id", "id"), {"sqlite_autoincrement": True})
+    __table_args__ = (
+        Index("ix_event_task", "task_id", "id"),
+        _partial("ix_event_by", "by", "id", where='"by" IS NOT NULL'),
+        {"sqlite_autoincrement": True},
+    )
 
     id: int | None = Field(default=None, primary_key=True, sa_type=RowNumber)
     at_ms: int = Field(sa_type=BigInteger)
     task_id: str | None = None
     run_id: str | None = None
     kind: str
+    by: str | None = None
     data: dict[str, Any] = Field(sa_column=_json())
 
 
@@ -371,7 +391,8 @@ class Schedule(SQLModel, table=True):
 
     cron, timezone: its times, the zone written down even where the content leaves it to the machine. file_path: the
     file that it follows; None: made through the API, or of a file that was moved away. last_ms: up to here its times
-    are dealt with. gone_ms: it has ended, and its name is free.
+    are dealt with. gone_ms: it has ended, and its name is free. creator, organisation: as those of a task, and of the
+    tasks that are made of it.
     """
 
     __tablename__ = "schedule"
@@ -387,6 +408,8 @@ class Schedule(SQLModel, table=True):
     last_ms: int = Field(sa_type=BigInteger)
     paused_ms: int | None = Field(default=None, sa_type=BigInteger)
     gone_ms: int | None = Field(default=None, sa_type=BigInteger)
+    creator: str = _by_operator()
+    organisation: str | None = None
     created_ms: int = Field(sa_type=BigInteger)
     updated_ms: int = Field(sa_type=BigInteger)
 
@@ -406,16 +429,20 @@ class ScheduleFire(SQLModel, table=True):
 
 
 class AnsweredRequest(SQLModel, table=True):
-    """What a request with an idempotency key was answered, written in the transaction of the change that it made."""
+    """What a request with an idempotency key was answered, written in the transaction of the change that it made.
+
+    principal: who sent it; the keys of one say nothing of another's.
+    """
 
     __tablename__ = "answered_request"
     __table_args__ = (
-        UniqueConstraint("key"),
+        UniqueConstraint("principal", "key", name="uq_answered_request_key"),
         Index("ix_answered_created", "created_ms"),
         {"sqlite_autoincrement": True},
     )
 
     id: int | None = Field(default=None, primary_key=True, sa_type=RowNumber)
+    principal: str = _by_operator()
     key: str
     fingerprint: str
     answer: dict[str, Any] = Field(sa_column=_json())
@@ -464,6 +491,49 @@ class OutboxCursor(SQLModel, table=True):
     event_id: int = Field(sa_type=BigInteger)
 
 
+class ApiToken(SQLModel, table=True):
+    """A token that was given out. name: the principal's id, never given twice. hash: SHA-256 of the token, in hex.
+
+    role, organisation: the principal's. creator: who made it. used_ms: when it was last seen, to within an hour.
+    """
+
+    __tablename__ = "api_token"
+    __table_args__ = (UniqueConstraint("name"), UniqueConstraint("hash"))
+
+    id: str = Field(primary_key=True)
+    name: str
+    hash: str
+    role: str
+    organisation: str | None = None
+    creator: str
+    created_ms: int = Field(sa_type=BigInteger)
+    expires_ms: int | None = Field(default=None, sa_type=BigInteger)
+    revoked_ms: int | None = Field(default=None, sa_type=BigInteger)
+    used_ms: int | None = Field(default=None, sa_type=BigInteger)
+
+
+class BrowserSession(SQLModel, table=True):
+    """A browser that is logged in. hash: SHA-256 of what is in its cookie, in hex. principal: whose it is, by its id.
+
+    host: the only name by which the cookie counts. issuer: a digest of the operator's token at that time; the session
+    ends with that. used_ms: when it was last seen, to within minutes. expires_ms: when it ends unless it is used.
+    """
+
+    __tablename__ = "browser_session"
+    __table_args__ = (UniqueConstraint("hash"),)
+
+    id: str = Field(primary_key=True)
+    hash: str
+    principal: str
+    host: str
+    issuer: str
+    browser: str
+    created_ms: int = Field(sa_type=BigInteger)
+    used_ms: int = Field(sa_type=BigInteger)
+    expires_ms: int = Field(sa_type=BigInteger)
+    ended_ms: int | None = Field(default=None, sa_type=BigInteger)
+
+
 class Remembered(SQLModel, table=True):
     """What has to be known of rows that were removed for their age, and where the daemon works, by name."""
 
@@ -491,4 +561,6 @@ ANSWERED_REQUEST = SQLModel.metadata.tables["answered_request"]
 SWITCH = SQLModel.metadata.tables["switch"]
 OUTBOX = SQLModel.metadata.tables["outbox"]
 OUTBOX_CURSOR = SQLModel.metadata.tables["outbox_cursor"]
+API_TOKEN = SQLModel.metadata.tables["api_token"]
+BROWSER_SESSION = SQLModel.metadata.tables["browser_session"]
 REMEMBERED = SQLModel.metadata.tables["remembered"]
