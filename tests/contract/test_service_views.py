@@ -11,7 +11,7 @@ from claudomator_py.core.problem import Problem
 from claudomator_py.core.taskfile import from_document
 from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
 from claudomator_py.core.views import HoldRequest, TaskFilter
-from claudomator_py.service.answers import cursors, queries
+from claudomator_py.service.answers import cursors, holds, queries
 from claudomator_py.store.database import Database
 from claudomator_py.store.reads import Position
 from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World, spec
@@ -368,6 +368,20 @@ def test_why_carries_the_decisions_newest_first_and_the_events_in_order(world: W
 
 
 # --- agents and logs --------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_that_is_installed_meanwhile_spoils_no_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.registry.replace([CLAUDE], {})
+    of_all = holds.hold_views
+
+    def installing(*args: Any) -> Any:
+        found = of_all(*args)
+        world.registry.replace([CLAUDE, CODEX], {})
+        return found
+
+    monkeypatch.setattr(holds, "hold_views", installing)
+    assert [agent.name for agent in world.desk.status().agents] == ["claude"]
+    assert [agent.name for agent in world.desk.status().agents] == ["claude", "codex"]
 
 
 def test_agents_are_told_in_the_order_of_the_configuration(world: World) -> None:

@@ -43,8 +43,9 @@ def agent_views(
     connection: Connection, registry: AgentRegistry, budgets: Budgets, today: Spent, now_ms: int
 ) -> list[AgentView]:
     """The configured agents as they are now. today: what was spent."""
+    agents = registry.agents  # once: another thread may find a program that was installed meanwhile
     active = Counter(run.agent for run in run_rows.live(connection))
-    holds = hold_views(connection, registry.agents, now_ms)
+    holds = hold_views(connection, agents, now_ms)
     warned = run_rows.warnings(connection, now_ms)
     return [
         agent_view(
@@ -56,7 +57,7 @@ def agent_views(
             spending_view(today.of(agent.name)),
             agent_budget(connection, agent, budgets, today, now_ms),
         )
-        for agent in registry.agents
+        for agent in agents
     ]
 
 
