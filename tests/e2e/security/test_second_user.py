@@ -1,0 +1,248 @@
+"""What another user of the machine can read, reach and signal while a daemon and its runs are alive: nothing."""
+
+import http.client
+import os
+import signal
+import socket
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.scenarios_support import document, ended, started
+from tests.e2e.security.second_user import as_second_user, needs_root, open_to_all
+from tests.e2e.warm import WarmStarter
+
+pytestmark = needs_root
+
+PASSED = "passed-on-4Jt8vQ2s"
+OF_TASK = "of-the-task-9Xb3nR5w"
+ASKED = "the-prompt-7Lm2kD6y"
+NAME = "name-2cf8"
+
+
+@dataclass(frozen=True)
+class Living:
+    """A site with a daemon and a run that holds secrets, both alive."""
+
+    site: Site
+    daemon: Daemon
+    processes: dict[int, str]
+    secrets: list[str]
+
+
+@pytest.fixture(scope="module")
+def living(warm: WarmStarter) -> Iterator[Living]:
+    with open_to_all() as folder, open_site(folder / "site", warm=warm) as site:
+        command = ["sh", str(site.root / "agent.sh"), str(site.ledger_file)]
+        site.configure(agents={"sh": {"kind": "command", "command": command, "pass_env": ["PASSED_KEY"]}})
+        daemon = site.start(PASSED_KEY=PASSED).ready()
+        go_on = site.root / "go-on"
+        os.mkfifo(go_on)
+        # It prints what it has, so that the secrets stand in its output too.
+        lines = (
+            ASKED,
+            'do: echo "$PASSED_KEY $TASK_KEY"; echo "$PASSED_KEY" >&2',
+            "do: echo begun",
+            f"do: read _ < {go_on}",
+        )
+        old = os.umask(0o077)
+        try:
+            site.drop("task.yaml", document(NAME, *lines, env={"TASK_KEY": OF_TASK}))
+        finally:
+            os.umask(old)
+        run_id = started(site)[0]
+        stdout = site.state / "runs" / run_id / "stdout.jsonl"
+        wait_until(lambda: stdout.exists() and b"begun" in stdout.read_bytes(), "the run to have printed")
+        token = (site.state / "token").read_text().strip()
+        yield Living(site, daemon, site.processes(), [PASSED, OF_TASK, token])
+        go_on.write_text("go on\n")
+        assert ended(daemon, NAME).state == "COMPLETED"
+
+
+def opened(paths: list[str]) -> list[str]:
+    """Those of the files that can be opened, to read or to write, and of the folders that can be listed."""
+    found = []
+    for path in paths:
+        for flags in (os.O_RDONLY, os.O_WRONLY):
+            try:
+                os.close(os.open(path, flags | os.O_NONBLOCK))
+            except OSError:
+                continue
+            found.append(path)
+    return found
+
+
+def test_no_file_of_the_state_folder_can_be_opened(living: Living) -> None:
+    """By name: whoever asks knows all of them."""
+    state = living.site.state
+    paths = [str(path) for path in (state, *state.rglob("*")) if not path.is_symlink()]
+    assert any(path.endswith("stdout.jsonl") for path in paths)
+    assert as_second_user(opened, paths) == []
+
+
+def test_no_file_of_the_state_folder_depends_on_the_folder_alone(living: Living) -> None:
+    """Should somebody open the folder itself, what is in it stays closed."""
+    state = living.site.state
+    found = {path: stat.S_IMODE(path.lstat().st_mode) for path in state.rglob("*") if not path.is_symlink()}
+    assert {str(path.relative_to(state)): oct(mode) for path, mode in found.items() if mode & 0o077} == {}
+
+
+def of_processes(pids: list[int], secrets: list[str]) -> list[str]:
+    """What /proc lets out: every file of those processes that can be read and is not world's, and every secret."""
+    found = []
+    for pid in pids:
+        for name in ("environ", "mem", "maps", "auxv", "stack", "syscall", "fd", "cwd", "exe", "root", "map_files"):
+            path = f"/proc/{pid}/{name}"
+            try:
+                if name in ("cwd", "exe", "root"):
+                    Path(path).readlink()
+                elif name in ("fd", "map_files"):
+                    list(Path(path).iterdir())
+                elif not Path(path).read_bytes():
+                    continue
+                found.append(path)
+            except OSError:
+                continue
+        for name in ("cmdline", "comm", "status", "limits", "mountinfo"):
+            try:
+                text = Path(f"/proc/{pid}/{name}").read_text(errors="replace")
+            except OSError:
+                continue
+            found += [f"{secret} in {name} of {pid}" for secret in secrets if secret in text]
+    return found
+
+
+def test_proc_tells_nothing_of_the_daemon_the_shims_and_the_agents(living: Living) -> None:
+    assert len(living.processes) >= 3, living.processes
+    assert as_second_user(of_processes, list(living.processes), [*living.secrets, ASKED]) == []
+
+
+def test_the_same_looks_find_everything_with_the_rights_of_the_daemon(living: Living) -> None:
+    """Without that, finding nothing would prove nothing."""
+    assert str(living.site.state / "token") in opened([str(path) for path in living.site.state.iterdir()])
+    found = of_processes(list(living.processes), [])
+    assert {f"/proc/{living.daemon.pid}/{name}" for name in ("environ", "maps", "fd", "cwd")} <= set(found)
+
+
+def signalled(pids: list[int]) -> list[int]:
+    """Those that take a signal."""
+    found = []
+    for pid in pids:
+        for number in (0, signal.SIGCONT, signal.SIGTERM):
+            try:
+                os.kill(pid, number)
+            except OSError:
+                continue
+            found.append(pid)
+    return found
+
+
+def test_no_process_takes_a_signal(living: Living) -> None:
+    assert as_second_user(signalled, list(living.processes)) == []
+
+
+def unix_sockets() -> list[tuple[str, bool]]:
+    """Every named Unix socket of the machine, and whether it can be connected to."""
+    found = []
+    for line in Path("/proc/net/unix").read_text(errors="replace").splitlines()[1:]:
+        name = line.split(maxsplit=7)[7] if len(line.split(maxsplit=7)) > 7 else ""
+        if not name:
+            continue
+        address = "\0" + name[1:] if name.startswith("@") else name
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(2)
+            try:
+                connection.connect(address)
+                found.append((name, True))
+            except OSError:
+                found.append((name, False))
+    return found
+
+
+def test_no_unix_socket_of_the_daemon_takes_a_connection(living: Living) -> None:
+    """Neither one below its folders nor an abstract one, which has no permissions."""
+    own = _inodes_of(living)
+    names = [words[7] for words in _unix_table() if len(words) > 7 and words[6] in own]
+    assert not [name for name in names if name.startswith("@")]
+    connected = {name for name, taken in as_second_user(unix_sockets) if taken}
+    assert not connected & set(names)
+
+
+def _unix_table() -> list[list[str]]:
+    return [line.split(maxsplit=7) for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
+
+
+def _inodes_of(living: Living) -> set[str]:
+    """The inodes of all sockets that those processes have open."""
+    links = [link for pid in living.processes for link in Path(f"/proc/{pid}/fd").iterdir()]
+    targets = (str(link.readlink()) for link in links if link.is_symlink())
+    return {target[len("socket:[") : -1] for target in targets if target.startswith("socket:[")}
+
+
+def answers(host: str, port: int, requests: list[tuple[str, str]]) -> list[tuple[str, str, int, str]]:
+    """What the API answers to somebody without credentials."""
+    found = []
+    for method, path in requests:
+        connection = http.client.HTTPConnection(host, port, timeout=30)
+        connection.request(method, path)
+        answer = connection.getresponse()
+        found.append((method, path, answer.status, answer.read().decode(errors="replace")))
+        connection.close()
+    return found
+
+
+OPEN_PATHS = {"/livez", "/readyz", "/login"}
+
+
+def test_the_api_says_nothing_to_whoever_has_no_token(living: Living) -> None:
+    assert living.site.endpoint is not None
+    host, _, port = living.site.endpoint.removeprefix("http://").rpartition(":")
+    paths = ["/v1/status", "/v1/tasks", "/v1/events", "/v1/agents", "/metrics", "/openapi.json", "/", "/tasks/any"]
+    requests = [("GET", path) for path in [*paths, *OPEN_PATHS]]
+    requests += [("POST", "/v1/tasks"), ("POST", "/v1/login-codes"), ("POST", "/v1/drain")]
+    told = as_second_user(answers, host, int(port), requests)
+    whole = "\n".join(body for _, _, _, body in told)
+    assert [secret for secret in (*living.secrets, ASKED, NAME, str(living.site.root)) if secret in whole] == []
+    assert {path for method, path, status, _ in told if status < 300} <= OPEN_PATHS, told
+    assert not any(status >= 500 for _, _, status, _ in told)
+
+
+def test_the_api_does_not_tell_whether_a_task_exists(living: Living) -> None:
+    assert living.site.endpoint is not None
+    host, _, port = living.site.endpoint.removeprefix("http://").rpartition(":")
+    pairs = [
+        (path.format(NAME), path.format("none-2cf8")) for path in ("/v1/tasks/{}", "/v1/tasks/{}/why", "/tasks/{}")
+    ]
+    for there, not_there in pairs:
+        told = as_second_user(answers, host, int(port), [("GET", there), ("GET", not_there)])
+        (_, _, first, body), (_, _, second, other) = told
+        assert (first, body.replace(NAME, "none-2cf8")) == (second, other)
+
+
+def lying_about(folders: list[str], secrets: list[str], since: float) -> list[str]:
+    """Files of late in those folders that can be read and hold a secret."""
+    found = []
+    for folder in folders:
+        for where, names, files in os.walk(folder):
+            # Sites of tests that run at the same time have nothing of this one.
+            names[:] = [name for name in names if os.access(f"{where}/{name}", os.R_OK | os.X_OK)]
+            for name in files:
+                path = f"{where}/{name}"
+                try:
+                    seen = os.lstat(path)
+                    if not stat.S_ISREG(seen.st_mode) or seen.st_mtime < since or seen.st_size > 2**20:
+                        continue
+                    text = Path(path).read_text(errors="replace")
+                except OSError:
+                    continue
+                found += [f"{secret} in {path}" for secret in secrets if secret in text]
+    return found
+
+
+def test_nothing_secret_lies_about_in_temporary_folders(living: Living) -> None:
+    since = living.site.config_file.stat().st_mtime
+    assert as_second_user(lying_about, ["/tmp", "/var/tmp", "/dev/shm"], living.secrets, since) == []
