@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check lint format types contracts deps docs reference lock chaos slow real-clis nights bench clean
+.PHONY: help run test check lint format types contracts deps audit docs reference lock chaos slow real-clis nights bench clean
 
 # Tried in this order; `make PYTHON=/path/to/python ...` names another.
 PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14
@@ -25,7 +25,7 @@ run: .venv/runtime.stamp ## start the daemon on the samples in tasks/
 test: .venv/dev.stamp ## run the tests that take minutes at most
 	.venv/bin/pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
-check: lint contracts types deps test ## everything a change must pass
+check: lint contracts types deps audit test ## everything a change must pass
 
 lint: .venv/dev.stamp ## ruff: rules and format
 	.venv/bin/ruff check
@@ -44,6 +44,9 @@ contracts: .venv/dev.stamp ## import-linter: who may import whom
 deps: .venv/dev.stamp ## deptry: what is imported is declared and locked, and the reverse
 	.venv/bin/python -m pip check
 	.venv/bin/deptry claudomator_py
+
+audit: .venv/dev.stamp ## pip-audit: no known advisory against what is locked, where a database can be reached
+	@.venv/bin/python .ci/audit.py
 
 docs: .venv/dev.stamp ## the documentation as a site in build/site; a broken link is an error
 	.venv/bin/mkdocs build --quiet --strict --config-file .mkdocs.yml
