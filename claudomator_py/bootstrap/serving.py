@@ -26,10 +26,11 @@ from claudomator_py.bootstrap.configured import (
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.log import LogFormat
 from claudomator_py.core.notice import NotifyTarget
-from claudomator_py.core.settings import Log, OnStop, Settings
+from claudomator_py.core.settings import Inbox, Log, OnStop, Settings
 from claudomator_py.core.views import CheckView
 from claudomator_py.documents import taskfiles
 from claudomator_py.documents.configfile import ConfigError, find_config, load_config, resolve_state_dir
+from claudomator_py.documents.guard import InboxGuard
 from claudomator_py.notify.configured import messenger
 from claudomator_py.runs.folders import RunFolders
 from claudomator_py.runs.launcher import Launcher
@@ -158,7 +159,7 @@ async def _serve(
     timekeeper = Timekeeper(database, parts.registry, lambda: parts.workdirs, now_ms, schedule_faults)
     clockwork = Clockwork(timekeeper, lambda: inbox.looked())
     intake = StoreIntake(database, parts.registry, lambda: parts.workdirs, now_ms, clockwork.wake)
-    inbox = InboxKeeper(intake, taskfiles, daemon.wake)
+    inbox = InboxKeeper(intake, taskfiles, _guarding, daemon.wake)
     inbox.claim(settings.inbox)
     stack.callback(inbox.close)
     stack.callback(clockwork.close)
@@ -344,6 +345,13 @@ def _web_server(
     web = WebSettings(token=token, listen=bound_address(sock), allowed_hosts=hosts)
     app = create_app(desk, web, meter, streams)
     return WebServer(app, sock, streams.close), url_of(sock)
+
+
+def _guarding(wanted: Inbox) -> InboxGuard:
+    guard = InboxGuard(wanted)
+    if guard.unknown:
+        log.warning("trusted_but_unknown", names=", ".join(guard.unknown), note="no user or group of that name")
+    return guard
 
 
 def _token(state: Path) -> str:

@@ -136,6 +136,21 @@ Paths = Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct]
 Model = Annotated[ModelChoice, BeforeValidator(_model)]
 
 
+def _account_names(value: object) -> object:
+    """Names of users or groups; a number may stand for one."""
+    listed = value if isinstance(value, list | tuple) else [value]
+    return [str(name) if isinstance(name, int) and not isinstance(name, bool) else name for name in listed]
+
+
+AccountNames = Annotated[
+    tuple[Line, ...],
+    Field(max_length=100),
+    OneOrMore,
+    Distinct,
+    BeforeValidator(_account_names),
+]
+
+
 class Inbox(Strict):
     """The watched folders."""
 
@@ -143,6 +158,14 @@ class Inbox(Strict):
     after_accept: AfterAccept = Field(
         AfterAccept.KEEP,
         description="What becomes of a file once its tasks are stored: stay, or move into `.accepted/`.",
+    )
+    trusted_users: AccountNames = Field(
+        (),
+        description="Users, by name or number, whose files are taken besides those of the daemon's own user and of "
+        "root; an inbox that anyone else can write to is not read.",
+    )
+    trusted_groups: AccountNames = Field(
+        (), description="Groups, by name or number, that may write to an inbox; the files of their members are taken."
     )
 
 

@@ -15,7 +15,7 @@ from types import TracebackType
 
 from claudomator_py.core.problem import Problem
 from claudomator_py.service.inbox.lease import Writers, read_lease, written_elsewhere
-from claudomator_py.service.inbox.values import FileStamp
+from claudomator_py.service.inbox.values import FileStamp, Guard
 
 MAX_FILE_BYTES = 2**20
 
@@ -62,8 +62,9 @@ class Vanished:
 class Folder:
     """An open inbox folder. Raises OSError where the folder itself cannot be read."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, guard: Guard) -> None:
         self.path = path
+        self._guard = guard
         self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._stat = os.fstat(self.fd)
@@ -109,20 +110,23 @@ class Folder:
             return None
 
     def _entry(self, name: str, found: os.stat_result) -> Entry:
-        target = None
+        target = problem = None
         stamp = FileStamp.of(found)
+        path = os.path.join(self._root, name)
         if stat.S_ISLNK(found.st_mode):
-            target = os.path.realpath(os.path.join(self._root, name))
+            target = os.path.realpath(path)
             if not self._inside(target):
                 return Entry(name, stamp, target, _LEAVES)
             try:
+                problem = self._guard.file(path, found) or self._guard.place_for(target)
                 found = os.stat(target, follow_symlinks=False)
             except OSError as error:
                 return Entry(name, stamp, target, _dangling(error))
             if stat.S_ISLNK(found.st_mode):
                 return Entry(name, stamp, target, _dangling(OSError(errno.ELOOP, "")))
             stamp = FileStamp.of(found)
-        return Entry(name, stamp, target, _unfit(name, found))
+            path = target
+        return Entry(name, stamp, target, problem or _unfit(name, found) or self._guard.file(path, found))
 
     def _inside(self, path: str) -> bool:
         return path.startswith(os.path.join(self._root, ""))
@@ -157,7 +161,9 @@ class Folder:
             return True  # no /proc: the look-up before has to do
 
     def _read_open(self, entry: Entry, fd: int, *, quiet: bool) -> Content | Busy | Vanished | Problem:
-        problem = _unfit(entry.name, os.fstat(fd))
+        found = os.fstat(fd)
+        path = entry.target or os.path.join(self._root, entry.name)
+        problem = _unfit(entry.name, found) or self._guard.file(path, found, fd)
         if problem is not None:
             return problem
         with read_lease(fd) as writers:

@@ -23,6 +23,7 @@ from claudomator_py.service.inbox.values import (
     FileReading,
     FileStamp,
     FolderStatus,
+    Guard,
     Intake,
     Parsed,
     ScanReport,
@@ -78,10 +79,12 @@ class WatchedFolder:
         stopped: Callable[[], bool],
         refusals: Refusals,
         claim: Callable[[str], Problem | None],
+        guard: Guard,
     ) -> None:
         """claim: why the folder at that path is not this daemon's to watch, or None."""
         self.path = path
         self._claim = claim
+        self._guard = guard
         self._intake = intake
         self._format = taskfiles
         self._move = after_accept == "move"
@@ -130,12 +133,12 @@ class WatchedFolder:
     def create(self) -> None:
         """Make the folder if only it is missing. For the start alone: a later loss may be an unmounting."""
         try:
-            Path(self.path).mkdir(0o700)
+            if not Path(self.path).exists() and self._guard.place_for(self.path) is None:
+                Path(self.path).mkdir(0o700)
+                log.info("created the inbox %s", self.path)
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOENT):
                 log.warning("cannot create the inbox %s: %s", self.path, error.strerror)
-        else:
-            log.info("created the inbox %s", self.path)
 
     def survey(self, *, offer_all: bool = False) -> ScanReport:
         """Find out what is there, what is gone, and which files ``step`` has to look at.
@@ -169,12 +172,16 @@ class WatchedFolder:
         self._tally = tally = _Tally()
         before = self._problem
         try:
-            folder = Folder(self.path)
+            exposed = self._guard.folder(self.path)
+            folder = None if exposed is not None else Folder(self.path, self._guard)
         except OSError as error:
             self._problem = _lost(error)
         else:
-            with folder:
-                work(folder)
+            if folder is None:
+                self._problem = exposed
+            else:
+                with folder:
+                    work(folder)
         if before != self._problem:
             tally.changed = True
             if self._problem is not None:

@@ -17,6 +17,8 @@ What follows from each happening:
   gone, and what it became is known under the new path. Any other file is known by its path alone.
 - **Very many.** A look at everything only finds which files need one. They are read in steps of a fraction of a second;
   what happens meanwhile comes first, and a stop waits for no more than one step.
+- **Exposed.** An inbox that somebody could write to or exchange who is not trusted is not read, and a file that such a
+  user could have written is refused. A hard link is a file like any other: only who is trusted can have made it.
 - **Unavailable.** While an inbox does not exist or cannot be read, nothing in it is gone, and it is looked for every
   second. If another file system turns up in its place, what was accepted from the former is neither here nor gone. An
   inbox missing at the start is created if its parent folder exists; later it is not, it may be unmounted.
@@ -46,6 +48,7 @@ from claudomator_py.service.inbox.values import (
     FileReading,
     FileStamp,
     FolderStatus,
+    Guard,
     Intake,
     Parsed,
     ScanReport,
@@ -93,6 +96,7 @@ class Inbox:
         *,
         after_accept: AfterAccept = "keep",
         on_change: Callable[[], None],
+        guard: Guard,
         rescan_s: float = 30.0,
         refusals: Refusals | None = None,
         claim: Callable[[str], Problem | None] = lambda _: None,
@@ -109,7 +113,9 @@ class Inbox:
         self._stop = threading.Event()
         self._scanning = threading.Lock()
         self.refusals = Refusals() if refusals is None else refusals
-        self._scanner = Scanner(self._paths, intake, taskfiles, after_accept, self._stop.is_set, self.refusals, claim)
+        self._scanner = Scanner(
+            self._paths, intake, taskfiles, after_accept, self._stop.is_set, self.refusals, claim, guard
+        )
         self._thread: threading.Thread | None = None
         self._watcher: Watcher | None = None
         self._watched: dict[str, tuple[int, int]] = {}

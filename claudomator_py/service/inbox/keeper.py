@@ -8,7 +8,7 @@ from claudomator_py.core.settings import Inbox as InboxSettings
 from claudomator_py.service.inbox.claims import Claims
 from claudomator_py.service.inbox.inbox import Inbox, whole_path
 from claudomator_py.service.inbox.refusals import Refusals
-from claudomator_py.service.inbox.values import FolderStatus, Intake, TaskFormat
+from claudomator_py.service.inbox.values import FolderStatus, Guard, Intake, TaskFormat
 from claudomator_py.store.database import StoreUnavailable
 
 log = logging.getLogger("claudomator.inbox")
@@ -24,9 +24,17 @@ class InboxKeeper:
     refusals: the files in them that are refused.
     """
 
-    def __init__(self, intake: _Intake, taskfiles: TaskFormat, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        intake: _Intake,
+        taskfiles: TaskFormat,
+        guarding: Callable[[InboxSettings], Guard],
+        on_change: Callable[[], None],
+    ) -> None:
+        """guarding: who is trusted by a configuration."""
         self._intake = intake
         self._taskfiles = taskfiles
+        self._guarding = guarding
         self._on_change = on_change
         self._followed: InboxSettings | None = None
         self._inbox: Inbox | None = None
@@ -58,6 +66,7 @@ class InboxKeeper:
             self._taskfiles,
             after_accept=wanted.after_accept.value,
             on_change=self._on_change,
+            guard=self._guarding(wanted),
             refusals=self.refusals,
             claim=self._claims.take,
         )

@@ -13,7 +13,15 @@ from itertools import chain
 from claudomator_py.core.problem import Problem
 from claudomator_py.service.inbox.folder import CHUNK, WatchedFolder
 from claudomator_py.service.inbox.refusals import Refusals
-from claudomator_py.service.inbox.values import AfterAccept, FileStamp, FolderStatus, Intake, ScanReport, TaskFormat
+from claudomator_py.service.inbox.values import (
+    AfterAccept,
+    FileStamp,
+    FolderStatus,
+    Guard,
+    Intake,
+    ScanReport,
+    TaskFormat,
+)
 
 _TELL_EVERY_S = 10.0
 
@@ -36,11 +44,13 @@ class Scanner:
         stopped: Callable[[], bool],
         refusals: Refusals,
         claim: Callable[[str], Problem | None],
+        guard: Guard,
     ) -> None:
         self._intake = intake
         self._stopped = stopped
         self._folders = {
-            path: WatchedFolder(path, intake, taskfiles, after_accept, stopped, refusals, claim) for path in paths
+            path: WatchedFolder(path, intake, taskfiles, after_accept, stopped, refusals, claim, guard)
+            for path in paths
         }
         self._created = False
         self._known = False

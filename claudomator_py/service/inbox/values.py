@@ -53,6 +53,19 @@ class TaskFormat(Protocol):
         """The problems as the text of an error file."""
 
 
+class Guard(Protocol):
+    """Judges whether anybody who is not trusted can have written what lies in an inbox. Paths are absolute."""
+
+    def folder(self, path: str, /) -> Problem | None:
+        """Why the inbox is not read. Raises OSError, also if there is none."""
+
+    def place_for(self, path: str, /) -> Problem | None:
+        """Why no inbox is to be made there. Raises OSError."""
+
+    def file(self, path: str, found: os.stat_result, fd: int | None = None, /) -> Problem | None:
+        """Why a file in an inbox that is read is not taken. found: its status; fd: it, if it is open."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileReading:
     """A file as it was read, whole and without problems. path: absolute, as the inbox is configured.

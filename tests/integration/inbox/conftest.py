@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.core import crashpoint
+from claudomator_py.core.settings import Inbox as Trusting
 from claudomator_py.documents import taskfiles
+from claudomator_py.documents.guard import InboxGuard
 from claudomator_py.service.inbox.inbox import AfterAccept, Inbox
 from tests.integration.inbox.fakes import MemoryIntake
 
@@ -35,9 +37,16 @@ def make_inbox(folder: Path) -> Iterator[MakeInbox]:
         after_accept: AfterAccept = "keep",
         on_change: Callable[[], None] = lambda: None,
         rescan_s: float = 3600.0,
+        trusting: Trusting | None = None,
     ) -> Inbox:
         inbox = Inbox(
-            paths or (folder,), intake, taskfiles, after_accept=after_accept, on_change=on_change, rescan_s=rescan_s
+            paths or (folder,),
+            intake,
+            taskfiles,
+            after_accept=after_accept,
+            on_change=on_change,
+            guard=InboxGuard(trusting or Trusting()),
+            rescan_s=rescan_s,
         )
         made.append(inbox)
         return inbox

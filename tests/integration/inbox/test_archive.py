@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.core.settings import Inbox as Trusting
+from claudomator_py.documents.guard import InboxGuard
 from claudomator_py.service.inbox import archive
 from claudomator_py.service.inbox.files import Entry, Folder
 from claudomator_py.service.inbox.inbox import Inbox
@@ -142,7 +144,7 @@ def test_nothing_is_moved_through_a_link(inbox: Inbox, folder: Path, tmp_path: P
 
 def test_names_never_collide_and_the_longest_fits(inbox: Inbox, folder: Path) -> None:
     longest = "x" * 245 + ".yaml"
-    with Folder(str(folder)) as opened:
+    with Folder(str(folder), InboxGuard(Trusting())) as opened:
         for name in ("a.yaml", "a.yaml", longest):
             (folder / name).write_text(task("a"))
             entry = opened.entry(name)

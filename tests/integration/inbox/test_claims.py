@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.core.settings import Inbox as Trusting
 from claudomator_py.documents import taskfiles
+from claudomator_py.documents.guard import InboxGuard
 from claudomator_py.service.inbox.claims import Claims, InboxInUse
 from claudomator_py.service.inbox.inbox import Inbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
@@ -116,7 +118,8 @@ def test_an_inbox_that_another_daemon_came_to_first_is_watched_once_that_ends(
 ) -> None:
     intake = MemoryIntake()
     drop(folder, "a.yaml", task("a"))
-    inbox = Inbox([folder], intake, taskfiles, on_change=lambda: None, rescan_s=3600, claim=claims.take)
+    guard = InboxGuard(Trusting())
+    inbox = Inbox([folder], intake, taskfiles, on_change=lambda: None, guard=guard, rescan_s=3600, claim=claims.take)
     inbox.start()
     try:
         until(lambda: "another daemon" in str(inbox.status()[str(folder)].problem))
