@@ -1,4 +1,6 @@
-"""Asks an advisory database about every locked package: PyPI's own, or OSV where that one does not answer.
+"""Asks an advisory database about every locked package: PyPI's own; with --osv, OSV where that one does not answer.
+
+The gate asks PyPI alone: it needs the package registry in any case, and talks to nobody else.
 
 Exit status 0: nothing is known against them, or no database could be reached, which is said; 1: something is known.
 """
@@ -42,14 +44,14 @@ def main() -> int:
     """Audit, print the result, and return the exit status."""
     options = _options()
     end = time.monotonic() + options.seconds
-    for service, name in SERVICES.items():
+    for service in ("pypi", "osv") if options.osv else ("pypi",):
         try:
             # One package first: an index that knows no advisories is not asked about all the others.
             _ask(options, service, _first_of(options.lock), end)
             packages = _ask(options, service, options.lock.read_text(), end)
         except NotReached:
             continue
-        return _judge(packages, name)
+        return _judge(packages, SERVICES[service])
     print("not audited: no advisory database could be reached")
     return 0
 
@@ -58,6 +60,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lock", type=Path, default=REPOSITORY / "requirements.lock")
     parser.add_argument("--seconds", type=float, default=20, help="for all of it; what takes longer is not reached")
+    parser.add_argument("--osv", action="store_true", help="ask api.osv.dev as well, where PyPI does not answer")
     parser.add_argument("--pip-audit", type=Path, default=Path(sys.executable).with_name("pip-audit"))
     return parser.parse_args()
 

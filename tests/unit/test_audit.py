@@ -84,7 +84,7 @@ def test_the_real_pip_audit_is_understood(tmp_path: Path) -> None:
         real = Path(sys.executable).with_name("pip-audit")
         wrapper.write_text(f'#!/bin/sh\ncase "$*" in *pypi*) exit 1; esac\nexec {real} "$@" --osv-url {url}\n')
         wrapper.chmod(0o755)
-        done = audited(tmp_path, "--pip-audit", str(wrapper), "--seconds", "50")
+        done = audited(tmp_path, "--pip-audit", str(wrapper), "--seconds", "50", "--osv")
         server.shutdown()
     assert (done.returncode, done.stdout) == (1, "second 2.0: GHSA-1, fixed in 2.1\n"), done.stderr
 
@@ -113,8 +113,10 @@ def test_an_advisory_fails_with_package_id_and_fixed_versions(tmp_path: Path) ->
     assert (done.returncode, done.stdout) == (1, "second 1.0: PYSEC-1, fixed in 1.1, 2.0\n")
 
 
-def test_the_other_database_is_asked_where_the_first_cannot_be_reached(tmp_path: Path) -> None:
-    done = audited(tmp_path, osv=[package("first", {**ADVISORY, "fix_versions": []}), package("second")])
+def test_another_database_is_asked_only_when_it_is_wanted(tmp_path: Path) -> None:
+    audited(tmp_path, osv=[package("first"), package("second")])
+    assert asked(tmp_path) == [("pypi", 1)]
+    done = audited(tmp_path, "--osv", osv=[package("first", {**ADVISORY, "fix_versions": []}), package("second")])
     assert (done.returncode, done.stdout) == (1, "first 1.0: PYSEC-1, fixed in no version\n")
 
 
@@ -126,7 +128,7 @@ def test_out_of_reach_is_said_and_passes(tmp_path: Path) -> None:
 def test_an_index_without_advisories_is_no_database_and_is_asked_about_one_package_only(tmp_path: Path) -> None:
     done = audited(tmp_path, pypi=[skipped("first"), skipped("second")])
     assert (done.returncode, done.stdout) == (0, "not audited: no advisory database could be reached\n")
-    assert asked(tmp_path) == [("pypi", 1), ("osv", 1)]
+    assert asked(tmp_path) == [("pypi", 1)]
 
 
 def test_a_silent_database_is_not_waited_for(tmp_path: Path) -> None:
