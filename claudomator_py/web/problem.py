@@ -10,6 +10,7 @@ from urllib.parse import quote
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from claudomator_py.core.errors import ErrorStatus, ServiceError
 from claudomator_py.core.problem import Problem, field_name, shown
@@ -41,6 +42,7 @@ _PLAIN: dict[int, tuple[str, str]] = {
     415: ("unsupported_media_type", "Send application/json."),
     422: ("invalid", "Mend what is named in problems."),
 }
+_METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
 _OTHERWISE = ("refused", "See /openapi.json for what is accepted.")
 _INTERNAL_REMEDY = "See the daemon's log for what happened; the request may be repeated."
 
@@ -144,4 +146,16 @@ def _framework(request: Request, error: Exception) -> Response:
         404: f"There is nothing at {shown(path)}.",
         405: f"{method} is not possible on {shown(path)}.",
     }.get(error.status_code, str(error.detail))
-    return problem_response(path, error.status_code, code, title, detail, remedy, headers=error.headers)
+    headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
+    return problem_response(path, error.status_code, code, title, detail, remedy, headers=headers)
+
+
+def _allowed(request: Request) -> str:
+    """All methods that the path takes; the framework names those of the first route that fits."""
+    routes = request.app.routes
+
+    def taken(method: str) -> bool:
+        return any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
+
+    found = {method for method in _METHODS if taken(method)}
+    return ", ".join(sorted(found | ({"HEAD"} if "GET" in found else set())))

@@ -138,3 +138,37 @@ def test_a_fault_of_ours_tells_nothing_of_the_inside(
     assert "the secret is 4711" in caplog.text  # the log of the daemon has it
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert daemon.ask("GET", "/livez").status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/v1/tasks", "GET, HEAD, POST"),
+        ("/v1/tasks/any", "GET, HEAD"),
+        ("/v1/tasks/any/cancel", "POST"),
+        ("/livez", "GET, HEAD"),
+        ("/login", "GET, HEAD, POST"),
+    ],
+)
+def test_a_refused_method_is_told_all_that_the_path_takes(daemon: Daemon, path: str, allowed: str) -> None:
+    answer = daemon.ask("PATCH", path, headers={"Sec-Fetch-Site": "same-origin"})
+    assert (answer.status, answer.headers["allow"]) == (405, allowed)
+
+
+@pytest.mark.parametrize("path", ["/livez", "/v1/tasks", "/v1/status", "/", "/static/app.css"])
+def test_a_head_is_that_of_the_answer_to_a_get(daemon: Daemon, path: str) -> None:
+    whole, head = (daemon.ask(method, path) for method in ("GET", "HEAD"))
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers["content-type"] == whole.headers["content-type"]
+    assert head.headers["content-length"] == whole.headers["content-length"]
+
+
+def test_the_head_of_a_stream_comes_to_an_end(daemon: Daemon) -> None:
+    answer = daemon.ask("HEAD", "/v1/events", headers={"Accept": "text/event-stream"})
+    assert (answer.status, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+
+
+def test_the_head_of_a_refusal_is_one(daemon: Daemon) -> None:
+    for path, status in (("/v1/tasks/nowhere", 404), ("/v1/tasks/any/cancel", 405)):
+        answer = daemon.ask("HEAD", path)
+        assert (answer.status, answer.body) == (status, b"")
