@@ -27,10 +27,11 @@ from claudomator_py.web import (
     status,
     tasks,
 )
+from claudomator_py.web.limits import Throttle
 from claudomator_py.web.login_codes import LoginCodes
 from claudomator_py.web.openapi import build
 from claudomator_py.web.pages import application as pages
-from claudomator_py.web.pages import errors
+from claudomator_py.web.pages import errors, login
 from claudomator_py.web.query import strict_query
 from claudomator_py.web.security import Security
 from claudomator_py.web.sessions import Sessions
@@ -62,7 +63,7 @@ def create_app(
     """The application. It starts nothing. meter: None where nothing is measured. streams: what ends its event streams
     when the server stops; None where they may break off. clock: epoch milliseconds, by which logins expire.
     """
-    sessions, codes = Sessions(settings.token, clock), LoginCodes(clock)
+    sessions, codes, throttle = Sessions(settings.token, clock), LoginCodes(clock), Throttle(settings.limits)
     streams = streams or Streams()
     desk.live.on_change(streams.wake)
     app = _Application(
@@ -83,6 +84,6 @@ def create_app(
     app.include_router(metrics.router(meter))
     app.include_router(logins.router(codes))
     problem.install(app)
-    pages.install(app, desk, sessions, codes, settings.cookie)
-    app.add_middleware(Security, settings=settings, sessions=sessions, dress=errors.dress)
+    pages.install(app, desk, login.Entrance(sessions, codes, throttle, settings.cookie))
+    app.add_middleware(Security, settings=settings, sessions=sessions, throttle=throttle, dress=errors.dress)
     return app

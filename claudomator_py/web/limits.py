@@ -28,7 +28,8 @@ class Rate:
 class Limits:
     """changes: requests of one client that change something. failures: failed logins from one address.
 
-    clients: how many are told apart. target_bytes: of path and query. body_s: seconds until a body must be there.
+    clients: how many are told apart. target_bytes: of path and query. body_s: seconds until a body must be there;
+    login_body_s: the same for clients without credentials.
     """
 
     changes: Rate = Rate(200, 2_000)
@@ -36,6 +37,7 @@ class Limits:
     clients: int = 4_096
     target_bytes: int = 8_192
     body_s: float = 30.0
+    login_body_s: float = 5.0
 
 
 class Buckets:
@@ -73,8 +75,13 @@ class Throttle:
         if wait := self._changes.take(client):
             raise _too_many("This client changes more than the daemon keeps up with.", wait)
 
-    def attempt(self, address: str) -> None:
-        """Somebody at that address failed to log in, or is about to try. Raises Refused."""
+    def failure(self, client: tuple[str, int] | None) -> None:
+        """A token or code that is wrong came from that address. Raises Refused if many did.
+
+        To be called only when it was found to be wrong: the right one passes however many wrong ones come from the same
+        address, which all users of this machine share. They are too long to be guessed; the answer costs less.
+        """
+        address = client[0] if client else ""
         if wait := self._failures.take(_network(address)):
             raise _too_many("There were too many failed logins from this address.", wait)
 

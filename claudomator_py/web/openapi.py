@@ -36,10 +36,10 @@ _MEANINGS = {
     415: "The body is not of a type that is taken",
     421: "The Host is not a name of this daemon",
     422: "Well-formed, but not valid",
-    429: "Too many changes by this client, or failed logins from this address",
-    431: "The headers are too large",
+    429: "Too many changes by this client, or wrong tokens or login codes from this address",
+    431: "The headers are too large, or too many",
     500: "A fault of the daemon",
-    503: "The daemon cannot do it now: its database is in trouble, or there are too many connections",
+    503: "The daemon cannot do it now: its database is in trouble, or there are too many requests",
 }
 _RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer", "minimum": 1}}}
 _HEADERS_OF: dict[int, dict[str, Any]] = {
@@ -47,7 +47,7 @@ _HEADERS_OF: dict[int, dict[str, Any]] = {
     429: _RETRY_AFTER,
     503: _RETRY_AFTER,
 }
-# Health is told whatever the number of connections.
+# Health is told whatever the number of requests.
 _HEALTH_TOO = (400, 403, 408, 413, 414, 421, 422, 429, 431, 500)
 _EVERYWHERE = (*_HEALTH_TOO, 401, 503)
 _UNSAID = "Successful Response"

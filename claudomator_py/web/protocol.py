@@ -1,78 +1,103 @@
 """What a connection has to keep to before there is a request that the application could judge.
 
-uvicorn waits for the head of a request for ever, and answers a malformed one, and one connection too many, in plain
-text. Here a head has its time, and such refusals are problems like all others.
+uvicorn waits for the head of a request for ever, has no bound on connections that say nothing, and answers a malformed
+request in plain text. Here a head has its time, the newest comer finds room, and refusals are problems like all others.
 """
 
 import asyncio
 import contextlib
 import sys
-from typing import Any, Final
+from typing import Any
 
 import h11
-from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from claudomator_py.web.crowd import Crowd
+from claudomator_py.web.parser import CHUNKS, HEAD_BYTES, HEADERS, Parser
 from claudomator_py.web.problem import Refused
-from claudomator_py.web.security import HEADERS, OPEN_PATHS
-
-HEAD_BYTES: Final = 32 * 1024
-"""The longest head of a request: its first line and all headers."""
+from claudomator_py.web.security import SECURITY_HEADERS, Load
 
 _HEAD_TOO_LARGE = Refused(
     431,
     "headers_too_large",
-    f"The head of the request is larger than {HEAD_BYTES} bytes.",
+    f"The head of the request is larger than {HEAD_BYTES} bytes, or has more than {HEADERS} headers.",
     "Send fewer or shorter headers; a browser sends less once the cookies of other programs on this host are deleted.",
+)
+_TOO_MANY_CHUNKS = Refused(
+    413, "too_large", f"The body comes in more than {CHUNKS} chunks.", "Send it in larger ones, or with its length."
 )
 _MALFORMED = Refused(400, "bad_http", "This is no HTTP/1.1 request.", "Send the request with an HTTP client.")
 _TOO_SLOW = Refused(408, "head_timeout", "The head of the request did not come in time.", "Send it again, at once.")
-_BUSY = Refused(
-    503,
-    "too_many_connections",
-    "There are too many connections to the daemon.",
-    "Close some, such as pages that are open in browsers, and send the request again.",
-    headers={"Retry-After": "1", "Connection": "close"},
-)
 
 
 class GuardedProtocol(H11Protocol):
-    """HTTP/1.1 with bounds. head_s: seconds that a head may take from its first byte, or from the connection's begin.
+    """HTTP/1.1 with bounds.
 
-    connections: beyond so many only health is answered; beyond twice as many, nothing is.
+    head_s: seconds that a head may take from its first byte, or from the beginning of the connection.
     """
 
     head_s = 10.0
-    connections_at_most = 256
     _head_timer: asyncio.TimerHandle | None = None
+
+    def __init__(self, *, crowd: Crowd, **server: Any) -> None:
+        """crowd: all connections of the server. server: what uvicorn gives to each."""
+        super().__init__(**server)
+        self.conn = Parser()
+        self._crowd = crowd
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin with the wait for a first head."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a stream's transport is one
         super().connection_made(transport)
-        if len(self.connections) > 2 * self.connections_at_most:
+        if self._crowd.enter(self):
+            self._watch_head()
+        else:
             transport.abort()
-            return
-        self._watch_head()
 
     def data_received(self, data: bytes) -> None:
         """Take what came, and see whether it made the head complete."""
-        # By what there is now, not when the connection was made: connections come and go.
-        too_many = len(self.connections) > self.connections_at_most
-        self.app = _health_only(self.config.loaded_app) if too_many else self.config.loaded_app
         super().data_received(data)
         self._watch_head()
+        self._settle()
+
+    def handle_events(self) -> None:
+        """Handle what is complete by now."""
+        # By what there is now, not when the connection was made: connections come and go.
+        self.app_state = {"load": Load.FULL if self._crowd.full else Load.CROWDED if self._crowd.crowded else Load.FREE}
+        super().handle_events()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        self._settle()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over."""
         self._unwatch_head()
+        self._crowd.leave(self)
         super().connection_lost(exc)
 
+    def may_go(self) -> bool:
+        """Whether it waits for a client that has shown no credentials yet, or has nothing at hand."""
+        at_hand = self.conn.their_state is not h11.IDLE and not self.cycle.response_complete
+        return not (at_hand and self.scope["state"].get("authorised"))
+
+    def drop(self) -> None:
+        """Close it at once."""
+        self.transport.abort()
+
     def send_400_response(self, msg: str) -> None:
-        """Refuse what h11 could not take: that is the exception which is being handled."""
+        """Refuse what could not be parsed: that is the exception which is being handled."""
         error = sys.exception()
-        too_large = isinstance(error, h11.RemoteProtocolError) and error.error_status_hint == 431
-        self._refuse(_HEAD_TOO_LARGE if too_large else _MALFORMED)
+        status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400
+        self._refuse({431: _HEAD_TOO_LARGE, 413: _TOO_MANY_CHUNKS}.get(status, _MALFORMED))
+
+    def _settle(self) -> None:
+        """Say whose turn it is: the client's, whose head or body is not whole, or ours."""
+        if self.conn.their_state is h11.IDLE or self.conn.their_state is h11.SEND_BODY:
+            self._crowd.waits(self)
+        else:
+            self._crowd.works(self)
 
     def _watch_head(self) -> None:
         """Run the timer while the head of a request is awaited, from its first byte on."""
@@ -97,8 +122,11 @@ class GuardedProtocol(H11Protocol):
 
     def _refuse(self, refused: Refused) -> None:
         """Answer without the application, and close. What cannot be answered any more is only closed."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True  # the application finds nobody there
+            self.cycle.message_event.set()
         response = refused.response("/")
-        headers = [*response.raw_headers, *HEADERS.items(), (b"connection", b"close")]
+        headers = [*response.raw_headers, *SECURITY_HEADERS.items(), (b"connection", b"close")]
         whole = (
             h11.Response(status_code=response.status_code, headers=headers),
             h11.Data(data=bytes(response.body)),
@@ -107,17 +135,3 @@ class GuardedProtocol(H11Protocol):
         with contextlib.suppress(h11.LocalProtocolError):  # another answer has begun
             self.transport.write(b"".join(self.conn.send(event) or b"" for event in whole))
         self.transport.close()
-
-
-def _health_only(app: Any) -> Any:
-    """The application for one connection too many: supervisors hear the truth, all others that it is busy."""
-
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"] in OPEN_PATHS:
-            await app(scope, receive, send)
-        else:
-            response = _BUSY.response(scope["path"])
-            response.raw_headers.extend(HEADERS.items())
-            await response(scope, receive, send)
-
-    return answer

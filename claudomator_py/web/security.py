@@ -28,6 +28,8 @@ from claudomator_py.web.sessions import Sessions
 from claudomator_py.web.settings import WebSettings
 
 MAX_BODY_BYTES = 1024 * 1024
+LOGIN_BODY_BYTES = 4 * 1024
+"""What may be sent without credentials is a login, which is short."""
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
 PUBLIC_PAGES = re.compile(r"/login|/static/[^/]+")
 _PAGES = re.compile(r"/|/(?:tasks|agents|schedules|select)/.+|/select|/logout")
@@ -37,7 +39,7 @@ log = logging.getLogger(__name__)
 
 _READING = frozenset({"GET", "HEAD"})
 _ALLOWED_SITES = frozenset({b"same-origin", b"none"})
-HEADERS: Mapping[bytes, bytes] = {
+SECURITY_HEADERS: Mapping[bytes, bytes] = {
     b"cache-control": b"no-store",
     b"content-security-policy": b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     b"cross-origin-opener-policy": b"same-origin",
@@ -46,6 +48,14 @@ HEADERS: Mapping[bytes, bytes] = {
     b"x-content-type-options": b"nosniff",
     b"x-frame-options": b"DENY",
 }
+
+
+class Load(Enum):
+    """What the server can serve besides health."""
+
+    FREE = "everybody"
+    CROWDED = "clients with credentials"
+    FULL = "nobody"
 
 
 class _From(Enum):
@@ -68,6 +78,7 @@ class Security:
         *,
         settings: WebSettings,
         sessions: Sessions,
+        throttle: Throttle,
         dress: Callable[[Scope, Response], Response],
     ) -> None:
         self._app = app
@@ -76,8 +87,8 @@ class Security:
         self._cookie = settings.cookie.encode("ascii")
         self._sessions = sessions
         self._dress = dress
-        self._body_s = settings.limits.body_s
-        self._throttle = Throttle(settings.limits)
+        self._limits = settings.limits
+        self._throttle = throttle
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -92,8 +103,16 @@ class Security:
             host = self._check_host(headers)
             sender = _sender(headers, host, scope)
             authorised = self._admit(headers, sender, scope)
-            scope.setdefault("state", {})["authorised"] = authorised
-            await self._app(scope, await _bounded(headers, receive, self._body_s), answer)
+            state = scope.setdefault("state", {})
+            state["authorised"] = authorised
+            _check_load(state.get("load", Load.FREE), scope["path"], authorised=authorised)
+            heard = await self._hear(headers, receive, authorised=authorised)
+            if scope["method"] == "HEAD":
+                await self._app({**scope, "method": "GET"}, answer.only_head(heard), answer)
+            else:
+                await self._app(scope, heard, answer)
+        except _GoneError:
+            return  # nobody waits for an answer
         except Refused as refused:
             await self._dress(scope, refused.response(scope["path"]))(scope, receive, answer)
         except Exception:
@@ -117,19 +136,20 @@ class Security:
 
     def _admit(self, headers: "_Headers", sender: _From, scope: Scope) -> bool:
         """Whether the credentials are right. Raises Refused where some are needed, and for whoever asks too much."""
-        address = scope["client"][0] if scope.get("client") else ""
         try:
             authorised = self._check_credentials(headers, sender, scope["method"], scope["path"])
-        except Refused as refused:
-            if refused.status == 401:
-                self._throttle.attempt(address)
+        except Refused:
+            if headers.all(b"authorization"):  # a wrong token: who shows nothing does not guess
+                self._throttle.failure(scope["client"])
             raise
-        if scope["method"] not in _READING:
-            if authorised:
-                self._throttle.change(self._client(headers))
-            else:
-                self._throttle.attempt(address)  # what may be sent without credentials is a login
+        if authorised and scope["method"] not in _READING:
+            self._throttle.change(self._client(headers))
         return authorised
+
+    async def _hear(self, headers: "_Headers", receive: Receive, *, authorised: bool) -> Receive:
+        if authorised:
+            return await _bounded(headers, receive, MAX_BODY_BYTES, self._limits.body_s)
+        return await _bounded(headers, receive, LOGIN_BODY_BYTES, self._limits.login_body_s)
 
     def _client(self, headers: "_Headers") -> str:
         """A name for who is authorised: the operator's token is one client, and each browser session is one."""
@@ -183,15 +203,36 @@ class _Answer:
 
     def __init__(self, send: Send) -> None:
         self._send = send
+        self._over: asyncio.Event | None = None
         self.started = False
+
+    def only_head(self, receive: Receive) -> Receive:
+        """Send no body, whatever comes. A ``receive`` that says when that is done: streams would go on for ever."""
+        over = self._over = asyncio.Event()
+
+        async def receive_until_over() -> Message:
+            receiving, ending = asyncio.ensure_future(receive()), asyncio.ensure_future(over.wait())
+            try:
+                await asyncio.wait({receiving, ending}, return_when=asyncio.FIRST_COMPLETED)
+                return receiving.result() if receiving.done() else {"type": "http.disconnect"}
+            finally:
+                receiving.cancel()
+                ending.cancel()
+
+        return receive_until_over
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started = True
             present = {key.lower() for key, _ in message.get("headers", ())}
-            added = [(key, value) for key, value in HEADERS.items() if key not in present]
+            added = [(key, value) for key, value in SECURITY_HEADERS.items() if key not in present]
             message = {**message, "headers": [*message.get("headers", ()), *added]}
-        await self._send(message)
+        if self._over is None:
+            await self._send(message)
+        elif not self._over.is_set():
+            await self._send(message)
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+            self._over.set()
 
 
 def _sender(headers: _Headers, host: str, scope: Scope) -> _From:
@@ -226,11 +267,30 @@ def _cross_site() -> Refused:
     )
 
 
-async def _bounded(headers: _Headers, receive: Receive, patience_s: float) -> Receive:
-    """A ``receive`` that replays the body, read whole, in time and within the limit. Raises Refused."""
+class _GoneError(Exception):
+    """The client has gone before its request was whole."""
+
+
+def _check_load(load: Load, path: str, *, authorised: bool) -> None:
+    """Raises Refused for what there is no room for. Health is told whatever the load."""
+    if load is not Load.FREE and not (load is Load.CROWDED and authorised) and path not in OPEN_PATHS:
+        raise Refused(
+            503,
+            "too_many_connections",
+            "There are too many requests at once.",
+            "Close some of the pages that are open in browsers, and send the request again.",
+            headers={"Retry-After": "1", "Connection": "close"},
+        )
+
+
+async def _bounded(headers: _Headers, receive: Receive, most: int, patience_s: float) -> Receive:
+    """A ``receive`` that replays the body, read whole, in time and within the limit. Raises Refused, _GoneError.
+
+    most: in bytes.
+    """
     declared = headers.all(b"content-length")
-    if any(not value.isdigit() or int(value) > MAX_BODY_BYTES for value in declared):
-        raise _too_large()
+    if any(not value.isdigit() or int(value) > most for value in declared):
+        raise _too_large(most)
     messages: list[Message] = []
     size = 0
     more = bool(declared or headers.all(b"transfer-encoding"))
@@ -238,10 +298,12 @@ async def _bounded(headers: _Headers, receive: Receive, patience_s: float) -> Re
         async with asyncio.timeout(patience_s):
             while more:
                 message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise _GoneError
                 messages.append(message)
                 size += len(message.get("body", b""))
-                if size > MAX_BODY_BYTES:
-                    raise _too_large()
+                if size > most:
+                    raise _too_large(most)
                 more = message.get("more_body", False)
     except TimeoutError:
         raise _too_slow(patience_s) from None
@@ -265,11 +327,11 @@ def _too_slow(patience_s: float) -> Refused:
     )
 
 
-def _too_large() -> Refused:
+def _too_large(most: int) -> Refused:
     return Refused(
         413,
         "too_large",
-        f"The body is larger than {MAX_BODY_BYTES} bytes.",
+        f"The body is larger than {most} bytes.",
         "Put long material into a file in the task's working directory and name it in the instructions.",
         headers={"Connection": "close"},
     )

@@ -4,27 +4,39 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from claudomator_py.web.connection import Connection
-from claudomator_py.web.protocol import HEAD_BYTES
+from claudomator_py.web.crowd import Crowd
+from claudomator_py.web.listener import Listener
 
 _GRACE_SECONDS = 5
 _KEEP_ALIVE_SECONDS = 30
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to the daemon, and says when it answers."""
+    """Leaves the signals to the daemon, takes connections by itself, and says when it answers."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, protocol: type[Connection], crowd: Crowd) -> None:
         super().__init__(config)
         self.up = asyncio.Event()
+        self._protocol = protocol
+        self._crowd = crowd
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        await self.lifespan.startup()
+        listeners = [Listener(sock, self._connection, self._crowd, self._protocol.head_s) for sock in sockets or ()]
+        self.servers = cast("list[asyncio.base_events.Server]", listeners)
+        self.started = True
         self.up.set()
+
+    def _connection(self) -> Connection:
+        return self._protocol(
+            crowd=self._crowd, config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -32,7 +44,10 @@ class _Server(uvicorn.Server):
 
 
 class WebServer:
-    """One server on one socket. Closes the socket at its end. on_stop: ends what would go on by itself."""
+    """One server on one socket. Closes the socket at its end. on_stop: ends what would go on by itself.
+
+    protocol, crowd: how connections are served, and how many.
+    """
 
     def __init__(
         self,
@@ -41,6 +56,7 @@ class WebServer:
         on_stop: Callable[[], None] = lambda: None,
         *,
         protocol: type[Connection] = Connection,
+        crowd: Crowd | None = None,
     ) -> None:
         self._socket = sock
         self._on_stop = on_stop
@@ -56,8 +72,9 @@ class WebServer:
                 proxy_headers=False,
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=_GRACE_SECONDS,
-                h11_max_incomplete_event_size=HEAD_BYTES,
-            )
+            ),
+            protocol,
+            crowd or Crowd(),
         )
 
     async def serve(self) -> None:

@@ -15,6 +15,7 @@ from claudomator_py.service.desk.desk import Desk
 from claudomator_py.service.process.metering import Meter
 from claudomator_py.web.app import create_app
 from claudomator_py.web.connection import Connection
+from claudomator_py.web.crowd import Crowd
 from claudomator_py.web.endpoint import bind, bound_address, publish_endpoint, url_of
 from claudomator_py.web.limits import Limits
 from claudomator_py.web.operator_token import ensure_token
@@ -101,6 +102,7 @@ def running(
     meter: Meter | None = None,
     limits: Limits | None = None,
     protocol: type[Connection] = Connection,
+    crowd: Crowd | None = None,
     listen: str = "127.0.0.1:0",
 ) -> Iterator[Daemon]:
     """The daemon of that desk, until the block ends. meter: what is measured, if anything is."""
@@ -112,7 +114,7 @@ def running(
     streams = Streams()
     settings = WebSettings(token=token, listen=address, allowed_hosts=allowed_hosts, limits=limits or Limits())
     app = create_app(desk, settings, meter, streams=streams)
-    server = WebServer(app, sock, streams.close, protocol=protocol)
+    server = WebServer(app, sock, streams.close, protocol=protocol, crowd=crowd)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), name="daemon")
     thread.start()
     try:

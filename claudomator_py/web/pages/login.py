@@ -3,11 +3,13 @@
 Looking at /login with a code does not use the code up: previews of links and browsers look ahead. Only the form does.
 """
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
+from claudomator_py.web.limits import Throttle
 from claudomator_py.web.login_codes import LoginCodes
 from claudomator_py.web.pages.rendering import render
 from claudomator_py.web.sessions import LASTS_MS, Sessions
@@ -17,8 +19,19 @@ Code = Annotated[str, Query(max_length=_LONGEST)]
 SentCode = Annotated[str, Form(max_length=_LONGEST)]
 
 
-def router(sessions: Sessions, codes: LoginCodes, cookie: str) -> APIRouter:
-    """The routes. cookie: the name of the session's."""
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """What a login needs. cookie: the name of the session's."""
+
+    sessions: Sessions
+    codes: LoginCodes
+    throttle: Throttle
+    cookie: str
+
+
+def router(entrance: Entrance) -> APIRouter:
+    """The routes."""
+    sessions, codes, cookie = entrance.sessions, entrance.codes, entrance.cookie
     routes = APIRouter(include_in_schema=False)
 
     @routes.get("/login")
@@ -28,6 +41,7 @@ def router(sessions: Sessions, codes: LoginCodes, cookie: str) -> APIRouter:
     @routes.post("/login")
     def log_in(request: Request, code: SentCode = "") -> Response:
         if not codes.redeem(code):
+            entrance.throttle.failure(request.client)
             return render("login.html", {"code": "", "refused": True}, 403)
         response = RedirectResponse("/", 303)
         # A proxy that speaks TLS shows in the origin of its pages; the daemon itself speaks none.

@@ -1,39 +1,26 @@
 """What one client may take of the daemon, and what it is told when that was too much."""
 
-import contextlib
-import http.client
-import json
-import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from claudomator_py.web.connection import Connection
 from claudomator_py.web.limits import Buckets, Limits, Rate
-from claudomator_py.web.protocol import HEAD_BYTES
-from tests.fakes.daemon import Answer, Daemon, running
+from claudomator_py.web.parser import CHUNKS, HEAD_BYTES, HEADERS
+from claudomator_py.web.security import LOGIN_BODY_BYTES
+from tests.fakes.daemon import Daemon, running
 from tests.fakes.desk import FakeDesk
+from tests.unit.web.wire import ask, begin, code, connected, raw_problem, rest_of
 
 TASK = {"name": "it", "instructions": "Do it."}
 STRICT = Limits(changes=Rate(0.001, 3), failures=Rate(0.001, 3), body_s=0.2)
 
 
 class Hasty(Connection):
-    """Waits for nobody, and serves two."""
+    """Waits for nobody."""
 
     head_s = 0.2
-    connections_at_most = 2
-
-
-def code(answer: Answer) -> tuple[int, str]:
-    told = answer.json()
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert told["status"] == answer.status
-    assert told["remedy"]
-    return answer.status, str(told["code"])
 
 
 @pytest.fixture
@@ -46,37 +33,6 @@ def strict(tmp_path: Path) -> Iterator[Daemon]:
 def hasty(tmp_path: Path) -> Iterator[Daemon]:
     with running(FakeDesk(), tmp_path / "state", protocol=Hasty) as daemon:
         yield daemon
-
-
-@contextmanager
-def connected(daemon: Daemon) -> Iterator[socket.socket]:
-    host, _, port = daemon.address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as sock:
-        yield sock
-
-
-def ask(daemon: Daemon, sock: socket.socket, path: str) -> tuple[int, bytes]:
-    """One request on that connection, answered whole."""
-    head = f"GET {path} HTTP/1.1\r\nHost: {daemon.address}\r\nAuthorization: Bearer {daemon.token}\r\n\r\n"
-    sock.sendall(head.encode())
-    response = http.client.HTTPResponse(sock)
-    response.begin()
-    return response.status, response.read()
-
-
-def rest_of(sock: socket.socket) -> bytes:
-    """Everything until the server closes."""
-    return b"".join(iter(lambda: sock.recv(65_536), b""))
-
-
-def raw_problem(answer: bytes) -> tuple[int, dict[str, Any]]:
-    head, _, body = answer.partition(b"\r\n\r\n")
-    assert b"content-type: application/problem+json" in head.lower()
-    assert b"connection: close" in head.lower()
-    assert b"x-content-type-options: nosniff" in head.lower()
-    told: dict[str, Any] = json.loads(body)
-    assert told["remedy"]
-    return int(head.split(b" ")[1]), told
 
 
 # --- rates ------------------------------------------------------------------------------------------------------------
@@ -132,7 +88,7 @@ def test_who_guesses_tokens_is_slowed_down_and_the_operator_is_not(strict: Daemo
     assert strict.ask("GET", "/livez", headers={"Authorization": None}).status == 200
 
 
-def test_who_guesses_login_codes_is_slowed_down(strict: Daemon) -> None:
+def test_who_guesses_login_codes_is_slowed_down_and_the_right_one_is_not(strict: Daemon) -> None:
     headers = {
         "Authorization": None,
         "Origin": strict.url,
@@ -141,6 +97,15 @@ def test_who_guesses_login_codes_is_slowed_down(strict: Daemon) -> None:
     }
     answers = [strict.ask("POST", "/login", body=b"code=guess", headers=headers).status for _ in range(5)]
     assert answers == [403, 403, 403, 429, 429]
+    right = strict.ask("POST", "/v1/login-codes").json()["code"]
+    assert strict.ask("POST", "/login", body=f"code={right}".encode(), headers=headers).status == 303
+
+
+def test_who_shows_nothing_is_told_how_to_log_in_whoever_guesses(strict: Daemon) -> None:
+    for _ in range(5):
+        strict.ask("GET", "/v1/status", headers={"Authorization": "Bearer wrong"})
+    for cookie in (None, f"claudomator_{strict.address.rpartition(':')[2]}=expired"):
+        assert strict.ask("GET", "/", headers={"Authorization": None, "Cookie": cookie}).status == 401
 
 
 # --- the size and pace of a request -----------------------------------------------------------------------------------
@@ -198,6 +163,52 @@ def test_too_much_in_the_head_is_told(hasty: Daemon) -> None:
     assert (status, told["code"]) == (431, "headers_too_large")
 
 
+LARGE_HEADS = {
+    "one long header": b"X-Long: " + b"x" * 100_000 + b"\r\n",
+    "many headers": b"".join(b"X-%d: x\r\n" % number for number in range(HEADERS + 1)),
+    "many bytes in many headers": b"".join(b"X-%d: x\r\n" % number for number in range(10_000)),
+    "a folded header": b"X: x\r\n" + b" x\r\n" * HEADERS,
+}
+
+
+@pytest.mark.parametrize("headers", LARGE_HEADS.values(), ids=LARGE_HEADS.keys())
+@pytest.mark.parametrize("before", [b"", b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"], ids=["first", "pipelined"])
+def test_a_large_head_is_refused_though_it_is_complete(daemon: Daemon, before: bytes, headers: bytes) -> None:
+    with connected(daemon) as sock:
+        sock.sendall(before + b"GET /livez HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n")
+        answer = rest_of(sock)
+    status, told = raw_problem(answer[answer.rindex(b"HTTP/1.1 ") :])
+    assert (status, told["code"]) == (431, "headers_too_large")
+
+
+def test_as_many_headers_as_there_may_be_are_taken(daemon: Daemon) -> None:
+    headers = {f"X-{number}": "x" * 250 for number in range(HEADERS - 2)}
+    assert daemon.ask("GET", "/v1/status", headers=headers).status == 200
+
+
+def test_a_body_in_very_many_chunks_is_refused(daemon: Daemon) -> None:
+    head = f"POST /v1/tasks HTTP/1.1\r\nHost: {daemon.address}\r\nAuthorization: Bearer {daemon.token}\r\n"
+    with connected(daemon) as sock:
+        sock.sendall(head.encode() + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\n \r\n" * (CHUNKS + 1))
+        status, told = raw_problem(rest_of(sock))
+    assert (status, told["code"]) == (413, "too_large")
+
+
+def test_a_login_is_short(daemon: Daemon) -> None:
+    headers = {"Authorization": None, "Sec-Fetch-Site": "same-origin"}
+    answer = daemon.ask("POST", "/login", body=b"x" * (LOGIN_BODY_BYTES + 1), headers=headers)
+    assert code(answer) == (413, "too_large")
+
+
+def test_a_client_that_leaves_in_the_middle_of_a_body_is_no_fault(
+    daemon: Daemon, caplog: pytest.LogCaptureFixture
+) -> None:
+    with connected(daemon) as sock:
+        begin(daemon, sock, authorised=True)
+    assert daemon.ask("GET", "/livez").status == 200
+    assert caplog.records == []
+
+
 @pytest.mark.parametrize("nonsense", [b"\x16\x03\x01\x02\x00\x01\x00\x01", b"hello\r\n\r\n"])
 def test_what_is_no_request_is_told(hasty: Daemon, nonsense: bytes) -> None:
     with connected(hasty) as sock:
@@ -210,34 +221,3 @@ def test_a_target_that_is_too_long_is_told(strict: Daemon) -> None:
     assert code(strict.ask("GET", "/v1/tasks/" + "x" * 8_192)) == (414, "uri_too_long")
     assert code(strict.ask("GET", "/v1/tasks?name=" + "x" * 8_192)) == (414, "uri_too_long")
     assert strict.ask("GET", "/v1/tasks?name=" + "x" * 1_000).status in (200, 422)
-
-
-# --- connections ------------------------------------------------------------------------------------------------------
-
-
-def test_beyond_so_many_connections_only_health_is_answered(hasty: Daemon) -> None:
-    with connected(hasty) as one, connected(hasty) as two, connected(hasty) as three:
-        for sock in (one, two, three):
-            assert ask(hasty, sock, "/livez")[0] == 200
-        status, body = ask(hasty, three, "/v1/status")
-        assert (status, json.loads(body)["code"]) == (503, "too_many_connections")
-        assert rest_of(three) == b""
-        assert ask(hasty, two, "/v1/status")[0] == 200
-
-
-def test_whom_the_daemon_has_no_room_for_is_told_when_to_come_again(hasty: Daemon) -> None:
-    with connected(hasty) as one, connected(hasty) as two:
-        for sock in (one, two):
-            assert ask(hasty, sock, "/livez")[0] == 200
-        answer = hasty.ask("GET", "/v1/status")
-    assert code(answer) == (503, "too_many_connections")
-    assert answer.headers["retry-after"] == "1"
-
-
-def test_far_beyond_nothing_is_answered(hasty: Daemon) -> None:
-    with contextlib.ExitStack() as stack:
-        for _ in range(4):
-            assert ask(hasty, stack.enter_context(connected(hasty)), "/livez")[0] == 200
-        fifth = stack.enter_context(connected(hasty))
-        with pytest.raises((ConnectionResetError, BrokenPipeError, http.client.BadStatusLine)):
-            ask(hasty, fifth, "/livez")
