@@ -148,7 +148,7 @@ def assemble(
         host,
         observer=observer,
         starter=Starter(database, registry, host, lambda: current().launch, isolating, faults, budgets),
-        collector=Collector(database, registry, host, monitor, lambda: current().launch, budgets),
+        collector=Collector(database, registry, host, monitor, lambda: current().launch, budgets, isolating),
         clock=now_ms,
         faults=faults,
         asker=lambda: current().asker,

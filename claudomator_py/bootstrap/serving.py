@@ -151,6 +151,7 @@ async def _serve(
     )
     watch.wake = daemon.wake
     parts.isolating.made = daemon.wake
+    parts.isolating.begin()
     parts.monitor.news = daemon.wake
     parts.monitor.start()
     database.on_commit(daemon.wake)

@@ -94,13 +94,14 @@ def _asks(task: TaskView, asks: InputView) -> str:
 
 
 def tree_text(tree: WorktreeView) -> str:
-    """What is in a work tree that its repository does not have, in words."""
-    words = []
+    """What is in a work tree that its repository does not have, in words, and when that was so."""
+    words = [plain(tree.detail)] if tree.standing == "unknown" and tree.detail else []
     if tree.commits:
         words.append("1 commit" if tree.commits == 1 else f"{tree.commits} commits")
     if tree.changed:
         words.append(f"{'1 file' if tree.changed == 1 else f'{tree.changed} files'} not committed")
-    return f"{tree.standing} ({', '.join(words)})" if words else str(tree.standing)
+    seen = "" if tree.seen_at is None else f", seen {ago(tree.seen_at, now_ms())}"
+    return (f"{tree.standing} ({', '.join(words)})" if words else str(tree.standing)) + seen
 
 
 def _summary(task: TaskView) -> str:

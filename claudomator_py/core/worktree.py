@@ -26,6 +26,10 @@ class Tree:
     base: the commit that it began at. onto: the branch that was checked out there, as a whole ref; None: none was.
     left_out: the repository had uncommitted changes then, which are not in it. submodules: it has some, which are not
     checked out.
+    filters: the content filters that only the repository's own configuration defines, which were not run.
+    git_dir: where git keeps what belongs to this tree alone. common_dir: where it keeps what belongs to all trees of
+    the repository. source_dir: what git_dir is, for the work tree that it was made from. All three are empty in records
+    of earlier versions.
     """
 
     name: str
@@ -37,6 +41,10 @@ class Tree:
     onto: str | None
     left_out: bool
     submodules: bool
+    filters: tuple[str, ...] = ()
+    git_dir: str = ""
+    common_dir: str = ""
+    source_dir: str = ""
 
 
 class TreeStanding(StrEnum):
@@ -45,7 +53,7 @@ class TreeStanding(StrEnum):
     UNCHANGED: no commit and no change. MERGED: all of its commits are in the branch that it was made from, or in that
     one's upstream. AHEAD: it has commits that are not. DIRTY: uncommitted changes or new files. LOCKED: by
     ``git worktree lock``. GONE: the folder is not there any more, and its branch, if there is one, is merged.
-    UNKNOWN: git could not tell.
+    UNKNOWN: git could not tell, or was not asked, as the tree is not what it made any more.
     """
 
     UNCHANGED = "unchanged"
@@ -64,14 +72,15 @@ class TreeStanding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TreeState:
-    """How it stands. commits: since its base. changed: files that are not committed. words: why it is not known, or the
-    reason of a lock.
+    """How it stood. commits: since its base. changed: files that are not committed. words: why it is not known, or the
+    reason of a lock. seen_ms: when it was looked at, in epoch milliseconds.
     """
 
     standing: TreeStanding
     commits: int = 0
     changed: int = 0
     words: str = ""
+    seen_ms: int = 0
 
 
 class TreeBusy(Exception):

@@ -1,4 +1,8 @@
-"""git as a subprocess: bare environment, no hooks, no prompts, a deadline, and its words when it refuses."""
+"""git as a subprocess: bare environment, no hooks, no prompts, a deadline, and its words when it refuses.
+
+What a repository configures does not reach git at all where it does more than find its directories: see
+``git_shadow``. What is set here holds even so, against the user's own configuration.
+"""
 
 import os
 import signal
@@ -13,9 +17,13 @@ _PASSED = ("HOME", "PATH", "TMPDIR", "USER", "LOGNAME", "XDG_CONFIG_HOME", "GIT_
 _SETTINGS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
+    "core.alternateRefsCommand=",
     "gc.auto=0",
     "maintenance.auto=false",
     "submodule.recurse=false",
+    "status.submoduleSummary=false",
+    "safe.bareRepository=explicit",
+    "worktree.useRelativePaths=false",
     "core.quotePath=false",
     "color.ui=false",
 )
@@ -26,6 +34,9 @@ _VARIABLES = {
     "SSH_ASKPASS": "/bin/false",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_PAGER": "cat",
+    # Nothing is fetched, be it for an object that a partial clone lacks: what to run for that, a repository decides.
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "",
 }
 _MOST_WORDS = 2_000
 _TERM_S = 5.0
@@ -49,13 +60,24 @@ class Git:
         self._lock = threading.Lock()
         self._closed = False
 
-    def __call__(self, folder: Path | str, *arguments: str, timeout_s: float = 30.0, keep: Sequence[int] = ()) -> str:
-        """What it prints, without the last line's end. keep: descriptors that it inherits. Raises GitRefused."""
+    def __call__(
+        self,
+        folder: Path | str,
+        *arguments: str,
+        variables: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        timeout_s: float = 30.0,
+        keep: Sequence[int] = (),
+    ) -> str:
+        """What it prints, without the last line's end.
+
+        variables: further ones, such as ``GIT_DIR``. keep: descriptors that it inherits. Raises GitRefused.
+        """
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
         command = ["git", "-C", str(folder), *settings, *arguments]
-        process = self._start(command, keep)
+        process = self._start(command, {**self._environ, **(variables or {})}, keep)
         try:
-            printed, said = process.communicate(timeout=timeout_s)
+            printed, said = process.communicate(stdin, timeout=timeout_s)
         except subprocess.TimeoutExpired:
             _end(process)
             raise GitRefused(f"git {arguments[0]} took longer than {timeout_s:.0f} s and was ended") from None
@@ -67,15 +89,10 @@ class Git:
             raise GitRefused(words or f"git {arguments[0]} exited with {process.returncode}", process.returncode)
         return printed.decode(errors="surrogateescape").removesuffix("\n")
 
-    def says(self, folder: Path | str, *arguments: str) -> bool:
-        """A question that it answers by its exit code: 0 yes, 1 no. Raises GitRefused for any other."""
-        try:
-            self(folder, *arguments)
-        except GitRefused as refused:
-            if refused.code == 1:
-                return False
-            raise
-        return True
+    @property
+    def closed(self) -> bool:
+        """Whether it starts nothing any more."""
+        return self._closed
 
     def close(self) -> None:
         """End what is under way, and start nothing more."""
@@ -86,17 +103,19 @@ class Git:
             # It removes its own lock files at SIGTERM.
             process.send_signal(signal.SIGTERM)
 
-    def _start(self, command: Sequence[str], keep: Sequence[int]) -> subprocess.Popen[bytes]:
+    def _start(
+        self, command: Sequence[str], environ: Mapping[str, str], keep: Sequence[int]
+    ) -> subprocess.Popen[bytes]:
         with self._lock:
             if self._closed:
                 raise GitRefused("the daemon is stopping")
             try:
                 process = subprocess.Popen(
                     command,
-                    stdin=subprocess.DEVNULL,
+                    stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    env=self._environ,
+                    env=environ,
                     pass_fds=keep,
                     start_new_session=True,
                 )

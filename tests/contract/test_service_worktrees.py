@@ -22,6 +22,7 @@ class FakeTrees:
         self.fault: TreeFault | None = None
         self.asked: list[str] = []
         self.orders: dict[str, TreeOrder] = {}
+        self.states: dict[str, TreeState] = {}
 
     def ensure(self, order: TreeOrder) -> Tree:
         self.asked.append(order.name)
@@ -44,8 +45,12 @@ class FakeTrees:
             return None
         return Tree(name, path, order.branch, order.task_id, "/repo", "0" * 40, None, left_out=False, submodules=False)
 
-    def state(self, tree: Tree) -> TreeState:
-        return TreeState(TreeStanding.AHEAD, commits=2)
+    def look(self, tree: Tree) -> TreeState:
+        self.states[tree.name] = TreeState(TreeStanding.AHEAD, commits=2)
+        return self.states[tree.name]
+
+    def seen(self, name: str) -> TreeState | None:
+        return self.states.get(name)
 
     def users(self, tree: Tree) -> list[int]:
         return []
@@ -90,6 +95,19 @@ def begun(world: World, *names: str) -> None:
         told.wait(0.5)
         told.clear()
     raise AssertionError({name: world.state(name) for name in names})
+
+
+def ended(world: World, name: str) -> None:
+    """Tick until its run is over: not before its tree was looked at."""
+    told = threading.Event()
+    world.isolating.made = told.set
+    for _ in range(20):
+        if name not in world.running():
+            return
+        told.wait(0.5)
+        told.clear()
+        world.tick()
+    raise AssertionError(world.state(name))
 
 
 def test_tasks_in_one_repository_run_side_by_side_and_beside_one_without_a_tree(world: World, repository: str) -> None:
@@ -144,10 +162,12 @@ def test_a_retry_keeps_the_tree_and_a_restart_gets_another(world: World, trees: 
     begun(world, "fix")
     first = world.live("fix").dir_key
     world.fail("fix", reason="agent_error")
+    ended(world, "fix")
     world.tick(10_000)
     begun(world, "fix")
     assert world.live("fix").dir_key == first
     world.succeed("fix")
+    ended(world, "fix")
     done = world.task("fix")
     assert done.worktree is not None
     assert (done.worktree.standing, done.worktree.commits) == ("ahead", 2)
@@ -162,6 +182,7 @@ def test_while_a_tree_is_removed_no_run_gets_it(world: World, repository: str) -
     begun(world, "fix")
     name = Path(world.live("fix").dir_key).name
     world.fail("fix")
+    ended(world, "fix")
     order = TreeOrder(name, "b", "t", repository)
     with world.isolating.leaving(name) as free:
         assert free
@@ -178,15 +199,18 @@ def test_what_continues_a_task_works_on_in_its_tree_and_on_its_branch(world: Wor
     begun(world, "fix")
     tree = world.live("fix").dir_key
     world.succeed("fix")
+    ended(world, "fix")
     world.submit("polish", continues="fix", retry={"max_attempts": 2, "backoff": "1s"})
     begun(world, "polish")
     assert world.live("polish").dir_key == tree
     assert world.task("polish").branch == world.task("fix").branch
     world.fail("polish", reason="agent_error")
+    ended(world, "polish")
     world.tick(10_000)
     begun(world, "polish")
     assert world.live("polish").dir_key == tree, "afresh, and still there"
     world.succeed("polish")
+    ended(world, "polish")
     world.submit("document", continues="polish")
     begun(world, "document")
     assert world.live("document").dir_key == tree
@@ -197,6 +221,7 @@ def test_a_task_in_another_tree_begins_afresh_there(world: World, repository: st
     world.submit("fix", working_dir=repository, agent={"type": "claude"})
     world.tick()
     world.succeed("fix")
+    ended(world, "fix")
     world.submit("polish", continues="fix", working_dir=repository, isolation="worktree")
     begun(world, "polish")
     assert world.desk.runs("polish")[-1].resumes is None

@@ -168,7 +168,7 @@ class World:
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.monitor = PromptMonitor(self.host, self.clock)
         self.collector = Collector(
-            database, self.registry, self.host, self.monitor, lambda: self.launch_rules, self.budgets
+            database, self.registry, self.host, self.monitor, lambda: self.launch_rules, self.budgets, self.isolating
         )
         self.starter = Starter(
             database, self.registry, self.host, lambda: self.launch_rules, self.isolating, self.faults, self.budgets

@@ -28,6 +28,7 @@ class WorktreeView(View):
     """A task's work tree, on its branch. commits: since it was made. changed: files that are not committed.
 
     standing: ``unchanged``, ``merged``, ``ahead``, ``dirty``, ``locked``, ``gone`` or ``unknown``; detail: in words.
+    seen_at: when all this was so: after the last run in it, or when a cleanup last looked; None: not yet.
     """
 
     path: str
@@ -35,6 +36,7 @@ class WorktreeView(View):
     commits: int = 0
     changed: int = 0
     detail: str = ""
+    seen_at: Instant | None = None
 
 
 class TaskView(View):

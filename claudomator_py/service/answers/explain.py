@@ -232,6 +232,9 @@ def tree_sentences(events: Sequence[Event]) -> list[str]:
         sentences.append("The repository had uncommitted changes then: they are not in that tree.")
     if told.get("submodules_left_out"):
         sentences.append("Its submodules are not checked out there.")
+    if filters := told.get("filters_left_out"):
+        names, them = ", ".join(filters), "filter" if len(filters) == 1 else "filters"
+        sentences.append(f"Not run: the content {them} {names} of its repository's configuration. Your own are run.")
     return sentences
 
 

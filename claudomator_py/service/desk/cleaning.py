@@ -161,7 +161,7 @@ class Cleaner:
         users = self._isolating.trees.users(tree)
         if users:
             return item(f"process {users[0]} works in it")
-        state = self._isolating.trees.state(tree)
+        state = self._isolating.trees.look(tree)
         if not state.standing.is_spent:
             return item(_why_kept(tree, state))
         size = self._isolating.trees.size(tree)

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 from sqlalchemy import Connection
 
 from claudomator_py.core.task import Isolation, TaskSpec
+from claudomator_py.core.units import format_instant
 from claudomator_py.core.views import TaskView, WorktreeView
-from claudomator_py.core.worktree import Tree, TreeOrder, TreeState, branch_name, is_tree_of, tree_name
+from claudomator_py.core.worktree import Tree, TreeOrder, TreeStanding, TreeState, branch_name, is_tree_of, tree_name
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.surroundings.workdirs import directory_key, place_in_repository, resolve
 from claudomator_py.store import events, run_rows, task_rows
@@ -36,8 +37,14 @@ class Trees(Protocol):
     def find(self, name: str) -> Tree | None:
         """The tree of that name."""
 
-    def state(self, tree: Tree) -> TreeState:
-        """How it stands at present. Never raises."""
+    def look(self, tree: Tree) -> TreeState:
+        """How it stands at present, which is kept. Never raises."""
+
+    def seen(self, name: str) -> TreeState | None:
+        """How the tree of that name stood when it was last looked at; None: not since a run was last in it.
+
+        Starts no process.
+        """
 
     def users(self, tree: Tree) -> list[int]:
         """The processes that work in it."""
@@ -117,13 +124,20 @@ def tell_tree(connection: Connection, run: Run, tree: Tree) -> None:
     data: dict[str, object] = {"path": tree.path, "branch": tree.branch, "base": tree.base}
     if tree.task_id != run.task_id:
         data["of"] = tree.task_id
-    told = {"uncommitted_left_out": tree.left_out, "submodules_left_out": tree.submodules}
+    told = {
+        "uncommitted_left_out": tree.left_out,
+        "submodules_left_out": tree.submodules,
+        "filters_left_out": list(tree.filters),
+    }
     data |= {key: value for key, value in told.items() if value}
     events.record(connection, run.started_ms, TREE_USED, task_id=run.task_id, run_id=run.id, data=data)
 
 
 def with_tree(view: TaskView, trees: Trees, read: Callable[[Callable[[Connection], str]], str]) -> TaskView:
-    """The view with how its tree stands. Not while it runs: git would be asked again and again of what changes."""
+    """The view with how its tree stood after its last run, or when it was last cleaned up. Not while it runs.
+
+    Reads what was noted then: git is not asked by whoever only looks.
+    """
     if view.branch is None or view.state == "RUNNING":
         return view
 
@@ -134,9 +148,14 @@ def with_tree(view: TaskView, trees: Trees, read: Callable[[Callable[[Connection
     tree = trees.find(Path(read(folder)).name)
     if tree is None:
         return view
-    state = trees.state(tree)
+    state = trees.seen(tree.name) or TreeState(TreeStanding.UNKNOWN, words="it has not been looked at yet")
     told = WorktreeView(
-        path=tree.path, standing=state.standing, commits=state.commits, changed=state.changed, detail=state.words
+        path=tree.path,
+        standing=state.standing,
+        commits=state.commits,
+        changed=state.changed,
+        detail=state.words,
+        seen_at=format_instant(state.seen_ms) if state.seen_ms else None,
     )
     return view.model_copy(update={"worktree": told})
 
@@ -146,13 +165,16 @@ def _tell_nobody() -> None:
 
 
 class Isolating:
-    """Makes trees, a few at a time. made: called, on any thread, when one is there or has failed."""
+    """Makes and looks at trees, a few at a time. made: called, on any thread, when that is done or has failed."""
 
     def __init__(self, trees: Trees) -> None:
         self.trees = trees
         self.made: Callable[[], None] = _tell_nobody
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="worktree")
+        # The end of a run waits for a look, which must not wait for others' checkouts.
+        self._lookers = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="worktree-look")
         self._making: dict[str, Future[Tree]] = {}
+        self._looking: dict[str, Future[TreeState]] = {}
         self._leaving: set[str] = set()
         self._lock = threading.Lock()
 
@@ -175,6 +197,31 @@ class Isolating:
         tree = making.result()
         return tree if Path(tree.path).is_dir() else None
 
+    def begin(self) -> None:
+        """Look at the trees of which it is not known how they stand, such as those of earlier versions."""
+        for tree in self.trees.all():
+            if self.trees.seen(tree.name) is None:
+                self._lookers.submit(self.trees.look, tree)
+
+    def looked_after_run(self, path: str) -> bool:
+        """Whether the tree in that folder was looked at after a run in it has ended; ask again once told.
+
+        Each True is for one run. Also True where that folder is no tree.
+        """
+        tree = self.trees.find(Path(path).name)
+        if tree is None or tree.path != path:
+            return True
+        with self._lock:
+            looking = self._looking.get(path)
+            if looking is None:
+                self._looking[path] = looking = self._lookers.submit(self.trees.look, tree)
+                looking.add_done_callback(lambda _: self.made())
+                return False
+            if not looking.done():
+                return False
+            del self._looking[path]
+        return True
+
     @contextmanager
     def leaving(self, name: str) -> Iterator[bool]:
         """While the tree is removed no run gets it. False: it is being made for one."""
@@ -193,4 +240,5 @@ class Isolating:
     def close(self) -> None:
         """End what git is doing for it; what is half made is found again by the next daemon."""
         self.trees.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for pool in (self._pool, self._lookers):
+            pool.shutdown(wait=True, cancel_futures=True)

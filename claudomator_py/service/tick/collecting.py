@@ -30,6 +30,7 @@ from claudomator_py.service.changes.runs import (
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import OutputReader, RunHost
 from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.surroundings.isolation import Isolating
 from claudomator_py.service.surroundings.secrets import Secrets
 from claudomator_py.service.tick.launching import LaunchRules, check_run, launch_request
 from claudomator_py.service.tick.live_output import LiveRunMonitor, Report, Said
@@ -76,8 +77,11 @@ class Collector:
         monitor: LiveRunMonitor,
         rules: Callable[[], LaunchRules],
         budgets: Budgets | None = None,
+        isolating: Isolating | None = None,
     ) -> None:
-        """monitor: reads what runs write. budgets: what may be spent; None: anything."""
+        """monitor: reads what runs write. budgets: what may be spent; None: anything. isolating: None: no run is in a
+        work tree."""
+        self._isolating = isolating
         self._database = database
         self._registry = registry
         self._host = host
@@ -333,6 +337,8 @@ class Collector:
         check_output: str | None = None,
     ) -> bool:
         run = subject.run
+        if self._isolating is not None and not self._isolating.looked_after_run(run.dir_key):
+            return True
         crashpoint("finish-begin")
         ending = partial(
             self._ended,

@@ -62,7 +62,7 @@ def order(folder: Path, name: str = "shop-fix-1") -> TreeOrder:
 
 
 def standing(trees: LocalTrees, tree: Tree) -> TreeStanding:
-    return trees.state(tree).standing
+    return trees.look(tree).standing
 
 
 def test_a_tree_is_made_of_the_last_commit_on_a_branch_of_its_own(trees: LocalTrees, repository: Repository) -> None:
@@ -257,7 +257,7 @@ def test_changes_and_new_files_keep_a_tree(trees: LocalTrees, repository: Reposi
 def test_commits_keep_a_tree_until_they_are_merged(trees: LocalTrees, repository: Repository) -> None:
     tree = trees.ensure(order(repository.path))
     repository.commit("work", "done", at=tree.path)
-    assert trees.state(tree).commits == 1
+    assert trees.look(tree).commits == 1
     kept(trees, tree, TreeStanding.AHEAD)
     repository.git("merge", "-q", "--no-ff", "-m", "merge", "claudomator/fix-1")
     assert standing(trees, tree) is TreeStanding.MERGED
@@ -287,7 +287,7 @@ def test_a_commit_beside_the_branch_keeps_a_tree(trees: LocalTrees, repository: 
 def test_a_lock_keeps_a_tree_and_says_why(trees: LocalTrees, repository: Repository) -> None:
     tree = trees.ensure(order(repository.path))
     repository.git("worktree", "lock", "--reason", "on my stick", tree.path)
-    assert trees.state(tree).words == "on my stick"
+    assert trees.look(tree).words == "on my stick"
     kept(trees, tree, TreeStanding.LOCKED)
 
 
