@@ -1,11 +1,15 @@
 """Secrets taken out of text: values that are known, and what looks like a key.
 
-A guard against mishaps: it finds a secret as it is, and as JSON or a URL writes it, not one that a program took apart.
+A guard against mishaps: it finds a secret as it is, and as JSON, a URL, a page or Base64 writes it, not one that a
+program took apart.
 """
 
+import base64
+import html
 import json
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 MARK = "[redacted]"
 SHORTEST = 8
@@ -33,12 +37,20 @@ _TOKENS = re.compile(
 )
 # Looked for on its own: what stands before it must not take its first line for a token, and leave the rest.
 _PEM = re.compile(rf"-----BEGIN {_PEM_NAME}(?:{_PEM_BODY}?-----END {_PEM_NAME}|{_PEM_BODY})")
+# The password of a URL, as git tells of remotes and databases of their hosts.
+_PASSWORD = re.compile(r"://[^\s/@:\"'\\<>]{0,128}:(?P<token>[^\s/@\"'\\<>]{1,512})@")
 # What may yet become one of those that hold more than the characters of a token.
 _OPEN = re.compile(
-    r"(?:eyJ[A-Za-z0-9_-]*\.[A-Za-z0-9_.-]*|(?i:bearer)(?:\s{1,4}[A-Za-z0-9._~+/=-]*)?|-----BEGIN[A-Z0-9 ]*-*)\Z"
+    r"(?::(?:/(?:/[^\s/@\"'\\<>]{0,700})?)?"
+    r"|eyJ[A-Za-z0-9_-]*\.[A-Za-z0-9_.-]*|(?i:bearer)(?:\s{1,4}[A-Za-z0-9._~+/=-]*)?|-----BEGIN[A-Z0-9 ]*-*)\Z"
 )
 
 _RESERVED = re.compile(rb"[^A-Za-z0-9_.~-]")
+# By how many bytes before it a value is shifted in Base64, the first characters that those bytes have a part in.
+_SHARED = (0, 2, 3)
+
+_ELLIPSIS = re.compile(r"\.{3,}|\N{HORIZONTAL ELLIPSIS}")
+_MOST_CUT = 500
 
 Span = tuple[int, int]
 
@@ -49,15 +61,28 @@ class Redactor:
     def __init__(self, values: Iterable[str] = ()) -> None:
         forms = {form for value in values for form in _forms(value)}
         self._known = sorted(forms)
+        self._longest = max(map(len, forms), default=0)
 
     def redact(self, text: str) -> str:
         """The text with MARK in the place of each secret."""
-        parts: list[str] = []
-        position = 0
-        for start, end in self._spans(text):
-            parts += (text[position:start], MARK)
-            position = end
-        return "".join((*parts, text[position:])) if parts else text
+        return _marked(text, self._spans(text))
+
+    def redact_cut(self, text: str) -> str:
+        """As ``redact``, where texts may have been shortened: of a secret that breaks off before an ellipsis, what is
+        left is taken out as well, if it is no shorter than SHORTEST."""
+        return _marked(text, self._spans_of_cut(text))
+
+    def redact_piece(self, text: str) -> str:
+        """As ``redact_cut``, for a text of which the beginning or the end may be missing, and with it a part of a
+        secret."""
+        begun = max((_begun(form, text) for form in self._known), default=0)
+        ended = max((_ended(form, text) for form in self._known), default=0)
+        ends = [(0, ended)] * (ended >= SHORTEST) + [(len(text) - begun, len(text))] * (begun >= SHORTEST)
+        return _marked(text, _merged([*self._spans_of_cut(text), *ends]))
+
+    def finds(self, text: str) -> bool:
+        """Whether there is a secret in the text, or what is left of one before an ellipsis."""
+        return bool(self._spans_of_cut(text))
 
     def settled(self, text: str) -> int:
         """How much of the text can be shown whatever follows it: no secret begins there and ends later."""
@@ -79,19 +104,43 @@ class Redactor:
     def _spans(self, text: str, *, announced: bool = False) -> list[Span]:
         """Where secrets are, in order, those that overlap or touch as one. announced: with the words that say so."""
         found = [match.span() if announced else _secret(match) for match in _TOKENS.finditer(text)]
+        found += [match.span() if announced else _secret(match) for match in _PASSWORD.finditer(text)]
         found += [match.span() for match in _PEM.finditer(text)]
         for form in self._known:
             start = text.find(form)
             while start >= 0:
                 found.append((start, start + len(form)))
                 start = text.find(form, start + 1)
-        merged: list[Span] = []
-        for start, end in sorted(found):
-            if merged and start <= merged[-1][1]:
-                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-            else:
-                merged.append((start, end))
-        return merged
+        return _merged(found)
+
+    def _spans_of_cut(self, text: str) -> list[Span]:
+        found = self._spans(text)
+        for ellipsis in islice(_ELLIPSIS.finditer(text), _MOST_CUT) if self._known else ():
+            place = ellipsis.start()
+            before = text[max(0, place - self._longest) : place]
+            begun = max(_begun(form, before) for form in self._known)
+            if begun >= SHORTEST:
+                found.append((place - begun, place))
+        return _merged(found)
+
+
+def _merged(found: Iterable[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(found):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _marked(text: str, spans: Iterable[Span]) -> str:
+    parts: list[str] = []
+    position = 0
+    for start, end in spans:
+        parts += (text[position:start], MARK)
+        position = end
+    return "".join((*parts, text[position:])) if parts else text
 
 
 def _secret(match: re.Match[str]) -> Span:
@@ -106,12 +155,40 @@ def _forms(value: str) -> set[str]:
     for part in parts:
         if len(part) >= SHORTEST:
             forms |= {part, json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1], _quoted(part)}
+            forms |= {_in_html(part), *_in_base64(part.encode(errors="replace"))}
     return forms
+
+
+def _in_html(text: str) -> str:
+    """As a page writes it."""
+    return html.escape(text).replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
+
+
+def _in_base64(value: bytes) -> set[str]:
+    """What all Base64 texts with the value somewhere in them have in common, whatever stands before and after it."""
+    found = set()
+    for shift, shared in enumerate(_SHARED):
+        whole = base64.b64encode(bytes(shift) + value).decode()
+        open_bytes = (shift + len(value)) % 3
+        own = whole[shared : len(whole) - (4 - open_bytes if open_bytes else 0)]
+        found |= {own, own.replace("+", "-").replace("/", "_")}
+    return found
 
 
 def _quoted(text: str) -> str:
     """As a URL writes it."""
     return _RESERVED.sub(lambda byte: b"%%%02X" % byte[0][0], text.encode(errors="replace")).decode()
+
+
+def _ended(form: str, text: str) -> int:
+    """The length of the longest beginning of the text with which the form ends, short of all of it."""
+    last = form[-1]
+    end = text.rfind(last, 0, len(form) - 1)
+    while end >= 0:
+        if form.endswith(text[: end + 1]):
+            return end + 1
+        end = text.rfind(last, 0, end)
+    return 0
 
 
 def _begun(form: str, text: str) -> int:

@@ -1,7 +1,9 @@
 """Secrets are found wherever they stand, and however the text is cut."""
 
+import base64
 import itertools
 import json
+from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
@@ -69,6 +71,28 @@ def test_a_known_value_is_found_as_it_is_and_as_json_or_a_url_writes_it(written:
     assert Redactor([VALUE]).redact(f"a{written}b") == f"a{MARK}b"
 
 
+@pytest.mark.parametrize("before", ["", "a", "ab", "user:"])
+@pytest.mark.parametrize("after", ["", "z", "\n", ":x"])
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_a_known_value_is_found_in_base64_wherever_it_begins(
+    before: str, after: str, encode: Callable[[bytes], bytes]
+) -> None:
+    value = "pass?>word~~8"
+    written = encode(f"{before}{value}{after}".encode()).decode()
+    shown = Redactor([value]).redact(f"Basic {written} end")
+    assert MARK in shown
+    assert all(written[start : start + 8] not in shown for start in range(4, len(written) - 12))
+
+
+def test_a_known_value_is_found_as_a_page_writes_it() -> None:
+    assert Redactor(["a<b>&c\"d'e"]).redact("<p>a&lt;b&gt;&amp;c&#34;d&#39;e</p>") == f"<p>{MARK}</p>"
+
+
+@pytest.mark.parametrize("url", ["https://me:{}@host/repo.git", "postgresql://u:{}@h:5432/db", "redis://:{}@h"])
+def test_the_password_of_a_url_is_a_secret_that_nobody_has_to_know(url: str) -> None:
+    assert Redactor().redact(f"fatal: '{url.format('s3cr?t')}' is gone") == f"fatal: '{url.format(MARK)}' is gone"
+
+
 def test_each_long_line_of_a_known_value_is_a_secret() -> None:
     assert Redactor(["first-line-of-it-all\nsecond-line-of-it-all"]).redact("> second-line-of-it-all") == f"> {MARK}"
 
@@ -82,9 +106,8 @@ def test_a_value_that_contains_another_is_taken_out_whole() -> None:
     assert redactor.redact("abcdefghijkl abcdefgh xabcdefghijkl") == f"{MARK} {MARK} {MARK}"
 
 
-words = st.sampled_from(
-    [*SHAPES, VALUE, "hunter22 two", "hunter2", " ", "\n", "\\n", ".", "sk-", "Bearer ", "eyJabcdefghi", "-----BEGIN "]
-)
+pieces = ["sk-", "Bearer ", "eyJabcdefghi", "-----BEGIN ", "https://", "://a:b@", "://me:hunter", "hunter2"]
+words = st.sampled_from([*SHAPES, *pieces, VALUE, "hunter22 two", " ", "\n", "\\n", ".", ":", "@"])
 texts = st.lists(words | st.text("ab-_. \n=\\:/", max_size=4), max_size=8).map("".join)
 
 
