@@ -13,6 +13,7 @@ from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.detected import detected_agents
 from claudomator_py.classify.configured import CLI_VARIABLES, tier_model
 from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.known_secrets import secrets_of
 from claudomator_py.core.settings import Classifier, ClassifierKind, Settings, settings_hash
 from claudomator_py.core.views import CheckView
 from claudomator_py.planning.snapshot import Rules
@@ -28,6 +29,7 @@ from claudomator_py.service.process.current import Current
 from claudomator_py.service.process.health import agent_check
 from claudomator_py.service.process.reloading import ConfigurationRefused
 from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.secrets import Secrets
 from claudomator_py.service.surroundings.environment import agent_environment
 from claudomator_py.service.surroundings.isolation import Isolating
 from claudomator_py.service.surroundings.workdirs import Workdirs, real_paths
@@ -128,11 +130,21 @@ def _configured(
 
 
 def assemble(
-    settings: Settings, environ: Mapping[str, str], state: Path, database: Database, launcher: Launcher
+    settings: Settings,
+    environ: Mapping[str, str],
+    state: Path,
+    database: Database,
+    launcher: Launcher,
+    secrets: Secrets,
 ) -> Parts:
-    """The parts for these settings. environ: the daemon's, with its credentials; state: the state folder."""
+    """The parts for these settings. environ: the daemon's, with its credentials; state: the state folder.
+
+    secrets: learns those of the settings, and is what takes secrets out of anything.
+    """
+    agents = _agents(settings)
+    secrets.add(secrets_of(settings, agents, environ))
     host = LocalRunHost(state / "runs", launcher, grace_ms=settings.limits.grace)
-    registry = AgentRegistry(_agents(settings), AGENT_KINDS, search_path())
+    registry = AgentRegistry(agents, AGENT_KINDS, search_path(), secrets.clean)
     current = Current(_configured(settings, environ, state, database, None))
 
     def disk_low() -> bool:
@@ -140,15 +152,17 @@ def assemble(
 
     isolating = Isolating(LocalTrees(state / "worktrees", environ))
     budgets = Budgets(lambda: current().settings.budget)
-    faults = Faults(now_ms)
+    faults = Faults(now_ms, secrets.redact_piece)
     observer = Observer(registry, lambda: current().rules, now_ms, disk_low, budgets, faults)
     monitor = LiveRunMonitor(host, now_ms)
     reconciler = Reconciler(
         database,
         host,
         observer=observer,
-        starter=Starter(database, registry, host, lambda: current().launch, isolating, faults, budgets),
-        collector=Collector(database, registry, host, monitor, lambda: current().launch, budgets, isolating),
+        starter=Starter(database, registry, host, lambda: current().launch, isolating, faults, budgets, secrets),
+        collector=Collector(
+            database, registry, host, monitor, lambda: current().launch, budgets, isolating, secrets=secrets
+        ),
         clock=now_ms,
         faults=faults,
         asker=lambda: current().asker,
@@ -163,11 +177,13 @@ async def take(
     environ: Mapping[str, str],
     state: Path,
     database: Database,
+    secrets: Secrets,
     settings: Settings,
 ) -> None:
     """Put other settings in force. Everything is made before anything is replaced. Raises ConfigurationRefused where
     an inbox is another daemon's."""
     agents = _agents(settings)
+    secrets.add(secrets_of(settings, agents, environ))
     found = await asyncio.to_thread(parts.registry.look, agents)
     former = parts.current()
     configured = _configured(settings, environ, state, database, former)

@@ -24,8 +24,10 @@ from claudomator_py.bootstrap.configured import (
     tell_agents,
 )
 from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.known_secrets import secrets_in
 from claudomator_py.core.log import LogFormat
 from claudomator_py.core.notice import NotifyTarget
+from claudomator_py.core.redact import Redactor
 from claudomator_py.core.settings import Inbox, Log, OnStop, Settings
 from claudomator_py.core.views import CheckView
 from claudomator_py.documents import taskfiles
@@ -64,9 +66,9 @@ from claudomator_py.service.process.supervision import Supervision
 from claudomator_py.service.process.systemd import VARIABLES, Notifier
 from claudomator_py.service.schedules.schedule_desk import StoredSchedules
 from claudomator_py.service.schedules.timekeeper import Clockwork, Timekeeper
+from claudomator_py.service.secrets import Secrets
 from claudomator_py.service.surroundings.credentials import token_file, with_credentials
 from claudomator_py.service.surroundings.environment import agent_environment
-from claudomator_py.service.surroundings.secrets import Secrets
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.schema import is_current
 from claudomator_py.web.app import create_app
@@ -125,13 +127,18 @@ async def _serve(
     _make_private(state)
     in_place = stack.enter_context(hold_state(state))
     _remove_leftovers(state)
+    token = _token(state)
+    environ = with_credentials(os.environ)
+    # All that is stored, shown, logged or sent goes through this one; the settings' own are added with their parts.
+    secrets = Secrets((token, *secrets_in(environ)))
+    clean_log_with(secrets.redact)
     database = stack.enter_context(Database.open(settings.database, state_dir=state))
+    database.clean_with(secrets.clean)
     _migrate(database, notifier)
     claim_database(database, state)
     launcher = Launcher()
     stack.callback(launcher.close)
-    environ = with_credentials(os.environ)
-    parts = assemble(settings, environ, state, database, launcher)
+    parts = assemble(settings, environ, state, database, launcher, secrets)
     stack.callback(parts.close)
     known = KnownHealth(state / AGENTS_FILE, search_path())
     recalled = known.recall(parts.registry.agents)
@@ -156,11 +163,11 @@ async def _serve(
     parts.monitor.start()
     database.on_commit(daemon.wake)
     # Of what is done beside the ticks: each thread has its own.
-    schedule_faults, retention_faults = Faults(now_ms), Faults(now_ms)
+    schedule_faults, retention_faults = (Faults(now_ms, secrets.redact_piece) for _ in range(2))
     timekeeper = Timekeeper(database, parts.registry, lambda: parts.workdirs, now_ms, schedule_faults)
     clockwork = Clockwork(timekeeper, lambda: inbox.looked())
     intake = StoreIntake(database, parts.registry, lambda: parts.workdirs, now_ms, clockwork.wake)
-    inbox = InboxKeeper(intake, taskfiles, _guarding, daemon.wake)
+    inbox = InboxKeeper(intake, taskfiles, _guarding, daemon.wake, secrets.clean)
     inbox.claim(settings.inbox)
     stack.callback(inbox.close)
     stack.callback(clockwork.close)
@@ -169,11 +176,16 @@ async def _serve(
     def to(target: NotifyTarget) -> Messenger:
         return messenger(target, environ, for_commands, time.time)
 
-    herald = Herald(database, to, now_ms)
+    herald = Herald(database, to, now_ms, secrets)
     stack.callback(herald.close)
     database.on_commit(herald.wake)
     reloader = Reloader(
-        settings, read, partial(take, parts, inbox, herald, environ, state, database), notifier, database, now_ms
+        settings,
+        read,
+        partial(take, parts, inbox, herald, environ, state, database, secrets),
+        notifier,
+        database,
+        now_ms,
     )
 
     def least_free() -> int:
@@ -192,9 +204,6 @@ async def _serve(
             *inbox_checks(inbox.status()),
         ]
 
-    token = _token(state)
-    secrets = Secrets(parts.registry, environ, own=(token,))
-    clean_log_with(lambda text: secrets.redactor({}).redact(text))
     queries = Queries(
         database,
         parts.registry,
@@ -246,7 +255,7 @@ async def _serve(
         faults=faults,
     )
     meter = StoreMeter(database, parts.observer, now_ms, around)
-    server, url = _web_server(desk, meter, token, listen or settings.http.listen, settings.http.allowed_hosts)
+    server, url = _web_server(desk, meter, token, listen or settings.http.listen, settings.http.allowed_hosts, secrets)
     publish_endpoint(state, url)
     stack.callback(lambda: withdraw_endpoint(state) if in_place() else None)
 
@@ -331,7 +340,7 @@ def _migrate(database: Database, notifier: Notifier) -> None:
 
 
 def _web_server(
-    desk: FrontDesk, meter: StoreMeter, token: str, address: str, hosts: tuple[str, ...]
+    desk: FrontDesk, meter: StoreMeter, token: str, address: str, hosts: tuple[str, ...], secrets: Secrets
 ) -> tuple[WebServer, str]:
     host, _ = parse_listen(address)
     if not is_loopback(host):
@@ -344,7 +353,7 @@ def _web_server(
         ) from error
     streams = Streams()
     web = WebSettings(token=token, listen=bound_address(sock), allowed_hosts=hosts)
-    app = create_app(desk, web, meter, streams)
+    app = create_app(desk, web, meter, streams, redactor=secrets.redactor)
     return WebServer(app, sock, streams.close), url_of(sock)
 
 
@@ -362,7 +371,7 @@ def _token(state: Path) -> str:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{Redactor().redact(text)}\n")
 
 
 def _make_private(folder: Path) -> None:

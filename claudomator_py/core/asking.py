@@ -1,7 +1,7 @@
 """What a person is asked: a question of an agent, leave for the tools that it was denied, or leave for a first run."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
@@ -113,23 +113,6 @@ def asks_leave(outcome: Outcome, spec: TaskSpec) -> bool:
 def leave_asked(outcome: Outcome) -> Outcome:
     """The outcome of a run that needs leave for the tools that it was denied."""
     return _changed(outcome, status=OutcomeStatus.NEEDS_INPUT)
-
-
-def without_secrets(outcome: Outcome, redact: Callable[[str], str]) -> Outcome:
-    """What it asks, for people to read. What a rule would name in a command line must hold no secret: it is dropped."""
-    if outcome.question is None and not outcome.denied:
-        return outcome
-    denied = tuple(
-        Denied(
-            tool=one.tool,
-            input=redact(one.input),
-            rule=one.rule if one.rule is not None and redact(one.rule) == one.rule else None,
-        )
-        for one in outcome.denied
-    )
-    words = {"question": outcome.question, "detail": outcome.detail}
-    shown = {name: None if text is None else redact(text) for name, text in words.items()}
-    return outcome.model_copy(update={"denied": denied, **shown})
 
 
 def asked_by(outcome: Outcome, agent: str, run_id: str, now_ms: int) -> Asked:

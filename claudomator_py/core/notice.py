@@ -9,12 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from claudomator_py.core.fields import Distinct, Duration, EnvName, Line, OneOrMore, Strict, Words, refusal
 from claudomator_py.core.outcome import REASON_POLICIES, Outcome, Provenance, Reason
 from claudomator_py.core.plaintext import clause, subject_line
-from claudomator_py.core.redact import Redactor
 from claudomator_py.core.units import MINUTE_MS, SECOND_MS
 from claudomator_py.core.view import Instant, View
 
 MOST_TEXT = 1_000
-_REDACTOR = Redactor()
 
 
 class NoticeKind(StrEnum):
@@ -170,7 +168,7 @@ _STATES = {
 
 
 def notice_of(event: Happened) -> Notice | None:
-    """The notice that the event is worth, or None. Secrets of well-known shapes are taken out of its text."""
+    """The notice that the event is worth, or None. Its words are those of the event, which hold no secrets."""
     if event.kind == "budget_spent":
         return _of_budget(event)
     if event.kind == "hold":
@@ -218,7 +216,6 @@ def _text(event: Happened, reason: Reason | None) -> str:
 
 
 def _notice(event: Happened, kind: NoticeKind, title: str, text: str, reason: Reason | None) -> Notice:
-    text = _REDACTOR.redact(text)
     return Notice(
         id=f"event-{event.id}",
         kind=kind,

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from structlog.stdlib import BoundLogger
 
+from claudomator_py.core.redact import Redactor
 from claudomator_py.core.run import RunConflict
 from claudomator_py.core.units import HOUR_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.core.views import CheckView
@@ -33,6 +34,7 @@ CHECK = "faults"
 SHOWN = 20
 LASTING_FROM = 2
 _TEXT = 500
+_SHAPES = Redactor()
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -127,8 +129,10 @@ _NOBODYS = (HostFault, RunConflict, TreeBusy)
 class Faults:
     """The faults of the items that one thread works on. Only that thread attempts; any may ask."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, redact: Callable[[str], str] = _SHAPES.redact_piece) -> None:
+        """redact: takes secrets out of what was raised, of which the end may be cut off."""
         self._clock = clock
+        self._redact = redact
         self._lock = threading.Lock()
         self._faults: dict[Item, Fault] = {}
         self._doing: Item | None = None
@@ -166,7 +170,7 @@ class Faults:
     def note(self, item: Item, error: Exception) -> Fault:
         """The item has failed once more. Logged when it is new, or another fault than before."""
         now_ms, before = self._clock(), self.find(item)
-        text = text_of(error)
+        text = self._redact(text_of(error))
         times = 1 if before is None else before.times + 1
         first_ms, longest_ms = _PAUSES.get(item.doing, _QUICK)
         pause_ms = min(longest_ms, first_ms << min(times - 1, 20))

@@ -17,6 +17,7 @@ from claudomator_py.core.outcome import Outcome
 from claudomator_py.core.schedule import backoff_ms
 from claudomator_py.core.units import SECOND_MS, format_instant
 from claudomator_py.service.ports import Clock, Messenger
+from claudomator_py.service.secrets import Secrets
 from claudomator_py.store import events, outbox_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Outbox
@@ -34,9 +35,17 @@ _STOP_S = 2.0
 
 
 class Herald:
-    """Tells those who are configured, in the background. messenger: makes the way to a target."""
+    """Tells those who are configured, in the background. messenger: makes the way to a target. secrets: what no notice
+    may hold; None: nothing but what is one by its shape."""
 
-    def __init__(self, database: Database, messenger: Callable[[NotifyTarget], Messenger], clock: Clock) -> None:
+    def __init__(
+        self,
+        database: Database,
+        messenger: Callable[[NotifyTarget], Messenger],
+        clock: Clock,
+        secrets: Secrets | None = None,
+    ) -> None:
+        self._secrets = secrets or Secrets()
         self._database = database
         self._messenger = messenger
         self._clock = clock
@@ -50,7 +59,7 @@ class Herald:
         former = self._couriers
         kept = {name: courier for name, courier in former.items() if targets.get(name) == courier.target}
         added = {
-            name: _Courier(self._database, name, target, self._messenger(target), self._clock)
+            name: _Courier(self._database, name, target, self._messenger(target), self._clock, self._secrets)
             for name, target in targets.items()
             if name not in kept
         }
@@ -77,13 +86,22 @@ class Herald:
 class _Courier(threading.Thread):
     """Gathers and sends the notices for one target."""
 
-    def __init__(self, database: Database, name: str, target: NotifyTarget, messenger: Messenger, clock: Clock) -> None:
+    def __init__(
+        self,
+        database: Database,
+        name: str,
+        target: NotifyTarget,
+        messenger: Messenger,
+        clock: Clock,
+        secrets: Secrets,
+    ) -> None:
         super().__init__(name=f"notify-{name}", daemon=True)
         self.target = target
         self.messenger = messenger
         self._database = database
         self._to = name
         self._clock = clock
+        self._secrets = secrets
         self._woken = threading.Event()
         self._stopped = threading.Event()
 
@@ -152,6 +170,7 @@ class _Courier(threading.Thread):
             return None
 
     def _notice(self, row: dict[str, object]) -> Notice | None:
+        row = self._secrets.clean(row)  # what an earlier version stored may hold secrets
         outcome = row["outcome"]
         notice = notice_of(
             Happened(
@@ -214,7 +233,7 @@ class _Courier(threading.Thread):
     def _hand_over(self, row: Outbox) -> None:
         """Raises DeliveryFault, whatever it was: a notice that cannot be sent holds up none behind it."""
         try:
-            notice = Notice.model_validate(row.notice)
+            notice = self._secrets.clean(Notice.model_validate(row.notice))
         except ValueError as error:
             raise DeliveryFault(f"the stored notice cannot be read: {error}", lasting=True) from error
         try:

@@ -1,7 +1,7 @@
 """The configured agents and what was last found of their programs."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from claudomator_py.core.agent import AgentHealth, AgentSpec
@@ -23,7 +23,15 @@ _ASKS_FOR_ALL = TaskSpec(
 class AgentRegistry:
     """Agents by name, in the order of the configuration. Safe to use from any thread."""
 
-    def __init__(self, agents: Sequence[AgentSpec], kinds: Mapping[str, AgentKind], path: str) -> None:
+    def __init__(
+        self,
+        agents: Sequence[AgentSpec],
+        kinds: Mapping[str, AgentKind],
+        path: str,
+        clean: Callable[[AgentHealth], AgentHealth] = lambda found: found,
+    ) -> None:
+        """clean: takes secrets out of what programs say when they are looked at."""
+        self._clean = clean
         self._agents = {agent.name: agent for agent in agents}
         self._kinds = kinds
         self._path = path
@@ -63,7 +71,7 @@ class AgentRegistry:
             self._health = found
 
     def _look(self, agent: AgentSpec) -> AgentHealth:
-        return self._kinds[agent.kind].health(agent, self._path)
+        return self._clean(self._kinds[agent.kind].health(agent, self._path))
 
     @property
     def agents(self) -> tuple[AgentSpec, ...]:

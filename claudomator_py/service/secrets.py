@@ -1,39 +1,64 @@
-"""What agents are given and their output is not to show: the values are known, so they are found anywhere."""
+"""What the daemon knows to be secret, in one place, and what takes it out of all that is stored, shown or sent.
 
-import re
+The values come from ``core.known_secrets``, put in by whoever assembles the daemon; nobody else makes a redactor with
+values. What was known once stays known until the daemon ends: what a run wrote before a reload may hold it still.
+"""
+
+import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
-from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.cleaning import clean
+from claudomator_py.core.known_secrets import secrets_in
 from claudomator_py.core.redact import Redactor
-from claudomator_py.service.registry import AgentRegistry
 
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|COOKIE|AUTH|DSN", re.IGNORECASE)
-# A path, a number or the bare address of a service: shown everywhere, and known to everybody.
-_PLAIN_VALUE = re.compile(r"/[^\n]*|[\d.,:]+|https?://[^/@?#\s]+(?:/v\d+\w*)?/?")
+T = TypeVar("T")
+
+_MOST_KEPT = 32
 
 
 class Secrets:
-    """Values that are taken out of what runs wrote. Safe to use from any thread.
+    """Values that nobody is to see. Safe to use from any thread.
 
-    environ: the daemon's own. own: secrets of the daemon itself, such as the operator's token.
+    Those of a task's own ``env`` are known only where that task is concerned, so that no task can take words out of
+    what others say.
     """
 
-    def __init__(self, registry: AgentRegistry, environ: Mapping[str, str], own: Iterable[str] = ()) -> None:
-        self._registry = registry
-        self._environ = dict(environ)
-        self._own = tuple(own)
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._lock = threading.Lock()
+        self._values = frozenset(values)
+        self._redactor = Redactor(self._values)
+        self._of_tasks: OrderedDict[frozenset[str], Redactor] = OrderedDict()
 
-    def redactor(self, task_env: Mapping[str, str]) -> Redactor:
-        """What finds them: all that are handed on to any agent, and those that the task brings itself."""
-        values = {*self._own, *_named_secret(self._environ), *_named_secret(task_env)}
-        for agent in self._registry.agents:
-            values |= self._of_agent(agent)
-        return Redactor(sorted(values))
+    def add(self, values: Iterable[str]) -> None:
+        """These are secrets as well from now on."""
+        with self._lock:
+            if (grown := self._values.union(values)) != self._values:
+                self._values, self._redactor = grown, Redactor(grown)
+                self._of_tasks.clear()
 
-    def _of_agent(self, agent: AgentSpec) -> set[str]:
-        passed = {self._environ[name] for name in agent.pass_env if name in self._environ}
-        return {value for value in passed if not _PLAIN_VALUE.fullmatch(value)} | _named_secret(agent.env)
+    def redactor(self, task_env: Mapping[str, str] | None = None) -> Redactor:
+        """What finds them, and those that a task with these variables brings itself."""
+        own = frozenset(secrets_in(task_env)) if task_env else frozenset()
+        with self._lock:
+            if own <= self._values:
+                return self._redactor
+            if own not in self._of_tasks:
+                self._of_tasks[own] = Redactor(self._values | own)
+            self._of_tasks.move_to_end(own)
+            if len(self._of_tasks) > _MOST_KEPT:
+                self._of_tasks.popitem(last=False)
+            return self._of_tasks[own]
 
+    def clean(self, value: T) -> T:
+        """The value without them, be it a text, a model or what JSON can say; see ``core.cleaning.clean``."""
+        return clean(value, self._redactor)
 
-def _named_secret(environ: Mapping[str, str]) -> set[str]:
-    return {value for name, value in environ.items() if _SECRET_NAME.search(name) and not _PLAIN_VALUE.fullmatch(value)}
+    def redact(self, text: str) -> str:
+        """The text without them."""
+        return self._redactor.redact(text)
+
+    def redact_piece(self, text: str) -> str:
+        """The text, of which an end may be cut off, without them and what is left of them there."""
+        return self._redactor.redact_piece(text)

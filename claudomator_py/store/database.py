@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError
 from claudomator_py.core.histogram import Histogram
 from claudomator_py.store import remembered
 from claudomator_py.store.errors import READ_ONLY, StoreUnavailable, explain
+from claudomator_py.store.shown import Clean
 from claudomator_py.store.writer import Writer
 
 __all__ = ["Database", "StoreUnavailable"]
@@ -126,6 +127,10 @@ class Database:
     def pending(self) -> int:
         """How many writes wait for their turn."""
         return self._writer.pending
+
+    def clean_with(self, clean: Clean) -> None:
+        """Store what people may see without the secrets that this takes out, see ``store.shown``. It must be quick."""
+        self._writer.clean = clean
 
     def on_commit(self, callback: Callable[[], None]) -> None:
         """Call callback, on the writer's thread, after each commit. A wake-up: it must be quick and must not wait."""

@@ -1,4 +1,5 @@
 """The tables. Times are epoch milliseconds; JSON columns hold values of ``core`` as pydantic dumps them.
+Columns that people may see are of the types of ``store.shown``: what is written to them is without secrets.
 
 State, counts and limits are always queried from these rows; nothing is counted up and down.
 """
@@ -9,6 +10,7 @@ from sqlalchemy import JSON, BigInteger, Column, Computed, Index, Integer, Strin
 from sqlmodel import Field, SQLModel
 
 from claudomator_py.core.principal import OPERATOR
+from claudomator_py.store.shown import ShownJson, ShownText
 
 RowNumber: Any = BigInteger().with_variant(Integer, "sqlite")
 
@@ -21,6 +23,14 @@ SQLModel.metadata.naming_convention = {
 
 def _json(*, nullable: bool = False) -> Any:
     return Column(JSON(none_as_null=True), nullable=nullable)
+
+
+def _shown_json(*, nullable: bool = False) -> Any:
+    return Column(ShownJson(), nullable=nullable)
+
+
+def _shown_text(*, nullable: bool = False) -> Any:
+    return Column(ShownText(), nullable=nullable)
 
 
 def _by_operator() -> Any:
@@ -108,7 +118,7 @@ class Task(SQLModel, table=True):
     restart_requested: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
     resume: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
     thread: str | None = None
-    asks: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
+    asks: dict[str, Any] | None = Field(default=None, sa_column=_shown_json(nullable=True))
     kept_until_ms: int | None = Field(default=None, sa_type=BigInteger)
     approved_ms: int | None = Field(default=None, sa_type=BigInteger)
     leave: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
@@ -230,16 +240,16 @@ class Run(SQLModel, table=True):
     warned_until_ms: int | None = Field(default=None, sa_type=BigInteger)
     ended_ms: int | None = Field(default=None, sa_type=BigInteger)
     exit_code: int | None = None
-    check_result: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
-    outcome: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
+    check_result: dict[str, Any] | None = Field(default=None, sa_column=_shown_json(nullable=True))
+    outcome: dict[str, Any] | None = Field(default=None, sa_column=_shown_json(nullable=True))
     ended_as: str | None = None
     reason: str | None = None
     input_tokens: int | None = Field(default=None, sa_type=BigInteger)
     output_tokens: int | None = Field(default=None, sa_type=BigInteger)
     cost_usd: float | None = None
     in_vain: bool | None = None
-    over_budget: str | None = None
-    windows: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
+    over_budget: str | None = Field(default=None, sa_column=_shown_text(nullable=True))
+    windows: dict[str, Any] | None = Field(default=None, sa_column=_shown_json(nullable=True))
     windows_ms: int | None = Field(default=None, sa_type=BigInteger)
 
 
@@ -263,7 +273,7 @@ class Event(SQLModel, table=True):
     run_id: str | None = None
     kind: str
     by: str | None = None
-    data: dict[str, Any] = Field(sa_column=_json())
+    data: dict[str, Any] = Field(sa_column=_shown_json())
 
 
 class Snapshot(SQLModel, table=True):
@@ -311,7 +321,7 @@ class Hold(SQLModel, table=True):
     reason: str | None = None
     until_ms: int | None = Field(default=None, sa_type=BigInteger)
     provenance: str
-    source: str
+    source: str = Field(sa_column=_shown_text())
     run_id: str | None = None
     created_ms: int = Field(sa_type=BigInteger)
     released_ms: int | None = Field(default=None, sa_type=BigInteger)
@@ -345,8 +355,8 @@ class Classification(SQLModel, table=True):
     source: str | None = None
     tier: str | None = None
     cause: str | None = None
-    detail: str | None = None
-    said_agent: str | None = None
+    detail: str | None = Field(default=None, sa_column=_shown_text(nullable=True))
+    said_agent: str | None = Field(default=None, sa_column=_shown_text(nullable=True))
 
 
 class TierAnswer(SQLModel, table=True):
@@ -356,7 +366,7 @@ class TierAnswer(SQLModel, table=True):
 
     key: str = Field(primary_key=True)
     tier: str
-    reason: str
+    reason: str = Field(sa_column=_shown_text())
     created_ms: int = Field(sa_type=BigInteger)
 
 
@@ -445,7 +455,7 @@ class AnsweredRequest(SQLModel, table=True):
     principal: str = _by_operator()
     key: str
     fingerprint: str
-    answer: dict[str, Any] = Field(sa_column=_json())
+    answer: dict[str, Any] = Field(sa_column=_shown_json())
     created_ms: int = Field(sa_type=BigInteger)
 
 
@@ -456,7 +466,7 @@ class Switch(SQLModel, table=True):
 
     name: str = Field(primary_key=True)
     since_ms: int = Field(sa_type=BigInteger)
-    reason: str | None = None
+    reason: str | None = Field(default=None, sa_column=_shown_text(nullable=True))
 
 
 class Outbox(SQLModel, table=True):
@@ -473,11 +483,11 @@ class Outbox(SQLModel, table=True):
     id: int | None = Field(default=None, primary_key=True, sa_type=RowNumber)
     target: str
     event_id: int = Field(sa_type=BigInteger)
-    notice: dict[str, Any] = Field(sa_column=_json())
+    notice: dict[str, Any] = Field(sa_column=_shown_json())
     state: str = "pending"
     attempts: int = 0
     next_ms: int = Field(sa_type=BigInteger)
-    error: str | None = None
+    error: str | None = Field(default=None, sa_column=_shown_text(nullable=True))
     created_ms: int = Field(sa_type=BigInteger)
     ended_ms: int | None = Field(default=None, sa_type=BigInteger)
 

@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from sqlalchemy import Connection, Engine, event
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.histogram import Histogram
 from claudomator_py.store.errors import StoreUnavailable, explain
+from claudomator_py.store.shown import Clean, cleaned_with
 
 T = TypeVar("T")
 
@@ -63,6 +65,8 @@ class Writer:
         self._closed = False
         self._listeners: tuple[Callable[[], None], ...] = ()
         self._inside_item = False
+        self.clean: Clean | None = None
+        """What takes the known secrets out of values that may be shown; None: those of well-known shapes are."""
         self.trouble: StoreUnavailable | None = None
         """Why the last group of writes failed; None once one went well again."""
         self._logged: str | None = None
@@ -169,10 +173,11 @@ class Writer:
                 transaction = connection.begin()
                 crashpoint("store-begin")
                 answers = []
-                for item in batch:
-                    self._inside_item = True
-                    answers.append(_run_item(connection, item))
-                    self._inside_item = False
+                with nullcontext() if self.clean is None else cleaned_with(self.clean):
+                    for item in batch:
+                        self._inside_item = True
+                        answers.append(_run_item(connection, item))
+                        self._inside_item = False
                 if all(answer.error is not None for answer in answers):
                     transaction.rollback()
                     return answers

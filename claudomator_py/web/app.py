@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import Depends, FastAPI
 
 from claudomator_py import __version__
+from claudomator_py.core.redact import Redactor
 from claudomator_py.service.desk.desk import Desk
 from claudomator_py.service.process.metering import Meter
 from claudomator_py.web import (
@@ -37,6 +38,7 @@ from claudomator_py.web.security import Security
 from claudomator_py.web.sessions import Sessions
 from claudomator_py.web.settings import WebSettings
 from claudomator_py.web.streams import Streams
+from claudomator_py.web.without_secrets import WithoutSecrets
 
 _DESCRIPTION = """What anyone can ask the daemon for. Every path but /livez and /readyz needs the operator's token.
 Lists are paged by cursor, times are RFC 3339 in UTC, refusals are problem+json and say what to do next."""
@@ -59,9 +61,11 @@ def create_app(
     meter: Meter | None = None,
     streams: Streams | None = None,
     clock: Callable[[], int] = _now_ms,
+    redactor: Callable[[], Redactor] = Redactor,
 ) -> FastAPI:
     """The application. It starts nothing. meter: None where nothing is measured. streams: what ends its event streams
-    when the server stops; None where they may break off. clock: epoch milliseconds, by which logins expire.
+    when the server stops; None where they may break off. clock: epoch milliseconds, by which logins expire. redactor:
+    what takes secrets out of answers, asked for each.
     """
     sessions, codes, throttle = Sessions(settings.token, clock), LoginCodes(clock), Throttle(settings.limits)
     streams = streams or Streams()
@@ -85,5 +89,6 @@ def create_app(
     app.include_router(logins.router(codes))
     problem.install(app)
     pages.install(app, desk, login.Entrance(sessions, codes, throttle, settings.cookie))
+    app.add_middleware(WithoutSecrets, redactor=redactor)
     app.add_middleware(Security, settings=settings, sessions=sessions, throttle=throttle, dress=errors.dress)
     return app

@@ -69,8 +69,8 @@ from claudomator_py.service.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.schedules.schedule_desk import by_next_time
+from claudomator_py.service.secrets import Secrets
 from claudomator_py.service.surroundings.isolation import branch_of
-from claudomator_py.service.surroundings.secrets import Secrets
 from claudomator_py.service.tick.live_output import Backlog
 from claudomator_py.service.tick.observe import Observer
 from claudomator_py.store import dependency_rows, events, queue, reads, run_rows, task_rows
@@ -130,7 +130,7 @@ class Queries:
         self._health = health
         self._faults = faults or Faults(clock)
         self._backlog = backlog
-        self.live: Live = StoredLive(database, registry, host, secrets or Secrets(registry, {}))
+        self.live: Live = StoredLive(database, registry, host, secrets or Secrets())
 
     def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
         """See ``Desk``."""

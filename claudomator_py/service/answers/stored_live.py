@@ -13,7 +13,7 @@ from claudomator_py.service.answers.reading import find_run, find_task, read
 from claudomator_py.service.answers.views import event_view
 from claudomator_py.service.ports import RunHost
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.service.surroundings.secrets import Secrets
+from claudomator_py.service.secrets import Secrets
 from claudomator_py.store import events, pruning, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run

@@ -57,7 +57,7 @@ def follow_note(run: Run, told: TaskSpec, host: RunHost, transcript: Transcript 
 
     run: the last of that other task; told: its content.
     """
-    asked = told.instructions.strip()
+    asked = redactor.redact(told.instructions.strip())
     if len(asked) > MOST_SAID:
         asked = f"{asked[:MOST_SAID]} [...]"
     lead = f"This task goes on from another one, {told.name}, which {run.agent} has done. It was:"
@@ -70,7 +70,7 @@ def _note(lead: list[str], run: Run, host: RunHost, transcript: Transcript | Non
     said = [] if transcript is None else _last(run, host, transcript)
     if outcome.text and outcome.text not in (*said, outcome.detail):
         said.append(outcome.text)
-    words = _bounded(said)
+    words = _bounded([redactor.redact(words) for words in said])  # before they are cut
     if words:
         parts += ["The last that it said and did:", words]
     return redactor.redact("\n\n".join(parts))

@@ -11,13 +11,13 @@ from claudomator_py.core.errors import Conflict, Invalid
 from claudomator_py.core.lifecycle import Failing, InputKind
 from claudomator_py.core.outcome import Reason
 from claudomator_py.core.problem import Problem
-from claudomator_py.core.redact import Redactor
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.service.briefing.resuming import columns_of, conversation_of, resumption_of, tell_given_up
 from claudomator_py.service.changes.tasks import go_on, ready_dependents
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.events import record
+from claudomator_py.store.shown import cleaned
 from claudomator_py.store.tables import Task
 
 _MOST_TOLD = 300
@@ -28,7 +28,6 @@ _ASKED_FOR = {
     InputKind.APPROVAL: "approval",
     InputKind.LOGIN: "a login",
 }
-_REDACTOR = Redactor()
 
 
 def asked_of(task: Task) -> Asked | None:
@@ -173,7 +172,7 @@ def _lacking(leave: Leave, spec: TaskSpec, asked: Asked, registry: AgentRegistry
 
 
 def _short(text: str) -> str:
-    line = " ".join(_REDACTOR.redact(text).split())
+    line = " ".join(cleaned(text).split())  # before it is cut: a part of a secret would stay
     return line if len(line) <= _MOST_TOLD else f"{line[: _MOST_TOLD - 3]}..."
 
 

@@ -449,12 +449,13 @@ class WatchedFolder:
 
     def _refuse(self, folder: Folder, name: str, refused: Refused) -> None:
         """Refuse the file. Of very many problems the first are kept; the error file says how many there are."""
-        kept = replace(refused, problems=shortened(refused.problems))
+        problems = self._refusals.clean(refused.problems)
+        kept = replace(refused, problems=shortened(problems))
         if self._ledger.refuse(name, kept):
             self._tally.refused.append(name)
             self._tally.changed = True
             self._refusals.put(self._path(name), kept.problems)
-            write_error_file(folder, name, self._format.render_problems(name, refused.problems))
+            write_error_file(folder, name, self._format.render_problems(name, problems))
 
     def _mend(self, folder: Folder, name: str) -> None:
         if self._ledger.mend(name):

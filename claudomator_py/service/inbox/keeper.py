@@ -7,7 +7,7 @@ from typing import Protocol
 from claudomator_py.core.settings import Inbox as InboxSettings
 from claudomator_py.service.inbox.claims import Claims
 from claudomator_py.service.inbox.inbox import Inbox, whole_path
-from claudomator_py.service.inbox.refusals import Refusals
+from claudomator_py.service.inbox.refusals import Clean, Refusals, as_they_are
 from claudomator_py.service.inbox.values import FolderStatus, Guard, Intake, TaskFormat
 from claudomator_py.store.database import StoreUnavailable
 
@@ -30,8 +30,9 @@ class InboxKeeper:
         taskfiles: TaskFormat,
         guarding: Callable[[InboxSettings], Guard],
         on_change: Callable[[], None],
+        clean: Clean = as_they_are,
     ) -> None:
-        """guarding: who is trusted by a configuration."""
+        """guarding: who is trusted by a configuration. clean: takes secrets out of what is said of a file."""
         self._intake = intake
         self._taskfiles = taskfiles
         self._guarding = guarding
@@ -39,7 +40,7 @@ class InboxKeeper:
         self._followed: InboxSettings | None = None
         self._inbox: Inbox | None = None
         self._claims = Claims()
-        self.refusals = Refusals()
+        self.refusals = Refusals(clean)
 
     def claim(self, wanted: InboxSettings) -> None:
         """Make sure that these folders are no other daemon's, before they are followed. Raises InboxInUse; then

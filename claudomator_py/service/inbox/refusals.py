@@ -2,13 +2,20 @@
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from claudomator_py.core.problem import Problem
 
 MOST_PROBLEMS = 50
+
+Clean = Callable[[tuple[Problem, ...]], tuple[Problem, ...]]
+
+
+def as_they_are(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Where nothing is known to be a secret."""
+    return problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +30,9 @@ class Refusal:
 class Refusals:
     """Why which file was refused. Every method may be called from any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, clean: Clean = as_they_are) -> None:
+        """clean: takes secrets out of what is said of a file, such as a value in the line that is wrong."""
+        self.clean = clean
         self._lock = threading.Lock()
         self._refused: dict[str, Refusal] = {}  # in the order of their numbers
         self._last = 0

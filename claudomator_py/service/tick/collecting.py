@@ -8,13 +8,15 @@ from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
 from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.asking import asks_leave, heard, leave_asked, without_secrets
+from claudomator_py.core.asking import asks_leave, heard, leave_asked
 from claudomator_py.core.check import command_text, ended_text
+from claudomator_py.core.cleaning import without_secrets
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.lifecycle import Phase
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.core.pricing import Used, priced
+from claudomator_py.core.redact import Redactor
 from claudomator_py.core.run import ExitRecord, RunConflict, RunFate, RunStatus, Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import MINUTE_MS, format_instant
@@ -30,8 +32,8 @@ from claudomator_py.service.changes.runs import (
 from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.ports import OutputReader, RunHost
 from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.secrets import Secrets
 from claudomator_py.service.surroundings.isolation import Isolating
-from claudomator_py.service.surroundings.secrets import Secrets
 from claudomator_py.service.tick.launching import LaunchRules, check_run, launch_request
 from claudomator_py.service.tick.live_output import LiveRunMonitor, Report, Said
 from claudomator_py.service.tick.probing import begun_since, begun_under, close_ramped, note_answer
@@ -78,9 +80,10 @@ class Collector:
         rules: Callable[[], LaunchRules],
         budgets: Budgets | None = None,
         isolating: Isolating | None = None,
+        secrets: Secrets | None = None,
     ) -> None:
         """monitor: reads what runs write. budgets: what may be spent; None: anything. isolating: None: no run is in a
-        work tree."""
+        work tree. secrets: what is known to be one; None: nothing but what is by its shape."""
         self._isolating = isolating
         self._database = database
         self._registry = registry
@@ -89,6 +92,7 @@ class Collector:
         self._budgets = budgets or Budgets()
         self._counting = False
         self._monitor = monitor
+        self._secrets = secrets or Secrets()
         self._probes: set[str] = set()
 
     def look_only_at(self, live: Sequence[Run], now_ms: int) -> None:
@@ -275,12 +279,11 @@ class Collector:
         return self._over_budget(subject, outcome, now_ms)
 
     def _heard(self, subject: _Subject, outcome: Outcome) -> Outcome:
-        """The outcome as the task takes it, with what it asks fit to be shown."""
+        """The outcome as the task takes it, fit to be shown. Questions are cut: so it is cleaned before."""
         kind = self._registry.kinds.get(subject.run.kind)
         converses = kind is not None and kind.conversations is not Conversations.NONE
-        outcome = heard(outcome, subject.spec, converses=converses)
-        redactor = Secrets(self._registry, self._rules().environ).redactor(subject.spec.env)
-        return without_secrets(outcome, redactor.redact)
+        outcome = without_secrets(outcome, self._secrets.redactor(subject.spec.env))
+        return heard(outcome, subject.spec, converses=converses)
 
     def _over_budget(self, subject: _Subject, outcome: Outcome, now_ms: int) -> Outcome:
         """The outcome, with the figures if a budget has ended the run: by us, or by an agent that kept to one."""
@@ -317,14 +320,15 @@ class Collector:
             return outcome, None
         command = command_text(subject.spec.check[min(exit_record.step, len(subject.spec.check) - 1)])
         how = ended_text(exit_record.exit_code, exit_record.ended_by, exit_record.error)
-        redactor = Secrets(self._registry, self._rules().environ).redactor(subject.spec.env)
-        wrote = redactor.redact(self._tail(subject.run.id, step)).rstrip()
-        unchecked = _unchecked(outcome, f"check `{command}` {how}\n{wrote}".rstrip())
+        redactor = self._secrets.redactor(subject.spec.env)
+        wrote = self._tail(subject.run.id, step, redactor).rstrip()
+        unchecked = _unchecked(outcome, redactor.redact(f"check `{command}` {how}\n{wrote}".rstrip()))
         return leave_asked(unchecked) if asks_leave(outcome, subject.spec) else unchecked, wrote or None
 
-    def _tail(self, run_id: str, step: int) -> str:
-        tails = [self._host.tail(run_id, stream, TAIL_BYTES, step) for stream in STREAMS]
-        return b"".join(tails)[-TAIL_BYTES:].decode(errors="replace")
+    def _tail(self, run_id: str, step: int, redactor: Redactor) -> str:
+        """The end of what the check wrote. It is cut after secrets were taken out, so that no part of one is left."""
+        tails = (self._host.tail(run_id, stream, 2 * TAIL_BYTES, step).decode(errors="replace") for stream in STREAMS)
+        return "".join(map(redactor.redact_piece, tails))[-TAIL_BYTES:]
 
     def _finish(
         self,

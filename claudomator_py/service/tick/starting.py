@@ -1,7 +1,7 @@
 """Acting on a plan: directory, committed intent, shim, in this order, so that a crash anywhere starts nothing twice."""
 
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
 from claudomator_py.core.agent import AgentSpec
+from claudomator_py.core.cleaning import without_secrets
 from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
@@ -28,8 +29,8 @@ from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.faults import Doing, Fault, Faults, HostFault, Item, item_of
 from claudomator_py.service.ports import RunHost, Transcript
 from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.service.secrets import Secrets
 from claudomator_py.service.surroundings.isolation import Isolating, folder_in_tree, isolated, tell_tree, tree_wanted
-from claudomator_py.service.surroundings.secrets import Secrets
 from claudomator_py.service.tick.launching import LaunchRules, Prepared, agent_run, launch_request
 from claudomator_py.service.tick.spending import Budgets
 from claudomator_py.store import run_rows, task_rows
@@ -99,7 +100,10 @@ NOTHING_BEGUN = Begun(0)
 
 
 class Starter:
-    """Starts the runs of a plan. rules: those in force. faults: of starts. budgets: what may be spent; None: all."""
+    """Starts the runs of a plan. rules: those in force. faults: of starts. budgets: what may be spent; None: all.
+
+    secrets: what no note and no refusal may hold; None: nothing but what is one by its shape.
+    """
 
     def __init__(
         self,
@@ -110,7 +114,9 @@ class Starter:
         isolating: Isolating,
         faults: Faults,
         budgets: Budgets | None = None,
+        secrets: Secrets | None = None,
     ) -> None:
+        self._secrets = secrets or Secrets()
         self._database = database
         self._registry = registry
         self._host = host
@@ -172,7 +178,7 @@ class Starter:
             return
         run = planned_run(task, start, self._registry.kind_of(agent), agent.quota_account, now_ms)
         commit = partial(commit_start, start=start, run=run, observed=observed, obstacle="it cannot be started")
-        self._refuse(commit, run, f"it could not be started {fault.times} times in a row: {fault.text}", now_ms)
+        self._refuse(commit, run, f"it could not be started {fault.times} times in a row: {fault.text}", now_ms, {})
         self._faults.forget([item])
 
     def _prepare(self, start: StartRun, now_ms: int, observed: Observed) -> _Ready | None:
@@ -191,7 +197,7 @@ class Starter:
             try:
                 tree = self._tree(subject.tree)
             except TreeFault as fault:
-                self._refuse(commit, run, str(fault), now_ms)
+                self._refuse(commit, run, str(fault), now_ms, spec.env)
                 return None
             if tree is None:
                 return None
@@ -205,7 +211,7 @@ class Starter:
         try:
             launch = kind.launch(request)
         except ValueError as error:
-            self._refuse(commit, run, str(error), now_ms)
+            self._refuse(commit, run, str(error), now_ms, spec.env)
             return None
         prepared = agent_run(run, spec, agent, launch, self._rules())
         prepared = replace(prepared, order=replace(prepared.order, handoff=note))
@@ -230,7 +236,7 @@ class Starter:
         """What a fresh conversation is told of the task that this one continues, and of the runs before."""
         if subject.earlier is not None:
             return None
-        redactor = Secrets(self._registry, self._rules().environ).redactor(subject.spec.env)
+        redactor = self._secrets.redactor(subject.spec.env)
         notes = []
         if subject.follows is not None:
             transcript = self._transcript(subject.follows)
@@ -313,9 +319,12 @@ class Starter:
         except (OSError, RunConflict) as error:
             _log_of(name, run).warning("run_not_discarded", problem=str(error))
 
-    def _refuse(self, commit: Callable[[Connection], None], run: Run, why: str, now_ms: int) -> None:
+    def _refuse(
+        self, commit: Callable[[Connection], None], run: Run, why: str, now_ms: int, env: Mapping[str, str]
+    ) -> None:
         """The agent cannot be started as configured: the run is recorded, and ends at once."""
         outcome = Outcome(status=OutcomeStatus.FAILED, reason=Reason.SETUP_FAILED, detail=why)
+        outcome = without_secrets(outcome, self._secrets.redactor(env))
 
         def transaction(connection: Connection) -> None:
             commit(connection)

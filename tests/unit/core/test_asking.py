@@ -13,11 +13,9 @@ from claudomator_py.core.asking import (
     heard,
     named,
     question_in,
-    without_secrets,
 )
 from claudomator_py.core.lifecycle import InputKind
 from claudomator_py.core.outcome import Denied, Outcome, OutcomeStatus, Reason
-from claudomator_py.core.redact import Redactor
 from claudomator_py.core.task import TaskSpec
 
 PUBLISH = Denied(tool="Bash", input="npm publish", rule="Bash(npm publish)")
@@ -93,14 +91,6 @@ def test_a_lack_of_leave_is_no_failure_of_a_task_that_waits() -> None:
 def test_calls_are_named_once_and_not_too_many() -> None:
     calls = [PUBLISH, PUBLISH, Denied(tool="WebSearch"), *(Denied(tool="Bash", input=f"a{n}") for n in range(5))]
     assert named(calls) == "Bash(npm publish), WebSearch, Bash(a0), Bash(a1), Bash(a2) and 2 more"
-
-
-def test_a_rule_with_a_secret_in_it_is_dropped_and_other_text_shows_none() -> None:
-    secret = "geheim-9f2c"
-    call = Denied(tool="Bash", input=f"login {secret}", rule=f"Bash(login {secret})")
-    shown = without_secrets(outcome(question=f"Is it {secret}?", denied=[call, PUBLISH]), Redactor([secret]).redact)
-    assert shown.question == "Is it [redacted]?"
-    assert shown.denied == (Denied(tool="Bash", input="login [redacted]"), PUBLISH)
 
 
 def test_leave_adds_to_what_the_task_allows_for_its_kind_only() -> None:
