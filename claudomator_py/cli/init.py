@@ -1,6 +1,8 @@
 """``init``: a configuration to begin with, and a first task or the unit of a service. Overwrites nothing unasked."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +23,8 @@ from claudomator_py.cli.units import (
 
 _TASKS = "tasks"
 _CONFIG = "claudomator.yaml"
+PRIVATE_UMASK = 0o077
+READABLE_UMASK = 0o022
 
 
 def init(
@@ -50,9 +54,35 @@ def init(
         return
     if drop_ins or root is not None or force:
         raise typer.BadParameter("--drop-in, --root and --force go with --systemd")
-    if _sample(directory or Path(), Path()):
+    with _modes_of(PRIVATE_UMASK):
+        written = _sample(directory or Path(), Path())
+    _warn_of_exposure((directory or Path()) / _TASKS)
+    if written:
         place = "" if directory in (None, Path()) else f"cd {directory} && "
         note(f"Look through them, then start with: {place}claudomator serve")
+
+
+@contextmanager
+def _modes_of(umask: int) -> Iterator[None]:
+    """Make files and folders with this umask, whatever the user's is: who can write to them commands the daemon."""
+    former = os.umask(umask)
+    try:
+        yield
+    finally:
+        os.umask(former)
+
+
+def _warn_of_exposure(tasks: Path) -> None:
+    """Say so now if the daemon will not read the folder: it, or one above it, was there before."""
+    from claudomator_py.core.settings import Inbox
+    from claudomator_py.documents.guard import InboxGuard
+
+    try:
+        exposed = InboxGuard(Inbox()).folder(str(tasks.absolute()))
+    except OSError:
+        return
+    if exposed is not None:
+        note(f"The daemon will not read {tasks}: {exposed}.")
 
 
 def _sample(directory: Path, prefix: Path) -> bool:
@@ -83,13 +113,17 @@ def _service(
         fail(f"{error}.", "Rename the folder.")
     placed = [Written(_below(root, file.path), file.content) for file in files]
     _refuse_changed(placed, force=force)
-    if directory is not None:
-        _sample(_below(root, directory.absolute()), Path())
-    elif _write_new(_below(root, config), _service_config(manager)):
-        out(str(_below(root, config)))
-    for file in placed:
-        _write(file)
-        out(str(file.path))
+    # The service manager, and the service's own user, read what root or the maker of an image has written.
+    with _modes_of(PRIVATE_UMASK if manager is Manager.USER and root is None else READABLE_UMASK):
+        if directory is not None:
+            _sample(_below(root, directory.absolute()), Path())
+        elif _write_new(_below(root, config), _service_config(manager)):
+            out(str(_below(root, config)))
+        for file in placed:
+            _write(file)
+            out(str(file.path))
+    if directory is not None and root is None and manager is Manager.USER:
+        _warn_of_exposure(directory.absolute() / _TASKS)
     if manager is Manager.SYSTEM and (program := unreachable_program()) is not None:
         note(f"{program} is in a folder that the unit hides from the service: install it elsewhere, such as in /opt.")
     note("Next:")
@@ -158,5 +192,5 @@ def _write_new(path: Path, content: str) -> bool:
         note(f"{path} is there already; left as it is.")
         return False
     except OSError as error:
-        fail(f"{path} cannot be written: {error.strerror}.", "Choose another folder, or mend its permissions.")
+        fail(f"{path} cannot be written: {error.strerror}.", "Choose another folder, or correct its permissions.")
     return True

@@ -1,5 +1,13 @@
 """Setting up: a configuration and a first task to begin with."""
 
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
 from claudomator_py.documents.configfile import load_config
 from claudomator_py.documents.taskfiles import parse_task_file
 from tests.fakes.command import Command
@@ -46,3 +54,50 @@ def test_init_where_nothing_can_be_written(offline: Command) -> None:
     done = offline("init", "file/below")
     assert (done.returncode, done.stdout) == (1, "")
     assert "cannot be written" in done.stderr
+
+
+@contextmanager
+def umask(mask: int) -> Iterator[None]:
+    former = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(former)
+
+
+def modes(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): f"{stat.S_IMODE(path.stat().st_mode):04o}" for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("mask", [0, 0o002, 0o077])
+def test_what_init_makes_is_the_users_alone(offline: Command, mask: int) -> None:
+    with umask(mask):
+        assert offline("init", "a/b").returncode == 0
+    assert modes(offline.home / "a") == {
+        "b": "0700",
+        "b/claudomator.yaml": "0600",
+        "b/tasks": "0700",
+        "b/tasks/hello.yaml": "0600",
+    }
+    assert stat.S_IMODE((offline.home / "a").stat().st_mode) == 0o700
+    with umask(mask):
+        assert offline("init", "--systemd", "user").returncode == 0
+    assert set(modes(offline.home / ".config").values()) == {"0700", "0600"}
+
+
+@pytest.mark.parametrize("mask", [0, 0o077])
+def test_the_service_of_the_machine_can_be_read_by_its_user_and_written_by_none(offline: Command, mask: int) -> None:
+    with umask(mask):
+        offline("init", "--systemd", "system", "--root", "image", "--drop-in", "drain")
+    assert set(modes(offline.home / "image").values()) == {"0755", "0644"}
+
+
+def test_init_says_that_a_folder_which_was_there_before_is_not_read(offline: Command) -> None:
+    tasks = offline.home / "tasks"
+    tasks.mkdir()
+    tasks.chmod(0o777)
+    assert f"will not read tasks: every user can write to it (mode 0777); run `chmod go-w {tasks}`" in (
+        offline("init").stderr
+    )
+    tasks.chmod(0o755)
+    assert "will not read" not in offline("init").stderr
