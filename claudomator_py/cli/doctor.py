@@ -75,13 +75,13 @@ def _all(
     from claudomator_py.cli.findings.agents import agent_findings
     from claudomator_py.cli.findings.daemon import daemon_findings
     from claudomator_py.cli.findings.finding import ok
-    from claudomator_py.cli.findings.folders import inbox, state_findings
+    from claudomator_py.cli.findings.folders import inbox_findings, state_findings
     from claudomator_py.documents.configfile import resolve_state_dir
 
     yield ok("configuration", str(path or "none found: the defaults are used"))
-    yield from state_findings(resolve_state_dir(state_dir, settings, os.environ, base_dir), settings)
-    for folder in settings.inbox.paths:
-        yield inbox(base_dir / folder)
+    state = resolve_state_dir(state_dir, settings, os.environ, base_dir)
+    yield from state_findings(state, settings)
+    yield from inbox_findings(settings.inbox, base_dir, state)
     daemon, asked = daemon_findings(config, state_dir)
     yield from daemon
     yield from agent_findings(settings, asked, os.environ)

@@ -10,8 +10,9 @@ from claudomator_py.documents.trust import Exposure, Trust
 class InboxGuard:
     """Judges inboxes and their files by the configuration. Safe to use from many threads."""
 
-    def __init__(self, wanted: Inbox) -> None:
-        self._trust = Trust(wanted.trusted_users, wanted.trusted_groups)
+    def __init__(self, wanted: Inbox, own: int | None = None) -> None:
+        """own: the daemon's user; None: that of this process."""
+        self._trust = Trust(wanted.trusted_users, wanted.trusted_groups, own)
         self.unknown = tuple(self._trust.unknown)
         """Trusted users and groups that this machine does not know."""
 

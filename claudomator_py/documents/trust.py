@@ -49,18 +49,22 @@ class Exposure:
 
 
 class Trust:
-    """The users whose files are obeyed: this process's own, root, and those named. Safe to use from many threads.
+    """The users whose files are obeyed: the daemon's own, root, and those named. Safe to use from many threads.
 
     Members of the named groups are trusted, too, as far as the system lists them.
     """
 
-    def __init__(self, users: Iterable[str] = (), groups: Iterable[str] = ()) -> None:
-        """users, groups: names or numbers. ``unknown`` has those that this machine does not know."""
+    def __init__(self, users: Iterable[str] = (), groups: Iterable[str] = (), own: int | None = None) -> None:
+        """users, groups: names or numbers. ``unknown`` has those that this machine does not know.
+
+        own: the daemon's user; None: that of this process.
+        """
+        self._own = os.geteuid() if own is None else own
         self.unknown: list[str] = []
         found_users = {name: _user_id(name) for name in users}
         found_groups = {name: _group_id(name) for name in groups}
         self.unknown = [name for name, found in (found_users | found_groups).items() if found is None]
-        self._users = {os.geteuid(), ROOT, *(found for found in found_users.values() if found is not None)}
+        self._users = {self._own, ROOT, *(found for found in found_users.values() if found is not None)}
         self._groups = {found for found in found_groups.values() if found is not None}
         self._remembered: dict[tuple[str, int], tuple[float, bool]] = {}
         self._unmapped_root = _unmapped_root()
@@ -80,7 +84,7 @@ class Trust:
     def entry(self, path: str, found: os.stat_result, fd: int | None = None) -> Exposure | None:
         """Who could write to a file or folder itself. found: its status; fd: it, if it is open."""
         if not self.trusts(found.st_uid):
-            return _foreign(path, found.st_uid)
+            return self._foreign(path, found.st_uid)
         return None if stat.S_ISLNK(found.st_mode) else self._writers(path, found, fd)
 
     def trusts(self, uid: int) -> bool:
@@ -105,7 +109,7 @@ class Trust:
             try:
                 found = there.lstat()
             except FileNotFoundError:
-                return str(there), self._folder_above(str(at), here, str(there), os.geteuid())
+                return str(there), self._folder_above(str(at), here, str(there), self._own)
             if (exposure := self._folder_above(str(at), here, str(there), found.st_uid)) is not None:
                 return str(there), exposure
             if stat.S_ISLNK(found.st_mode):
@@ -124,10 +128,10 @@ class Trust:
     def _folder_above(self, folder: str, found: os.stat_result, within: str, owner: int) -> Exposure | None:
         """Who could exchange what lies in the folder under that path and belongs to that user."""
         if not self._trusts_above(found.st_uid):
-            return _foreign(folder, found.st_uid)
+            return self._foreign(folder, found.st_uid)
         if not found.st_mode & stat.S_ISVTX:
             return self._writers(folder, found, None)
-        return None if self._trusts_above(owner) else _foreign(within, owner)
+        return None if self._trusts_above(owner) else self._foreign(within, owner)
 
     def _trusts_above(self, uid: int) -> bool:
         return uid == self._unmapped_root or self.trusts(uid)
@@ -150,6 +154,11 @@ class Trust:
                 why = f"everyone in the group {name} can write to it (mode {mode:04o})"
                 return Exposure(path, why, f"chmod g-w {quoted}", group=name)
         return None
+
+    def _foreign(self, path: str, uid: int) -> Exposure:
+        owner = user_name(uid)
+        command = f"chown {shlex.quote(user_name(self._own))} {shlex.quote(path)}"
+        return Exposure(path, f"it belongs to {owner}, who is not trusted", command, user=owner)
 
     def _trusts_group(self, gid: int) -> bool:
         return gid in self._groups or self._recall("group", gid, self._has_trusted_members)
@@ -233,12 +242,6 @@ def _access_list(at: str | int, owning_group: int) -> tuple[Sequence[int], Seque
         elif tag in (_ACL_GROUP, _ACL_GROUP_OWNER):
             groups.append(who if tag == _ACL_GROUP else owning_group)
     return users, groups
-
-
-def _foreign(path: str, uid: int) -> Exposure:
-    owner = user_name(uid)
-    command = f"chown {shlex.quote(user_name(os.geteuid()))} {shlex.quote(path)}"
-    return Exposure(path, f"it belongs to {owner}, who is not trusted", command, user=owner)
 
 
 def _unmapped_root() -> int | None:

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from claudomator_py.cli.findings.finding import Finding, ok, problem, warn
-from claudomator_py.core.settings import Settings
+from claudomator_py.core.settings import Inbox, Settings
 from claudomator_py.core.units import format_size
+from claudomator_py.documents.guard import InboxGuard
+from claudomator_py.documents.state_folder import exposed_state
+from claudomator_py.documents.trust import user_name
 
 MOUNTS = Path("/proc/self/mountinfo")
 REMOTE = frozenset(
@@ -28,8 +31,23 @@ def state_findings(folder: Path, settings: Settings) -> Iterator[Finding]:
     yield file_system(folder, sqlite=settings.database == "sqlite")
 
 
-def inbox(folder: Path) -> Finding:
-    """A watched folder."""
+def inbox_findings(settings: Inbox, base_dir: Path, state: Path) -> Iterator[Finding]:
+    """The watched folders, and who may hand in tasks there. state: the state folder."""
+    guard = InboxGuard(settings, _user_of(state))
+    if guard.unknown:
+        remedy = "Correct inbox.trusted_users and inbox.trusted_groups, or make them."
+        yield warn("inbox", f"no user or group of this machine: {', '.join(guard.unknown)}", remedy)
+    for path in settings.paths:
+        yield _inbox(base_dir / path, guard)
+
+
+def _inbox(folder: Path, guard: InboxGuard) -> Finding:
+    try:
+        exposed = guard.folder(str(folder)) if folder.exists() else guard.place_for(str(folder))
+    except OSError:
+        exposed = None  # what keeps us from looking is said below
+    if exposed is not None:
+        return problem("inbox", f"{folder} is not read: {exposed.message}", _sentence(exposed.remedy))
     if not folder.exists():
         parent = nearest(folder)
         if os.access(parent, os.W_OK | os.X_OK):
@@ -37,7 +55,11 @@ def inbox(folder: Path) -> Finding:
         return problem("inbox", f"{folder} cannot be made: {parent} is not writable", "Make it, or change inbox.paths.")
     if folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         return ok("inbox", str(folder))
-    return problem("inbox", f"{folder} is no folder that can be read and written", "Mend it, or change inbox.paths.")
+    return problem(
+        "inbox",
+        f"{folder} is no folder that can be read and written",
+        "Correct its permissions, or change inbox.paths.",
+    )
 
 
 def file_system(folder: Path, *, sqlite: bool, mounts: Path = MOUNTS) -> Finding:
@@ -53,6 +75,14 @@ def file_system(folder: Path, *, sqlite: bool, mounts: Path = MOUNTS) -> Finding
     return warn("file system", f"{detail}: its locks may not hold", "Set state_dir to a local folder.")
 
 
+def _user_of(state: Path) -> int:
+    """Whose daemon it is: the state folder's owner, or, where there is none yet, this user."""
+    try:
+        return state.stat().st_uid
+    except OSError:
+        return os.geteuid()
+
+
 def nearest(path: Path) -> Path:
     """The path, or the nearest folder above it that exists."""
     return next(place for place in (path, *path.parents) if place.exists())
@@ -60,6 +90,12 @@ def nearest(path: Path) -> Path:
 
 def _state_folder(folder: Path) -> Finding:
     name = "state folder"
+    try:
+        exposed = exposed_state(folder, _user_of(folder))
+    except OSError:
+        exposed = None  # what keeps us from looking is said below
+    if exposed is not None:
+        return problem(name, exposed.message, _sentence(exposed.remedy))
     if not folder.exists():
         parent = nearest(folder)
         if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
@@ -70,9 +106,12 @@ def _state_folder(folder: Path) -> Finding:
         return problem(name, f"{folder} is not a folder", "Remove it, or set state_dir to a folder.")
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         detail = f"{folder} is not writable"
-        return problem(name, detail, "Mend its permissions, or set state_dir to another folder.")
+        return problem(name, detail, "Correct its permissions, or set state_dir to another folder.")
     if stat.S_IMODE(folder.stat().st_mode) & 0o077:
         return problem(name, f"{folder} is open to other users", f"Run: chmod 700 {shlex.quote(str(folder))}")
+    if (owner := _user_of(folder)) != os.geteuid():
+        detail = f"{folder} belongs to {user_name(owner)}, and only a daemon of that user can use it"
+        return warn(name, detail, f"Run doctor as {user_name(owner)}, or set state_dir to a folder of yours.")
     return ok(name, str(folder))
 
 
@@ -83,7 +122,7 @@ def _private_files(folder: Path) -> Iterator[Finding]:
         opened = [entry.path for entry in entries if entry.is_file() and entry.stat().st_mode & 0o077]
         foreign = [entry.path for entry in entries if entry.stat().st_uid != os.geteuid()]
     except OSError as error:
-        yield problem("state files", f"{folder} cannot be read: {error.strerror}", "Mend its permissions.")
+        yield problem("state files", f"{folder} cannot be read: {error.strerror}", "Correct its permissions.")
         return
     if foreign:
         remedy = "Run doctor as the daemon's user, or give them to that user with chown."
@@ -91,6 +130,11 @@ def _private_files(folder: Path) -> Iterator[Finding]:
     if opened:
         words = " ".join(shlex.quote(path) for path in sorted(opened))
         yield problem("state files", f"{len(opened)} can be read by other users", f"Run: chmod 600 {words}")
+
+
+def _sentence(remedy: str | None) -> str:
+    text = remedy or ""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _disk(folder: Path, least: int) -> Finding:

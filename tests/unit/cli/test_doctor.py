@@ -121,6 +121,49 @@ def test_a_state_folder_that_is_open_or_none(offline: Command) -> None:
     assert "not a folder" in str(_checks(offline)["state folder"]["detail"])
 
 
+def test_an_inbox_that_others_can_write_to(offline: Command) -> None:
+    tasks = offline.home / "tasks"
+    tasks.mkdir()
+    tasks.chmod(0o777)
+    found = _checks(offline)["inbox"]
+    assert (found["verdict"], found["detail"], found["remedy"]) == (
+        "problem",
+        f"{tasks} is not read: every user can write to it (mode 0777)",
+        f"Run `chmod go-w {tasks}`.",
+    )
+    tasks.chmod(0o700)
+    assert _checks(offline)["inbox"]["verdict"] == "ok"
+    (offline.home / "claudomator.yaml").write_text("inbox: {trusted_users: [no-such-user]}\n")
+    done = offline("doctor")
+    assert "no user or group of this machine: no-such-user" in done.stderr
+
+
+def test_a_state_folder_that_others_could_exchange(offline: Command) -> None:
+    (offline.home / "claudomator.yaml").write_text("state_dir: above/state\n")
+    (offline.home / "above/state").mkdir(mode=0o700, parents=True)
+    (offline.home / "above").chmod(0o777)
+    found = _checks(offline)["state folder"]
+    assert (found["verdict"], found["remedy"]) == (
+        "problem",
+        f"Run `chmod go-w {offline.home / 'above'}`, or choose another state_dir.",
+    )
+    (offline.home / "above").chmod(0o755)
+    (offline.home / "above/state/runs").symlink_to("elsewhere")
+    assert "runs is a symbolic link" in str(_checks(offline)["state folder"]["detail"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+def test_the_folders_of_another_users_daemon_are_judged_as_that_user_s(offline: Command) -> None:
+    (offline.home / "claudomator.yaml").write_text("state_dir: state\n")
+    for name in ("state", "tasks"):
+        (offline.home / name).mkdir(mode=0o700)
+        os.chown(offline.home / name, 65534, -1)
+    checks = _checks(offline)
+    assert (checks["state folder"]["verdict"], checks["inbox"]["verdict"]) == ("warn", "ok")
+    os.chown(offline.home / "state", 0, -1)
+    assert "belongs to" in str(_checks(offline)["inbox"]["detail"])
+
+
 def test_a_full_disk(offline: Command) -> None:
     (offline.home / "claudomator.yaml").write_text("limits: {min_free: 1TiB}\n")
     found = _checks(offline)["disk space"]
