@@ -4,6 +4,7 @@ A command on Node takes seconds to answer, in which the queue would stand still 
 """
 
 import os
+import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -62,10 +63,9 @@ class KnownHealth:
             stamp = None if health is None or health.problem is not None else _stamp(health)
             if health is not None and stamp is not None:
                 programs[agent.name] = _Program(kind=agent.kind, command=agent.command, stamp=stamp, health=health)
-        partial = self._file.with_suffix(".tmp")
-        partial.unlink(missing_ok=True)
+        partial = self._file.with_name(f".{self._file.name}.{secrets.token_hex(8)}")
         # Private as all in the state folder, whatever the umask is.
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(_Kept(path=self._path, programs=programs).model_dump_json(indent=1))
         partial.replace(self._file)

@@ -23,6 +23,7 @@ from claudomator_py.bootstrap.configured import (
     take,
     tell_agents,
 )
+from claudomator_py.bootstrap.state_folder import StateExposed, make_private, remove_leftovers
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.known_secrets import secrets_in
 from claudomator_py.core.log import LogFormat
@@ -92,6 +93,7 @@ HEALTH_S = 300.0
 AGENTS_FILE = "agents.json"
 ON_STOP_VARIABLE = "CLAUDOMATOR_ON_STOP"
 MIGRATION_S = 600
+PRIVATE_UMASK = 0o077
 EXIT_FAILURE = 1
 
 
@@ -110,23 +112,26 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
         state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
         read = partial(_read_again, loaded.path or config)
         with ExitStack() as stack:
-            return asyncio.run(_serve(loaded.settings, read, state, listen, stack))
+            # All that is ours is private; what runs and commands write is as open as the user has it.
+            umask = os.umask(PRIVATE_UMASK)
+            stack.callback(os.umask, umask)
+            return asyncio.run(_serve(loaded.settings, read, state, listen, umask, stack))
     except ConfigError as error:
         _say(str(error))
     except StoreUnavailable as error:
         _say(f"claudomator: {error.reason}; {error.remedy}")
-    except (CannotStart, InboxInUse, StateInUse, StateLost, TokenFileError, OSError, ValueError) as error:
+    except (CannotStart, InboxInUse, StateExposed, StateInUse, StateLost, TokenFileError, OSError, ValueError) as error:
         _say(f"claudomator: {error}")
     return EXIT_FAILURE
 
 
 async def _serve(
-    settings: Settings, read: Callable[[], Settings], state: Path, listen: str | None, stack: ExitStack
+    settings: Settings, read: Callable[[], Settings], state: Path, listen: str | None, umask: int, stack: ExitStack
 ) -> int:
     notifier = _notifier()
-    _make_private(state)
+    make_private(state)
     in_place = stack.enter_context(hold_state(state))
-    _remove_leftovers(state)
+    remove_leftovers(state)
     token = _token(state)
     environ = with_credentials(os.environ)
     # All that is stored, shown, logged or sent goes through this one; the settings' own are added with their parts.
@@ -136,7 +141,7 @@ async def _serve(
     database.clean_with(secrets.clean)
     _migrate(database, notifier)
     claim_database(database, state)
-    launcher = Launcher()
+    launcher = Launcher(umask)
     stack.callback(launcher.close)
     parts = assemble(settings, environ, state, database, launcher, secrets)
     stack.callback(parts.close)
@@ -174,7 +179,7 @@ async def _serve(
     for_commands = agent_environment(environ, AgentSpec(name="notify", kind="command"))
 
     def to(target: NotifyTarget) -> Messenger:
-        return messenger(target, environ, for_commands, time.time)
+        return messenger(target, environ, for_commands, time.time, umask)
 
     herald = Herald(database, to, now_ms, secrets)
     stack.callback(herald.close)
@@ -372,15 +377,3 @@ def _token(state: Path) -> str:
 
 def _say(text: str) -> None:
     sys.stderr.write(f"{Redactor().redact(text)}\n")
-
-
-def _make_private(folder: Path) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.chmod(0o700)
-
-
-def _remove_leftovers(state: Path) -> None:
-    """Files that a killed daemon was about to rename; the lock is held, so they are nobody's."""
-    for pattern in (".token.*", ".endpoint.*"):
-        for path in state.glob(pattern):
-            path.unlink(missing_ok=True)

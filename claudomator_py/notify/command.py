@@ -12,12 +12,18 @@ _SAID = 200
 
 
 class Command:
-    """Starts the program once a notice. environment: what it gets besides our own variables."""
+    """Starts the program once a notice. environment: what it gets besides our own variables.
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> None:
+    umask: of the program; -1: that of this process.
+    """
+
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], timeout_s: float, umask: int = -1
+    ) -> None:
         self._command = tuple(command)
         self._environment = dict(environment)
         self._timeout_s = timeout_s
+        self._umask = umask
 
     def send(self, notice: Notice) -> None:
         """Start it and wait for its end. Raises DeliveryFault unless it exits with 0 in time."""
@@ -35,6 +41,7 @@ class Command:
                 env={**self._environment, **own},
                 cwd=Path("/"),
                 start_new_session=True,
+                umask=self._umask,
             )
         except OSError as error:
             raise DeliveryFault(f"{self._command[0]} cannot be started ({error.strerror})", lasting=True) from None

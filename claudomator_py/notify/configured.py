@@ -11,17 +11,22 @@ if TYPE_CHECKING:
 
 
 def messenger(
-    target: NotifyTarget, environ: Mapping[str, str], for_commands: Mapping[str, str], clock: Callable[[], float]
+    target: NotifyTarget,
+    environ: Mapping[str, str],
+    for_commands: Mapping[str, str],
+    clock: Callable[[], float],
+    umask: int = -1,
 ) -> "Command | Webhook | Unconfigured":
     """environ: where URL and secret are, if they are variables; for_commands: all that a command gets.
 
-    clock: epoch seconds. What its variables lack is found out by whoever tells.
+    clock: epoch seconds. umask: of a command; -1: that of this process. What its variables lack is found out by whoever
+    tells.
     """
     timeout_s = target.timeout / 1000
     if target.kind is TargetKind.COMMAND:
         from claudomator_py.notify.command import Command
 
-        return Command(target.command, for_commands, timeout_s)
+        return Command(target.command, for_commands, timeout_s, umask)
     from claudomator_py.notify.webhook import Unconfigured, Webhook
 
     for name in (target.url_env, target.secret_env):

@@ -54,7 +54,9 @@ class GitRefused(Exception):
 class Git:
     """Calls git. Safe to use from many threads; ``close`` ends what is under way, and nothing is started after it."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], umask: int = -1) -> None:
+        """umask: for what it writes into repositories; -1: that of this process."""
+        self._umask = umask
         self._environ = {name: environ[name] for name in _PASSED if name in environ} | _VARIABLES
         self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
@@ -118,6 +120,7 @@ class Git:
                     env=environ,
                     pass_fds=keep,
                     start_new_session=True,
+                    umask=self._umask,
                 )
             except OSError as error:
                 raise GitRefused(f"git could not be started ({os.strerror(error.errno or 0)})") from error

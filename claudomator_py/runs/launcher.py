@@ -26,7 +26,9 @@ class Launcher:
     Safe to call from many threads. The fork server is started with the first run, and again if it is lost.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, umask: int = -1) -> None:
+        """umask: of the runs; -1: that of this process."""
+        self.umask = umask
         self._lock = threading.Lock()
         self._server: _ForkServer | None = None
         self._direct: list[int] = []
@@ -60,7 +62,7 @@ class Launcher:
         for _ in range(_ATTEMPTS):
             try:
                 if self._server is None:
-                    self._server = _ForkServer()
+                    self._server = _ForkServer(self.umask)
                 return self._server.ask(run_dir, environ)
             except OSError as failure:
                 problem = failure
@@ -70,7 +72,7 @@ class Launcher:
 
     def _start_directly(self, run_dir: Path, environ: dict[str, str]) -> int:
         self._reap()
-        command = _command("main", "main", str(run_dir.absolute()))
+        command = _command(self.umask, "main", "main", str(run_dir.absolute()))
         no_input = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
         pid = os.posix_spawn(sys.executable, command, environ, file_actions=[no_input], setsid=True)
         self._direct.append(pid)
@@ -89,12 +91,12 @@ class Launcher:
 class _ForkServer:
     """The fork server's process and the daemon's end of its socket."""
 
-    def __init__(self) -> None:
+    def __init__(self, umask: int) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
                 self._process = subprocess.Popen(
-                    _command("forkserver", "serve"), env={}, stdin=theirs.fileno(), start_new_session=True
+                    _command(umask, "forkserver", "serve"), env={}, stdin=theirs.fileno(), start_new_session=True
                 )
             except OSError:
                 ours.close()
@@ -123,7 +125,8 @@ class _ForkServer:
             self._process.wait()
 
 
-def _command(module: str, function: str, *arguments: str) -> list[str]:
+def _command(umask: int, module: str, function: str, *arguments: str) -> list[str]:
     """The interpreter bare: no site packages, no environment, nothing to import that is not ours or the library's."""
     flags = ("-I", "-S", "-X", "utf8")
-    return [sys.executable, *flags, "-c", _IMPORT.format(module, function), _INSTALLATION, *arguments]
+    begin = "" if umask < 0 else f"import os; os.umask({umask:#o}); "
+    return [sys.executable, *flags, "-c", begin + _IMPORT.format(module, function), _INSTALLATION, *arguments]

@@ -37,10 +37,13 @@ def _now_ms() -> int:
 class LocalTrees:
     """Trees under one folder, which is made with the first (0700). Safe to use from many threads."""
 
-    def __init__(self, root: Path, environ: Mapping[str, str], clock: Callable[[], int] = _now_ms) -> None:
+    def __init__(
+        self, root: Path, environ: Mapping[str, str], clock: Callable[[], int] = _now_ms, umask: int = -1
+    ) -> None:
+        """umask: for what is written into repositories and trees; -1: that of this process."""
         self._root = root.resolve()
         self._records = TreeRecords(self._root)
-        self._git = Git(environ)
+        self._git = Git(environ, umask)
         self._clock = clock
         self._locks: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()

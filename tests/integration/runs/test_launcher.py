@@ -151,6 +151,26 @@ def test_the_fork_server_ends_with_the_launcher() -> None:
     assert servers() == []
 
 
+@pytest.mark.parametrize("way", ["fork server", "directly"])
+def test_a_run_has_the_users_umask_whatever_the_daemons_own_is(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    if way == "directly":
+        monkeypatch.setattr(Launcher, "_ask", lambda *_: None)
+    before = os.umask(0o077)
+    launcher = Launcher(0o002)
+    try:
+        path = rig.prepare(("sh", "-c", "touch file; mkdir folder"))
+        launcher.start(path, ENV)
+        until(is_over(path))
+    finally:
+        launcher.close()
+        os.umask(before)
+    modes = {made.name: made.stat().st_mode & 0o777 for made in (path / "work").iterdir()}
+    assert modes == {"file": 0o664, "folder": 0o775}
+    assert {made.stat().st_mode & 0o077 for made in path.iterdir()} == {0}
+
+
 def test_a_lost_fork_server_is_replaced(rig: Rig) -> None:
     launcher = Launcher()
     try:

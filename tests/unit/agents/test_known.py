@@ -72,10 +72,10 @@ def test_a_file_that_cannot_be_read_is_nothing_known(tmp_path: Path, agent: Agen
 
 def test_the_file_is_private_under_any_umask(tmp_path: Path, program: Path, agent: AgentSpec) -> None:
     (tmp_path / "agents.json").touch(mode=0o644)
-    (tmp_path / "agents.tmp").touch(mode=0o644)
     former = os.umask(0)
     try:
         kept(tmp_path, agent, able(program))
     finally:
         os.umask(former)
     assert stat.S_IMODE((tmp_path / "agents.json").stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.glob("*agents*")] == ["agents.json"]

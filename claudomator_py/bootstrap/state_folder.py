@@ -1,0 +1,50 @@
+"""The state folder, before anything is opened in it: made if it is missing, this user's own, and closed to others."""
+
+import os
+import stat
+from pathlib import Path
+
+from claudomator_py.documents.state_folder import exposed_state
+
+PRIVATE = 0o700
+
+
+class StateExposed(Exception):
+    """Others could read or exchange what is in the state folder; the message says why and what to do."""
+
+
+def make_private(state: Path) -> None:
+    """Make the folder (0700) with what is missing above it, or close the one that is there.
+
+    Raises StateExposed before anything is made or changed, OSError.
+    """
+    _refuse_exposed(state)
+    for folder in (*reversed(state.parents), state):
+        if not folder.exists():
+            folder.mkdir(mode=PRIVATE)
+    descriptor = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            raise StateExposed(f"{state} was exchanged a moment ago; see who can write to the folders above it")
+        os.fchmod(descriptor, PRIVATE)
+        # A file system without permissions says yes and does nothing.
+        if (mode := stat.S_IMODE(os.fstat(descriptor).st_mode)) & 0o077:
+            raise StateExposed(
+                f"{state} stays open to other users (mode {mode:04o}): its file system keeps no permissions; "
+                "choose another state_dir, or mount it with umask=077"
+            )
+    finally:
+        os.close(descriptor)
+
+
+def _refuse_exposed(state: Path) -> None:
+    problem = exposed_state(state)
+    if problem is not None:
+        raise StateExposed(str(problem))
+
+
+def remove_leftovers(state: Path) -> None:
+    """Remove the files that a killed daemon was about to rename; its lock is held, so they are nobody's."""
+    for pattern in (".token.*", ".endpoint.*", ".agents.json.*", "backups/.*.partial"):
+        for path in state.glob(pattern):
+            path.unlink(missing_ok=True)
