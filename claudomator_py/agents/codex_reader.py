@@ -53,10 +53,9 @@ _LIMITED_MODEL = re.compile(r"usage limit for ([\w.:/-]{1,60}[\w])")
 _COMPLAINTS = 5
 _BANNER = "OpenAI Codex"
 """Begins what it writes to stderr without --json: the whole conversation, with what tools print."""
-_ANSWER = re.compile(
-    rf"\d{{4}}-\d\d-\d\dT[\d:.]+Z +DEBUG (?:\S.*: )?{re.escape(REQUEST)}"
-    r"method=\S+ .*?\bstatus=(?P<status>\d{3})\b.*?\bheaders=(?P<headers>.*)"
-)
+_LOGGED = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z +DEBUG (?:\S.*: )?")
+_HEADERS = " headers="
+_STATUS = re.compile(r"(?<!\S)status=(\d{3})\b")
 _WINDOW = re.compile(r'"x-codex-(primary|secondary)-(used-percent|reset-at)": "(\d{1,15}(?:\.\d{1,9})?)"')
 _ALL_USED = 100.0
 _ROUNDED_MS = MINUTE_MS
@@ -123,8 +122,9 @@ class _Seen(Seen):
                 self.failure = said or self.error or "its turn failed, and it did not say why"
 
     def take_stderr(self, line: str) -> None:
-        if answer := _ANSWER.match(line):
-            self.resets_at = _reset(answer["headers"]) if answer["status"] == "429" else self.resets_at
+        if answer := _answered(line):
+            status, headers = answer
+            self.resets_at = _reset(headers) if status == "429" else self.resets_at
         elif found := _COMPLAINT.match(line):
             self.complaints = [*self.complaints, found["message"]][-_COMPLAINTS:]
         else:
@@ -212,6 +212,16 @@ def _judge(message: str, ending: Ending) -> Verdict:
     model = _LIMITED_MODEL.search(message)
     limited = verdict.status is OutcomeStatus.LIMITED and model is not None
     return replace(verdict, limit=model[1]) if limited and model is not None else verdict
+
+
+def _answered(line: str) -> tuple[str, str] | None:
+    """Status and headers of an answer of the service, from a line of the log; None: the line tells of none."""
+    before, _, answer = line.partition(REQUEST)
+    fields, named, headers = answer.partition(_HEADERS)
+    if not named or not fields.startswith("method=") or _LOGGED.fullmatch(before) is None:
+        return None
+    status = _STATUS.search(fields)
+    return None if status is None else (status[1], headers)
 
 
 def _reset(headers: str) -> int | None:

@@ -42,12 +42,10 @@ _BY_FINISH = {
 _REJECTED = words(r"rejected permission|permission denied|prevents you from using")
 _RULED = words(r"prevents you from using")
 _COMPLAINT = re.compile(r"^(?:Error|error|ERROR):? (?P<message>.+)")
-_LOGGED = re.compile(
-    r"^timestamp=(?P<timestamp>\S+) level=ERROR (?!.*\bsmall=true\b)run=\w+ message=(?P<what>\"(?:[^\"\\]|\\.)*\"|\S+)"
-    r"(?:.* session\.id=(?P<session>\S+))?.*\berror(?:\.error)?=\"(?P<message>(?:[^\"\\]|\\.)+)\""
-)
-"""A line of the log that is not about a small request beside the run, such as for a title."""
-_REFUSED_REQUEST = '"stream error"'
+_LOGGED = re.compile(r"timestamp=\S+ level=ERROR ")
+_LOG_FIELD = re.compile(r"(?<!\S)([\w.]+)=(?:\"((?:[^\"\\]|\\.)*)\"|(\S*))")
+"""A name and its value, with quotes around it or without. Where one fails, the next try begins at another word."""
+_REFUSED_REQUEST = "stream error"
 _LOST = words(r"session not found")
 _UNEXPLAINED = "check server logs"
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,6})?")
@@ -61,6 +59,18 @@ class _Logged:
     at_ms: int | None
     session: str | None
     refused: bool
+
+
+def _logged(line: str) -> _Logged | None:
+    """An error in the log; None: it is none, or about a small request beside the run, such as for a title."""
+    if _LOGGED.match(line) is None:
+        return None
+    fields = {name: bare or quoted for name, quoted, bare in _LOG_FIELD.findall(line)}
+    message = fields.get("error.error") or fields.get("error")
+    if message is None or not fields.keys() >= {"run", "message"} or fields.get("small") == "true":
+        return None
+    refused = fields["message"] == _REFUSED_REQUEST
+    return _Logged(message, instant_of(fields, "timestamp"), fields.get("session.id"), refused)
 
 
 @dataclass(slots=True)
@@ -110,9 +120,8 @@ class _Seen(Seen):
                 self._take_step(part)
 
     def take_stderr(self, line: str) -> None:
-        if found := _LOGGED.match(line):
-            at_ms = instant_of(found.groupdict(), "timestamp")
-            self.logged = _Logged(found["message"], at_ms, found["session"], found["what"] == _REFUSED_REQUEST)
+        if logged := _logged(line):
+            self.logged = logged
         elif found := _COMPLAINT.match(line):
             self.complaint = found["message"]
 

@@ -17,8 +17,9 @@ BEFORE_FIRST_RUN = "asks for approval before its first run"
 UNSAID = "It ended with a question, and did not say which."
 _NAMED = 5
 _EMPHASIS = r"(?:\*\*|__)?"
-_MARKED = re.compile(rf"^ {{0,3}}(?:#{{1,6}} )?{_EMPHASIS}{re.escape(MARKER)}{_EMPHASIS}", re.MULTILINE)
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
+_MARKED_OR_FENCE = re.compile(
+    rf"^ {{0,3}}(?:(?P<fence>`{{3,}}|~{{3,}})|(?:#{{1,6}} )?{_EMPHASIS}{re.escape(MARKER)}{_EMPHASIS})", re.MULTILINE
+)
 
 
 class Asked(BaseModel):
@@ -63,21 +64,17 @@ def question_in(text: str) -> str | None:
     It begins with ``MARKER`` at the start of a line, where a heading or emphasis may stand before it. In a quotation or
     a fenced block that is no question.
     """
-    for found in _MARKED.finditer(text):
-        if not _fenced(text[: found.start()]):
-            return _fit(text[found.end() :].strip()) or None
-    return None
-
-
-def _fenced(before: str) -> bool:
-    """Whether a block that these lines open is not closed by them."""
     opened: str | None = None
-    for fence in _FENCE.finditer(before):
-        if opened is None:
-            opened = fence[1]
-        elif fence[1].startswith(opened):
+    for found in _MARKED_OR_FENCE.finditer(text):
+        fence = found["fence"]
+        if fence is None:
+            if opened is None:
+                return _fit(text[found.end() :].strip()) or None
+        elif opened is None:
+            opened = fence
+        elif fence.startswith(opened):
             opened = None
-    return opened is not None
+    return None
 
 
 def _fit(question: str) -> str:

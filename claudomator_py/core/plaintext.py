@@ -5,19 +5,17 @@ import re
 _MAX_UNFINISHED = 4_096
 
 # Control sequences: CSI; strings (OSC, DCS, SOS, PM, APC) up to their terminator; other escapes. Then line ends and
-# what is left of control characters, those included that turn the direction of text.
-_SEQUENCE = (
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"
-    r"|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
-)
-_LINE_END = r"(?P<line_end>\r+\n|\r)"
+# what is left of control characters, those included that turn the direction of text. A string ends where another one
+# begins and only the first of a row of carriage returns looks ahead: so no text is gone through more than once.
+_BEGINS_STRING = r"\x90\x98\x9d-\x9f"
+_STRING = rf"(?:\x1b[\]PX^_]|[{_BEGINS_STRING}])[^\x07\x1b\x9c\n{_BEGINS_STRING}]*"
+_RETURNS = r"(?<!\r)\r+"
+_SEQUENCE = rf"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|{_STRING}(?:\x07|\x1b\\|\x9c)|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
+_LINE_END = rf"(?P<line_end>{_RETURNS}\n|\r)"
 _CONTROL = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 _UNWANTED = re.compile(f"{_SEQUENCE}|{_LINE_END}|{_CONTROL}")
 # What a later part of the text may complete.
-_UNFINISHED = re.compile(
-    r"(?:(?:\x1b\[|\x9b)[0-?]*[ -/]*|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*\x1b?|\x1b[ -/]*|\r+)\Z"
-)
+_UNFINISHED = re.compile(rf"(?:(?:\x1b\[|\x9b)[0-?]*[ -/]*|{_STRING}\x1b?|\x1b[ -/]*|{_RETURNS})\Z")
 # Where a clause ends: a sentence's end, a semicolon, or where data, a URL or a note in brackets begins.
 _CLAUSE_END = re.compile(r"(?<=[^.\s])\. |; | \{|\{\"| \(?https?://| · ")
 

@@ -1,0 +1,115 @@
+"""Text that is made to be slow to read: while one expression is matched, nothing else of the daemon goes forward.
+
+Each of these took from ten seconds to minutes as long as some of it was gone through over and over.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from claudomator_py.agents.claude_reader import ClaudeReader
+from claudomator_py.agents.codex_reader import CodexReader
+from claudomator_py.agents.codex_transcript import REQUEST
+from claudomator_py.agents.gemini_reader import GeminiReader
+from claudomator_py.agents.opencode_reader import OpencodeReader
+from claudomator_py.core.asking import MARKER, question_in
+from claudomator_py.core.plaintext import clause, finished, plain
+from claudomator_py.core.readable import ReadableText
+from claudomator_py.core.redact import Redactor
+from claudomator_py.core.run import ExitRecord
+
+CPU_S = 5.0
+"""Generous: read once, all of it takes a few hundredths of a second."""
+SIZE = 2**16
+FAILED = ExitRecord(exit_code=1, ended_by=None, started_ms=0, ended_ms=1)
+LINE = 16_000
+"""Longer lines of stderr are no messages."""
+
+
+def in_time(read: Callable[[], object]) -> None:
+    begun = time.thread_time()
+    read()
+    assert time.thread_time() - begun < CPU_S
+
+
+def filled(unit: str, size: int = SIZE, begin: str = "", end: str = "") -> str:
+    return begin + unit * ((size - len(begin) - len(end)) // len(unit)) + end
+
+
+def shown(text: str) -> object:
+    """As a log is shown, in parts."""
+    reader = ReadableText(Redactor(["a-secret-value"]))
+    data = text.encode()
+    for start in range(0, len(data), 2**14):
+        reader.feed(data[start : start + 2**14])
+    return reader.feed(b"", final=True)
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("unit", ["\r", "\x90", "\x98a", "\x1b]", "\x1b[", "\x9b", "\x1b", "\x1bP\x90", "\r\x90"])
+def test_control_codes_that_lead_nowhere(unit: str, end: str) -> None:
+    text = filled(unit, end=end)
+    for read in (plain, finished, clause, shown):
+        in_time(partial(read, text))
+
+
+@pytest.mark.parametrize("unit", [f"```\n{MARKER}\n```\n", f"~~~\n```\n{MARKER}\n", f"> {MARKER}\n", "```\n"])
+def test_questions_that_are_none(unit: str) -> None:
+    in_time(lambda: question_in(filled(unit, begin="```\n")))
+
+
+OPENCODE = "timestamp=2026-01-01T00:00:00Z level=ERROR run=a message="
+CODEX = "2026-01-01T00:00:00Z DEBUG "
+
+
+@pytest.mark.parametrize(
+    ("begin", "unit"),
+    [
+        (f'{OPENCODE}"', '\\"'),
+        (f"{OPENCODE}x", ' session.id=a error=""'),
+        (f"{OPENCODE}x", ' a="\\'),
+        (OPENCODE, "a."),
+        (f"{CODEX}x", f": {REQUEST}method=a status=200"),
+        (f"{CODEX}{REQUEST}method=a", " status=200"),
+        (f"{CODEX}{REQUEST}method=a", "status="),
+        (CODEX, "x: "),
+        ("error: ", "try again at "),
+        ("error: resets in ", "1and "),
+        ("error: resets in ", "1"),
+    ],
+)
+@pytest.mark.parametrize("reader", [CodexReader, OpencodeReader])
+def test_lines_of_a_log_that_do_not_end_as_they_began(
+    reader: Callable[[], CodexReader | OpencodeReader], begin: str, unit: str
+) -> None:
+    line = filled(unit, LINE, begin).encode() + b"\n"
+
+    def read() -> None:
+        one = reader()
+        for _ in range(8):
+            one.feed("stderr", line)
+        one.outcome(FAILED, 1)
+
+    in_time(read)
+
+
+UNITS = (" ", "try again at ", "1and ", "Permission to use x", " has been denied.", "model ", "\r", "\x1b]", "0", "\n")
+
+
+@pytest.mark.parametrize("reader", [ClaudeReader, CodexReader, GeminiReader, OpencodeReader])
+def test_messages_of_events(reader: Callable[[], ClaudeReader | CodexReader | GeminiReader | OpencodeReader]) -> None:
+    def read() -> None:
+        for unit in UNITS:
+            text = filled(unit, begin="You hit your limit, resets in ", end="!")
+            error = {"message": text, "name": "APIError", "data": {"message": text, "responseBody": text}}
+            one = reader()
+            for kind in ("result", "error", "turn.failed", "system"):
+                event = {"type": kind, "subtype": "error", "is_error": True, "status": "error"}
+                told = {"result": text, "message": text, "error": error}
+                one.feed("stdout", json.dumps(event | told).encode() + b"\n")
+            one.outcome(FAILED, 1)
+
+    in_time(read)
