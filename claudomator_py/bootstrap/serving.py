@@ -45,7 +45,9 @@ from claudomator_py.service.daemon_log import get_logger
 from claudomator_py.service.daemon_log import set_up as set_up_log
 from claudomator_py.service.desk.cleaning import Cleaner
 from claudomator_py.service.desk.front_desk import FrontDesk
+from claudomator_py.service.desk.keyring import Keyring
 from claudomator_py.service.desk.notices import StoredNotices
+from claudomator_py.service.desk.tokens import StoredTokens
 from claudomator_py.service.faults import Fault, Faults
 from claudomator_py.service.faults import checks as fault_checks
 from claudomator_py.service.inbox.claims import InboxInUse
@@ -209,6 +211,7 @@ async def _serve(
             *inbox_checks(inbox.status()),
         ]
 
+    keyring = Keyring(database, now_ms)
     queries = Queries(
         database,
         parts.registry,
@@ -250,6 +253,7 @@ async def _serve(
         cleaner,
         parts.isolating.trees,
         repeats,
+        StoredTokens(database, keyring, now_ms),
     )
     around = Surroundings(
         ticks=lambda: daemon.ticks,
@@ -260,7 +264,9 @@ async def _serve(
         faults=faults,
     )
     meter = StoreMeter(database, parts.observer, now_ms, around)
-    server, url = _web_server(desk, meter, token, listen or settings.http.listen, settings.http.allowed_hosts, secrets)
+    server, url = _web_server(
+        desk, keyring, meter, token, listen or settings.http.listen, settings.http.allowed_hosts, secrets
+    )
     publish_endpoint(state, url)
     stack.callback(lambda: withdraw_endpoint(state) if in_place() else None)
 
@@ -345,7 +351,13 @@ def _migrate(database: Database, notifier: Notifier) -> None:
 
 
 def _web_server(
-    desk: FrontDesk, meter: StoreMeter, token: str, address: str, hosts: tuple[str, ...], secrets: Secrets
+    desk: FrontDesk,
+    keyring: Keyring,
+    meter: StoreMeter,
+    token: str,
+    address: str,
+    hosts: tuple[str, ...],
+    secrets: Secrets,
 ) -> tuple[WebServer, str]:
     host, _ = parse_listen(address)
     if not is_loopback(host):
@@ -358,7 +370,7 @@ def _web_server(
         ) from error
     streams = Streams()
     web = WebSettings(token=token, listen=bound_address(sock), allowed_hosts=hosts)
-    app = create_app(desk, web, meter, streams, redactor=secrets.redactor)
+    app = create_app(desk, web, meter, streams, holders=keyring, redactor=secrets.redactor)
     return WebServer(app, sock, streams.close), url_of(sock)
 
 

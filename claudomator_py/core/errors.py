@@ -8,6 +8,7 @@ from claudomator_py.core.problem import Problem
 ErrorStatus = Literal[
     "not_found",
     "ambiguous",
+    "not_permitted",
     "conflict",
     "stale_version",
     "invalid",
@@ -48,6 +49,13 @@ class Ambiguous(ServiceError):
 
     status = "ambiguous"
     title = "More than one match"
+
+
+class Forbidden(ServiceError):
+    """Who asks may not do this."""
+
+    status = "not_permitted"
+    title = "Not permitted"
 
 
 class Conflict(ServiceError):

@@ -1,5 +1,6 @@
 """The JSON shapes of schedules. Field order is the order of the JSON."""
 
+from claudomator_py.core.principal import OPERATOR
 from claudomator_py.core.recurrence import CatchUp, Overlap
 from claudomator_py.core.view import Instant, StateName, View
 
@@ -19,7 +20,7 @@ class ScheduleView(View):
     """A schedule. next_at: its next time; absent while paused. last: the newest time that was dealt with.
 
     timezone: the one in force, named or not. source: ``file`` or ``api``. file_path: the file that it follows.
-    spec: the content as a task file would write it.
+    spec: the content as a task file would write it. creator, organisation: as those of the tasks that it makes.
     """
 
     id: str
@@ -35,3 +36,5 @@ class ScheduleView(View):
     file_path: str | None = None
     created_at: Instant
     spec: dict[str, object]
+    creator: str = OPERATOR.id
+    organisation: str | None = None

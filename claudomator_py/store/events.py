@@ -1,11 +1,13 @@
 """Events: what happened, in order. Written in the transaction in which it happens."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, Select, func, insert, select, update
 
 from claudomator_py.store.tables import EVENT, Event
+
+T = TypeVar("T")
 
 
 def record(
@@ -23,6 +25,20 @@ def record(
     )
 
 
+def caused_by(principal_id: str, change: Callable[[Connection], T]) -> Callable[[Connection], T]:
+    """The change, whose events then name who asked for it. There is one writer, so what comes after the last id is the
+    change's own: nothing that it calls has to carry the name.
+    """
+
+    def attributed(connection: Connection) -> T:
+        before = last_id(connection)
+        result = change(connection)
+        connection.execute(update(EVENT).where(EVENT.c.id > before).values(by=principal_id))
+        return result
+
+    return attributed
+
+
 def of_task(connection: Connection, task_id: str, limit: int = 500) -> Sequence[Event]:
     """The task's newest events, oldest first."""
     query = select(EVENT).where(EVENT.c.task_id == task_id).order_by(EVENT.c.id.desc()).limit(limit)
@@ -36,12 +52,36 @@ def last_id(connection: Connection) -> int:
 
 
 def following(
-    connection: Connection, after: int, limit: int, *, task_id: str | None = None, kinds: Collection[str] = ()
+    connection: Connection,
+    after: int,
+    limit: int,
+    *,
+    task_id: str | None = None,
+    kinds: Collection[str] = (),
+    by: str | None = None,
 ) -> Sequence[Event]:
-    """Events with a greater id, in order, at most limit. task_id, kinds: only those; none: all."""
-    query = select(EVENT).where(EVENT.c.id > after)
+    """Events with a greater id, in order, at most limit. task_id, kinds, by: only those; none: all."""
+    query = _matching(task_id, kinds, by).where(EVENT.c.id > after).order_by(EVENT.c.id).limit(limit)
+    return [Event(**row._mapping) for row in connection.execute(query)]
+
+
+def newest(
+    connection: Connection,
+    limit: int,
+    *,
+    task_id: str | None = None,
+    kinds: Collection[str] = (),
+    by: str | None = None,
+) -> Sequence[Event]:
+    """The newest events, in order, at most limit. task_id, kinds, by: only those; none: all."""
+    query = _matching(task_id, kinds, by).order_by(EVENT.c.id.desc()).limit(limit)
+    return [Event(**row._mapping) for row in reversed(connection.execute(query).all())]
+
+
+def _matching(task_id: str | None, kinds: Collection[str], by: str | None) -> Select[Any]:
+    query = select(EVENT)
     if task_id is not None:
         query = query.where(EVENT.c.task_id == task_id)
     if kinds:
         query = query.where(EVENT.c.kind.in_(sorted(kinds)))
-    return [Event(**row._mapping) for row in connection.execute(query.order_by(EVENT.c.id).limit(limit))]
+    return query if by is None else query.where(EVENT.c.by == by)

@@ -28,6 +28,8 @@ def page(connection: Connection, wanted: TaskFilter, before: Position | None, li
         query = query.where(TASK.c.name == wanted.name)
     if wanted.text is not None:
         query = query.where(func.lower(TASK.c.name).contains(wanted.text.lower(), autoescape=True))
+    if wanted.creator is not None:
+        query = query.where(TASK.c.creator == wanted.creator)
     if wanted.source is not None:
         query = query.where(TASK.c.source == wanted.source)
     if wanted.tag is not None:

@@ -9,18 +9,28 @@ from claudomator_py.core.idempotency import KEPT_MS, MOST_KEPT
 from claudomator_py.store.tables import ANSWERED_REQUEST, AnsweredRequest
 
 
-def find(connection: Connection, key: str, now_ms: int) -> AnsweredRequest | None:
-    """What was told to the request of that key, or None; None as well once it has been kept long enough."""
+def find(connection: Connection, principal: str, key: str, now_ms: int) -> AnsweredRequest | None:
+    """What that principal's request of that key was told, or None; None as well once it was kept long enough."""
     query = select(ANSWERED_REQUEST).where(
-        ANSWERED_REQUEST.c.key == key, ANSWERED_REQUEST.c.created_ms > now_ms - KEPT_MS
+        ANSWERED_REQUEST.c.principal == principal,
+        ANSWERED_REQUEST.c.key == key,
+        ANSWERED_REQUEST.c.created_ms > now_ms - KEPT_MS,
     )
     row = connection.execute(query).one_or_none()
     return None if row is None else AnsweredRequest(**row._mapping)
 
 
-def add(connection: Connection, key: str, fingerprint: str, answer: Mapping[str, Any], now_ms: int) -> None:
+def add(
+    connection: Connection, principal: str, key: str, fingerprint: str, answer: Mapping[str, Any], now_ms: int
+) -> None:
     """Keep the answer, and let go of those that are too old or too many."""
     connection.execute(delete(ANSWERED_REQUEST).where(ANSWERED_REQUEST.c.created_ms <= now_ms - KEPT_MS))
-    row = {"key": key, "fingerprint": fingerprint, "answer": dict(answer), "created_ms": now_ms}
+    row = {
+        "principal": principal,
+        "key": key,
+        "fingerprint": fingerprint,
+        "answer": dict(answer),
+        "created_ms": now_ms,
+    }
     number = connection.execute(insert(ANSWERED_REQUEST).values(**row).returning(ANSWERED_REQUEST.c.id)).scalar_one()
     connection.execute(delete(ANSWERED_REQUEST).where(ANSWERED_REQUEST.c.id <= number - MOST_KEPT))

@@ -9,7 +9,8 @@ from claudomator_py.core.errors import Invalid
 from claudomator_py.core.validation import validate
 from claudomator_py.core.view import View
 from claudomator_py.core.views import AgentView, HoldRequest, Page, ReleaseRequest
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desks
+from claudomator_py.web.asking import Asking
 from claudomator_py.web.idempotency import IdempotencyKey
 from claudomator_py.web.json_body import OptionalJsonObject
 from claudomator_py.web.openapi import FIRST_AGENT_LINKS, problems, request_body, told
@@ -31,8 +32,8 @@ _RELEASE = request_body(
 )
 
 
-def router(desk: Desk) -> APIRouter:
-    """The routes, on this desk."""
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
     routes = APIRouter(prefix="/v1/agents", tags=["agents"])
 
     @routes.get(
@@ -41,9 +42,9 @@ def router(desk: Desk) -> APIRouter:
         summary="The configured agents",
         responses=problems(503, also={200: told("As asked for", links=FIRST_AGENT_LINKS)}),
     )
-    def list_agents() -> Page[AgentView]:
+    def list_agents(by: Asking) -> Page[AgentView]:
         """The agents in the order of the configuration, each with its slots, holds and health."""
-        return Page[AgentView](items=tuple(desk.agents()))
+        return Page[AgentView](items=tuple(desks.as_(by).agents()))
 
     @routes.post(
         "/{name}/hold",
@@ -52,9 +53,9 @@ def router(desk: Desk) -> APIRouter:
         responses=problems(400, 404, 409, 413, 415, 422, 429, 503),
         openapi_extra=_HOLD,
     )
-    def hold(name: AgentName, document: OptionalJsonObject, key: IdempotencyKey) -> AgentView:
+    def hold(by: Asking, name: AgentName, document: OptionalJsonObject, key: IdempotencyKey) -> AgentView:
         """What runs goes on; tasks go to other agents or wait, until the time named or until it is released."""
-        return desk.hold(name, _read(HoldRequest, document), key=key)
+        return desks.as_(by).hold(name, _read(HoldRequest, document), key=key)
 
     @routes.post(
         "/{name}/release",
@@ -63,11 +64,11 @@ def router(desk: Desk) -> APIRouter:
         responses=problems(400, 404, 409, 413, 415, 422, 429, 503),
         openapi_extra=_RELEASE,
     )
-    def release(name: AgentName, document: OptionalJsonObject, key: IdempotencyKey) -> AgentView:
+    def release(by: Asking, name: AgentName, document: OptionalJsonObject, key: IdempotencyKey) -> AgentView:
         """Tasks may start on it again at once, and on all agents that share its account. With `family`, only holds on
         that family end. Without a hold it changes nothing.
         """
-        return desk.release(name, _read(ReleaseRequest, document), key=key)
+        return desks.as_(by).release(name, _read(ReleaseRequest, document), key=key)
 
     return routes
 

@@ -4,11 +4,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 
 from claudomator_py import __version__
+from claudomator_py.core.principal import OPERATOR
 from claudomator_py.core.redact import Redactor
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desks
 from claudomator_py.service.process.metering import Meter
 from claudomator_py.web import (
     agents,
@@ -23,11 +24,14 @@ from claudomator_py.web import (
     notifications,
     problem,
     reasons,
+    roles,
     runs,
     schedules,
     status,
     tasks,
+    tokens,
 )
+from claudomator_py.web.asking import Holders, OnlyOperator, permitted
 from claudomator_py.web.limits import Throttle
 from claudomator_py.web.login_codes import LoginCodes
 from claudomator_py.web.openapi import build
@@ -40,11 +44,16 @@ from claudomator_py.web.settings import WebSettings
 from claudomator_py.web.streams import Streams
 from claudomator_py.web.without_secrets import WithoutSecrets
 
-_DESCRIPTION = """What anyone can ask the daemon for. Every path but /livez and /readyz needs the operator's token.
+_DESCRIPTION = """What anyone can ask the daemon for. Every path but /livez and /readyz needs a token; `security`
+names the role that it takes: read, operate or admin, each of which permits what the ones before it do.
 Lists are paged by cursor, times are RFC 3339 in UTC, refusals are problem+json and say what to do next."""
 
 
 class _Application(FastAPI):
+    def include_router(self, router: APIRouter, *args: Any, **options: Any) -> None:
+        roles.check_all(router.routes)
+        super().include_router(router, *args, **options)
+
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
             self.openapi_schema = build(self)
@@ -56,20 +65,23 @@ def _now_ms() -> int:
 
 
 def create_app(
-    desk: Desk,
+    desks: Desks,
     settings: WebSettings,
     meter: Meter | None = None,
     streams: Streams | None = None,
     clock: Callable[[], int] = _now_ms,
+    holders: Holders | None = None,
     redactor: Callable[[], Redactor] = Redactor,
 ) -> FastAPI:
     """The application. It starts nothing. meter: None where nothing is measured. streams: what ends its event streams
-    when the server stops; None where they may break off. clock: epoch milliseconds, by which logins expire. redactor:
-    what takes secrets out of answers, asked for each.
+    when the server stops; None where they may break off. clock: epoch milliseconds, by which logins expire. holders:
+    who has which token; None: the operator alone has one. redactor: what takes secrets out of answers, asked for each.
+    Raises ValueError where nobody has said who may do what a route does.
     """
     sessions, codes, throttle = Sessions(settings.token, clock), LoginCodes(clock), Throttle(settings.limits)
-    streams = streams or Streams()
-    desk.live.on_change(streams.wake)
+    streams, holders = streams or Streams(), holders or OnlyOperator()
+    desks.as_(OPERATOR).live.on_change(streams.wake)
+    holders.on_change(streams.wake)
     app = _Application(
         title="Claudomator",
         version=__version__,
@@ -78,17 +90,19 @@ def create_app(
         docs_url=None,  # those pages load scripts of other sites
         redoc_url=None,
         redirect_slashes=False,
-        dependencies=[Depends(strict_query)],
+        dependencies=[Depends(permitted), Depends(strict_query)],
     )
-    app.include_router(runs.router(desk, streams))
-    for resource in (tasks, inputs, schedules, agents, status, drain, notifications, backups, cleanup, health):
-        app.include_router(resource.router(desk))
-    app.include_router(events.router(desk.live, streams))
+    app.include_router(runs.router(desks, streams))
+    for resource in (tasks, inputs, schedules, agents, status, drain, notifications, backups, cleanup, tokens, health):
+        app.include_router(resource.router(desks))
+    app.include_router(events.router(desks, streams))
     app.include_router(reasons.router())
     app.include_router(metrics.router(meter))
     app.include_router(logins.router(codes))
     problem.install(app)
-    pages.install(app, desk, login.Entrance(sessions, codes, throttle, settings.cookie))
+    pages.install(app, desks, login.Entrance(sessions, codes, throttle, settings.cookie))
     app.add_middleware(WithoutSecrets, redactor=redactor)
-    app.add_middleware(Security, settings=settings, sessions=sessions, throttle=throttle, dress=errors.dress)
+    app.add_middleware(
+        Security, settings=settings, sessions=sessions, holders=holders, throttle=throttle, dress=errors.dress
+    )
     return app

@@ -3,19 +3,20 @@
 from fastapi import APIRouter
 
 from claudomator_py.core.views import BackupView
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desks
+from claudomator_py.web.asking import Asking
 from claudomator_py.web.openapi import problems
 
 
-def router(desk: Desk) -> APIRouter:
-    """The routes, on this desk."""
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
     routes = APIRouter(prefix="/v1/backups", tags=["backups"])
 
     @routes.post(
         "", status_code=201, operation_id="makeBackup", summary="Copy the database", responses=problems(429, 503)
     )
-    def backup() -> BackupView:
+    def backup(by: Asking) -> BackupView:
         """A consistent copy, into the folder `backups` of the state folder; tasks go on meanwhile. SQLite only."""
-        return desk.backup()
+        return desks.as_(by).backup()
 
     return routes

@@ -5,7 +5,8 @@ from fastapi import APIRouter
 from claudomator_py.core.cleanup import CleanupRequest, CleanupView
 from claudomator_py.core.errors import Invalid
 from claudomator_py.core.validation import validate
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desks
+from claudomator_py.web.asking import Asking
 from claudomator_py.web.json_body import OptionalJsonObject
 from claudomator_py.web.openapi import problems, request_body
 
@@ -16,8 +17,8 @@ _BODY = request_body(
 )
 
 
-def router(desk: Desk) -> APIRouter:
-    """The routes, on this desk."""
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
     routes = APIRouter(prefix="/v1/cleanup", tags=["cleanup"])
 
     @routes.post(
@@ -27,13 +28,13 @@ def router(desk: Desk) -> APIRouter:
         responses=problems(400, 409, 413, 415, 422, 429, 503),
         openapi_extra=_BODY,
     )
-    def clean_up(document: OptionalJsonObject) -> CleanupView:
+    def clean_up(by: Asking, document: OptionalJsonObject) -> CleanupView:
         """Only of tasks that have ended. A work tree goes with its branch, and only if nothing in it would be lost:
         unchanged, or committed and merged. The answer says what is kept, and why."""
         request = validate(CleanupRequest, document or {}, {})
         if not isinstance(request, CleanupRequest):
             detail = "; ".join(problem.render() for problem in request)
             raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=request)
-        return desk.clean_up(request)
+        return desks.as_(by).clean_up(request)
 
     return routes

@@ -5,7 +5,8 @@ from fastapi import APIRouter
 from claudomator_py.core.errors import Invalid
 from claudomator_py.core.validation import validate
 from claudomator_py.core.views import DrainRequest, DrainView
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desks
+from claudomator_py.web.asking import Asking
 from claudomator_py.web.json_body import OptionalJsonObject
 from claudomator_py.web.openapi import problems, request_body
 
@@ -16,8 +17,8 @@ _BODY = request_body(
 )
 
 
-def router(desk: Desk) -> APIRouter:
-    """The routes, on this desk."""
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
     routes = APIRouter(prefix="/v1", tags=["drain"])
 
     @routes.get(
@@ -26,9 +27,9 @@ def router(desk: Desk) -> APIRouter:
         summary="Whether tasks are started, and how many run",
         responses=problems(503),
     )
-    def state() -> DrainView:
+    def state(by: Asking) -> DrainView:
         """What readiness says of it, too, with the number of live runs to wait for."""
-        return desk.drain_state()
+        return desks.as_(by).drain_state()
 
     @routes.post(
         "/drain",
@@ -37,17 +38,17 @@ def router(desk: Desk) -> APIRouter:
         responses=problems(400, 413, 415, 422, 503),
         openapi_extra=_BODY,
     )
-    def drain(document: OptionalJsonObject) -> DrainView:
+    def drain(by: Asking, document: OptionalJsonObject) -> DrainView:
         """Harmless when repeated. It holds over restarts of the daemon, until it is taken back."""
         request = validate(DrainRequest, document or {}, {})
         if not isinstance(request, DrainRequest):
             detail = "; ".join(problem.render() for problem in request)
             raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=request)
-        return desk.drain(request.reason)
+        return desks.as_(by).drain(request.reason)
 
     @routes.post("/undrain", operation_id="undrain", summary="Start tasks again", responses=problems(503))
-    def undrain() -> DrainView:
+    def undrain(by: Asking) -> DrainView:
         """Harmless when repeated."""
-        return desk.undrain()
+        return desks.as_(by).undrain()
 
     return routes

@@ -2,16 +2,18 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
-from claudomator_py.core.errors import Gone, ServiceError
+from claudomator_py.core.errors import Gone, Invalid, ServiceError
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.views import EventView, Page
 from claudomator_py.service.answers import cursors
 from claudomator_py.service.answers.live import EventFilter, Live
+from claudomator_py.service.desk.desk import Desks
+from claudomator_py.web.asking import Asking, Standing
 from claudomator_py.web.openapi import problems
 from claudomator_py.web.streams import (
     HEARTBEAT,
@@ -42,11 +44,17 @@ Kinds = Annotated[list[str] | None, Query(max_length=20, description="Only event
 After = Annotated[int | None, Query(ge=0, le=_LAST_ID, description="Begin after this id; 0: from the beginning.")]
 LastEventId = Annotated[str | None, Header(max_length=200, description="The id last seen; goes before `after`.")]
 Cursor = Annotated[str | None, Query(max_length=500, description="The next_cursor of the part before.")]
+ByName = Annotated[
+    str | None, Query(alias="by", max_length=128, description="Only what this name caused, such as a token's.")
+]
+Last = Annotated[
+    int | None, Query(ge=1, le=500, description="Only the newest so many, oldest first; not with `after` or `cursor`.")
+]
 Limit = Annotated[int, Query(ge=1, le=500, description="How many events at most, from 1 to 500.")]
 
 
-def router(live: Live, streams: Streams) -> APIRouter:
-    """The routes, on what can be followed."""
+def router(desks: Desks, streams: Streams) -> APIRouter:
+    """The routes, on these desks."""
     routes = APIRouter(prefix="/v1/events", tags=["events"])
 
     @routes.get(
@@ -57,21 +65,30 @@ def router(live: Live, streams: Streams) -> APIRouter:
         responses={200: {"content": _STREAM}, **problems(404, 409, 410, 422, 503)},
     )
     def events(
+        by: Asking,
+        standing: Standing,
         request: Request,
         response: Response,
         task: TaskRef = None,
         kind: Kinds = None,
+        caused_by: ByName = None,
+        last: Last = None,
         after: After = None,
         last_event_id: LastEventId = None,
         cursor: Cursor = None,
         limit: Limit = PAGE,
     ) -> Page[EventView] | Response:
         """Ids rise in the order of happening; none becomes visible late, so a stream goes on from the last one seen."""
-        wanted = live.event_filter(task, kind or ())
+        live = desks.as_(by).live
+        wanted = live.event_filter(task, kind or (), caused_by)
         if wants_stream(request):
-            return _stream(live, streams, wanted, last_event_id, after)
+            return _stream(live, streams, wanted, last_event_id, after, standing)
         response.headers["Vary"] = "Accept"
-        listed = {"list": "events", "task": wanted.task_id, "kinds": sorted(wanted.kinds)}
+        if last is not None:
+            if cursor is not None or after is not None:
+                raise Invalid("`last` counts from the end.", remedy="Leave out `after` and `cursor`.")
+            return Page[EventView](items=live.last_events(wanted, last).items)
+        listed = {"list": "events", "task": wanted.task_id, "kinds": sorted(wanted.kinds), "by": wanted.by}
         start = cursors.read_number(cursor, listed) if cursor is not None else after or 0
         if 0 < start < live.events_gone():
             raise Gone(
@@ -86,7 +103,12 @@ def router(live: Live, streams: Streams) -> APIRouter:
 
 
 def _stream(
-    live: Live, streams: Streams, wanted: EventFilter, last_event_id: str | None, after: int | None
+    live: Live,
+    streams: Streams,
+    wanted: EventFilter,
+    last_event_id: str | None,
+    after: int | None,
+    standing: Callable[[], bool],
 ) -> EventStream:
     newest = live.newest_event()
     start = newest if after is None else after
@@ -95,11 +117,12 @@ def _stream(
     # An id that was never given out is from another database: to wait for it would be to miss what happens now. After
     # one before the oldest that is kept, others are missing.
     known = start <= newest and not 0 < start < live.events_gone()
-    return EventStream(streams, _follow(live, streams, wanted, start if known else newest, reset=not known))
+    begin = start if known else newest
+    return EventStream(streams, _follow(live, streams, wanted, begin, standing, reset=not known))
 
 
 async def _follow(
-    live: Live, streams: Streams, wanted: EventFilter, after: int, *, reset: bool
+    live: Live, streams: Streams, wanted: EventFilter, after: int, standing: Callable[[], bool], *, reset: bool
 ) -> AsyncIterator[bytes]:
     yield opening(after)
     if reset:
@@ -110,11 +133,15 @@ async def _follow(
             bell = streams.bell()
             page = await streams.run(lambda: live.events(wanted, after, PAGE))  # noqa: B023 - awaited at once
             after = page.upto
+            if not standing():
+                return  # the token was revoked meanwhile, or the browser logged out
             if page.items:
                 yield b"".join(message(event.kind, event, event.id) for event in page.items)
             if page.more:
                 continue
             while not await streams.wait(bell, HEARTBEAT_S):
+                if not standing():
+                    return
                 yield HEARTBEAT
     except ServiceError as error:
         log.warning("an event stream ends early: %s", error)  # its client comes again, and goes on where it was

@@ -4,9 +4,10 @@ from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 
+from claudomator_py.core.principal import OPERATOR
 from claudomator_py.core.view import View
 from claudomator_py.core.views import ReadinessView
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desks
 
 _NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": ReadinessView, "description": "Not ready"}}
 
@@ -17,8 +18,8 @@ class LivenessView(View):
     alive: Literal[True] = True
 
 
-def router(desk: Desk) -> APIRouter:
-    """The routes, on this desk."""
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
     routes = APIRouter(tags=["health"])
 
     @routes.get("/livez", operation_id="getLiveness", summary="Whether the daemon answers")
@@ -29,9 +30,10 @@ def router(desk: Desk) -> APIRouter:
     @routes.get("/readyz", operation_id="getReadiness", summary="Whether tasks are accepted", responses=_NOT_READY)
     def readyz(request: Request, response: Response) -> ReadinessView:
         """Needs no token; with it, the answer has every check, with what to do where one failed."""
-        found = desk.readiness()
+        by = request.state.principal
+        found = desks.as_(by or OPERATOR).readiness()
         if not found.ready:
             response.status_code = 503
-        return found if request.state.authorised else ReadinessView(ready=found.ready)
+        return ReadinessView(ready=found.ready) if by is None else found
 
     return routes

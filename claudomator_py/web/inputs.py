@@ -9,7 +9,8 @@ from pydantic import BaseModel
 from claudomator_py.core.errors import Invalid
 from claudomator_py.core.validation import odd_values, validate
 from claudomator_py.core.views import AnswerRequest, ApproveRequest, RejectRequest, TaskView
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desks
+from claudomator_py.web.asking import Asking
 from claudomator_py.web.idempotency import IdempotencyKey
 from claudomator_py.web.json_body import JsonObject, OptionalJsonObject
 from claudomator_py.web.openapi import TASK_LINKS, problems, request_body, told
@@ -29,8 +30,8 @@ _REJECT = request_body(
 )
 
 
-def router(desk: Desk) -> APIRouter:
-    """The routes, on this desk."""
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
     routes = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
     @routes.post(
@@ -41,9 +42,13 @@ def router(desk: Desk) -> APIRouter:
         responses=_responses("Heard: its agent goes on with it"),
         openapi_extra=_ANSWER,
     )
-    def answer(ref: Ref, document: JsonObject, if_match: IfMatch, key: IdempotencyKey, response: Response) -> TaskView:
+    def answer(
+        by: Asking, ref: Ref, document: JsonObject, if_match: IfMatch, key: IdempotencyKey, response: Response
+    ) -> TaskView:
         """Its agent goes on in the conversation in which it asked; no attempt is used up. 409 if it asks nothing."""
-        return _tagged(desk.answer(ref, _valid(AnswerRequest, document), if_version=if_match, key=key), response)
+        return _tagged(
+            desks.as_(by).answer(ref, _valid(AnswerRequest, document), if_version=if_match, key=key), response
+        )
 
     @routes.post(
         "/{ref}/approve",
@@ -54,13 +59,15 @@ def router(desk: Desk) -> APIRouter:
         openapi_extra=_APPROVE,
     )
     def approve(
-        ref: Ref, document: OptionalJsonObject, if_match: IfMatch, key: IdempotencyKey, response: Response
+        by: Asking, ref: Ref, document: OptionalJsonObject, if_match: IfMatch, key: IdempotencyKey, response: Response
     ) -> TaskView:
         """Its first run, or the tools that its agent was denied: for this content, until it is restarted.
 
         409 if it asks for no approval, 422 for what its agent cannot be told to allow.
         """
-        return _tagged(desk.approve(ref, _valid(ApproveRequest, document), if_version=if_match, key=key), response)
+        return _tagged(
+            desks.as_(by).approve(ref, _valid(ApproveRequest, document), if_version=if_match, key=key), response
+        )
 
     @routes.post(
         "/{ref}/reject",
@@ -71,10 +78,12 @@ def router(desk: Desk) -> APIRouter:
         openapi_extra=_REJECT,
     )
     def reject(
-        ref: Ref, document: OptionalJsonObject, if_match: IfMatch, key: IdempotencyKey, response: Response
+        by: Asking, ref: Ref, document: OptionalJsonObject, if_match: IfMatch, key: IdempotencyKey, response: Response
     ) -> TaskView:
         """It fails, and what depends on it. 409 if it asks nothing."""
-        return _tagged(desk.reject(ref, _valid(RejectRequest, document), if_version=if_match, key=key), response)
+        return _tagged(
+            desks.as_(by).reject(ref, _valid(RejectRequest, document), if_version=if_match, key=key), response
+        )
 
     return routes
 

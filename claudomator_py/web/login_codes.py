@@ -21,33 +21,32 @@ class LoginCodes:
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
-        self._expires_ms: dict[bytes, int] = {}
+        self._issued: dict[bytes, tuple[int, str]] = {}
         self._lock = threading.Lock()
 
-    def issue(self) -> tuple[str, int]:
-        """A new code, and when it expires."""
+    def issue(self, principal_id: str) -> tuple[str, int]:
+        """A new code for a browser of that principal, and when it expires."""
         code = secrets.token_urlsafe(_RANDOM_BYTES)
         with self._lock:
             now_ms = self._clock()
             self._drop_expired(now_ms)
-            while len(self._expires_ms) >= MOST:
-                del self._expires_ms[next(iter(self._expires_ms))]
-            self._expires_ms[_hash(code)] = now_ms + LASTS_MS
+            while len(self._issued) >= MOST:
+                del self._issued[next(iter(self._issued))]
+            self._issued[_hash(code)] = (now_ms + LASTS_MS, principal_id)
         return code, now_ms + LASTS_MS
 
-    def redeem(self, code: str) -> bool:
-        """Whether the code was good; it is not any more."""
+    def redeem(self, code: str) -> str | None:
+        """Whose code it was, if it was good; it is not any more."""
         given = _hash(code)
         with self._lock:
             self._drop_expired(self._clock())
             # All are compared, so that the time taken tells nothing.
-            matching = [known for known in self._expires_ms if hmac.compare_digest(known, given)]
-            for known in matching:
-                del self._expires_ms[known]
-        return bool(matching)
+            matching = [known for known in self._issued if hmac.compare_digest(known, given)]
+            whose = [self._issued.pop(known)[1] for known in matching]
+        return whose[0] if whose else None
 
     def _drop_expired(self, now_ms: int) -> None:
-        self._expires_ms = {code: until for code, until in self._expires_ms.items() if until > now_ms}
+        self._issued = {code: kept for code, kept in self._issued.items() if kept[0] > now_ms}
 
 
 def _hash(code: str) -> bytes:

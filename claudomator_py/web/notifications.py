@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.core.notice import DeliveryState, DeliveryView
 from claudomator_py.core.views import Page
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desks
+from claudomator_py.web.asking import Asking
 from claudomator_py.web.openapi import problems
 
 _LAST_ID = 2**63 - 1
@@ -23,8 +24,8 @@ class NotificationQuery(BaseModel):
     limit: int = Field(default=50, ge=1, le=200, description="How many at most, from 1 to 200.")
 
 
-def router(desk: Desk) -> APIRouter:
-    """The routes, on this desk."""
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
     routes = APIRouter(prefix="/v1/notifications", tags=["notifications"])
 
     @routes.get(
@@ -33,9 +34,9 @@ def router(desk: Desk) -> APIRouter:
         summary="Notifications, newest first",
         responses=problems(400, 422, 503),
     )
-    def list_notifications(query: Annotated[NotificationQuery, Query()]) -> Page[DeliveryView]:
+    def list_notifications(by: Asking, query: Annotated[NotificationQuery, Query()]) -> Page[DeliveryView]:
         """Each is one notice to one target. A delivered one is kept for a week, a dead one for thirty days."""
-        return desk.notices.deliveries(query.state, query.cursor, query.limit)
+        return desks.as_(by).notices.deliveries(query.state, query.cursor, query.limit)
 
     @routes.post(
         "/{delivery}/retry",
@@ -45,10 +46,11 @@ def router(desk: Desk) -> APIRouter:
         responses=problems(404, 409, 422, 503),
     )
     def retry(
+        by: Asking,
         delivery: Annotated[int, Path(ge=1, le=_LAST_ID, description="The notification's id.")],
     ) -> DeliveryView:
         """It gets as many attempts as a new one. 409 for one that was delivered, or is still on its way."""
-        return desk.notices.again(delivery)
+        return desks.as_(by).notices.again(delivery)
 
     @routes.post(
         "/test/{target}",
@@ -57,9 +59,10 @@ def router(desk: Desk) -> APIRouter:
         responses=problems(404, 422, 503),
     )
     def test(
+        by: Asking,
         target: Annotated[str, Path(max_length=128, description="A target's name in the configuration.")],
     ) -> DeliveryView:
         """Sent at once, a single time, and not kept: the answer says whether it was delivered, and if not, why."""
-        return desk.notices.test(target)
+        return desks.as_(by).notices.test(target)
 
     return routes

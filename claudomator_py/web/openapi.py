@@ -17,15 +17,17 @@ from claudomator_py.core.views import (
     RejectRequest,
     ReleaseRequest,
     RestartRequest,
+    TokenRequest,
 )
 from claudomator_py.web.problem import MEDIA_TYPE
+from claudomator_py.web.roles import OPERATIONS, Needed
 from claudomator_py.web.security import OPEN_PATHS
 
 _REF = "#/components/schemas/{model}"
 _MEANINGS = {
     400: "The request is malformed: no HTTP, no JSON, or a header or cursor that cannot be read",
     401: "The token is missing or wrong",
-    403: "A page of another site sent it",
+    403: "The token lacks the role for it, or a page of another site sent it",
     404: "There is no such thing",
     408: "The request did not come in time",
     409: "Not possible in this state, or a name that could mean several",
@@ -147,6 +149,7 @@ _BODIES = (
     RejectRequest,
     ReleaseRequest,
     RestartRequest,
+    TokenRequest,
 )
 
 
@@ -163,7 +166,7 @@ def build(app: FastAPI) -> dict[str, Any]:
         body = model.model_json_schema(ref_template=_REF)
         schemas.update(body.pop("$defs", {}))
         schemas[model.__name__] = body
-    components["securitySchemes"] = {"operator": {"type": "http", "scheme": "bearer"}}
+    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     for path, operations in schema["paths"].items():
         for operation in operations.values():
             responses = operation["responses"]
@@ -172,9 +175,14 @@ def build(app: FastAPI) -> dict[str, Any]:
             for response in responses.values():
                 if response["description"] == _UNSAID:
                     response["description"] = "As asked for"
-            operation["security"] = [{}] if path in OPEN_PATHS else [{"operator": []}]
+            operation["security"] = _security(OPERATIONS[operation["operationId"]])
             operation["responses"] = dict(sorted(responses.items()))
     return schema
+
+
+def _security(needed: Needed) -> list[dict[str, list[str]]]:
+    """The role that it takes: OpenAPI 3.1 has role names here for schemes of any type."""
+    return [{}] if needed.role is None else [{"token": [needed.role.value]}]
 
 
 def _response(status: int) -> dict[str, Any]:

@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 _HTTP_STATUS: dict[ErrorStatus, int] = {
     "not_found": 404,
     "ambiguous": 409,
+    "not_permitted": 403,
     "conflict": 409,
     "stale_version": 412,
     "invalid": 422,

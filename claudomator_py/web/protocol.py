@@ -80,7 +80,7 @@ class GuardedProtocol(H11Protocol):
     def may_go(self) -> bool:
         """Whether it waits for a client that has shown no credentials yet, or has nothing at hand."""
         at_hand = self.conn.their_state is not h11.IDLE and not self.cycle.response_complete
-        return not (at_hand and self.scope["state"].get("authorised"))
+        return not (at_hand and self.scope["state"].get("principal") is not None)
 
     def drop(self) -> None:
         """Close it at once."""

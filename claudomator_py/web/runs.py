@@ -3,7 +3,7 @@
 import logging
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
@@ -12,7 +12,8 @@ from claudomator_py.core.errors import BadCursor, Invalid, ServiceError
 from claudomator_py.core.run import Stream
 from claudomator_py.core.views import LogEndView, LogEntryView, LogPageView, LogTextView, RunView
 from claudomator_py.service.answers.live import LogFeed, LogItem, LogPosition, LogView
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desk, Desks
+from claudomator_py.web.asking import Asking, Standing
 from claudomator_py.web.openapi import problems
 from claudomator_py.web.streams import (
     HEARTBEAT,
@@ -69,14 +70,14 @@ View = Annotated[
 Check = Annotated[bool, Query(description="What the run's check wrote, instead of its agent.")]
 
 
-def router(desk: Desk, streams: Streams) -> APIRouter:
-    """The routes, on this desk."""
+def router(desks: Desks, streams: Streams) -> APIRouter:
+    """The routes, on these desks."""
     routes = APIRouter(prefix="/v1/runs", tags=["runs"])
 
     @routes.get("/{run_id}", operation_id="getRun", summary="One run", responses=problems(404, 422))
-    def get_run(run_id: RunId) -> RunView:
+    def get_run(by: Asking, run_id: RunId) -> RunView:
         """The run with its outcome, once it has ended."""
-        return desk.run(run_id)
+        return desks.as_(by).run(run_id)
 
     @routes.get(
         "/{run_id}/log",
@@ -86,6 +87,8 @@ def router(desk: Desk, streams: Streams) -> APIRouter:
         responses={200: _LOG_RESPONSE, 204: _NOTHING_LEFT, **problems(404, 422, 503)},
     )
     def read_log(
+        by: Asking,
+        standing: Standing,
         request: Request,
         run_id: RunId,
         stream: Annotated[Stream, Query(description="Which of its two outputs.")] = "stdout",
@@ -97,13 +100,14 @@ def router(desk: Desk, streams: Streams) -> APIRouter:
         last_event_id: LastEventId = None,
     ) -> Response:
         """Bytes from an offset; with `view`, what they say, in items; with Accept: text/event-stream, as it comes."""
+        desk = desks.as_(by)
         if wants_stream(request):
             begin = _position(last_event_id or cursor, offset)
             feed = desk.live.open_log(run_id, stream, _readable(view), begin, check=check)
             if last_event_id is not None and not feed.read(1) and feed.ended:
                 return Response(status_code=204)
             feed = desk.live.open_log(run_id, stream, _readable(view), begin, check=check)
-            return EventStream(streams, _follow(desk, streams, run_id, feed))
+            return EventStream(streams, _follow(desk, streams, run_id, feed, standing))
         if view is None or view == "raw":
             return _bytes(desk, run_id, stream, offset, limit, check=check)
         feed = desk.live.open_log(run_id, stream, view, _position(cursor, offset), check=check)
@@ -133,7 +137,9 @@ def _page(feed: LogFeed, most: int) -> LogPageView:
     return LogPageView(items=tuple(items), next_cursor=str(feed.position), ended=feed.ended)
 
 
-async def _follow(desk: Desk, streams: Streams, run_id: str, feed: LogFeed) -> AsyncIterator[bytes]:
+async def _follow(
+    desk: Desk, streams: Streams, run_id: str, feed: LogFeed, standing: Callable[[], bool]
+) -> AsyncIterator[bytes]:
     yield opening(feed.position)
     silent_s = 0.0
     told_s = 0.0
@@ -142,6 +148,8 @@ async def _follow(desk: Desk, streams: Streams, run_id: str, feed: LogFeed) -> A
             begin_s = time.monotonic()
             items = await streams.run(lambda: feed.read(_PAGE))
             busy_s = time.monotonic() - begin_s
+            if not standing():
+                return  # the token was revoked meanwhile, or the browser logged out
             if items:
                 yield b"".join(_message(item) for item in items)
                 silent_s = told_s = 0.0

@@ -9,7 +9,8 @@ from claudomator_py.core.schedule_view import ScheduleView
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import parse_task
 from claudomator_py.core.views import Page, TaskView
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desks
+from claudomator_py.web.asking import Asking
 from claudomator_py.web.idempotency import IdempotencyKey
 from claudomator_py.web.json_body import JsonObject
 from claudomator_py.web.openapi import problems, request_body, told
@@ -31,14 +32,14 @@ _BODY = request_body(
 _LOCATION = {"Location": {"description": "Where the schedule is", "schema": {"type": "string"}, "required": True}}
 
 
-def router(desk: Desk) -> APIRouter:
-    """The routes, on this desk."""
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
     routes = APIRouter(prefix="/v1/schedules", tags=["schedules"])
 
     @routes.get("", operation_id="listSchedules", summary="Schedules, by name", responses=problems(503))
-    def list_schedules() -> Page[ScheduleView]:
+    def list_schedules(by: Asking) -> Page[ScheduleView]:
         """All of them, each with its next time and the last one that was dealt with."""
-        return Page[ScheduleView](items=tuple(desk.schedules.all()))
+        return Page[ScheduleView](items=tuple(desks.as_(by).schedules.all()))
 
     @routes.post(
         "",
@@ -48,34 +49,34 @@ def router(desk: Desk) -> APIRouter:
         responses=problems(400, 409, 413, 415, 422, 429, 503, also={201: told("Accepted: it is durable", _LOCATION)}),
         openapi_extra=_BODY,
     )
-    def add(document: JsonObject, key: IdempotencyKey, response: Response) -> ScheduleView:
+    def add(by: Asking, document: JsonObject, key: IdempotencyKey, response: Response) -> ScheduleView:
         """Have a task made at each time of its `schedule`. Harmless when repeated; 409 where another has its name."""
         parsed = parse_task(document)
         if not isinstance(parsed, TaskSpec):
             detail = "; ".join(problem.render() for problem in parsed[:3])
             raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=parsed)
-        view = desk.schedules.add(parsed, key=key)
+        view = desks.as_(by).schedules.add(parsed, key=key)
         response.headers["Location"] = f"/v1/schedules/{view.name}"
         return view
 
     @routes.get("/{name}", operation_id="getSchedule", summary="One schedule", responses=problems(404, 422, 503))
-    def get_schedule(name: Name) -> ScheduleView:
+    def get_schedule(by: Asking, name: Name) -> ScheduleView:
         """The schedule with its content."""
-        return desk.schedules.one(name)
+        return desks.as_(by).schedules.one(name)
 
     @routes.post(
         "/{name}/pause", operation_id="pauseSchedule", summary="Pause a schedule", responses=problems(404, 422, 503)
     )
-    def pause(name: Name) -> ScheduleView:
+    def pause(by: Asking, name: Name) -> ScheduleView:
         """It makes no more tasks until it is resumed. Harmless when repeated."""
-        return desk.schedules.pause(name)
+        return desks.as_(by).schedules.pause(name)
 
     @routes.post(
         "/{name}/resume", operation_id="resumeSchedule", summary="Resume a schedule", responses=problems(404, 422, 503)
     )
-    def resume(name: Name) -> ScheduleView:
+    def resume(by: Asking, name: Name) -> ScheduleView:
         """It goes on with its next time; those that passed meanwhile are not caught up. Harmless when repeated."""
-        return desk.schedules.resume(name)
+        return desks.as_(by).schedules.resume(name)
 
     @routes.post(
         "/{name}/run",
@@ -84,9 +85,9 @@ def router(desk: Desk) -> APIRouter:
         summary="Make a task of it now",
         responses=problems(400, 404, 409, 413, 422, 429, 503),
     )
-    def run(name: Name, key: IdempotencyKey) -> TaskView:
+    def run(by: Asking, name: Name, key: IdempotencyKey) -> TaskView:
         """Besides its times, paused or not. 409 where its last task has not ended and `overlap` is `skip`."""
-        return desk.schedules.run(name, key=key)
+        return desks.as_(by).schedules.run(name, key=key)
 
     @routes.delete(
         "/{name}",
@@ -95,8 +96,8 @@ def router(desk: Desk) -> APIRouter:
         summary="End a schedule",
         responses=problems(404, 409, 422, 503),
     )
-    def delete(name: Name) -> None:
+    def delete(by: Asking, name: Name) -> None:
         """Its tasks stay. 409 for one that follows a file: delete the file."""
-        desk.schedules.delete(name)
+        desks.as_(by).schedules.delete(name)
 
     return routes

@@ -21,7 +21,9 @@ from enum import Enum
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from claudomator_py.core.principal import OPERATOR, Principal
 from claudomator_py.core.problem import shown
+from claudomator_py.web.asking import Holders
 from claudomator_py.web.limits import Throttle
 from claudomator_py.web.problem import Refused, unexpected
 from claudomator_py.web.sessions import Sessions
@@ -66,6 +68,10 @@ class _From(Enum):
     LINK = "a link on a page of another origin"
 
 
+_Admitted = tuple[Principal | None, Callable[[], bool]]
+"""Who asks, None for nobody in particular, and whether that still holds for an answer that takes long."""
+
+
 class Security:
     """ASGI middleware; the outermost, so that its headers are on every response, errors of the inside included.
 
@@ -78,6 +84,7 @@ class Security:
         *,
         settings: WebSettings,
         sessions: Sessions,
+        holders: Holders,
         throttle: Throttle,
         dress: Callable[[Scope, Response], Response],
     ) -> None:
@@ -86,6 +93,7 @@ class Security:
         self._token = settings.token.encode("ascii")
         self._cookie = settings.cookie.encode("ascii")
         self._sessions = sessions
+        self._holders = holders
         self._dress = dress
         self._limits = settings.limits
         self._throttle = throttle
@@ -102,9 +110,10 @@ class Security:
             self._throttle.check_target(scope["raw_path"], scope["query_string"])
             host = self._check_host(headers)
             sender = _sender(headers, host, scope)
-            authorised = self._admit(headers, sender, scope)
+            principal, standing = self._admit(headers, sender, scope)
             state = scope.setdefault("state", {})
-            state["authorised"] = authorised
+            state.update(principal=principal, standing=standing)
+            authorised = principal is not None
             _check_load(state.get("load", Load.FREE), scope["path"], authorised=authorised)
             heard = await self._hear(headers, receive, authorised=authorised)
             if scope["method"] == "HEAD":
@@ -134,53 +143,66 @@ class Security:
             )
         return host
 
-    def _admit(self, headers: "_Headers", sender: _From, scope: Scope) -> bool:
-        """Whether the credentials are right. Raises Refused where some are needed, and for whoever asks too much."""
+    def _admit(self, headers: "_Headers", sender: _From, scope: Scope) -> _Admitted:
+        """Who asks. Raises Refused where credentials are needed, and for whoever asks too much."""
         try:
-            authorised = self._check_credentials(headers, sender, scope["method"], scope["path"])
+            admitted = self._check_credentials(headers, sender, scope["method"], scope["path"])
         except Refused:
             if headers.all(b"authorization"):  # a wrong token: who shows nothing does not guess
                 self._throttle.failure(scope["client"])
             raise
-        if authorised and scope["method"] not in _READING:
-            self._throttle.change(self._client(headers))
-        return authorised
+        if admitted[0] is not None and scope["method"] not in _READING:
+            self._throttle.change(self._client(headers, admitted[0]))
+        return admitted
 
     async def _hear(self, headers: "_Headers", receive: Receive, *, authorised: bool) -> Receive:
         if authorised:
             return await _bounded(headers, receive, MAX_BODY_BYTES, self._limits.body_s)
         return await _bounded(headers, receive, LOGIN_BODY_BYTES, self._limits.login_body_s)
 
-    def _client(self, headers: "_Headers") -> str:
-        """A name for who is authorised: the operator's token is one client, and each browser session is one."""
+    def _client(self, headers: "_Headers", by: Principal) -> str:
+        """A name for who is authorised: each principal is one client, and so is each browser session."""
         if headers.all(b"authorization"):
-            return "token"
+            return by.id
         return hashlib.sha256("\n".join(headers.cookies(self._cookie)).encode()).hexdigest()
 
-    def _check_credentials(self, headers: "_Headers", sender: _From, method: str, path: str) -> bool:
-        """Whether the token, or a session where one counts, was there and right. Raises Refused where one is needed."""
+    def _check_credentials(self, headers: "_Headers", sender: _From, method: str, path: str) -> _Admitted:
+        """Whose token it is, or whose session where one counts. Raises Refused where one is needed."""
         given = headers.all(b"authorization")
         if len(given) == 1:
             scheme, _, token = given[0].partition(b" ")
-            if scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token):
-                return True
+            if scheme.lower() == b"bearer" and (by := self._holder(token.strip())) is not None:
+                return by, lambda: self._holders.named(by.id) is not None
         public, reading = PUBLIC_PAGES.fullmatch(path) is not None, method in _READING
         page = public or _PAGES.fullmatch(path) is not None
         if page and not reading and sender is not _From.OWN_PAGE:
             raise _cross_site()
         counts = page or (reading and _STREAMS.fullmatch(path) is not None)
-        if counts and sender is not _From.LINK and any(map(self._sessions.holds, headers.cookies(self._cookie))):
-            return True
+        if counts and sender is not _From.LINK:
+            for cookie in headers.cookies(self._cookie):
+                if (by := self._of_session(cookie)) is not None:
+                    return by, lambda: self._of_session(cookie) is not None  # noqa: B023 - the loop ends here
         if public or path in OPEN_PATHS:
-            return False
-        detail = "The token is not the daemon's." if given else "A token is needed."
+            return None, lambda: True
+        detail = "The token is not known, or no longer good." if given else "A token is needed."
         raise Refused(
             401,
             "not_authorised",
             detail,
-            "Send 'Authorization: Bearer TOKEN' with the token in the file `token` of the daemon's state folder.",
+            "Send 'Authorization: Bearer TOKEN' with a token from `claudomator token create`, or the one in the file "
+            "`token` of the daemon's state folder.",
             headers={"WWW-Authenticate": 'Bearer realm="claudomator"'},
         )
+
+    def _holder(self, token: bytes) -> Principal | None:
+        if hmac.compare_digest(token, self._token):
+            return OPERATOR
+        return self._holders.holder(token.decode("latin-1"))
+
+    def _of_session(self, cookie: str) -> Principal | None:
+        """Whose session it is, as long as the token is good with which it was begun."""
+        whose = self._sessions.holder(cookie)
+        return None if whose is None else self._holders.named(whose)
 
 
 class _Headers:

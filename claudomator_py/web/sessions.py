@@ -13,9 +13,9 @@ from collections.abc import Callable
 from claudomator_py.core.units import HOUR_MS
 
 LASTS_MS = 12 * HOUR_MS
-_PURPOSE = b"claudomator browser session 1"
+_PURPOSE = b"claudomator browser session 2"
 _NONCE_BYTES = 16
-_LONGEST = 200
+_LONGEST = 300
 
 
 class Sessions:
@@ -27,18 +27,18 @@ class Sessions:
         self._ended: dict[str, int] = {}
         self._lock = threading.Lock()
 
-    def begin(self) -> str:
-        """A new session, as the cookie's value."""
-        body = f"{self._clock() + LASTS_MS}.{secrets.token_urlsafe(_NONCE_BYTES)}"
+    def begin(self, principal_id: str) -> str:
+        """A new session of that principal, as the cookie's value."""
+        body = f"{self._clock() + LASTS_MS}.{secrets.token_urlsafe(_NONCE_BYTES)}.{principal_id}"
         return f"{body}.{self._signature(body)}"
 
-    def holds(self, value: str) -> bool:
-        """Whether the value is a session of ours that has neither expired nor ended."""
+    def holder(self, value: str) -> str | None:
+        """Whose session it is, by the principal's id; None for one that is not ours, or has expired or ended."""
         expires_ms = self._expires_ms(value)
         if expires_ms is None or expires_ms <= self._clock():
-            return False
+            return None
         with self._lock:
-            return value not in self._ended
+            return None if value in self._ended else value.rpartition(".")[0].split(".", 2)[2]
 
     def end(self, value: str) -> None:
         """Log out: the value holds no more."""

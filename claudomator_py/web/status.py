@@ -6,7 +6,8 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.core.views import FileProblemPage, StatusView
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desks
+from claudomator_py.web.asking import Asking
 from claudomator_py.web.openapi import problems
 
 
@@ -19,14 +20,14 @@ class InboxQuery(BaseModel):
     limit: int = Field(default=50, ge=1, le=200, description="How many at most, from 1 to 200.")
 
 
-def router(desk: Desk) -> APIRouter:
-    """The routes, on this desk."""
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
     routes = APIRouter(prefix="/v1", tags=["status"])
 
     @routes.get("/status", operation_id="getStatus", summary="Everything at a glance, what needs a person first")
-    def status() -> StatusView:
+    def status(by: Asking) -> StatusView:
         """What `claudomator status` shows. Each list is cut at 50; the counts are whole."""
-        return desk.status()
+        return desks.as_(by).status()
 
     @routes.get(
         "/inbox",
@@ -34,8 +35,8 @@ def router(desk: Desk) -> APIRouter:
         summary="Files of the inbox that were refused",
         responses=problems(400, 422),
     )
-    def inbox(query: Annotated[InboxQuery, Query()]) -> FileProblemPage:
+    def inbox(by: Asking, query: Annotated[InboxQuery, Query()]) -> FileProblemPage:
         """The last one refused first, each with its reasons; a file is accepted whole or not at all."""
-        return desk.inbox_problems(query.cursor, query.limit)
+        return desks.as_(by).inbox_problems(query.cursor, query.limit)
 
     return routes

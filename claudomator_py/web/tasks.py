@@ -10,7 +10,8 @@ from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import parse_task
 from claudomator_py.core.validation import odd_values, validate
 from claudomator_py.core.views import Page, RestartRequest, RunView, TaskFilter, TaskView, WhyView
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desks
+from claudomator_py.web.asking import Asking
 from claudomator_py.web.idempotency import IdempotencyKey
 from claudomator_py.web.json_body import JsonObject, OptionalJsonObject
 from claudomator_py.web.openapi import (
@@ -37,8 +38,8 @@ class TaskQuery(TaskFilter):
     limit: int = Field(default=50, ge=1, le=200, description="How many tasks at most, from 1 to 200.")
 
 
-def router(desk: Desk) -> APIRouter:
-    """The routes, on this desk."""
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
     routes = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
     @routes.post(
@@ -58,13 +59,13 @@ def router(desk: Desk) -> APIRouter:
         ),
         openapi_extra=TASK_BODY,
     )
-    def submit(document: JsonObject, key: IdempotencyKey, response: Response) -> TaskView:
+    def submit(by: Asking, document: JsonObject, key: IdempotencyKey, response: Response) -> TaskView:
         """Accept a task, as a task file would write it. It is durable once this answers."""
         parsed = parse_task(document)
         if not isinstance(parsed, TaskSpec):
             detail = "; ".join(problem.render() for problem in parsed[:3])
             raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=parsed)
-        return _located(desk.submit(parsed, key=key), response)
+        return _located(desks.as_(by).submit(parsed, key=key), response)
 
     @routes.get(
         "",
@@ -72,10 +73,10 @@ def router(desk: Desk) -> APIRouter:
         summary="List tasks, newest first",
         responses=problems(400, 422, 503, also={200: told("As asked for", links=FIRST_TASK_LINKS)}),
     )
-    def list_tasks(query: Annotated[TaskQuery, Query()]) -> Page[TaskView]:
+    def list_tasks(by: Asking, query: Annotated[TaskQuery, Query()]) -> Page[TaskView]:
         """A part of the list; all conditions count together. Tasks that come meanwhile move nothing in later parts."""
         wanted = TaskFilter(**query.model_dump(exclude={"cursor", "limit"}))
-        return desk.tasks(wanted, query.cursor, query.limit)
+        return desks.as_(by).tasks(wanted, query.cursor, query.limit)
 
     @routes.get(
         "/{ref}",
@@ -84,9 +85,9 @@ def router(desk: Desk) -> APIRouter:
         response_model=TaskView,
         responses=problems(400, 404, 409, 422, 503, also={200: told("As asked for", ETAG_HEADER), 304: NOT_MODIFIED}),
     )
-    def get_task(ref: Ref, if_none_match: IfNoneMatch, response: Response) -> TaskView | Response:
+    def get_task(by: Asking, ref: Ref, if_none_match: IfNoneMatch, response: Response) -> TaskView | Response:
         """The task with its content. With If-None-Match, 304 says that it has not been changed since."""
-        task = desk.task(ref)
+        task = desks.as_(by).task(ref)
         if if_none_match is not None and if_none_match.matches(task.version):
             return Response(status_code=304, headers={"ETag": etag(task.version)})
         return _tagged(task, response)
@@ -108,9 +109,9 @@ def router(desk: Desk) -> APIRouter:
             also={202: told("Asked for: it may take effect a little later", ETAG_HEADER, links=TASK_LINKS)},
         ),
     )
-    def cancel(ref: Ref, if_match: IfMatch, key: IdempotencyKey, response: Response) -> TaskView:
+    def cancel(by: Asking, ref: Ref, if_match: IfMatch, key: IdempotencyKey, response: Response) -> TaskView:
         """Ask for its end. A running task ends a little later, when its agent has; 409 for one that has ended."""
-        return _tagged(desk.cancel(ref, if_version=if_match, key=key), response)
+        return _tagged(desks.as_(by).cancel(ref, if_version=if_match, key=key), response)
 
     @routes.post(
         "/{ref}/restart",
@@ -136,7 +137,7 @@ def router(desk: Desk) -> APIRouter:
         openapi_extra=RESTART_BODY,
     )
     def restart(
-        ref: Ref, document: OptionalJsonObject, if_match: IfMatch, key: IdempotencyKey, response: Response
+        by: Asking, ref: Ref, document: OptionalJsonObject, if_match: IfMatch, key: IdempotencyKey, response: Response
     ) -> TaskView:
         """Begin a new generation. What the task pins stays pinned unless the body says otherwise.
 
@@ -146,14 +147,14 @@ def router(desk: Desk) -> APIRouter:
         if not isinstance(request, RestartRequest):
             detail = "; ".join(problem.render() for problem in request[:3])
             raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=request)
-        return _located(desk.restart(ref, request, if_version=if_match, key=key), response)
+        return _located(desks.as_(by).restart(ref, request, if_version=if_match, key=key), response)
 
     @routes.get(
         "/{ref}/why", operation_id="explainTask", summary="Why it is so", responses=problems(404, 409, 422, 503)
     )
-    def why(ref: Ref) -> WhyView:
+    def why(by: Asking, ref: Ref) -> WhyView:
         """Why the task is where it is, in sentences, with the decisions and events behind them."""
-        return desk.why(ref)
+        return desks.as_(by).why(ref)
 
     @routes.get(
         "/{ref}/runs",
@@ -161,9 +162,9 @@ def router(desk: Desk) -> APIRouter:
         summary="A task's runs",
         responses=problems(404, 409, 422, 503, also={200: told("As asked for", links=FIRST_RUN_LINKS)}),
     )
-    def runs(ref: Ref) -> Page[RunView]:
+    def runs(by: Asking, ref: Ref) -> Page[RunView]:
         """All runs of the task, oldest first."""
-        return Page[RunView](items=tuple(desk.runs(ref)))
+        return Page[RunView](items=tuple(desks.as_(by).runs(ref)))
 
     return routes
 

@@ -15,6 +15,8 @@ from claudomator_py.core.cleaning import clean
 from claudomator_py.core.redact import Redactor
 
 _DATA = b"data: "
+GIVEN = "secret_given"
+"""Set in the request's state where the answer is a secret that was made for whoever asks."""
 
 
 class WithoutSecrets:
@@ -28,21 +30,25 @@ class WithoutSecrets:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        await self._app(scope, receive, _Cleaned(send, self._redactor()))
+        state = scope.setdefault("state", {})
+        await self._app(scope, receive, _Cleaned(send, self._redactor(), lambda: bool(state.get(GIVEN))))
 
 
 class _Cleaned:
     """Sends one answer. What is no stream is sent once it is whole."""
 
-    def __init__(self, send: Send, redactor: Redactor) -> None:
+    def __init__(self, send: Send, redactor: Redactor, given: Callable[[], bool]) -> None:
         self._send = send
+        self._given = given
         self._redactor = redactor
         self._clean: Callable[[bytes], bytes] | None = None
         self._start: Message | None = None
         self._parts: list[bytes] = []
 
     async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
+        if message["type"] == "http.response.start" and self._given():
+            await self._send(message)
+        elif message["type"] == "http.response.start":
             kind = MutableHeaders(raw=message["headers"]).get("content-type", "").partition(";")[0]
             if kind == "text/event-stream":
                 self._clean = self._events

@@ -6,7 +6,7 @@ from typing import Any, cast
 from unittest.mock import MagicMock
 
 from claudomator_py.core.errors import ServiceError
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desks
 from claudomator_py.web.app import create_app
 from claudomator_py.web.settings import MIN_TOKEN_LENGTH, WebSettings
 from docs.reference.markdown import code, page, table
@@ -24,7 +24,7 @@ says what to do next, and `problems` where several fields were wrong.
 _PROBLEM = "application/problem+json"
 _METHODS = ("get", "post", "put", "patch", "delete")
 # A description of the routes asks nobody, and lets nobody in.
-_ABSENT = cast(Desk, MagicMock(name="desk"))
+_ABSENT = cast(Desks, MagicMock(name="desk"))
 _CLOSED = WebSettings("x" * MIN_TOKEN_LENGTH, "127.0.0.1:8484")
 
 
@@ -67,8 +67,8 @@ def _operation(path: str, method: str, operation: Mapping[str, Any]) -> list[str
     parts = [f"{code(f'{method.upper()} {path}')}: {operation.get('summary', '')}."]
     if operation.get("description"):
         parts.append(operation["description"])
-    if not any(operation["security"]):
-        parts.append("Needs no token.")
+    roles = [role for way in operation["security"] for role in way.get("token", ())]
+    parts.append(f"Needs the role {code(roles[0])}." if roles else "Needs no token.")
     if body := operation.get("requestBody"):
         kinds = [_type(content["schema"]) for content in body["content"].values()]
         parts.append(f"Body: {', '.join(kinds)}{'' if body.get('required') else ', optional'}.")

@@ -10,6 +10,7 @@ from claudomator_py.core.lifecycle import Completed, Failed, InputKind, NeedsInp
 from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.views import FileProblemView, OutcomeView, RunCheckView
+from claudomator_py.web import roles
 from tests.fakes.daemon import Answer, Daemon, running
 from tests.fakes.desk import FakeDesk
 
@@ -48,6 +49,9 @@ OPERATIONS = {
     ("post", "/v1/notifications/{delivery}/retry"): "retryNotification",
     ("post", "/v1/notifications/test/{target}"): "testNotification",
     ("post", "/v1/backups"): "makeBackup",
+    ("get", "/v1/tokens"): "listTokens",
+    ("post", "/v1/tokens"): "createToken",
+    ("delete", "/v1/tokens/{ref}"): "revokeToken",
     ("post", "/v1/login-codes"): "createLoginCode",
     ("get", "/metrics"): "getMetrics",
     ("get", "/livez"): "getLiveness",
@@ -151,7 +155,9 @@ def test_every_operation_announces_its_refusals_as_problems(document: dict[str, 
         expected = {"400", "403", "408", "413", "414", "421", "422", "429", "431", "500"}
         expected |= set() if is_open else {"401", "503"}
         assert expected <= set(operation["responses"])
-        assert operation["security"] == ([{}] if is_open else [{"operator": []}])
+        assert operation["security"] == (
+            [{}] if is_open else [{"token": [roles.OPERATIONS[operation["operationId"]].role]}]
+        )
         for status, response in operation["responses"].items():
             if int(status) >= 400 and not (is_open and status == "503"):
                 assert list(response["content"]) == ["application/problem+json"], (path, status)

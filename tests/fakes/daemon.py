@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from claudomator_py.client.http import Client
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desks
 from claudomator_py.service.process.metering import Meter
 from claudomator_py.web.app import create_app
+from claudomator_py.web.asking import Holders
 from claudomator_py.web.connection import Connection
 from claudomator_py.web.crowd import Crowd
 from claudomator_py.web.endpoint import bind, bound_address, publish_endpoint, url_of
@@ -95,7 +96,7 @@ def _send_body(connection: http.client.HTTPConnection, body: bytes | Iterator[by
 
 @contextmanager
 def running(
-    desk: Desk,
+    desk: Desks,
     state_dir: Path,
     *,
     allowed_hosts: tuple[str, ...] = (),
@@ -104,8 +105,12 @@ def running(
     protocol: type[Connection] = Connection,
     crowd: Crowd | None = None,
     listen: str = "127.0.0.1:0",
+    holders: Holders | None = None,
 ) -> Iterator[Daemon]:
-    """The daemon of that desk, until the block ends. meter: what is measured, if anything is."""
+    """The daemon of that desk, until the block ends. meter: what is measured, if anything is.
+
+    holders: who has which token besides the operator.
+    """
     state_dir.mkdir(mode=0o700, exist_ok=True)
     token = ensure_token(state_dir)
     sock = bind(listen)
@@ -113,7 +118,7 @@ def running(
     publish_endpoint(state_dir, url)
     streams = Streams()
     settings = WebSettings(token=token, listen=address, allowed_hosts=allowed_hosts, limits=limits or Limits())
-    app = create_app(desk, settings, meter, streams=streams)
+    app = create_app(desk, settings, meter, streams=streams, holders=holders)
     server = WebServer(app, sock, streams.close, protocol=protocol, crowd=crowd)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), name="daemon")
     thread.start()

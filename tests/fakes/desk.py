@@ -4,7 +4,7 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import get_args
+from typing import Self, get_args
 
 from claudomator_py.core.agent import ModelChoice, Tier
 from claudomator_py.core.cleanup import CleanupItemView, CleanupRequest, CleanupView
@@ -30,6 +30,7 @@ from claudomator_py.core.lifecycle import (
     available_actions,
 )
 from claudomator_py.core.outcome import Provenance, Reason
+from claudomator_py.core.principal import Principal
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.run import Stream
 from claudomator_py.core.task import TaskSpec
@@ -65,6 +66,7 @@ from tests.fakes.live import FakeLive
 from tests.fakes.notices import FakeNotices
 from tests.fakes.repeats import FakeRepeats
 from tests.fakes.schedules import FakeSchedules
+from tests.fakes.tokens import FakeTokens
 
 START_MS = 1_790_000_000_000  # 2026-09-21T14:13:20Z
 _ID_PREFIX = 4
@@ -90,12 +92,17 @@ class FakeDesk:
     live: FakeLive = field(init=False)
     schedules: FakeSchedules = field(init=False)
     notices: FakeNotices = field(default_factory=FakeNotices)
+    tokens: FakeTokens = field(default_factory=FakeTokens)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     repeats: FakeRepeats = field(default_factory=FakeRepeats)
 
     def __post_init__(self) -> None:
         self.schedules = FakeSchedules(self.submit, self.repeats)
         self.live = FakeLive(lambda ref: self._find(ref).id, self.run, self.logs)
+
+    def as_(self, _by: Principal) -> Self:
+        """See ``Desks``: it is the same for all."""
+        return self
 
     # --- what a test arranges ---------------------------------------------------------------------------------------
 
@@ -108,6 +115,7 @@ class FakeDesk:
             self.logs.clear()
             self.live.clear()
             self.notices = FakeNotices()
+            self.tokens.given.clear()
             self.schedules.known.clear()
             self.repeats.clear()
             self.said.clear()

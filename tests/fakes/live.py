@@ -51,8 +51,12 @@ class FakeLive:
         with self._lock:
             return self.gone
 
-    def event_filter(self, task: str | None, kinds: Collection[str]) -> EventFilter:
-        return EventFilter(None if task is None else self.find_task(task), tuple(kinds))
+    def event_filter(self, task: str | None, kinds: Collection[str], by: str | None = None) -> EventFilter:
+        return EventFilter(None if task is None else self.find_task(task), tuple(kinds), by)
+
+    def last_events(self, wanted: EventFilter, limit: int) -> EventPage:
+        found = self.events(wanted, 0, len(self.happened)).items[-limit:]
+        return EventPage(found, self.newest_event(), False)
 
     def events(self, wanted: EventFilter, after: int, limit: int) -> EventPage:
         with self._lock:
@@ -60,7 +64,9 @@ class FakeLive:
         found = [
             event
             for event in following
-            if wanted.task_id in (None, event.task_id) and (not wanted.kinds or event.kind in wanted.kinds)
+            if wanted.task_id in (None, event.task_id)
+            and (not wanted.kinds or event.kind in wanted.kinds)
+            and wanted.by in (None, event.by)
         ]
         if len(found) > limit:
             return EventPage(tuple(found[:limit]), found[limit - 1].id, True)

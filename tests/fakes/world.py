@@ -24,7 +24,9 @@ from claudomator_py.service.answers.queries import Queries
 from claudomator_py.service.changes.repeats import Repeats
 from claudomator_py.service.desk.cleaning import Cleaner
 from claudomator_py.service.desk.front_desk import FrontDesk
+from claudomator_py.service.desk.keyring import Keyring
 from claudomator_py.service.desk.notices import StoredNotices
+from claudomator_py.service.desk.tokens import StoredTokens
 from claudomator_py.service.faults import Faults
 from claudomator_py.service.inbox.intake import StoreIntake
 from claudomator_py.service.inbox.refusals import Refusals
@@ -152,6 +154,7 @@ class World:
         self.schedule_faults = Faults(self.clock)
         self.timekeeper = Timekeeper(database, self.registry, lambda: self.workdirs, self.clock, self.schedule_faults)
         self.isolating = Isolating(self.trees)
+        self.keyring = Keyring(database, self.clock)
         self.desk = FrontDesk(
             database,
             self.queries,
@@ -164,6 +167,7 @@ class World:
             Cleaner(database, RunFolders(Path("/nonexistent")), self.isolating, self.clock),
             self.trees,
             repeats,
+            StoredTokens(database, self.keyring, self.clock),
         )
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.monitor = PromptMonitor(self.host, self.clock)

@@ -41,6 +41,7 @@ from claudomator_py.core.views.requests import (
 from claudomator_py.core.views.runs import RunCheckView, RunState, RunView
 from claudomator_py.core.views.status import StatusView
 from claudomator_py.core.views.tasks import Action, DependencyView, PriorityLabel, TaskFilter, TaskView, WorktreeView
+from claudomator_py.core.views.tokens import NewTokenView, TokenRequest, TokenView
 
 __all__ = [
     "Action",
@@ -71,6 +72,7 @@ __all__ = [
     "LogTextView",
     "LoginCodeView",
     "NearLimitView",
+    "NewTokenView",
     "OutcomeView",
     "Page",
     "PolicyCheckView",
@@ -88,6 +90,8 @@ __all__ = [
     "StatusView",
     "TaskFilter",
     "TaskView",
+    "TokenRequest",
+    "TokenView",
     "WhyView",
     "WorktreeView",
 ]

@@ -6,7 +6,8 @@ from claudomator_py.core.view import Instant, View
 
 
 class EventView(View):
-    """Something that happened; ids rise in the order of happening."""
+    """Something that happened; ids rise in the order of happening. by: whose request caused it, such as the name of a
+    token; None: nobody's, but the daemon's own."""
 
     id: int
     at: Instant
@@ -14,3 +15,4 @@ class EventView(View):
     run_id: str | None = None
     kind: str
     data: dict[str, object] = Field(default_factory=dict)
+    by: str | None = None

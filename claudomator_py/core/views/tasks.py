@@ -6,6 +6,7 @@ from pydantic import Field
 
 from claudomator_py.core.agent import Tier
 from claudomator_py.core.outcome import Tokens
+from claudomator_py.core.principal import OPERATOR
 from claudomator_py.core.view import Instant, StateName, View
 from claudomator_py.core.views.agents import HoldView
 from claudomator_py.core.views.budgets import BudgetView
@@ -49,7 +50,8 @@ class TaskView(View):
     continues: that task; thread: the id of the one that began the thread, once that is known. holds: those that keep it
     queued, of each agent that it could run on. worktree: how that of its last run stands, once it does not run. Both it
     and spec, the content as a task file would write it, are absent in lists. warnings: what it asks for and nobody can
-    give it, while it has yet to run.
+    give it, while it has yet to run. creator: who made it: the name of a token, `operator`, or `inbox` for a file.
+    organisation: whose it is, if anybody's in particular.
     """
 
     id: str
@@ -91,6 +93,8 @@ class TaskView(View):
     budget: BudgetView | None = None
     worktree: WorktreeView | None = None
     spec: dict[str, object] | None = None
+    creator: str = OPERATOR.id
+    organisation: str | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -102,4 +106,5 @@ class TaskFilter(View):
     text: str | None = Field(default=None, max_length=200, description="Only tasks with this in their name.")
     tag: str | None = Field(default=None, description="Only tasks with this tag.")
     agent: str | None = Field(default=None, description="Only tasks whose last run was on this agent.")
+    creator: str | None = Field(default=None, max_length=100, description="Only tasks made by this name.")
     source: str | None = Field(default=None, description="Only tasks from here: `file`, `api` or `schedule`.")

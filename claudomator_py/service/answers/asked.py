@@ -6,7 +6,7 @@ from claudomator_py.core.asking import Asked
 from claudomator_py.core.lifecycle import InputKind
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.views import InputView
-from claudomator_py.service.answers.explain import clock_text
+from claudomator_py.service.answers.explain import clock_text, who
 from claudomator_py.service.changes.inputs import asked_before, asked_of
 from claudomator_py.store.tables import Event, Task
 
@@ -43,10 +43,10 @@ def input_sentences(task: Task, events: Sequence[Event], now_ms: int) -> list[st
         if event.kind in _FORGETTING:
             sentences.clear()
         elif event.kind == "answered":
-            sentences.append(f"The operator answered: {event.data['answer']}")
+            sentences.append(f"{who(event)} answered: {event.data['answer']}")
         elif event.kind == "approved":
             what = ", ".join(event.data.get("tools", ())) or "its first run"
-            sentences.append(f"The operator approved {what}.")
+            sentences.append(f"{who(event)} approved {what}.")
     if task.state == "NEEDS_INPUT":
         sentences += _remedies(task, asked_of(task) or asked_before(task))
         if task.kept_until_ms is not None and task.kept_until_ms > now_ms:

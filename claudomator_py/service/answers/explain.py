@@ -6,6 +6,7 @@ from claudomator_py.core.check import CheckResult, CheckStatus
 from claudomator_py.core.limits import window_text
 from claudomator_py.core.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.core.plaintext import clause, subject_line
+from claudomator_py.core.principal import OPERATOR
 from claudomator_py.core.schedule import DependencyState
 from claudomator_py.core.units import DAY_MS, format_duration, format_instant
 from claudomator_py.core.views import RunCheckView, TaskView
@@ -205,6 +206,26 @@ def conversation_sentences(task: Task, events: Sequence[Event]) -> list[str]:
         run = resumption.run_id[:_RUN]
         sentences.append(f"Its next run resumes the conversation of run {run} on {resumption.agent}.")
     return sentences
+
+
+def who(event: Event) -> str:
+    """Whose request caused the event, to begin a sentence with."""
+    return "The operator" if event.by in (None, OPERATOR.id) else str(event.by)
+
+
+def cancelled_sentences(task: Task, events: Sequence[Event]) -> list[str]:
+    """Who cancelled it. events: the task's, in order."""
+    if task.state != "CANCELLED":
+        return []
+    of_it = [
+        event
+        for event in events
+        if event.by is not None and (event.kind == "cancel_requested" or event.data.get("state") == "CANCELLED")
+    ]
+    if not of_it:
+        return []
+    name = "the operator" if of_it[-1].by == OPERATOR.id else of_it[-1].by
+    return [f"It was cancelled by {name}."]
 
 
 def discarded_sentences(events: Sequence[Event]) -> list[str]:

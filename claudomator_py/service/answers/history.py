@@ -6,6 +6,7 @@ from itertools import groupby
 
 from claudomator_py.core.outcome import Outcome, OutcomeStatus
 from claudomator_py.core.plaintext import clause
+from claudomator_py.core.principal import OPERATOR
 from claudomator_py.routing.decision import DecisionRecord
 from claudomator_py.service.answers.explain import (
     ENDED_HOW,
@@ -122,4 +123,5 @@ def _cause(event: Event) -> str:
     with_these = f" with {', '.join(pinned)}" if pinned else ""
     resumed = ", to go on in its conversation" if restart.get("resume") else ""
     why = f": {' '.join(restart['reason'].split()).rstrip('.')}" if restart.get("reason") else ""
-    return f"an operator restarted it{with_these}{resumed}{why}"
+    who = "an operator" if event.by in (None, OPERATOR.id) else event.by
+    return f"{who} restarted it{with_these}{resumed}{why}"

@@ -12,10 +12,11 @@ LogView = Literal["text", "structured"]
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events. task_id None: of all tasks and of none; kinds empty: all."""
+    """Which events. task_id None: of all tasks and of none; kinds empty: all; by None: whoever caused them."""
 
     task_id: str | None = None
     kinds: tuple[str, ...] = ()
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +78,14 @@ class Live(Protocol):
     def events_gone(self) -> int:
         """The greatest id of an event that is not kept any more; 0: all are kept."""
 
-    def event_filter(self, task: str | None, kinds: Collection[str]) -> EventFilter:
-        """The filter that is meant; task: as in ``Desk``. Raises NotFound, Ambiguous."""
+    def event_filter(self, task: str | None, kinds: Collection[str], by: str | None = None) -> EventFilter:
+        """The filter that is meant; task: as in ``Desk``; by: who caused them. Raises NotFound, Ambiguous."""
 
     def events(self, wanted: EventFilter, after: int, limit: int) -> EventPage:
         """Events with a greater id than ``after``, oldest first, at most ``limit``."""
+
+    def last_events(self, wanted: EventFilter, limit: int) -> EventPage:
+        """The newest events, oldest first, at most ``limit``."""
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Call callback, on any thread, after something was stored. It must be quick and must not wait."""

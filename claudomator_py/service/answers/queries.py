@@ -1,6 +1,7 @@
 """Answers: what anyone may ask about tasks, runs and agents. Reads only."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
@@ -9,6 +10,7 @@ from sqlalchemy import Connection
 from claudomator_py.core.lifecycle import WaitReason
 from claudomator_py.core.outcome import Outcome, Reason
 from claudomator_py.core.plaintext import clause
+from claudomator_py.core.principal import OPERATOR, Principal
 from claudomator_py.core.run import Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import DAY_MS
@@ -46,6 +48,7 @@ from claudomator_py.service.answers.explain import (
     backlog_sentences,
     blocked_text,
     busy_text,
+    cancelled_sentences,
     conversation_sentences,
     discarded_sentences,
     failure_clause,
@@ -57,7 +60,6 @@ from claudomator_py.service.answers.explain import (
 )
 from claudomator_py.service.answers.history import history_sentences
 from claudomator_py.service.answers.holds import agent_views, held_text, hold_sentences, hold_views
-from claudomator_py.service.answers.live import Live
 from claudomator_py.service.answers.reading import find_run, find_task
 from claudomator_py.service.answers.schedule_words import schedule_sentences
 from claudomator_py.service.answers.stored_live import StoredLive, log_step
@@ -130,7 +132,15 @@ class Queries:
         self._health = health
         self._faults = faults or Faults(clock)
         self._backlog = backlog
-        self.live: Live = StoredLive(database, registry, host, secrets or Secrets())
+        self.live = StoredLive(database, registry, host, secrets or Secrets())
+        self._by = OPERATOR
+
+    def as_(self, by: Principal) -> "Queries":
+        """The same, for who asks."""
+        bound = copy(self)
+        bound._by = by
+        bound.live = self.live.as_(by)
+        return bound
 
     def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
         """See ``Desk``."""
@@ -181,7 +191,7 @@ class Queries:
             sentences += backlog_sentences(None if live is None else self._backlog(live))
             sentences += [*hold_sentences(view.holds), *input_sentences(task, told, now_ms)]
             sentences += [*thread_sentences(view), *conversation_sentences(task, told), *tree_sentences(told)]
-            sentences += discarded_sentences(told)
+            sentences += [*cancelled_sentences(task, told), *discarded_sentences(told)]
             spec = task_rows.spec_of(connection, task.id, task.revision)
             sentences += [*schedule_sentences(connection, task), *budget_sentences(connection, task, spec)]
             by_run = {decision.run_id: decision for decision in decisions}

@@ -1,11 +1,13 @@
 """What can be followed, read from the store and from the files of runs."""
 
 from collections.abc import Callable, Collection
+from copy import copy
 from functools import partial
 
 from sqlalchemy import Connection
 
 from claudomator_py.core.errors import Unavailable
+from claudomator_py.core.principal import OPERATOR, Principal
 from claudomator_py.core.run import Stream
 from claudomator_py.service.answers.live import EventFilter, EventPage, LogFeed, LogPosition, LogView
 from claudomator_py.service.answers.log_feeds import EntryFeed, Source, TextFeed
@@ -27,6 +29,16 @@ def log_step(run: Run, *, check: bool) -> int:
     return max(1, run.check_seq) if check else 0
 
 
+class _Commits:
+    """How often something was stored."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def count(self) -> None:
+        self.number += 1
+
+
 class StoredLive:
     """Implements ``Live``."""
 
@@ -35,8 +47,15 @@ class StoredLive:
         self._registry = registry
         self._host = host
         self._secrets = secrets
-        self._commits = 0
-        database.on_commit(self._count)
+        self._commits = _Commits()
+        self._by = OPERATOR
+        database.on_commit(self._commits.count)
+
+    def as_(self, by: Principal) -> "StoredLive":
+        """The same, for who asks."""
+        bound = copy(self)
+        bound._by = by
+        return bound
 
     def newest_event(self) -> int:
         """See ``Live``."""
@@ -46,24 +65,36 @@ class StoredLive:
         """See ``Live``."""
         return read(self._database, pruning.events_gone_upto)
 
-    def event_filter(self, task: str | None, kinds: Collection[str]) -> EventFilter:
+    def event_filter(self, task: str | None, kinds: Collection[str], by: str | None = None) -> EventFilter:
         """See ``Live``."""
         known = tuple(kind for kind in kinds if "\0" not in kind)  # PostgreSQL refuses such a text altogether
         if kinds and not known:
             known = ("",)
+        whose = "" if by is not None and "\0" in by else by
         if task is None:
-            return EventFilter(None, known)
-        return EventFilter(read(self._database, lambda connection: find_task(connection, task).id), known)
+            return EventFilter(None, known, whose)
+        return EventFilter(read(self._database, lambda connection: find_task(connection, task).id), known, whose)
 
     def events(self, wanted: EventFilter, after: int, limit: int) -> EventPage:
         """See ``Live``."""
 
         def page(connection: Connection) -> EventPage:
-            found = events.following(connection, after, limit + 1, task_id=wanted.task_id, kinds=wanted.kinds)
+            found = events.following(
+                connection, after, limit + 1, task_id=wanted.task_id, kinds=wanted.kinds, by=wanted.by
+            )
             items = tuple(event_view(event) for event in found[:limit])
             more = len(found) > limit
             upto = items[-1].id if more else max(after, events.last_id(connection))
             return EventPage(items, upto, more)
+
+        return read(self._database, page)
+
+    def last_events(self, wanted: EventFilter, limit: int) -> EventPage:
+        """See ``Live``."""
+
+        def page(connection: Connection) -> EventPage:
+            found = events.newest(connection, limit, task_id=wanted.task_id, kinds=wanted.kinds, by=wanted.by)
+            return EventPage(tuple(map(event_view, found)), events.last_id(connection), more=False)
 
         return read(self._database, page)
 
@@ -91,10 +122,7 @@ class StoredLive:
     @property
     def commits(self) -> int:
         """How often something was stored."""
-        return self._commits
-
-    def _count(self) -> None:
-        self._commits += 1
+        return self._commits.number
 
     def _read(self, run_id: str, stream: Stream, step: int, offset: int, limit: int) -> tuple[int, bytes]:
         try:

@@ -101,6 +101,8 @@ def task_view(
             "source": task.source,
             "file_path": task.file_path,
             "spec": to_document(spec) if with_spec else None,
+            "creator": task.creator,
+            "organisation": task.organisation,
             "warnings": tuple(warnings),
         }
     )
@@ -201,6 +203,7 @@ def event_view(event: Event) -> EventView:
         task_id=event.task_id,
         run_id=event.run_id,
         kind=event.kind,
+        by=event.by,
         data=event.data,
     )
 

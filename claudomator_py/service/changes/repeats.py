@@ -28,12 +28,14 @@ class Repeats:
         """read: runs a query, as ``Database.read`` does."""
         self._read = read
         self._clock = clock
-        self._in_work: set[str] = set()
+        self._in_work: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
 
     @contextmanager
-    def claim(self, key: RequestKey | None) -> Iterator[Mapping[str, Any] | None]:
+    def claim(self, key: RequestKey | None, principal_id: str) -> Iterator[Mapping[str, Any] | None]:
         """Keep the key for this request while the block lasts. Gives the answer of an earlier one, or None.
+
+        principal_id: who sent it: another's key of the same name is another one.
 
         Raises KeyInUse while another request has it, and KeyReused where it names a different request. Without a key
         there is nothing to keep.
@@ -41,27 +43,28 @@ class Repeats:
         if key is None:
             yield None
             return
+        mine = (principal_id, key.key)
         with self._lock:
-            if key.key in self._in_work:
+            if mine in self._in_work:
                 raise KeyInUse(
                     "The first request with this Idempotency-Key is not answered yet.",
                     remedy="Wait a moment, then send it again with the same key.",
                 )
-            self._in_work.add(key.key)
+            self._in_work.add(mine)
         try:
-            yield self._earlier(key)
+            yield self._earlier(key, principal_id)
         finally:
             with self._lock:
-                self._in_work.discard(key.key)
+                self._in_work.discard(mine)
 
-    def record(self, connection: Connection, key: RequestKey, answer: BaseModel) -> None:
+    def record(self, connection: Connection, key: RequestKey, answer: BaseModel, principal_id: str) -> None:
         """Keep the answer, in the transaction of what it tells."""
         told = answer.model_dump(mode="json")
-        request_rows.add(connection, key.key, key.fingerprint, told, self._clock())
+        request_rows.add(connection, principal_id, key.key, key.fingerprint, told, self._clock())
 
-    def _earlier(self, key: RequestKey) -> Mapping[str, Any] | None:
+    def _earlier(self, key: RequestKey, principal_id: str) -> Mapping[str, Any] | None:
         now_ms = self._clock()
-        found = self._read(lambda connection: request_rows.find(connection, key.key, now_ms))
+        found = self._read(lambda connection: request_rows.find(connection, principal_id, key.key, now_ms))
         if found is None:
             return None
         if found.fingerprint != key.fingerprint:

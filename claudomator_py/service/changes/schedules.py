@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from claudomator_py.core.principal import OPERATOR
 from claudomator_py.core.recurrence import Overlap
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import format_instant
@@ -16,12 +17,17 @@ from claudomator_py.store.tables import Schedule, ScheduleFire, Task
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A valid schedule on its way in. local: the zone of one that names none. source: ``file`` or ``api``."""
+    """A valid schedule on its way in. local: the zone of one that names none. source: ``file`` or ``api``.
+
+    creator, organisation: see ``store.tables.Schedule``.
+    """
 
     spec: TaskSpec
     local: str
     source: str
     file_path: str | None = None
+    creator: str = OPERATOR.id
+    organisation: str | None = None
 
     @property
     def cron(self) -> str:
@@ -41,6 +47,8 @@ def begin(connection: Connection, plan: Plan, now_ms: int) -> Schedule:
         timezone=plan.spec.timezone or plan.local,
         source=plan.source,
         file_path=plan.file_path,
+        creator=plan.creator,
+        organisation=plan.organisation,
         last_ms=now_ms,
         created_ms=now_ms,
         updated_ms=now_ms,
@@ -101,7 +109,8 @@ def fire(
     """Make the task of that time. dir_key: see ``store.tables.Task``. by: ``clock`` or ``operator``. place: among
     those that are caught up together."""
     spec = TaskSpec.model_validate(schedule.spec).fired(at_ms)
-    task = accept(connection, Order(spec, dir_key, "schedule", place=place), now_ms)
+    order = Order(spec, dir_key, "schedule", place=place, creator=schedule.creator, organisation=schedule.organisation)
+    task = accept(connection, order, now_ms)
     schedule_rows.fire(
         connection, ScheduleFire(schedule_id=schedule.id, due_ms=at_ms, task_id=task.id, by=by, at_ms=now_ms)
     )

@@ -26,6 +26,7 @@ from claudomator_py.core.lifecycle import (
     WaitReason,
 )
 from claudomator_py.core.outcome import Reason
+from claudomator_py.core.principal import OPERATOR
 from claudomator_py.core.schedule import rank, readiness
 from claudomator_py.core.task import Isolation, TaskSpec
 from claudomator_py.core.taskfile import content_hash
@@ -44,6 +45,7 @@ class Order:
     """A valid task on its way in. dir_key: of its working directory. source: ``file`` or ``api``.
 
     place: its place among those that come with it, which is their order if nothing else tells them apart.
+    creator, organisation: see ``store.tables.Task``.
     """
 
     spec: TaskSpec
@@ -51,6 +53,8 @@ class Order:
     source: str
     file_path: str | None = None
     place: int = 0
+    creator: str = OPERATOR.id
+    organisation: str | None = None
 
     @property
     def shared(self) -> str:
@@ -74,6 +78,8 @@ def accept(connection: Connection, order: Order, now_ms: int) -> Task:
         tags=list(spec.tags),
         source=order.source,
         file_path=order.file_path,
+        creator=order.creator,
+        organisation=order.organisation,
         created_ms=now_ms,
         updated_ms=now_ms,
     )

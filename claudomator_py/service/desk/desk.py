@@ -6,6 +6,7 @@ from typing import Protocol
 from claudomator_py.core.cleanup import CleanupRequest, CleanupView
 from claudomator_py.core.errors import StaleVersion
 from claudomator_py.core.idempotency import RequestKey
+from claudomator_py.core.principal import Principal
 from claudomator_py.core.run import Stream
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.views import (
@@ -30,6 +31,7 @@ from claudomator_py.core.views import (
 )
 from claudomator_py.service.answers.live import Live
 from claudomator_py.service.desk.notices import Notices
+from claudomator_py.service.desk.tokens import Tokens
 from claudomator_py.service.schedules.schedule_desk import Schedules
 
 Versions = int | Collection[int] | None
@@ -46,7 +48,9 @@ def require_version(name: str, version: int, wanted: Versions) -> None:
 
 
 class Desk(Protocol):
-    """Synchronous and safe to call from many threads. Every method may raise ``core.errors.ServiceError``.
+    """What one principal may ask: it sees and changes what that one may, and what it does is in that one's name.
+
+    Synchronous and safe to call from many threads. Every method may raise ``core.errors.ServiceError``.
 
     ref: a task's id, a unique prefix of it (4 characters or more), or a name, which means the newest task of that
     name. It raises NotFound or Ambiguous. if_version: what the caller has seen of it; StaleVersion if it is another by
@@ -64,6 +68,10 @@ class Desk(Protocol):
     @property
     def schedules(self) -> Schedules:
         """What is made again and again."""
+
+    @property
+    def tokens(self) -> Tokens:
+        """Who may ask what."""
 
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
         """Accept a task; it is durable when this returns. Raises Invalid, such as for a directory outside the roots."""
@@ -141,3 +149,10 @@ class Desk(Protocol):
 
     def readiness(self) -> ReadinessView:
         """Whether tasks are accepted and started. Never raises."""
+
+
+class Desks(Protocol):
+    """A desk for each who asks. There is none for nobody, so no request can be answered without saying whose it is."""
+
+    def as_(self, by: Principal) -> Desk:
+        """The desk as that principal has it. It costs nothing."""

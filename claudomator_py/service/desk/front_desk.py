@@ -1,6 +1,7 @@
 """The desk as anyone sees it: requests that change something, each in one transaction, and the answers of Queries."""
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.errors import Conflict, Invalid, NotFound, Unavailable
 from claudomator_py.core.idempotency import RequestKey
 from claudomator_py.core.outcome import Reason
+from claudomator_py.core.principal import OPERATOR, Principal
 from claudomator_py.core.problem import Problem, suggestion
 from claudomator_py.core.run import Stream
 from claudomator_py.core.task import AgentHint, TaskSpec
@@ -51,15 +53,16 @@ from claudomator_py.service.changes.tasks import ENDED, Order, accept, add_conte
 from claudomator_py.service.desk.backups import make_backup
 from claudomator_py.service.desk.cleaning import Cleaner
 from claudomator_py.service.desk.desk import Versions, require_version
-from claudomator_py.service.desk.notices import Notices
+from claudomator_py.service.desk.notices import StoredNotices
+from claudomator_py.service.desk.tokens import StoredTokens, Tokens
 from claudomator_py.service.ports import Clock, RunHost
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.service.schedules.schedule_desk import Schedules
+from claudomator_py.service.schedules.schedule_desk import StoredSchedules
 from claudomator_py.service.surroundings.isolation import Trees, with_tree
 from claudomator_py.service.surroundings.workdirs import Workdirs, directory_key
 from claudomator_py.store import dependency_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.store.events import record
+from claudomator_py.store.events import caused_by, record
 from claudomator_py.store.tables import Run, Task
 
 T = TypeVar("T")
@@ -68,7 +71,10 @@ Told = tuple[str, TaskView | None]
 
 
 class FrontDesk:
-    """Implements ``Desk`` on the store. workdirs: what is allowed at present."""
+    """Implements ``Desk`` and ``Desks`` on the store; until it is bound to another, the operator's own.
+
+    workdirs: what is allowed at present.
+    """
 
     def __init__(
         self,
@@ -77,12 +83,13 @@ class FrontDesk:
         registry: AgentRegistry,
         host: RunHost,
         workdirs: Callable[[], Workdirs],
-        notices: Notices,
-        schedules: Schedules,
+        notices: StoredNotices,
+        schedules: StoredSchedules,
         clock: Clock,
         cleaner: Cleaner,
         trees: Trees,
         repeats: Repeats,
+        tokens: StoredTokens,
     ) -> None:
         self._database = database
         self._cleaner = cleaner
@@ -94,7 +101,19 @@ class FrontDesk:
         self._schedules = schedules
         self._clock = clock
         self._repeats = repeats
+        self._tokens = tokens
+        self._by = OPERATOR
         self._resuming = Resuming(registry, host)
+
+    def as_(self, by: Principal) -> "FrontDesk":
+        """See ``Desks``."""
+        bound = copy(self)
+        bound._by = by
+        bound._queries = self._queries.as_(by)
+        bound._schedules = self._schedules.as_(by, bound._queries.told)
+        bound._tokens = self._tokens.as_(by)
+        bound._notices = self._notices.as_(by)
+        return bound
 
     @property
     def live(self) -> Live:
@@ -102,14 +121,19 @@ class FrontDesk:
         return self._queries.live
 
     @property
-    def notices(self) -> Notices:
+    def notices(self) -> StoredNotices:
         """See ``Desk``."""
         return self._notices
 
     @property
-    def schedules(self) -> Schedules:
+    def schedules(self) -> StoredSchedules:
         """See ``Desk``."""
         return self._schedules
+
+    @property
+    def tokens(self) -> Tokens:
+        """See ``Desk``."""
+        return self._tokens
 
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
         """See ``Desk``."""
@@ -120,12 +144,14 @@ class FrontDesk:
             _refuse([circle] if circle is not None else [])
             return self._told(connection, task.id, key)
 
-        with self._repeats.claim(key) as earlier:
+        with self._repeats.claim(key, self._by.id) as earlier:
             if earlier is not None:
                 return TaskView.model_validate(earlier)
             _refuse(_of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs()))
             # Only now: a directory that cannot be looked at has been refused.
-            order = Order(spec, directory_key(spec.working_dir), "api")
+            order = Order(
+                spec, directory_key(spec.working_dir), "api", creator=self._by.id, organisation=self._by.organisation
+            )
             task_id, told = self._write(lambda connection: transaction(connection, order))
             crashpoint("submit-committed")
             return told or self._queries.task(task_id)
@@ -139,7 +165,7 @@ class FrontDesk:
                 raise Conflict(f"{task.name} is {task.state} already.", remedy="There is nothing left to cancel.")
             now_ms = self._clock()
             if task.state != "RUNNING":
-                cancel_now(connection, task, now_ms, data={"by": "operator"})
+                cancel_now(connection, task, now_ms, data={"by": self._by.id})
             else:
                 request_cancel(connection, task, now_ms)
             return task.id
@@ -189,7 +215,7 @@ class FrontDesk:
         self, change: Callable[[Connection], str], key: RequestKey | None, committed: Callable[[], None]
     ) -> TaskView:
         """The task that was changed, once for each key. change: gives its id. committed: called after that."""
-        with self._repeats.claim(key) as earlier:
+        with self._repeats.claim(key, self._by.id) as earlier:
             if earlier is not None:
                 return TaskView.model_validate(earlier)
             task_id, told = self._write(lambda connection: self._told(connection, change(connection), key))
@@ -218,10 +244,10 @@ class FrontDesk:
             change(connection, found, self._clock())
             view = next(view for view in self._queries.agent_views(connection) if view.name == agent)
             if key is not None:
-                self._repeats.record(connection, key, view)
+                self._repeats.record(connection, key, view, self._by.id)
             return view
 
-        with self._repeats.claim(key) as earlier:
+        with self._repeats.claim(key, self._by.id) as earlier:
             return AgentView.model_validate(earlier) if earlier is not None else self._write(transaction)
 
     def _agent(self, name: str) -> AgentSpec:
@@ -366,12 +392,12 @@ class FrontDesk:
         if key is None:
             return task_id, None
         view = self._queries.told(connection, task_id)
-        self._repeats.record(connection, key, view)
+        self._repeats.record(connection, key, view, self._by.id)
         return task_id, view
 
     def _write(self, transaction: Callable[[Connection], T]) -> T:
         try:
-            return self._database.write(transaction)
+            return self._database.write(caused_by(self._by.id, transaction))
         except StoreUnavailable as error:
             raise Unavailable(error.reason, remedy=error.remedy) from error
         except task_rows.VersionConflict as error:

@@ -1,11 +1,13 @@
 """Notices as a desk: what was sent to whom, what was given up, and sending it again."""
 
+from copy import copy
 from typing import Protocol
 
 from sqlalchemy import Connection
 
 from claudomator_py.core.errors import Conflict, NotFound
 from claudomator_py.core.notice import DeliveryFault, DeliveryState, DeliveryView, Notice, NoticeKind
+from claudomator_py.core.principal import OPERATOR, Principal
 from claudomator_py.core.problem import suggestion
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.views import Page
@@ -14,6 +16,7 @@ from claudomator_py.service.notifying import Herald
 from claudomator_py.service.ports import Clock
 from claudomator_py.store import outbox_rows
 from claudomator_py.store.database import Database
+from claudomator_py.store.events import caused_by, record
 from claudomator_py.store.tables import Outbox
 
 
@@ -37,6 +40,13 @@ class StoredNotices:
         self._database = database
         self._herald = herald
         self._clock = clock
+        self._by = OPERATOR
+
+    def as_(self, by: Principal) -> "StoredNotices":
+        """The same, for who asks."""
+        bound = copy(self)
+        bound._by = by
+        return bound
 
     def deliveries(self, state: DeliveryState | None, cursor: str | None, limit: int) -> Page[DeliveryView]:
         """See ``Notices``."""
@@ -62,9 +72,10 @@ class StoredNotices:
             if not outbox_rows.revive(connection, delivery, self._clock()):
                 remedy = "Only one that was given up (dead) is sent again."
                 raise Conflict(f"Delivery {delivery} is {row.state}.", remedy=remedy)
+            record(connection, self._clock(), "notification_retried", data={"delivery": delivery, "to": row.target})
             return outbox_rows.find(connection, delivery) or row
 
-        return _view(self._database.write(transaction))
+        return _view(self._database.write(caused_by(self._by.id, transaction)))
 
     def test(self, target: str) -> DeliveryView:
         """See ``Notices``."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
+from claudomator_py.core.principal import INBOX
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import content_hash
@@ -22,6 +23,7 @@ from claudomator_py.service.surroundings.workdirs import Workdirs, directory_key
 from claudomator_py.service.surroundings.zones import local_zone
 from claudomator_py.store import inbox_rows, schedule_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.events import caused_by
 from claudomator_py.store.tables import InboxDocument, InboxFile, Task
 
 log = get_logger("claudomator.inbox")
@@ -69,7 +71,9 @@ class StoreIntake:
             found.append(problems or _Taking(reading, self._clock(), place))
             place += len(reading.parsed.specs)
         # Together, so that no tick sees the first of them alone and gives it the slot of one that is more urgent.
-        taking = iter(self._database.submit_together([one for one in found if isinstance(one, _Taking)]))
+        taking = iter(
+            self._database.submit_together([caused_by(INBOX.id, one) for one in found if isinstance(one, _Taking)])
+        )
         verdicts = [one if isinstance(one, list) else _verdict(next(taking)) for one in found]
         for reading, refused in zip(readings, verdicts, strict=True):
             if not refused:
@@ -117,7 +121,7 @@ class StoreIntake:
         """In one transaction; where that fails in one for each, so that one file keeps no other. It is tried again with
         the next scan."""
         try:
-            self._database.write(lambda connection: change(connection, paths))
+            self._database.write(caused_by(INBOX.id, lambda connection: change(connection, paths)))
         except StoreUnavailable:
             raise
         except Exception as error:
@@ -154,7 +158,7 @@ class _Taking:
         self._stamp = reading.stamp
         self._specs = reading.parsed.specs
         self._orders = {
-            spec.name: Order(spec, directory_key(spec.working_dir), "file", self._path, number)
+            spec.name: Order(spec, directory_key(spec.working_dir), "file", self._path, number, creator=INBOX.id)
             for number, spec in enumerate(self._specs, place)
         }
         self._schedules = frozenset(spec.name for spec in self._specs if spec.schedule is not None)
@@ -199,7 +203,7 @@ class _Taking:
                     rename(connection, task, spec.name, self._now_ms)
             elif entry.schedule_id is not None:
                 schedule = schedule_rows.get(connection, entry.schedule_id)
-                move(connection, schedule, Plan(spec, self._zone, "file", self._path), self._now_ms)
+                move(connection, schedule, Plan(spec, self._zone, "file", self._path, creator=INBOX.id), self._now_ms)
             moved = {"path": self._path, "name": spec.name, "content_hash": content_hash(spec)}
             inbox_rows.put_document(connection, InboxDocument(**{**entry.model_dump(), **moved}))
         inbox_rows.mark_gone(connection, old_path, self._now_ms)
@@ -241,7 +245,7 @@ class _Taking:
 
     def _schedule(self, connection: Connection, spec: TaskSpec) -> None:
         digest = content_hash(spec)
-        plan = Plan(spec, self._zone, "file", self._path)
+        plan = Plan(spec, self._zone, "file", self._path, creator=INBOX.id)
         entry = inbox_rows.document(connection, self._path, spec.name) or self._moved(connection, spec.name, digest)
         if entry is not None and entry.task_id is not None:
             self._give_up(connection, entry.task_id)

@@ -1,12 +1,14 @@
 """Schedules as a desk: looking at them, making, pausing and ending them, and having one make a task now."""
 
 from collections.abc import Callable
+from copy import copy
 from typing import Protocol, TypeVar, cast
 
 from sqlalchemy import Connection
 
 from claudomator_py.core.errors import Conflict, Invalid, NotFound, Unavailable
 from claudomator_py.core.idempotency import RequestKey
+from claudomator_py.core.principal import OPERATOR, Principal
 from claudomator_py.core.problem import Problem, suggestion
 from claudomator_py.core.schedule_view import FireView, ScheduleView
 from claudomator_py.core.task import TaskSpec
@@ -24,7 +26,7 @@ from claudomator_py.service.surroundings.workdirs import Workdirs, directory_key
 from claudomator_py.service.surroundings.zones import local_zone
 from claudomator_py.store import schedule_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.store.events import record
+from claudomator_py.store.events import caused_by, record
 from claudomator_py.store.tables import Schedule, ScheduleFire
 
 T = TypeVar("T")
@@ -78,6 +80,13 @@ class StoredSchedules:
         self._told = told
         self._repeats = repeats
         self._changed = changed
+        self._by = OPERATOR
+
+    def as_(self, by: Principal, told: Callable[[Connection, str], TaskView]) -> "StoredSchedules":
+        """The same, for who asks. told: what that one is told of a task."""
+        bound = copy(self)
+        bound._by, bound._told = by, told
+        return bound
 
     def all(self) -> list[ScheduleView]:
         """See ``Schedules``."""
@@ -89,7 +98,7 @@ class StoredSchedules:
 
     def add(self, spec: TaskSpec, *, key: RequestKey | None = None) -> ScheduleView:
         """See ``Schedules``."""
-        plan = Plan(spec, local_zone(), "api")
+        plan = Plan(spec, local_zone(), "api", creator=self._by.id, organisation=self._by.organisation)
 
         def transaction(connection: Connection) -> ScheduleView:
             there = schedule_rows.named(connection, spec.name)
@@ -99,10 +108,10 @@ class StoredSchedules:
             schedule = there if there is not None else begin(connection, plan, self._clock())
             view = schedule_views(connection, [schedule])[0]
             if key is not None:
-                self._repeats.record(connection, key, view)
+                self._repeats.record(connection, key, view, self._by.id)
             return view
 
-        with self._repeats.claim(key) as earlier:
+        with self._repeats.claim(key, self._by.id) as earlier:
             if earlier is not None:
                 return ScheduleView.model_validate(earlier)
             _refuse(_no_times(spec) or zone_problems(spec) or self._problems(spec))
@@ -118,7 +127,7 @@ class StoredSchedules:
 
     def run(self, name: str, *, key: RequestKey | None = None) -> TaskView:
         """See ``Schedules``."""
-        with self._repeats.claim(key) as earlier:
+        with self._repeats.claim(key, self._by.id) as earlier:
             return TaskView.model_validate(earlier) if earlier is not None else self._run(name, key)
 
     def _run(self, name: str, key: RequestKey | None) -> TaskView:
@@ -139,7 +148,7 @@ class StoredSchedules:
                 at_ms += 1
             view = self._told(connection, fire(connection, schedule, at_ms, dir_key, "operator", now_ms).id)
             if key is not None:
-                self._repeats.record(connection, key, view)
+                self._repeats.record(connection, key, view, self._by.id)
             return view
 
         return self._change(transaction)
@@ -181,7 +190,7 @@ class StoredSchedules:
 
     def _change(self, transaction: Callable[[Connection], T]) -> T:
         try:
-            told = self._database.write(transaction)
+            told = self._database.write(caused_by(self._by.id, transaction))
         except StoreUnavailable as error:
             raise Unavailable(error.reason, remedy=error.remedy) from error
         self._changed()
@@ -227,6 +236,8 @@ def _view(connection: Connection, schedule: Schedule, last: ScheduleFire | None)
         file_path=schedule.file_path,
         created_at=format_instant(schedule.created_ms),
         spec=to_document(spec),
+        creator=schedule.creator,
+        organisation=schedule.organisation,
     )
 
 

@@ -2,14 +2,14 @@
 
 from fastapi import FastAPI
 
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desks
 from claudomator_py.web.pages import errors, front, inputs, login, schedules, selection, static, tasks
 
 
-def install(app: FastAPI, desk: Desk, entrance: login.Entrance) -> None:
+def install(app: FastAPI, desks: Desks, entrance: login.Entrance) -> None:
     """Add the pages. To be called after everything of the API."""
     for page in (front, tasks, inputs, schedules, selection):
-        app.include_router(page.router(desk))
+        app.include_router(page.router(desks))
     app.include_router(login.router(entrance))
     app.include_router(static.router())
     errors.install(app)

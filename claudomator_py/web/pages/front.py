@@ -6,7 +6,8 @@ from fastapi import APIRouter, Form, Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.core.views import ReleaseRequest
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desks
+from claudomator_py.web.asking import Asking
 from claudomator_py.web.pages.front_model import filters_of, found_of, front_of
 from claudomator_py.web.pages.rendering import render
 from claudomator_py.web.pages.wanted import read_fields, read_filter
@@ -16,23 +17,24 @@ Text = Annotated[str, Query(max_length=200)]
 Cursor = Annotated[str | None, Query(max_length=500)]
 
 
-def router(desk: Desk) -> APIRouter:
-    """The routes, on this desk."""
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
     routes = APIRouter(include_in_schema=False)
 
     @routes.get("/")
-    def front(state: Text = "", q: Text = "", tag: Text = "", cursor: Cursor = None) -> Response:
+    def front(by: Asking, state: Text = "", q: Text = "", tag: Text = "", cursor: Cursor = None) -> Response:
+        desk = desks.as_(by)
         wanted = read_filter(state, q, tag)
         filters = filters_of(wanted)
         if filters.any:
             model = found_of(wanted, desk.tasks(wanted, cursor, _PART), desk.agents())
         else:
             model = front_of(desk.status())
-        return render("front.html", {"front": model, "filters": filters})
+        return render("front.html", {"front": model, "filters": filters}, by=by)
 
     @routes.post("/agents/{name}/release")
-    def release(name: str, family: Annotated[str, Form(max_length=64)] = "") -> Response:
-        desk.release(name, read_fields(ReleaseRequest, {"family": family}))
+    def release(by: Asking, name: str, family: Annotated[str, Form(max_length=64)] = "") -> Response:
+        desks.as_(by).release(name, read_fields(ReleaseRequest, {"family": family}))
         return RedirectResponse("/#agents", 303)
 
     return routes

@@ -12,9 +12,11 @@ from fastapi.responses import RedirectResponse, Response
 from pydantic import BaseModel
 
 from claudomator_py.core.errors import Conflict, Invalid, ServiceError, StaleVersion
+from claudomator_py.core.principal import Principal
 from claudomator_py.core.validation import validate
 from claudomator_py.core.views import AnswerRequest, ApproveRequest, RejectRequest, TaskView
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desk, Desks
+from claudomator_py.web.asking import Asking
 from claudomator_py.web.pages.rendering import render
 from claudomator_py.web.pages.rows import row_of
 
@@ -27,27 +29,31 @@ Tools = Annotated[str, Form(max_length=20_000)]
 _STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Invalid: 422}
 
 
-def router(desk: Desk) -> APIRouter:
-    """The routes, on this desk."""
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
     routes = APIRouter(prefix="/tasks", include_in_schema=False)
 
     @routes.get("/{ref}/answer")
-    def ask_for_answer(ref: Ref) -> Response:
-        return _form("answer", desk.task(ref))
+    def ask_for_answer(by: Asking, ref: Ref) -> Response:
+        return _form("answer", desks.as_(by).task(ref), by)
 
     @routes.post("/{ref}/answer")
-    def answer(ref: Ref, version: Version, text: Answer = "") -> Response:
+    def answer(by: Asking, ref: Ref, version: Version, text: Answer = "") -> Response:
+        desk = desks.as_(by)
+
         def send() -> TaskView:
             return desk.answer(ref, _valid(AnswerRequest, {"text": text.strip()}), if_version=version)
 
-        return _sent(desk, "answer", ref, send, text)
+        return _sent(desk, by, "answer", ref, send, text)
 
     @routes.get("/{ref}/approve")
-    def ask_for_approval(ref: Ref) -> Response:
-        return _form("approve", desk.task(ref))
+    def ask_for_approval(by: Asking, ref: Ref) -> Response:
+        return _form("approve", desks.as_(by).task(ref), by)
 
     @routes.post("/{ref}/approve")
-    def approve(ref: Ref, version: Version, tools: Tools = "") -> Response:
+    def approve(by: Asking, ref: Ref, version: Version, tools: Tools = "") -> Response:
+        desk = desks.as_(by)
+
         def send() -> TaskView:
             offered = _rules(desk.task(ref))
             # What was offered and not touched is allowed as it is, whatever characters are in it.
@@ -57,32 +63,34 @@ def router(desk: Desk) -> APIRouter:
                 raise Invalid("Nothing is named that would be allowed.", remedy="Name a tool, or reject the task.")
             return desk.approve(ref, _valid(ApproveRequest, {"tools": rules}), if_version=version)
 
-        return _sent(desk, "approve", ref, send, tools)
+        return _sent(desk, by, "approve", ref, send, tools)
 
     @routes.get("/{ref}/reject")
-    def ask_for_rejection(ref: Ref) -> Response:
-        return _form("reject", desk.task(ref))
+    def ask_for_rejection(by: Asking, ref: Ref) -> Response:
+        return _form("reject", desks.as_(by).task(ref), by)
 
     @routes.post("/{ref}/reject")
-    def reject(ref: Ref, version: Version, reason: Reason = "") -> Response:
+    def reject(by: Asking, ref: Ref, version: Version, reason: Reason = "") -> Response:
+        desk = desks.as_(by)
+
         def send() -> TaskView:
             request = _valid(RejectRequest, {"reason": reason.strip() or None})
             return desk.reject(ref, request, if_version=version)
 
-        return _sent(desk, "reject", ref, send, reason)
+        return _sent(desk, by, "reject", ref, send, reason)
 
     return routes
 
 
-def _sent(desk: Desk, what: str, ref: str, send: Callable[[], TaskView], given: str) -> Response:
+def _sent(desk: Desk, by: Principal, what: str, ref: str, send: Callable[[], TaskView], given: str) -> Response:
     """Back to the task, or the form again with what was typed."""
     try:
         return RedirectResponse(f"/tasks/{send().id}", 303)
     except (StaleVersion, Conflict, Invalid) as refusal:
-        return _form(what, desk.task(ref), refusal, given)
+        return _form(what, desk.task(ref), by, refusal, given)
 
 
-def _form(what: str, task: TaskView, refusal: ServiceError | None = None, given: str = "") -> Response:
+def _form(what: str, task: TaskView, by: Principal, refusal: ServiceError | None = None, given: str = "") -> Response:
     values = {
         "what": what,
         "task": task,
@@ -93,7 +101,7 @@ def _form(what: str, task: TaskView, refusal: ServiceError | None = None, given:
         "rules": _rules(task),
         "given": given,
     }
-    return render("input.html", values, 200 if refusal is None else _STATUS[type(refusal)])
+    return render("input.html", values, 200 if refusal is None else _STATUS[type(refusal)], by=by)
 
 
 def _rules(task: TaskView) -> list[str]:

@@ -40,7 +40,8 @@ def router(entrance: Entrance) -> APIRouter:
 
     @routes.post("/login")
     def log_in(request: Request, code: SentCode = "") -> Response:
-        if not codes.redeem(code):
+        whose = codes.redeem(code)
+        if whose is None:
             entrance.throttle.failure(request.client)
             return render("login.html", {"code": "", "refused": True}, 403)
         response = RedirectResponse("/", 303)
@@ -48,7 +49,7 @@ def router(entrance: Entrance) -> APIRouter:
         secure = request.headers.get("origin", "").startswith("https:")
         response.set_cookie(
             cookie,
-            sessions.begin(),
+            sessions.begin(whose),
             max_age=LASTS_MS // 1000,
             httponly=True,
             samesite="strict",

@@ -7,9 +7,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from claudomator_py import __version__
 from claudomator_py.core.plaintext import plain
+from claudomator_py.core.principal import Principal
 from claudomator_py.core.waits import instant_text
 from claudomator_py.web.pages import static
 from claudomator_py.web.pages.timeline import KINDS
+from claudomator_py.web.roles import may
 
 # `same-origin`, because with `no-referrer` a browser sends "Origin: null" with our own forms, too.
 _HEADERS = {
@@ -20,9 +22,16 @@ _HEADERS = {
 }
 
 
-def render(template: str, values: Mapping[str, object], status: int = 200) -> HTMLResponse:
-    """The page. values: what the template shows, worked out already."""
-    return HTMLResponse(_environment.get_template(template).render(values), status, headers=_HEADERS)
+def render(
+    template: str, values: Mapping[str, object], status: int = 200, *, by: Principal | None = None
+) -> HTMLResponse:
+    """The page. values: what the template shows, worked out already. by: who looks; what it may not do is not shown."""
+
+    def permitted(operation: str) -> bool:
+        return by is not None and may(by, operation)
+
+    text = _environment.get_template(template).render({**values, "may": permitted, "by": by})
+    return HTMLResponse(text, status, headers=_HEADERS)
 
 
 def _clean(value: object) -> object:

@@ -5,28 +5,29 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from fastapi.responses import RedirectResponse, Response
 
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desks
+from claudomator_py.web.asking import Asking
 
 Name = Annotated[str, Path(max_length=128)]
 
 
-def router(desk: Desk) -> APIRouter:
-    """The routes, on this desk."""
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
     routes = APIRouter(prefix="/schedules/{name}", include_in_schema=False)
 
     @routes.post("/pause")
-    def pause(name: Name) -> Response:
-        desk.schedules.pause(name)
+    def pause(by: Asking, name: Name) -> Response:
+        desks.as_(by).schedules.pause(name)
         return _back()
 
     @routes.post("/resume")
-    def resume(name: Name) -> Response:
-        desk.schedules.resume(name)
+    def resume(by: Asking, name: Name) -> Response:
+        desks.as_(by).schedules.resume(name)
         return _back()
 
     @routes.post("/run")
-    def run(name: Name) -> Response:
-        return RedirectResponse(f"/tasks/{desk.schedules.run(name).id}", 303)
+    def run(by: Asking, name: Name) -> Response:
+        return RedirectResponse(f"/tasks/{desks.as_(by).schedules.run(name).id}", 303)
 
     return routes
 

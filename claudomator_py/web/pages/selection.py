@@ -10,8 +10,10 @@ from fastapi import APIRouter, Form, Path, Query
 from fastapi.responses import Response
 
 from claudomator_py.core.errors import Conflict, Invalid, ServiceError, StaleVersion
+from claudomator_py.core.principal import Principal
 from claudomator_py.core.views import RestartRequest, TaskFilter, TaskView
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desk, Desks
+from claudomator_py.web.asking import Asking
 from claudomator_py.web.pages.front_model import filters_of
 from claudomator_py.web.pages.rendering import render
 from claudomator_py.web.pages.rows import row_of
@@ -41,32 +43,38 @@ class Verdict:
     refusal: str | None
 
 
-def router(desk: Desk) -> APIRouter:
-    """The routes, on this desk."""
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
     routes = APIRouter(prefix="/select", include_in_schema=False)
 
     @routes.get("")
-    def select(state: Text = "", q: Text = "", tag: Text = "", marked: Text = "") -> Response:
-        return _choice(desk, read_filter(state, q, tag), marked=bool(marked))
+    def select(by: Asking, state: Text = "", q: Text = "", tag: Text = "", marked: Text = "") -> Response:
+        return _choice(desks.as_(by), read_filter(state, q, tag), by, marked=bool(marked))
 
     @routes.post("/{change}")
-    def act(change: Annotated[Change, Path()], task: Chosen = [], sure: Field = "") -> Response:  # noqa: B006 - read only
+    def act(
+        by: Asking,
+        change: Annotated[Change, Path()],
+        task: Chosen = [],  # noqa: B006 - read only
+        sure: Field = "",
+    ) -> Response:
+        desk = desks.as_(by)
         chosen = [_parsed(one) for one in task]
         if not chosen:
             raise Invalid("No task was chosen.", remedy="Go back, and choose some.")
         if not sure:
             tasks = [desk.task(task_id) for task_id, _ in chosen]
             shown = {"change": change.value, "rows": [row_of(one) for one in tasks], "chosen": task}
-            return render("select_sure.html", shown)
+            return render("select_sure.html", shown, by=by)
         verdicts = [_done(desk, change, task_id, version) for task_id, version in chosen]
         refused = sum(1 for one in verdicts if one.refusal is not None)
         values = {"change": change.value, "verdicts": verdicts, "done": len(verdicts) - refused, "refused": refused}
-        return render("select_done.html", values)
+        return render("select_done.html", values, by=by)
 
     return routes
 
 
-def _choice(desk: Desk, wanted: TaskFilter, *, marked: bool) -> Response:
+def _choice(desk: Desk, wanted: TaskFilter, by: Principal, *, marked: bool) -> Response:
     page = desk.tasks(wanted, None, _MOST)
     query = {"state": wanted.state, "q": wanted.text, "tag": wanted.tag}
     given = urlencode({key: value for key, value in query.items() if value})
@@ -79,7 +87,7 @@ def _choice(desk: Desk, wanted: TaskFilter, *, marked: bool) -> Response:
         "more": page.next_cursor is not None,
         "most": _MOST,
     }
-    return render("select.html", values)
+    return render("select.html", values, by=by)
 
 
 def _changeable(tasks: Sequence[TaskView]) -> list[TaskView]:

@@ -12,9 +12,11 @@ from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.core.agent import TIERS
 from claudomator_py.core.errors import Conflict, Invalid, ServiceError, StaleVersion
+from claudomator_py.core.principal import Principal
 from claudomator_py.core.validation import validate
 from claudomator_py.core.views import RestartRequest, TaskView
-from claudomator_py.service.desk.desk import Desk
+from claudomator_py.service.desk.desk import Desk, Desks
+from claudomator_py.web.asking import Asking
 from claudomator_py.web.pages.rendering import render
 from claudomator_py.web.pages.rows import row_of
 from claudomator_py.web.pages.task_model import task_page_of
@@ -26,32 +28,35 @@ Field = Annotated[str, Form(max_length=2_000)]
 _STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Invalid: 422}
 
 
-def router(desk: Desk) -> APIRouter:
-    """The routes, on this desk."""
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
     routes = APIRouter(prefix="/tasks", include_in_schema=False)
 
     @routes.get("/{ref}")
-    def show(ref: Ref, run: RunId = None, *, check: bool = False) -> Response:
+    def show(by: Asking, ref: Ref, run: RunId = None, *, check: bool = False) -> Response:
+        desk = desks.as_(by)
         why = desk.why(ref)
-        return render("task.html", {"page": task_page_of(why, desk.runs(why.task.id), run, check=check)})
+        return render("task.html", {"page": task_page_of(why, desk.runs(why.task.id), run, check=check)}, by=by)
 
     @routes.get("/{ref}/cancel")
-    def ask_to_cancel(ref: Ref) -> Response:
-        return _cancel_form(desk.task(ref), None)
+    def ask_to_cancel(by: Asking, ref: Ref) -> Response:
+        return _cancel_form(desks.as_(by).task(ref), by, None)
 
     @routes.post("/{ref}/cancel")
-    def cancel(ref: Ref, version: Version) -> Response:
+    def cancel(by: Asking, ref: Ref, version: Version) -> Response:
+        desk = desks.as_(by)
         try:
             return _back(desk.cancel(ref, if_version=version))
         except (StaleVersion, Conflict) as refusal:
-            return _cancel_form(desk.task(ref), refusal)
+            return _cancel_form(desk.task(ref), by, refusal)
 
     @routes.get("/{ref}/restart")
-    def ask_to_restart(ref: Ref) -> Response:
-        return _restart_form(desk, ref, {}, None)
+    def ask_to_restart(by: Asking, ref: Ref) -> Response:
+        return _restart_form(desks.as_(by), ref, by, {}, None)
 
     @routes.post("/{ref}/restart")
     def restart(
+        by: Asking,
         ref: Ref,
         version: Version,
         agent: Field = "",
@@ -61,6 +66,7 @@ def router(desk: Desk) -> APIRouter:
         force: Field = "",
         resume: Field = "",
     ) -> Response:
+        desk = desks.as_(by)
         given = {
             "agent": agent,
             "tier": tier,
@@ -72,7 +78,7 @@ def router(desk: Desk) -> APIRouter:
         try:
             return _back(desk.restart(ref, _request(given), if_version=version))
         except (StaleVersion, Conflict, Invalid) as refusal:
-            return _restart_form(desk, ref, given, refusal)
+            return _restart_form(desk, ref, by, given, refusal)
 
     return routes
 
@@ -89,13 +95,15 @@ def _back(task: TaskView) -> Response:
     return RedirectResponse(f"/tasks/{task.id}", 303)
 
 
-def _cancel_form(task: TaskView, refusal: ServiceError | None) -> Response:
+def _cancel_form(task: TaskView, by: Principal, refusal: ServiceError | None) -> Response:
     offered = "cancel" in task.available_actions
     values = {"task": task, "row": row_of(task), "refusal": refusal, "offered": offered}
-    return render("cancel.html", values, _status(refusal))
+    return render("cancel.html", values, _status(refusal), by=by)
 
 
-def _restart_form(desk: Desk, ref: str, given: Mapping[str, object], refusal: ServiceError | None) -> Response:
+def _restart_form(
+    desk: Desk, ref: str, by: Principal, given: Mapping[str, object], refusal: ServiceError | None
+) -> Response:
     task = desk.task(ref)
     force = "restart_force" in task.available_actions
     conversations = [run.outcome.conversation_id for run in desk.runs(task.id) if run.outcome is not None]
@@ -111,7 +119,7 @@ def _restart_form(desk: Desk, ref: str, given: Mapping[str, object], refusal: Se
         "tiers": TIERS,
         "given": nothing | dict(given),
     }
-    return render("restart.html", values, _status(refusal))
+    return render("restart.html", values, _status(refusal), by=by)
 
 
 def _status(refusal: ServiceError | None) -> int:

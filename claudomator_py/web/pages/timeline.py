@@ -36,6 +36,9 @@ _TITLES = {
     "schedule_fired": "Made by a schedule",
     "schedule_skipped": "Time of a schedule skipped",
     "schedule_missed": "Times of a schedule missed",
+    "token_created": "Token given out",
+    "token_revoked": "Token revoked",
+    "notification_retried": "Notification sent again",
     "config_reloaded": "Configuration read again",
 }
 KINDS = tuple(_TITLES)
@@ -70,6 +73,9 @@ def _moment(event: EventView) -> Moment:
         title, tone = words_of(str(data.get("phase") or state)).capitalize(), TONES.get(state, "off")
     else:
         title = _TITLES.get(event.kind, event.kind.replace("_", " ").capitalize())
+    # What was asked for says who asked; what follows from it does not name them again.
+    if event.by is not None and event.kind != "state":
+        data["by"] = event.by
     detail = short_line(_detail(data))
     return Moment(event.at, title, tone, detail, format_instant(until) if isinstance(until, int) else None)
 

@@ -29,7 +29,7 @@ def test_an_event_has_its_id_its_kind_and_itself_as_json(daemon: Daemon, desk: F
         task_id = desk.add("it")
         found = next(source.messages())
     assert (found.id, found.kind) == ("1", "state")
-    assert list(found.data) == ["id", "at", "task_id", "run_id", "kind", "data"]
+    assert list(found.data) == ["id", "at", "task_id", "run_id", "kind", "data", "by"]
     assert (found.data["id"], found.data["task_id"], found.data["data"]) == (1, task_id, {"state": "QUEUED"})
     assert found.data["at"].endswith("Z")
 

@@ -26,7 +26,7 @@ class Clock:
 
 def test_a_code_is_good_once() -> None:
     codes = LoginCodes(Clock())
-    code, _ = codes.issue()
+    code, _ = codes.issue("operator")
     assert codes.redeem(code)
     assert not codes.redeem(code)
     assert not codes.redeem("another")
@@ -35,7 +35,7 @@ def test_a_code_is_good_once() -> None:
 def test_a_code_is_good_for_a_minute() -> None:
     clock = Clock()
     codes = LoginCodes(clock)
-    code, expires_ms = codes.issue()
+    code, expires_ms = codes.issue("operator")
     assert expires_ms == NOW + 60 * SECOND_MS
     clock.now = expires_ms
     assert not codes.redeem(code)
@@ -43,51 +43,52 @@ def test_a_code_is_good_for_a_minute() -> None:
 
 def test_of_too_many_codes_the_oldest_goes() -> None:
     codes = LoginCodes(Clock())
-    issued = [codes.issue()[0] for _ in range(MOST + 1)]
+    issued = [codes.issue("operator")[0] for _ in range(MOST + 1)]
     assert not codes.redeem(issued[0])
     assert all(codes.redeem(code) for code in issued[1:])
 
 
 def test_a_session_outlives_a_restart_and_ends_with_the_token() -> None:
-    session = Sessions(TOKEN, Clock()).begin()
-    assert Sessions(TOKEN, Clock()).holds(session)
-    assert not Sessions("y" * 32, Clock()).holds(session)
+    session = Sessions(TOKEN, Clock()).begin("operator")
+    assert Sessions(TOKEN, Clock()).holder(session)
+    assert not Sessions("y" * 32, Clock()).holder(session)
 
 
 def test_a_session_lasts_twelve_hours() -> None:
     clock = Clock()
     sessions = Sessions(TOKEN, clock)
-    session = sessions.begin()
+    session = sessions.begin("operator")
     clock.now = NOW + 12 * HOUR_MS - 1
-    assert sessions.holds(session)
+    assert sessions.holder(session)
     clock.now += 1
-    assert not sessions.holds(session)
+    assert not sessions.holder(session)
 
 
 def test_a_session_that_was_changed_holds_no_more() -> None:
     sessions = Sessions(TOKEN, Clock())
-    expires, nonce, signature = sessions.begin().split(".")
+    expires, nonce, whose, signature = sessions.begin("operator").split(".")
     for forged in (
-        f"{int(expires) + 1}.{nonce}.{signature}",
-        f"{expires}.{nonce}x.{signature}",
-        f"{expires}.{nonce}.{signature[:-1]}",
-        f"{expires}.{nonce}.",
+        f"{int(expires) + 1}.{nonce}.{whose}.{signature}",
+        f"{expires}.{nonce}.admin.{signature}",
+        f"{expires}.{nonce}x.{whose}.{signature}",
+        f"{expires}.{nonce}.{whose}.{signature[:-1]}",
+        f"{expires}.{nonce}.{whose}.",
         "",
         ".",
         "..",
         "ü..",
         "9" * 5_000,
     ):
-        assert not sessions.holds(forged)
+        assert not sessions.holder(forged)
 
 
 def test_a_session_that_was_ended_holds_no_more_but_others_do() -> None:
     sessions = Sessions(TOKEN, Clock())
-    mine, yours = sessions.begin(), sessions.begin()
+    mine, yours = sessions.begin("operator"), sessions.begin("operator")
     sessions.end(mine)
     sessions.end("no session at all")
-    assert not sessions.holds(mine)
-    assert sessions.holds(yours)
+    assert not sessions.holder(mine)
+    assert sessions.holder(yours)
 
 
 def test_a_code_becomes_a_session_by_one_click(daemon: Daemon, stranger: Visitor) -> None:

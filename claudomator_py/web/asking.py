@@ -1,0 +1,66 @@
+"""Who asks: the principal of a request, whether it may do what it asks for, and whether it is still there."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Protocol
+
+from fastapi import Depends, Request
+
+from claudomator_py.core.principal import OPERATOR, Principal
+from claudomator_py.web.roles import needed_by, not_permitted
+
+
+class Holders(Protocol):
+    """Who holds which token. Nothing here waits; for the event loop and any thread."""
+
+    def holder(self, token: str) -> Principal | None:
+        """Who may use this token now; None: nobody."""
+
+    def named(self, principal_id: str) -> Principal | None:
+        """Who has that name, as long as there is a good token of it."""
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Call callback, on any thread, after a token was made or revoked. It must be quick and must not wait."""
+
+
+class OnlyOperator:
+    """Implements ``Holders`` where no token was given out."""
+
+    def holder(self, _token: str) -> Principal | None:
+        """See ``Holders``."""
+        return None
+
+    def named(self, principal_id: str) -> Principal | None:
+        """See ``Holders``."""
+        return OPERATOR if principal_id == OPERATOR.id else None
+
+    def on_change(self, _callback: Callable[[], None]) -> None:
+        """See ``Holders``."""
+
+
+async def permitted(request: Request) -> None:
+    """A dependency of every route. Raises Refused where the principal may not do what it asks for."""
+    route: Any = request.scope["route"]
+    needed, by = needed_by(route, request.method), request.state.principal
+    if needed is None or needed.role is None:
+        assert needed is not None, route.path  # noqa: S101 - the application does not start without
+        return
+    if not needed.permits(by):
+        raise not_permitted(by, needed)
+
+
+async def _principal(request: Request) -> Principal:
+    by = request.state.principal
+    assert isinstance(by, Principal), request.url.path  # noqa: S101 - Security lets nobody else get here
+    return by
+
+
+async def _standing(request: Request) -> Callable[[], bool]:
+    standing: Callable[[], bool] = request.state.standing
+    return standing
+
+
+Asking = Annotated[Principal, Depends(_principal)]
+"""Who sent the request."""
+
+Standing = Annotated[Callable[[], bool], Depends(_standing)]
+"""Whether the credentials of the request are still good, for answers that take long."""
