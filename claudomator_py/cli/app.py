@@ -16,6 +16,7 @@ from claudomator_py.cli import (
     exits,
     init,
     inputs,
+    log,
     logs,
     notifications,
     output,
@@ -23,6 +24,7 @@ from claudomator_py.cli import (
     show,
     status,
     submit,
+    token,
     why,
 )
 from claudomator_py.cli.open import open_page
@@ -64,6 +66,7 @@ def build() -> typer.Typer:
         show.show,
         show.result,
         logs.logs,
+        log.log,
         why.why,
         change.cancel,
         change.restart,
@@ -85,6 +88,7 @@ def build() -> typer.Typer:
         app.command()(command)
     app.command("open")(open_page)
     app.add_typer(schedule.group(), name="schedule", help="Recurring tasks: list, preview, pause, run, end.")
+    app.add_typer(token.group(), name="token", help="Tokens for others: create, list, revoke.")
     return app
 
 

@@ -33,6 +33,7 @@ from claudomator_py.core.views import (
     LogEntryView,
     LoginCodeView,
     LogTextView,
+    NewTokenView,
     Page,
     ReadinessView,
     ReasonView,
@@ -43,6 +44,8 @@ from claudomator_py.core.views import (
     StatusView,
     TaskFilter,
     TaskView,
+    TokenRequest,
+    TokenView,
     WhyView,
 )
 
@@ -232,12 +235,24 @@ class Client(Transport):
             yield self._valid(EventView, data)
 
     def event_page(
-        self, cursor: str | None = None, *, task: str | None = None, kinds: Sequence[str] = (), limit: int = 100
+        self,
+        cursor: str | None = None,
+        *,
+        task: str | None = None,
+        kinds: Sequence[str] = (),
+        by: str | None = None,
+        limit: int = 100,
     ) -> Page[EventView]:
-        """One part of what happened, oldest first."""
-        query = {"cursor": cursor, "task": task, "kind": list(kinds), "limit": limit}
+        """One part of what happened, oldest first. by: only what that name caused."""
+        query = {"cursor": cursor, "task": task, "kind": list(kinds), "by": by, "limit": limit}
         given = {name: value for name, value in query.items() if value is not None}
         return self._view(Page[EventView], "GET", "/v1/events", params=given)
+
+    def last_events(self, last: int, *, task: str | None = None, by: str | None = None) -> list[EventView]:
+        """The newest of what happened, oldest first. by: only what that name caused."""
+        query = {"last": last, "task": task, "by": by}
+        given = {name: value for name, value in query.items() if value is not None}
+        return list(self._view(Page[EventView], "GET", "/v1/events", params=given).items)
 
     def why(self, ref: str) -> WhyView:
         """Why a task is where it is."""
@@ -350,6 +365,19 @@ class Client(Transport):
             page = self.inbox_page(page.next_cursor, limit=200)
             files += page.items
         return files
+
+    def tokens(self) -> list[TokenView]:
+        """The tokens that were given out, newest first."""
+        return list(self._view(Page[TokenView], "GET", "/v1/tokens").items)
+
+    def create_token(self, request: TokenRequest) -> NewTokenView:
+        """Give out a token; it is shown this once."""
+        body = request.model_dump(mode="json", exclude_none=True)
+        return self._view(NewTokenView, "POST", "/v1/tokens", json=body)
+
+    def revoke_token(self, ref: str) -> TokenView:
+        """End the token of that id or name, at once and for good."""
+        return self._view(TokenView, "DELETE", f"/v1/tokens/{_part(ref)}")
 
     def login_code(self) -> LoginCodeView:
         """A code that lets one browser in, once, within a minute."""

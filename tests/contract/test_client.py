@@ -12,6 +12,7 @@ import claudomator_py.client
 from claudomator_py.client import AnswerRequest, Client, ClientError, HoldRequest, RestartRequest, TaskSpec
 from claudomator_py.core.cleanup import CleanupRequest
 from claudomator_py.core.lifecycle import Completed, Running
+from claudomator_py.core.views import TokenRequest
 from claudomator_py.web.app import create_app
 from claudomator_py.web.settings import WebSettings
 from tests.fakes.daemon import Daemon, running
@@ -57,6 +58,9 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "deleteSchedule": lambda client: client.delete_schedule("any"),
     "makeBackup": lambda client: client.backup(),
     "cleanUp": lambda client: client.clean_up(CleanupRequest(dry_run=True)),
+    "listTokens": lambda client: client.tokens(),
+    "createToken": lambda client: client.create_token(TokenRequest(name="new", role="read")),
+    "revokeToken": lambda client: client.revoke_token("any"),
     "createLoginCode": lambda client: client.login_code(),
     "listEvents": lambda client: client.event_page(),
     "getMetrics": lambda client: client.metrics(),

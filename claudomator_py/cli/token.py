@@ -1,0 +1,150 @@
+"""``token``: who else may ask this daemon, and what."""
+
+import re
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from pydantic import ValidationError
+
+from claudomator_py.cli.connect import connected
+from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
+from claudomator_py.cli.table import Column, render
+from claudomator_py.cli.times import ago, now_ms, until
+from claudomator_py.core.principal import Role
+from claudomator_py.core.units import SECOND_MS, parse_duration
+from claudomator_py.core.views.tokens import NEVER, TokenRequest, TokenView
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+
+_COLUMNS = (
+    Column("NAME", flexible=True),
+    Column("ROLE"),
+    Column("ORGANISATION", flexible=True),
+    Column("CREATOR", flexible=True),
+    Column("CREATED"),
+    Column("EXPIRES"),
+    Column("USED"),
+    Column("STATE"),
+    Column("ID", wide=True),
+)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def _role(text: str) -> Role:
+    given = (Role.READ, Role.OPERATE, Role.ADMIN)
+    if text not in given:
+        raise typer.BadParameter(f"{text!r} is no role; write one of {', '.join(given)}")
+    return Role(text)
+
+
+def _expiry(text: str) -> str:
+    """What the API takes: a duration, or ``never``. A date means its beginning, here."""
+    if _DATE.match(text):
+        try:
+            left_ms = round((datetime.fromisoformat(text).astimezone().timestamp() - time.time()) * SECOND_MS)
+        except ValueError as error:
+            raise typer.BadParameter(f"{text!r} is no date: {error}") from None
+        if left_ms <= 0:
+            raise typer.BadParameter(f"{text} is over")
+        return f"{max(1, left_ms // SECOND_MS)}s"
+    if text != NEVER:
+        try:
+            parse_duration(text)
+        except ValueError:
+            raise typer.BadParameter(f"{text!r} is neither a duration, such as 30d, nor a date, nor `never`") from None
+    return text
+
+
+@connected
+def create(
+    client: "Client",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its holder's name in records; never given twice.")],
+    role: Annotated[Role, typer.Option(parser=_role, metavar="read|operate|admin", help="What its holder may do.")],
+    organisation: Annotated[
+        str | None, typer.Option(metavar="ORG", help="Only this organisation's tasks exist for its holder.")
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(parser=_expiry, metavar="30d|DATE|never", help="When it ends by itself; else in 90 days."),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Give out a token, and print it: it is shown this once.
+
+    Nobody gives out a token that can do more than their own.
+    """
+    wanted = {"name": name, "role": role.value, "organisation": organisation, "expires": expires}
+    try:
+        request = TokenRequest.model_validate(wanted)
+    except ValidationError as error:
+        raise typer.BadParameter("; ".join(one["msg"] for one in error.errors())) from None
+    made = client.create_token(request)
+    if output is Format.JSON:
+        out_json(made)
+        return
+    out(made.token)
+    note(f"That is the token of {made.name}. It is kept nowhere and cannot be shown again.")
+
+
+@connected
+def list_tokens(client: "Client", output: FormatOption = Format.TABLE) -> None:
+    """List the tokens that were given out, newest first.
+
+    When one was used last is written once an hour at most.
+    """
+    found = client.tokens()
+    if output is Format.JSON:
+        out_json(found)
+    elif not found:
+        note("None was given out.")
+    else:
+        _write(found, output)
+
+
+@connected
+def revoke(
+    client: "Client",
+    ref: Annotated[str, typer.Argument(metavar="ID|NAME", help="The token's id or name.")],
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """End a token, at once and for good.
+
+    Its event streams and browser sessions end with it. Tokens that its holder gave out stay: see the CREATOR column.
+    """
+    ended = client.revoke_token(ref)
+    if output is Format.JSON:
+        out_json(ended)
+    else:
+        _write([ended], output)
+
+
+def group() -> typer.Typer:
+    """The commands under ``token``."""
+    app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    app.command()(create)
+    app.command("list")(list_tokens)
+    app.command()(revoke)
+    return app
+
+
+def _write(found: Sequence[TokenView], output: Format) -> None:
+    now = now_ms()
+    rows = [
+        (
+            one.name,
+            one.role.value,
+            one.organisation or "",
+            one.creator,
+            ago(one.created_at, now),
+            until(one.expires_at, now) if one.active else "",
+            ago(one.used_at, now),
+            "active" if one.active else "revoked" if one.revoked_at is not None else "expired",
+            one.id,
+        )
+        for one in found
+    ]
+    out(render(_COLUMNS, rows, wide=output is Format.WIDE))

@@ -1,0 +1,192 @@
+"""Who asks: tokens with roles, on a real daemon. Each test tries what must not work."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from claudomator_py.client import Client, ServiceProblem, TaskSpec
+from claudomator_py.client.errors import NotAuthorised
+from claudomator_py.core.views import TaskFilter, TokenRequest
+from claudomator_py.web import roles
+from tests.e2e.harness import COMMAND, Daemon, Site, open_site, wait_until
+from tests.e2e.warm import WarmStarter
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A daemon with principals on it."""
+
+    site: Site
+    daemon: Daemon
+
+    @property
+    def url(self) -> str:
+        assert self.site.endpoint is not None
+        return self.site.endpoint
+
+    @property
+    def operator(self) -> Client:
+        return self.daemon.client
+
+    def token(self, name: str, role: str, **more: Any) -> str:
+        return self.operator.create_token(TokenRequest(name=name, role=role, **more)).token  # type: ignore[arg-type]
+
+    def client(self, name: str, role: str, **more: Any) -> Client:
+        return Client(self.url, self.token(name, role, **more), timeout_s=30)
+
+    def ask(self, token: str, method: str, path: str, **more: Any) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {token}", **more.pop("headers", {})}
+        return httpx.request(method, f"{self.url}{path}", headers=headers, timeout=30, **more)
+
+    def command(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        command = [*COMMAND, *words, "--config", str(self.site.config_file)]
+        return subprocess.run(command, cwd=self.site.root, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, warm: WarmStarter) -> Iterator[Served]:
+    with open_site(tmp_path_factory.mktemp("principals") / "site", warm=warm) as site:
+        yield Served(site, site.start().ready())
+
+
+def sleeping(name: str) -> TaskSpec:
+    """A task that stays where it is until it is cancelled."""
+    return TaskSpec.model_validate({"name": name, "instructions": "do: true", "not_before": "2099-01-01T00:00:00Z"})
+
+
+def paths(document: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path.replace("{delivery}", "1"), operation["operationId"]
+
+
+def test_every_operation_is_kept_from_who_lacks_its_role(served: Served) -> None:
+    read, operate = served.token("looks", "read"), served.token("works", "operate")
+    document = served.ask(read, "GET", "/openapi.json").json()
+    kept_from_read, kept_from_operate = set(), set()
+    for method, path, operation in paths(document):
+        needed = roles.OPERATIONS[operation].role
+        assert document["paths"][path.replace("/1/", "/{delivery}/")][method.lower()]["security"] == (
+            [{}] if needed is None else [{"token": [needed]}]
+        )
+        if method == "GET":
+            continue
+        answer = served.ask(read, method, path)
+        assert (answer.status_code == 403) == (needed != "read"), (operation, answer.text)
+        if answer.status_code == 403:
+            problem = answer.json()
+            assert (problem["code"], "looks" in problem["detail"]) == ("not_permitted", True)
+            assert f"--role {needed}" in problem["remedy"]
+            kept_from_read.add(operation)
+        if needed == "admin":
+            assert served.ask(operate, method, path).status_code == 403
+            kept_from_operate.add(operation)
+    assert {"submitTask", "cancelTask", "drain", "createToken"} <= kept_from_read
+    assert {"drain", "holdAgent", "makeBackup", "createToken", "revokeToken"} <= kept_from_operate
+    assert served.ask(operate, "GET", "/v1/tokens").status_code == 403
+    assert not served.operator.drain_state().drained
+
+
+def test_a_token_is_shown_once_and_kept_as_a_hash(served: Served) -> None:
+    token = served.token("kept", "read")
+    assert token.startswith("cmt_")
+    listed = served.ask(token.replace("cmt_", "cmt_x"), "GET", "/v1/tasks")
+    assert listed.status_code == 401
+    assert token not in json.dumps([one.model_dump(mode="json") for one in served.operator.tokens()])
+    for file in served.site.state.iterdir():
+        if file.is_file():
+            assert token.encode() not in file.read_bytes(), file.name
+    assert token not in served.site.log_text()
+
+
+def test_nobody_gives_out_more_than_they_have(served: Served) -> None:
+    with served.client("boss-of-acme", "admin", organisation="acme", expires="1d") as boss:
+        made = boss.create_token(TokenRequest(name="acme-reader", role="read"))
+        assert (made.organisation, made.creator) == ("acme", "boss-of-acme")
+        assert made.expires_at is not None
+        for wanted in ({"organisation": "other"}, {"expires": "never"}, {"expires": "2d"}):
+            with pytest.raises(ServiceProblem) as refused:
+                boss.create_token(TokenRequest.model_validate({"name": "more", "role": "read", **wanted}))
+            assert refused.value.code in ("not_permitted", "invalid")
+        assert {one.organisation for one in boss.tokens()} == {"acme"}
+        with pytest.raises(ServiceProblem, match="There is no token"):
+            boss.revoke_token("looks")
+        # What concerns the whole daemon is none of an organisation's business.
+        for ask in (boss.drain, boss.backup, boss.metrics, boss.notifications, lambda: boss.hold("sh")):
+            with pytest.raises(ServiceProblem) as refused:
+                ask()
+            assert refused.value.code == "not_permitted"
+    for name in ("operator", "inbox"):
+        assert served.ask(_operator_token(served), "POST", "/v1/tokens", json={"name": name, "role": "read"}).is_error
+    with pytest.raises(ServiceProblem) as again:
+        served.token("acme-reader", "read")
+    assert again.value.code == "conflict"
+
+
+def _operator_token(served: Served) -> str:
+    return (served.site.state / "token").read_text().strip()
+
+
+def test_a_revoked_token_ends_its_streams_and_its_browser(served: Served) -> None:
+    token = served.token("goes", "read")
+    code = served.ask(token, "POST", "/v1/login-codes").json()
+    assert code["code"]
+    headers = {"Authorization": f"Bearer {token}", "Accept": "text/event-stream"}
+    with httpx.stream("GET", f"{served.url}/v1/events", headers=headers, timeout=30) as stream:
+        lines = stream.iter_lines()
+        assert next(lines).startswith("retry:")
+        served.operator.revoke_token("goes")
+        assert not [line for line in lines if line.startswith("data:")]  # and it ends
+    assert served.ask(token, "GET", "/v1/tasks").status_code == 401
+    assert served.ask(token, "GET", "/readyz").json()["checks"] == []
+
+
+def test_keys_of_one_are_not_anothers(served: Served) -> None:
+    alice, bob = served.token("alice", "operate"), served.token("bob", "operate")
+    body = {"name": "the-same", "instructions": "do: true"}
+    key = {"Idempotency-Key": "one-key"}
+    first = served.ask(alice, "POST", "/v1/tasks", json=body, headers=key).json()
+    assert served.ask(alice, "POST", "/v1/tasks", json=body, headers=key).json()["id"] == first["id"]
+    other = served.ask(bob, "POST", "/v1/tasks", json={**body, "name": "another"}, headers=key)
+    assert (other.status_code, other.json()["creator"], first["creator"]) == (201, "bob", "alice")
+
+
+def test_who_did_what_is_told(served: Served) -> None:
+    with served.client("carol", "operate") as carol:
+        task = carol.submit(sleeping("hers"))
+        carol.cancel(task.id)
+    (served.site.inbox / "dropped.yaml").write_text(
+        "name: dropped\ninstructions: 'do: true'\nnot_before: 2099-01-01T00:00:00Z\n"
+    )
+    told = served.command("log", "--by", "carol", "-o", "json")
+    events = [json.loads(line) for line in told.stdout.splitlines()]
+    assert {event["by"] for event in events} == {"carol"}
+    assert next(event["kind"] for event in events if event["task_id"] == task.id) == "accepted"
+    assert events == sorted(events, key=lambda event: event["id"])
+    assert "It was cancelled by carol." in served.operator.why(task.id).sentences
+    wait_until(lambda: served.operator.tasks(TaskFilter(creator="inbox")).items, "the file to be accepted")
+    assert [one.name for one in served.operator.all_tasks(TaskFilter(creator="inbox"))] == ["dropped"]
+
+
+def test_the_command_line_gives_out_lists_and_revokes(served: Served) -> None:
+    made = served.command("token", "create", "dave", "--role", "read", "--expires", "30d")
+    assert made.returncode == 0, made.stderr
+    token = made.stdout.strip()
+    with Client(served.url, token) as dave:
+        assert dave.tasks().items is not None
+        with pytest.raises(ServiceProblem, match="needs operate"):
+            dave.submit(sleeping("none"))
+        assert token not in served.command("token", "list", "-o", "json").stdout
+        assert "dave" in served.command("token", "list").stdout
+        assert "revoked" in served.command("token", "revoke", "dave").stdout
+        with pytest.raises(NotAuthorised):
+            dave.tasks()
+    assert served.command("token", "create", "eve", "--role", "run").returncode == 2
+    assert served.command("token", "create", "eve", "--role", "read", "--expires", "soon").returncode == 2
