@@ -39,8 +39,13 @@ class Gemini:
     conversations = Conversations.GIVEN
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Its command line. The prompt comes from a file on stdin. With `=`, no value can pass for an option."""
+        """Its command line. The prompt comes from a file on stdin. With `=`, no value can pass for an option.
+
+        Raises ValueError for a folder that it would take for several.
+        """
         agent, task = request.agent, request.task
+        if (folder := next((folder for folder in task.add_dirs if "," in folder), None)) is not None:
+            raise ValueError(f"{agent.name} would take the further folder {folder} for several, as it has a comma")
         argv = [*(agent.command or PROGRAM), "--output-format=stream-json"]
         argv.append(f"--{'resume' if request.resume else 'session-id'}={request.conversation_id}")
         if request.model is not None:

@@ -41,9 +41,12 @@ class Opencode:
     def launch(self, request: LaunchRequest) -> Launch:
         """Its command line. The prompt comes from a file on stdin. With `=`, no value can pass for an option.
 
-        It names its sessions itself, so a new one takes no id.
+        It names its sessions itself, so a new one takes no id. Raises ValueError for a folder that it would take for a
+        pattern.
         """
         agent, task = request.agent, request.task
+        if (folder := next(filter(_is_pattern, task.add_dirs), None)) is not None:
+            raise ValueError(f"{agent.name} would take the further folder {folder} for a pattern; rename it")
         argv = [*(agent.command or PROGRAM), "run", "--format=json", *LOGS]
         if request.resume:
             argv.append(f"--session={request.conversation_id}")
@@ -79,6 +82,11 @@ class Opencode:
             for tool in (*task.permissions.allowed_tools, *task.permissions.disallowed_tools)
             if not PLAIN_TOOL.fullmatch(tool)
         ]
+        sentences += [
+            f"{name} would take {folder!r} in add_dirs for a pattern, as it has a * or a ?"
+            for folder in task.add_dirs
+            if _is_pattern(folder)
+        ]
         if PERMISSION_NAME in {*agent.env, *task.env} and _permission(task.permissions, task.add_dirs):
             sentences.append(f"{name} has {PERMISSION_NAME} in its env, which would replace the task's permissions")
         return sentences
@@ -91,6 +99,10 @@ def _permission(permissions: Permissions, add_dirs: tuple[str, ...]) -> dict[str
     if add_dirs:
         granted["external_directory"] = {f"{Path(folder).expanduser()}/**": "allow" for folder in add_dirs}
     return granted | {_key(tool): "deny" for tool in permissions.disallowed_tools}
+
+
+def _is_pattern(folder: str) -> bool:
+    return not {"*", "?"}.isdisjoint(folder)
 
 
 def _key(tool: str) -> str:

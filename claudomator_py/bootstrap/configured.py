@@ -14,6 +14,7 @@ from claudomator_py.agents.detected import detected_agents
 from claudomator_py.classify.configured import CLI_VARIABLES, tier_model
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.known_secrets import secrets_of
+from claudomator_py.core.run import Bounds
 from claudomator_py.core.settings import Classifier, ClassifierKind, Settings, settings_hash
 from claudomator_py.core.views import CheckView
 from claudomator_py.planning.snapshot import Rules
@@ -32,7 +33,7 @@ from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.secrets import Secrets
 from claudomator_py.service.surroundings.environment import agent_environment
 from claudomator_py.service.surroundings.isolation import Isolating
-from claudomator_py.service.surroundings.workdirs import Workdirs, real_paths
+from claudomator_py.service.surroundings.workdirs import SYSTEM_FOLDERS, Workdirs, real_paths
 from claudomator_py.service.tick.classifying import TierAsker
 from claudomator_py.service.tick.collecting import Collector
 from claudomator_py.service.tick.launching import LaunchRules
@@ -119,7 +120,7 @@ def _configured(
         settings_hash=settings_hash(settings),
     )
     launch = LaunchRules(
-        real_paths(roots),
+        Bounds(real_paths(roots), (*real_paths(workdirs.reserved), *SYSTEM_FOLDERS)),
         settings.limits.grace,
         settings.limits.output_cap,
         environ,

@@ -73,12 +73,24 @@ class ExitRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where a folder may lie, in real paths.
+
+    roots: under one of these; empty: anywhere. reserved: neither in nor around one of these.
+    """
+
+    roots: tuple[str, ...] = ()
+    reserved: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunOrder:
     """What a run directory is made of. Values of variables are handed over at the spawn and are in no file.
 
     commands: argv after argv, until one does not exit 0. cwd: None for a scratch folder. roots: where cwd may lie;
     empty: anywhere. stdin: the text that each command reads. scratch_of: the run whose scratch folder it works in;
     None: its own. handoff: what the agent left that had the task before; kept for people, as the prompt has it, too.
+    reserved: where cwd may not lie. folders: further ones that the agent was given, real paths, and where they may lie.
     """
 
     run_id: str
@@ -90,6 +102,9 @@ class RunOrder:
     limits: RunLimits
     scratch_of: str | None = None
     handoff: str | None = None
+    reserved: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    folder_bounds: Bounds = Bounds()
 
 
 class RunConflict(Exception):

@@ -152,6 +152,12 @@ def _spec_json(order: RunOrder, cwd: str) -> bytes:
         "commands": order.commands,
         "cwd": cwd,
         "roots": order.roots,
+        "reserved": order.reserved,
+        "folders": {
+            "paths": order.folders,
+            "roots": order.folder_bounds.roots,
+            "reserved": order.folder_bounds.reserved,
+        },
         "env_names": order.env_names,
         "limits": {
             "timeout_ms": limits.timeout_ms,

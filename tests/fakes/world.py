@@ -14,6 +14,7 @@ from claudomator_py.core.conversation import Conversations
 from claudomator_py.core.notice import NotifyTarget
 from claudomator_py.core.outcome import Outcome
 from claudomator_py.core.problem import Problem
+from claudomator_py.core.run import Bounds
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.taskfile import parse_task
 from claudomator_py.core.views import RestartRequest, TaskFilter, TaskView
@@ -121,7 +122,7 @@ class World:
         self.kinds = {kind: ScriptedKind(kind) for kind in ("claude", "codex", "gemini", "command")}
         self.kinds["codex"].conversations = Conversations.NAMED
         self.kinds["command"].conversations = Conversations.NONE
-        self.launch_rules = LaunchRules((), 10_000, 2**20, {"PATH": "/bin", "SECRET": "s"})
+        self.launch_rules = LaunchRules(Bounds(), 10_000, 2**20, {"PATH": "/bin", "SECRET": "s"})
         self.workdirs = workdirs or Workdirs((), ())
         self.trees = trees or LocalTrees(Path("/nonexistent"), {})
         self.restarted_daemon()

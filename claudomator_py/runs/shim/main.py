@@ -86,8 +86,10 @@ class Stage:
     def __init__(self, directory: int, spec: Spec, environ: dict[str, str]) -> None:
         """Open it all. Raises OSError, NotAllowed."""
         self._directory = directory
-        self._cwd, real = workdir.open_checked(spec.cwd, spec.roots)
+        self._cwd, real = workdir.open_checked(spec.cwd, spec.bounds)
         crash("cwd-opened")
+        for folder in spec.folders:
+            workdir.check_further(folder, spec.folder_bounds)
         self.outputs = [Output(directory, name, spec.output_bytes) for name in (STDOUT, STDERR)]
         crash("output-opened")
         self._env = {name: environ[name] for name in spec.env_names if name in environ}

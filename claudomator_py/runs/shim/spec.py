@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 
+from claudomator_py.runs.shim.workdir import Bounds
+
 FILE = "spec.json"
 
 
@@ -15,12 +17,25 @@ class BadSpec(Exception):
 class Spec:
     """One run.
 
-    commands: argv of each step; the first that does not exit 0 is the last. cwd: absolute. roots: the working
-    directory has to lie in one of them; none: anywhere. env_names: variables handed on from the shim's environment;
-    their values are in no file. timeout, stall, grace: seconds; None: no limit. output_bytes: per stream.
+    commands: argv of each step; the first that does not exit 0 is the last. cwd: absolute; bounds: where it may lie.
+    folders: further ones that the commands were given, real paths; folder_bounds: where they may lie. env_names:
+    variables handed on from the shim's environment; their values are in no file. timeout, stall, grace: seconds; None:
+    no limit. output_bytes: per stream.
     """
 
-    __slots__ = ("commands", "cwd", "env_names", "grace", "output_bytes", "roots", "run_id", "stall", "timeout")
+    __slots__ = (
+        "bounds",
+        "commands",
+        "cwd",
+        "env_names",
+        "folder_bounds",
+        "folders",
+        "grace",
+        "output_bytes",
+        "run_id",
+        "stall",
+        "timeout",
+    )
 
     def __init__(
         self,
@@ -28,7 +43,9 @@ class Spec:
         run_id: str,
         commands: list[list[str]],
         cwd: str,
-        roots: list[str],
+        bounds: Bounds,
+        folders: list[str],
+        folder_bounds: Bounds,
         env_names: list[str],
         timeout: float | None,
         stall: float | None,
@@ -38,7 +55,9 @@ class Spec:
         self.run_id = run_id
         self.commands = commands
         self.cwd = cwd
-        self.roots = roots
+        self.bounds = bounds
+        self.folders = folders
+        self.folder_bounds = folder_bounds
         self.env_names = env_names
         self.timeout = timeout
         self.stall = stall
@@ -53,11 +72,15 @@ def load(directory: int) -> Spec:
         with open(fd, encoding="utf-8") as file:
             data = json.load(file)
         limits = data["limits"]
+        # An earlier version wrote neither.
+        folders = data.get("folders") or {"paths": [], "roots": [], "reserved": []}
         spec = Spec(
             run_id=data["run_id"],
             commands=data["commands"],
             cwd=data["cwd"],
-            roots=data["roots"],
+            bounds=Bounds(data["roots"], data.get("reserved", [])),
+            folders=folders["paths"],
+            folder_bounds=Bounds(folders["roots"], folders["reserved"]),
             env_names=data["env_names"],
             timeout=_seconds(limits["timeout_ms"]),
             stall=_seconds(limits["stall_ms"]),

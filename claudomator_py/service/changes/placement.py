@@ -4,7 +4,7 @@ from claudomator_py.core.problem import Problem, shown, suggestion
 from claudomator_py.core.settings import BY_NAME_KINDS, MODEL_KINDS
 from claudomator_py.core.task import Permissions, TaskSpec
 from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.service.surroundings.workdirs import Workdirs, path_problem
+from claudomator_py.service.surroundings.workdirs import Workdirs
 from claudomator_py.service.surroundings.zones import zone_problem
 
 
@@ -14,7 +14,7 @@ def placement_problems(spec: TaskSpec, registry: AgentRegistry, workdirs: Workdi
     if spec.working_dir is not None and (problem := workdirs.problem(spec.working_dir)):
         problems.append(problem)
     for place, folder in enumerate(spec.add_dirs):
-        if (problem := path_problem(f"add_dirs[{place}]", folder)) is not None:
+        if (problem := workdirs.problem(folder, f"add_dirs[{place}]")) is not None:
             problems.append(problem)
     if spec.agent.type is not None:
         problems += _agent_problems(spec, spec.agent.type, registry)

@@ -1,6 +1,6 @@
 """Working directories: which ones are allowed, and which tasks share one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,40 +9,59 @@ from claudomator_py.core.problem import Problem, shown
 # What Linux takes, in bytes: of the name of one folder, and of a whole path.
 _NAME_BYTES = 255
 _PATH_BYTES = 4_095
+_MOST_LINKS = 40
+SYSTEM_FOLDERS = ("/proc", "/sys", "/dev", "/run/user")
+"""Folders of the running system: where a path in them leads depends on who follows it, and when."""
+_ORDINARY = Path("/dev/shm")  # noqa: S108 a user may build there, in memory
 
 
 @dataclass(frozen=True, slots=True)
 class Workdirs:
-    """roots: where a working directory may lie; empty: anywhere. reserved: inbox and state folders."""
+    """roots: where a working directory may lie; empty: anywhere. reserved: inbox and state folders.
+
+    The same holds for the further folders of a task.
+    """
 
     roots: tuple[Path, ...]
     reserved: tuple[Path, ...]
 
-    def problem(self, working_dir: str) -> Problem | None:
-        """Why a task may not run there, or None. The shim checks again when it starts."""
-        if (problem := path_problem("working_dir", working_dir)) is not None:
+    def problem(self, folder: str, field: str = "working_dir") -> Problem | None:
+        """Why a task may not use that folder, or None. The shim checks again when it starts."""
+        if (problem := path_problem(field, folder)) is not None:
             return problem
         try:
-            return self._misplaced(working_dir)
+            misplaced = self._misplaced(folder)
         except OSError as error:
             why = error.strerror or str(error)
         except RuntimeError:
             why = "its symbolic links lead in a circle"
-        return _problem(f"{shown(working_dir)} cannot be looked at: {why}", "choose a folder that the daemon can reach")
+        else:
+            if misplaced is None:
+                return None
+            message, remedy = misplaced
+            return Problem(field=field, message=message, remedy=remedy)
+        remedy = "choose a folder that the daemon can reach"
+        return Problem(field=field, message=f"{shown(folder)} cannot be looked at: {why}", remedy=remedy)
 
-    def _misplaced(self, working_dir: str) -> Problem | None:
-        path = resolve(working_dir)
-        directory_key(working_dir)
+    def _misplaced(self, folder: str) -> tuple[str, str] | None:
+        """What is wrong with where it lies, and what to do. Raises OSError, RuntimeError."""
+        systems = [Path(system) for system in SYSTEM_FOLDERS]
+        for place in _passed(folder):
+            if (through := next((system for system in systems if _lies_in(place, system)), None)) is not None:
+                return f"{shown(folder)} leads through {through}, which is the system's", "choose an ordinary folder"
+        path = resolve(folder)
+        if (around := next((system for system in systems if system.is_relative_to(path)), None)) is not None:
+            return f"{shown(folder)} is or contains {around}, which is the system's", "choose an ordinary folder"
+        directory_key(folder)
         if self.roots and not any(path.is_relative_to(real_path(root)) for root in self.roots):
             roots = ", ".join(str(root) for root in self.roots)
-            return _problem(
-                f"{working_dir} is not under a root", f"choose a folder under {roots}, or add its root to workdir_roots"
-            )
-        for folder in self.reserved:
-            reserved = real_path(folder)
+            remedy = f"choose a folder under {roots}, or add its root to workdir_roots"
+            return f"{folder} is not under a root", remedy
+        for own in self.reserved:
+            reserved = real_path(own)
             if path.is_relative_to(reserved) or reserved.is_relative_to(path):
                 remedy = "choose another folder, or move the inbox and the state folder out of it"
-                return _problem(f"{working_dir} contains or lies in {folder}, which Claudomator itself uses", remedy)
+                return f"{folder} contains or lies in {own}, which Claudomator itself uses", remedy
         return None
 
 
@@ -67,6 +86,40 @@ def path_problem(field: str, path: str) -> Problem | None:
 def resolve(working_dir: str) -> Path:
     """The directory's real path; it need not exist. Raises OSError, or RuntimeError for links that go in a circle."""
     return Path(working_dir).expanduser().resolve()
+
+
+def _passed(folder: str) -> Iterator[Path]:
+    """The places that the way to a folder leads through, links included, as far as they are there.
+
+    Raises RuntimeError for links that go in a circle.
+    """
+    here, links = Path("/"), 0
+    ahead = list(reversed(Path(folder).expanduser().parts[1:]))
+    while ahead:
+        part = ahead.pop()
+        here = here.parent if part == ".." else here / part
+        yield here
+        try:
+            target = here.readlink()
+        except OSError:
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise RuntimeError(folder)
+        ahead += [part for part in reversed(target.parts) if part != target.anchor]
+        here = Path("/") if target.is_absolute() else here.parent
+
+
+def _lies_in(place: Path, system: Path) -> bool:
+    return system in place.parents and not place.is_relative_to(_ORDINARY)
+
+
+def further_folders(folders: Sequence[str]) -> tuple[str, ...]:
+    """The real paths of a task's further folders, as an agent is given them: no link in them leads elsewhere later.
+
+    Raises OSError, or RuntimeError for links that go in a circle.
+    """
+    return tuple(dict.fromkeys(str(resolve(folder)) for folder in folders))
 
 
 def directory_key(working_dir: str | None) -> str:
@@ -99,7 +152,3 @@ def real_path(folder: Path) -> Path:
         return folder.resolve()
     except (OSError, RuntimeError):
         return folder.absolute()
-
-
-def _problem(message: str, remedy: str) -> Problem:
-    return Problem(field="working_dir", message=message, remedy=remedy)

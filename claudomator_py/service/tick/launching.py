@@ -6,7 +6,7 @@ from pathlib import Path
 
 from claudomator_py.core.agent import AgentSpec, ModelChoice
 from claudomator_py.core.conversation import Usage
-from claudomator_py.core.run import Launch, LaunchRequest, RunLimits, RunOrder
+from claudomator_py.core.run import Bounds, Launch, LaunchRequest, RunLimits, RunOrder
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import MINUTE_MS
 from claudomator_py.service.surroundings.environment import environment
@@ -16,12 +16,12 @@ from claudomator_py.store.tables import Run
 
 @dataclass(frozen=True, slots=True)
 class LaunchRules:
-    """The configuration that launching depends on. roots: where working directories may lie; grace in milliseconds.
+    """The configuration that launching depends on. bounds: of directories that tasks name; grace in milliseconds.
 
     input_hold_ms: how long the directory of a task that needs input is kept for it.
     """
 
-    roots: tuple[str, ...]
+    bounds: Bounds
     grace_ms: int
     output_bytes: int
     environ: Mapping[str, str]
@@ -55,9 +55,9 @@ def launch_request(
 
 
 def agent_run(run: Run, spec: TaskSpec, agent: AgentSpec, launch: Launch, rules: LaunchRules) -> Prepared:
-    """The agent's run."""
+    """The agent's run. spec: with ``add_dirs`` as the agent is given them."""
     variables = environment(rules.environ, agent, spec, launch.env, _own(run))
-    return _prepared(run, spec, (launch.argv,), launch.stdin, variables, rules)
+    return _prepared(run, spec, (launch.argv,), launch.stdin, variables, rules, spec.add_dirs)
 
 
 def check_run(run: Run, spec: TaskSpec, rules: LaunchRules) -> Prepared:
@@ -74,28 +74,32 @@ def _prepared(
     stdin: str,
     variables: dict[str, str],
     rules: LaunchRules,
+    folders: tuple[str, ...] = (),
 ) -> Prepared:
-    cwd, roots = _place(run, spec, rules)
+    cwd, bounds = _place(run, spec, rules)
     order = RunOrder(
         run_id=run.id,
         commands=commands,
         cwd=cwd,
-        roots=roots,
+        roots=bounds.roots,
         env_names=tuple(sorted(variables)),
         stdin=stdin,
         limits=RunLimits(spec.timeout, spec.stall_timeout, rules.grace_ms, rules.output_bytes),
         scratch_of=run.scratch_of,
+        reserved=bounds.reserved,
+        folders=folders,
+        folder_bounds=rules.bounds,
     )
     return Prepared(order, variables)
 
 
-def _place(run: Run, spec: TaskSpec, rules: LaunchRules) -> tuple[str | None, tuple[str, ...]]:
-    """Where it works, and the roots that this has to lie in: a work tree lies in none but itself."""
+def _place(run: Run, spec: TaskSpec, rules: LaunchRules) -> tuple[str | None, Bounds]:
+    """Where it works, and the bounds of that: a work tree lies in none but itself, and in the state folder."""
     if spec.working_dir is None:
-        return None, ()
+        return None, Bounds()
     if (isolated_dir := isolated(spec)) is not None:
-        return folder_in_tree(isolated_dir, run.dir_key), (run.dir_key,)
-    return str(Path(spec.working_dir).expanduser()), rules.roots
+        return folder_in_tree(isolated_dir, run.dir_key), Bounds(roots=(run.dir_key,))
+    return str(Path(spec.working_dir).expanduser()), rules.bounds
 
 
 def _own(run: Run) -> dict[str, str]:

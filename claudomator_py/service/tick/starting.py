@@ -31,6 +31,7 @@ from claudomator_py.service.ports import RunHost, Transcript
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.secrets import Secrets
 from claudomator_py.service.surroundings.isolation import Isolating, folder_in_tree, isolated, tell_tree, tree_wanted
+from claudomator_py.service.surroundings.workdirs import further_folders
 from claudomator_py.service.tick.launching import LaunchRules, Prepared, agent_run, launch_request
 from claudomator_py.service.tick.spending import Budgets
 from claudomator_py.store import run_rows, task_rows
@@ -206,6 +207,12 @@ class Starter:
             commit = partial(self._budgets.telling, change=in_tree, run=run, agent=agent, now_ms=now_ms)
         prompt = subject.prompt(note, converses=kind.conversations is not Conversations.NONE)
         allowed = with_leave(subject.task, spec, kind.kind)
+        try:
+            # As real paths: the shim sees that none of them has become a link.
+            allowed = allowed.model_copy(update={"add_dirs": further_folders(allowed.add_dirs)})
+        except (OSError, RuntimeError) as error:
+            self._refuse(commit, run, f"one of its add_dirs cannot be looked at: {error}", now_ms, spec.env)
+            return None
         request = launch_request(run, allowed, agent, prompt=prompt, effort=start.decision.effort)
         request = replace(request, usd_left=self._usd_left(run, spec, agent))
         try:
@@ -213,7 +220,7 @@ class Starter:
         except ValueError as error:
             self._refuse(commit, run, str(error), now_ms, spec.env)
             return None
-        prepared = agent_run(run, spec, agent, launch, self._rules())
+        prepared = agent_run(run, allowed, agent, launch, self._rules())
         prepared = replace(prepared, order=replace(prepared.order, handoff=note))
         try:
             self._host.prepare(prepared.order)
@@ -256,6 +263,9 @@ class Starter:
         if tree is not None:
             folder = Path(folder_in_tree(order.folder, tree.path))
             try:
+                if not folder.resolve().is_relative_to(tree.path):
+                    leads = f"{folder} leads out of its work tree, to {folder.resolve()}"
+                    raise TreeFault(f"{leads}; choose another folder of the repository")
                 # What the repository has in no commit is not in the tree, be it the working directory itself.
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from claudomator_py.core.run import ExitRecord, RunFate, RunLimits, RunOrder
+from claudomator_py.core.run import Bounds, ExitRecord, RunFate, RunLimits, RunOrder
 from claudomator_py.runs.directory import RunDirectory
 from claudomator_py.runs.settle import settle
 from claudomator_py.runs.survivors import kill_survivors
@@ -48,6 +48,8 @@ class Rig:
         *commands: Sequence[str],
         cwd: Path | None = None,
         roots: Sequence[Path] = (),
+        reserved: Sequence[Path] = (),
+        folders: Sequence[Path] = (),
         env_names: Sequence[str] = ("PATH",),
         stdin: str = "",
         limits: RunLimits = LIMITS,
@@ -63,6 +65,9 @@ class Rig:
             env_names=tuple(env_names),
             stdin=stdin,
             limits=limits,
+            reserved=tuple(map(str, reserved)),
+            folders=tuple(map(str, folders)),
+            folder_bounds=Bounds(tuple(map(str, roots)), tuple(map(str, reserved))),
         )
         path = self.root / run_id
         RunDirectory(path).create(order)

@@ -4,6 +4,7 @@ import os
 import stat
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -138,6 +139,36 @@ def test_a_symbolic_link_does_not_lead_out_of_the_roots(rig: Rig, tmp_path: Path
     run = rig.run(("touch", "been-here"), cwd=tmp_path / "root" / "link", roots=[tmp_path / "root"])
     assert "lies in none of" in str(run.exit.error)
     assert not list((tmp_path / "outside").iterdir())
+
+
+@pytest.mark.parametrize("where", ["reserved", "reserved/inner", ".", "link"])
+def test_a_working_directory_in_or_around_a_reserved_folder_is_refused(rig: Rig, tmp_path: Path, where: str) -> None:
+    (tmp_path / "reserved" / "inner").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "reserved")
+    run = rig.run(("touch", "been-here"), cwd=tmp_path / where, reserved=[tmp_path / "reserved"])
+    assert run.exit.exit_code is None
+    assert "where no task may be" in str(run.exit.error)
+    assert not list(tmp_path.rglob("been-here"))
+
+
+@pytest.mark.parametrize("where", ["/proc", "/proc/self", "/dev", "/dev/fd"])
+def test_no_folder_of_the_system_is_a_working_directory(rig: Rig, where: str) -> None:
+    run = rig.run(("true",), cwd=Path(where), reserved=[Path("/proc"), Path("/dev")])
+    assert "where no task may be" in str(run.exit.error)
+
+
+def test_a_further_folder_that_became_a_link_or_lies_elsewhere_is_refused(rig: Rig, tmp_path: Path) -> None:
+    inside, outside = tmp_path / "root" / "inside", tmp_path / "outside"
+    for folder in (inside, outside):
+        folder.mkdir(parents=True)
+    (tmp_path / "root" / "link").symlink_to(inside)
+    allowed: dict[str, Any] = {"cwd": inside, "roots": [tmp_path / "root"]}
+    assert rig.run(("true",), folders=[inside, tmp_path / "root" / "not there"], **allowed).exit.exit_code == 0
+    for folder, words in ((tmp_path / "root" / "link", "a link was put in its place"), (outside, "lies in none of")):
+        run = rig.run(("touch", "been-here"), folders=[folder], **allowed)
+        assert run.exit.exit_code is None
+        assert words in str(run.exit.error)
+    assert list(inside.iterdir()) == []
 
 
 def test_exchanging_the_directory_after_the_check_leads_nowhere(rig: Rig, tmp_path: Path) -> None:

@@ -88,6 +88,12 @@ def test_what_it_cannot_be_told() -> None:
     assert "'/data/a,b' in add_dirs" in sentence
 
 
+def test_a_folder_that_would_be_several_is_not_handed_over() -> None:
+    """A link that a task names may lead to it."""
+    with pytest.raises(ValueError, match="for several"):
+        launch(task(add_dirs=["/data/a,b"]))
+
+
 def test_its_attempts_are_bounded_where_it_takes_the_word_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gemini, "_only_root_writes", lambda path: True)
     monkeypatch.setattr(gemini, "SYSTEM_DEFAULTS", Path("/nowhere"))

@@ -66,6 +66,12 @@ def test_permission_modes(mode: str, flags: tuple[str, ...], granted: object) ->
     assert json.loads(built.env.get("OPENCODE_PERMISSION", "null")) == granted
 
 
+def test_a_folder_that_would_be_a_pattern_is_not_handed_over() -> None:
+    """A link that a task names may lead to it."""
+    with pytest.raises(ValueError, match="for a pattern"):
+        launch(task(permissions={"mode": "acceptEdits"}, add_dirs=["/srv/sta*"]))
+
+
 def test_tools_and_folders_become_permissions() -> None:
     permissions = {"mode": "acceptEdits", "allowed_tools": ["bash"], "disallowed_tools": ["write", "webfetch"]}
     granted = permission(permissions=permissions, add_dirs=["/data"])
@@ -83,6 +89,7 @@ def test_tools_and_folders_become_permissions() -> None:
     [
         ({"max_turns": 3}, "max_turns"),
         ({"permissions": {"allowed_tools": ["bash(git *)"]}}, "'bash(git *)'"),
+        ({"add_dirs": ["/srv/sta*"]}, "'/srv/sta*' in add_dirs for a pattern"),
         ({"permissions": {"mode": "plan"}, "env": {"OPENCODE_PERMISSION": "{}"}}, "OPENCODE_PERMISSION"),
     ],
 )

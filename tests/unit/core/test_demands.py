@@ -15,7 +15,7 @@ TOOLS: Sequence[list[str]] = ([], ["Bash"], ["web*", "Edit"], ["Bash(git log:*)"
 MODES = ("default", "acceptEdits", "plan", "bypassPermissions")
 CHOICES: Mapping[str, Sequence[Any]] = {
     "max_turns": (None, 1, 7),
-    "add_dirs": ([], ["/srv/lib"], ["/srv/a,b"], ["/srv/lib", "/srv/other"]),
+    "add_dirs": ([], ["/srv/lib"], ["/srv/a,b"], ["/srv/a*"], ["/srv/lib", "/srv/other"]),
     "env": ({}, {"CI": "1"}, {"IS_SANDBOX": "0"}, {"IS_SANDBOX": "1"}, {"OPENCODE_PERMISSION": "{}"}),
     "budget": ({}, {"usd": 1.0}, {"usd": 2.0}, {"tokens": 1000}, {"runs": 3}),
 }

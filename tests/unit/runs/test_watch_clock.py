@@ -11,6 +11,7 @@ from claudomator_py.runs.shim import watch
 from claudomator_py.runs.shim.events import Events
 from claudomator_py.runs.shim.spec import Spec
 from claudomator_py.runs.shim.watch import Watch
+from claudomator_py.runs.shim.workdir import Bounds
 
 HOURS_S = 5 * 3600.0
 
@@ -54,7 +55,9 @@ def spec(*, timeout: float | None = None, stall: float | None = None) -> Spec:
         run_id="r",
         commands=[["true"]],
         cwd="/",
-        roots=[],
+        bounds=Bounds([], []),
+        folders=[],
+        folder_bounds=Bounds([], []),
         env_names=[],
         timeout=timeout,
         stall=stall,

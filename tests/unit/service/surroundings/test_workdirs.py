@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.service.surroundings.workdirs import Workdirs, path_problem, real_paths
+from claudomator_py.service.surroundings.workdirs import Workdirs, further_folders, path_problem, real_paths
 
 LONG = "a" * 256
 
@@ -59,3 +59,59 @@ def test_a_reserved_folder_in_a_circle_is_reserved_as_it_is_written(circle: Path
     workdirs = Workdirs((), (circle,))
     assert workdirs.problem(str(tmp_path / "x")) is None
     assert workdirs.problem(str(circle)) is not None
+
+
+@pytest.mark.parametrize(
+    "folder", ["/proc", "/proc/self/cwd", "/proc/1/root/srv", "/sys/kernel", "/dev", "/dev/fd/0", "/run/user/0"]
+)
+def test_folders_of_the_running_system_are_refused_by_any_way(folder: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(folder)
+    (tmp_path / "further").symlink_to("link/..")
+    for path in (folder, str(tmp_path / "link"), str(tmp_path / "link" / "x"), f"/usr/..{folder}"):
+        problem = Workdirs((), ()).problem(path)
+        assert problem is not None, path
+        assert "which is the system's" in problem.message
+        assert problem.remedy == "choose an ordinary folder"
+
+
+def test_a_link_that_leads_through_a_process_is_refused_wherever_it_ends(tmp_path: Path) -> None:
+    """It ends elsewhere for the daemon, which looks now, than for the agent."""
+    (tmp_path / "here").symlink_to(f"/proc/self/root{tmp_path}")
+    problem = Workdirs((tmp_path,), ()).problem(str(tmp_path / "here"))
+    assert problem is not None
+    assert "leads through /proc" in problem.message
+
+
+@pytest.mark.parametrize("folder", ["/", "/run", "/proc", "/sys", "/dev"])
+def test_what_is_or_contains_such_a_folder_is_refused(folder: str) -> None:
+    problem = Workdirs((), ()).problem(folder)
+    assert problem is not None
+    assert "is or contains" in problem.message
+
+
+def test_shared_memory_is_an_ordinary_folder() -> None:
+    assert Workdirs((), ()).problem("/dev/shm/build") is None
+
+
+def test_further_folders_are_judged_as_the_working_directory_is(tmp_path: Path) -> None:
+    workdirs = Workdirs((tmp_path / "src",), (tmp_path / "src" / "state",))
+    (tmp_path / "src" / "state").mkdir(parents=True)
+    (tmp_path / "src" / "out").symlink_to(tmp_path)
+    (tmp_path / "src" / "in").symlink_to("state")
+    for name, words in (
+        ("../other", "is not under a root"),
+        ("out", "is not under a root"),
+        ("state/runs", "which Claudomator itself uses"),
+        ("in", "which Claudomator itself uses"),
+        (".", "which Claudomator itself uses"),
+    ):
+        problem = workdirs.problem(str(tmp_path / "src" / name), "add_dirs[2]")
+        assert problem is not None, name
+        assert problem.field == "add_dirs[2]"
+        assert words in problem.message
+    assert workdirs.problem(str(tmp_path / "src" / "shop"), "add_dirs[2]") is None
+
+
+def test_an_agent_is_given_real_paths(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    assert further_folders([str(tmp_path / "link"), str(tmp_path / "there")]) == (str(tmp_path / "there"),)
