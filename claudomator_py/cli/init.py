@@ -105,6 +105,8 @@ def _service(
 ) -> None:
     if DropIn.STRICT in drop_ins and manager is Manager.USER:
         fail("A user's service manager cannot do what `strict` asks for.", "Use the system unit for it.")
+    if DropIn.CONFINED in drop_ins and manager is Manager.SYSTEM:
+        fail("The system unit has what `confined` gives a user's.", "For more, use `strict`.")
     units = _units_folder(manager, below_root=root is not None)
     config = (directory.absolute() if directory is not None else _config_folder(manager)) / _CONFIG
     try:

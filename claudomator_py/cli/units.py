@@ -26,6 +26,7 @@ class Manager(StrEnum):
 class DropIn(StrEnum):
     """A change to the unit that an operator may want."""
 
+    CONFINED = "confined"
     DRAIN = "drain"
     STRICT = "strict"
 

@@ -80,6 +80,7 @@ def test_an_existing_configuration_is_kept(offline: Command) -> None:
         (("--force",), 2),
         (("--drop-in", "drain"), 2),
         (("--systemd", "user", "--drop-in", "strict"), 1),
+        (("--systemd", "system", "--root", "x", "--drop-in", "confined"), 1),
         (("--systemd", "cluster"), 2),
         (("line\nend", "--systemd", "user"), 1),
     ],
