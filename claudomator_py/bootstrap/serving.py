@@ -86,6 +86,7 @@ from claudomator_py.web.endpoint import (
 )
 from claudomator_py.web.operator_token import TokenFileError, credential_token, ensure_token
 from claudomator_py.web.server import WebServer
+from claudomator_py.web.sessions import Book, StoredBook
 from claudomator_py.web.settings import WebSettings
 from claudomator_py.web.streams import Streams
 
@@ -264,9 +265,9 @@ async def _serve(
         faults=faults,
     )
     meter = StoreMeter(database, parts.observer, now_ms, around)
-    server, url = _web_server(
-        desk, keyring, meter, token, listen or settings.http.listen, settings.http.allowed_hosts, secrets
-    )
+    book = StoredBook(database)
+    hosts = settings.http.allowed_hosts
+    server, url = _web_server(desk, keyring, book, meter, token, listen or settings.http.listen, hosts, secrets)
     publish_endpoint(state, url)
     stack.callback(lambda: withdraw_endpoint(state) if in_place() else None)
 
@@ -353,6 +354,7 @@ def _migrate(database: Database, notifier: Notifier) -> None:
 def _web_server(
     desk: FrontDesk,
     keyring: Keyring,
+    book: Book,
     meter: StoreMeter,
     token: str,
     address: str,
@@ -370,7 +372,7 @@ def _web_server(
         ) from error
     streams = Streams()
     web = WebSettings(token=token, listen=bound_address(sock), allowed_hosts=hosts)
-    app = create_app(desk, web, meter, streams, holders=keyring, redactor=secrets.redactor)
+    app = create_app(desk, web, meter, streams, holders=keyring, redactor=secrets.redactor, book=book)
     return WebServer(app, sock, streams.close), url_of(sock)
 
 

@@ -29,14 +29,13 @@ def open_page(
     It works once, within a minute, and only where it is opened by hand.
     """
     code = client.login_code()
-    url = f"{client.base_url}{code.path}"
     if output is Format.JSON:
-        out(json_text({"url": url, "expires_at": code.expires_at}))
+        out(json_text({"url": code.url, "expires_at": code.expires_at}))
         return
-    out(url)
+    out(code.url)
     wanted = browser if browser is not None else sys.stdout.isatty() and any(map(os.environ.get, _DISPLAYS))
     if wanted:
         import webbrowser
 
-        if not webbrowser.open(url):
+        if not webbrowser.open(code.url):
             note("No browser could be started; open the link yourself.")

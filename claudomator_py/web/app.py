@@ -39,7 +39,7 @@ from claudomator_py.web.pages import application as pages
 from claudomator_py.web.pages import errors, login
 from claudomator_py.web.query import strict_query
 from claudomator_py.web.security import Security
-from claudomator_py.web.sessions import Sessions
+from claudomator_py.web.sessions import Book, NoBook, Sessions
 from claudomator_py.web.settings import WebSettings
 from claudomator_py.web.streams import Streams
 from claudomator_py.web.without_secrets import WithoutSecrets
@@ -72,16 +72,20 @@ def create_app(
     clock: Callable[[], int] = _now_ms,
     holders: Holders | None = None,
     redactor: Callable[[], Redactor] = Redactor,
+    book: Book | None = None,
 ) -> FastAPI:
     """The application. It starts nothing. meter: None where nothing is measured. streams: what ends its event streams
     when the server stops; None where they may break off. clock: epoch milliseconds, by which logins expire. holders:
     who has which token; None: the operator alone has one. redactor: what takes secrets out of answers, asked for each.
-    Raises ValueError where nobody has said who may do what a route does.
+    book: where browsers that are logged in are written down; None: nowhere. Raises StoreUnavailable, and ValueError
+    where nobody has said who may do what a route does.
     """
-    sessions, codes, throttle = Sessions(settings.token, clock), LoginCodes(clock), Throttle(settings.limits)
+    sessions = Sessions(book or NoBook(), settings.token, clock)
+    codes, throttle = LoginCodes(clock), Throttle(settings.limits)
     streams, holders = streams or Streams(), holders or OnlyOperator()
     desks.as_(OPERATOR).live.on_change(streams.wake)
     holders.on_change(streams.wake)
+    sessions.on_end(streams.wake)
     app = _Application(
         title="Claudomator",
         version=__version__,
@@ -98,9 +102,9 @@ def create_app(
     app.include_router(events.router(desks, streams))
     app.include_router(reasons.router())
     app.include_router(metrics.router(meter))
-    app.include_router(logins.router(codes))
+    app.include_router(logins.router(codes, settings))
     problem.install(app)
-    pages.install(app, desks, login.Entrance(sessions, codes, throttle, settings.cookie))
+    pages.install(app, desks, login.Entrance(sessions, codes, throttle, settings))
     app.add_middleware(WithoutSecrets, redactor=redactor)
     app.add_middleware(
         Security, settings=settings, sessions=sessions, holders=holders, throttle=throttle, dress=errors.dress

@@ -35,6 +35,13 @@ class LoginCodes:
             self._issued[_hash(code)] = (now_ms + LASTS_MS, principal_id)
         return code, now_ms + LASTS_MS
 
+    def is_good(self, code: str) -> bool:
+        """Whether the code is good. It stays so."""
+        given = _hash(code)
+        with self._lock:
+            self._drop_expired(self._clock())
+            return sum(hmac.compare_digest(known, given) for known in self._issued) > 0
+
     def redeem(self, code: str) -> str | None:
         """Whose code it was, if it was good; it is not any more."""
         given = _hash(code)

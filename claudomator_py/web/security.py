@@ -4,18 +4,18 @@ A local daemon is attacked through its user's browser. So the Host must be one o
 of another site gets nothing, whatever the method (a Host check alone lets a cross-site POST through); and a token is
 needed even on loopback. No CORS header is ever sent.
 
-A browser has a session in a cookie instead of the token. It counts for the pages and for the streams that they show, on
-requests of our own pages and on addresses that the user entered. A cookie is sent along by every page on any port of
-this host, so what changes something must, besides, be said by the browser to come from our own page. A link on another
-page may lead to ours, but arrives as if without a session.
+A browser has a session in a cookie instead of the token. It counts at the host where it began and nowhere else, for the
+pages and for the streams that they show, on requests of our own pages and on addresses that the user entered. What
+changes something must, besides, be said by the browser to come from our own page. A link on another page may lead to
+ours, but arrives as if without a session.
 """
 
 import asyncio
-import hashlib
 import hmac
 import logging
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 
 from starlette.responses import Response
@@ -68,8 +68,16 @@ class _From(Enum):
     LINK = "a link on a page of another origin"
 
 
-_Admitted = tuple[Principal | None, Callable[[], bool]]
-"""Who asks, None for nobody in particular, and whether that still holds for an answer that takes long."""
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    """Who asks. by: None for nobody in particular. standing: whether that still holds, for answers that take long.
+
+    session: the browser's, by its id, if that is what was shown.
+    """
+
+    by: Principal | None = None
+    standing: Callable[[], bool] = lambda: True
+    session: str | None = None
 
 
 class Security:
@@ -110,10 +118,10 @@ class Security:
             self._throttle.check_target(scope["raw_path"], scope["query_string"])
             host = self._check_host(headers)
             sender = _sender(headers, host, scope)
-            principal, standing = self._admit(headers, sender, scope)
+            admitted = self._admit(headers, host, sender, scope)
+            authorised = admitted.by is not None
             state = scope.setdefault("state", {})
-            state.update(principal=principal, standing=standing)
-            authorised = principal is not None
+            state.update(principal=admitted.by, standing=admitted.standing, session=admitted.session)
             _check_load(state.get("load", Load.FREE), scope["path"], authorised=authorised)
             heard = await self._hear(headers, receive, authorised=authorised)
             if scope["method"] == "HEAD":
@@ -143,16 +151,17 @@ class Security:
             )
         return host
 
-    def _admit(self, headers: "_Headers", sender: _From, scope: Scope) -> _Admitted:
+    def _admit(self, headers: "_Headers", host: str, sender: _From, scope: Scope) -> _Admitted:
         """Who asks. Raises Refused where credentials are needed, and for whoever asks too much."""
         try:
-            admitted = self._check_credentials(headers, sender, scope["method"], scope["path"])
+            admitted = self._check_credentials(headers, host, sender, scope)
         except Refused:
             if headers.all(b"authorization"):  # a wrong token: who shows nothing does not guess
                 self._throttle.failure(scope["client"])
             raise
-        if admitted[0] is not None and scope["method"] not in _READING:
-            self._throttle.change(self._client(headers, admitted[0]))
+        if admitted.by is not None and scope["method"] not in _READING:
+            # Each principal is one client, and so is each browser session.
+            self._throttle.change(admitted.session or admitted.by.id)
         return admitted
 
     async def _hear(self, headers: "_Headers", receive: Receive, *, authorised: bool) -> Receive:
@@ -160,19 +169,14 @@ class Security:
             return await _bounded(headers, receive, MAX_BODY_BYTES, self._limits.body_s)
         return await _bounded(headers, receive, LOGIN_BODY_BYTES, self._limits.login_body_s)
 
-    def _client(self, headers: "_Headers", by: Principal) -> str:
-        """A name for who is authorised: each principal is one client, and so is each browser session."""
-        if headers.all(b"authorization"):
-            return by.id
-        return hashlib.sha256("\n".join(headers.cookies(self._cookie)).encode()).hexdigest()
-
-    def _check_credentials(self, headers: "_Headers", sender: _From, method: str, path: str) -> _Admitted:
+    def _check_credentials(self, headers: "_Headers", host: str, sender: _From, scope: Scope) -> _Admitted:
         """Whose token it is, or whose session where one counts. Raises Refused where one is needed."""
         given = headers.all(b"authorization")
         if len(given) == 1:
             scheme, _, token = given[0].partition(b" ")
             if scheme.lower() == b"bearer" and (by := self._holder(token.strip())) is not None:
-                return by, lambda: self._holders.named(by.id) is not None
+                return _Admitted(by, lambda: self._holders.named(by.id) is not None)
+        method, path = scope["method"], scope["path"]
         public, reading = PUBLIC_PAGES.fullmatch(path) is not None, method in _READING
         page = public or _PAGES.fullmatch(path) is not None
         if page and not reading and sender is not _From.OWN_PAGE:
@@ -180,10 +184,10 @@ class Security:
         counts = page or (reading and _STREAMS.fullmatch(path) is not None)
         if counts and sender is not _From.LINK:
             for cookie in headers.cookies(self._cookie):
-                if (by := self._of_session(cookie)) is not None:
-                    return by, lambda: self._of_session(cookie) is not None  # noqa: B023 - the loop ends here
+                if (admitted := self._of_session(cookie, host)) is not None:
+                    return admitted
         if public or path in OPEN_PATHS:
-            return None, lambda: True
+            return _Admitted()
         detail = "The token is not known, or no longer good." if given else "A token is needed."
         raise Refused(
             401,
@@ -199,10 +203,13 @@ class Security:
             return OPERATOR
         return self._holders.holder(token.decode("latin-1"))
 
-    def _of_session(self, cookie: str) -> Principal | None:
-        """Whose session it is, as long as the token is good with which it was begun."""
-        whose = self._sessions.holder(cookie)
-        return None if whose is None else self._holders.named(whose)
+    def _of_session(self, cookie: str, host: str) -> _Admitted | None:
+        """Whose session it is, if it counts there, as long as the token is good with which it was begun."""
+        session = self._sessions.find(cookie, host)
+        by = None if session is None else self._holders.named(session.principal)
+        if session is None or by is None:
+            return None
+        return _Admitted(by, lambda: self._of_session(cookie, host) is not None, session.id)
 
 
 class _Headers:

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from claudomator_py.core.views import TaskView
+from claudomator_py.web.settings import WebSettings
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.warm import WarmStarter
 
@@ -52,8 +53,15 @@ class Desktop:
 
     @property
     def url(self) -> str:
+        """Of the pages, at the name that is theirs alone."""
+        token = (self.site.state / "token").read_text().strip()
+        return f"http://{WebSettings(token=token, listen=self.address).page_host}"
+
+    @property
+    def address(self) -> str:
+        """What the daemon listens on."""
         assert self.site.endpoint is not None
-        return self.site.endpoint
+        return self.site.endpoint.removeprefix("http://")
 
     def context(self, **options: Any) -> BrowserContext:
         """A browser of its own: no cookies yet."""
@@ -73,13 +81,13 @@ class Desktop:
 
     def log_in(self, page: Page) -> None:
         """Log in by a code."""
-        page.goto(self.url + self.daemon.client.login_code().path)
+        page.goto(self.daemon.client.login_code().url)
         page.get_by_role("button", name="Log in").click()
         page.wait_for_url(f"{self.url}/")
 
     def restart(self, how: Callable[[Daemon], object]) -> None:
         """Another daemon on the same port, once the first has ended that way."""
-        self.site.configure(agents=AGENTS, http={"listen": self.url.removeprefix("http://")})
+        self.site.configure(agents=AGENTS, http={"listen": self.address})
         self.complaints.expect("ERR_", "status of 503", "htmx:")
         how(self.daemon)
         self.daemon = self.site.start().ready()

@@ -46,6 +46,11 @@ class Daemon:
     token: str
     state_dir: Path
 
+    @property
+    def page_host(self) -> str:
+        """Where browsers log in."""
+        return WebSettings(token=self.token, listen=self.address).page_host
+
     def client(self) -> Client:
         return Client(self.url, self.token, timeout_s=10)
 

@@ -77,10 +77,11 @@ class DrainView(View):
 
 
 class LoginCodeView(View):
-    """A code that lets one browser in, once. path: where to take it, on the daemon's URL."""
+    """A code that lets one browser in, once. url: where to take it. path: the part of that after the host."""
 
     code: str
     path: str
+    url: str
     expires_at: Instant
 
 

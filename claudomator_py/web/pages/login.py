@@ -5,14 +5,17 @@ Looking at /login with a code does not use the code up: previews of links and br
 
 from dataclasses import dataclass
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
+from claudomator_py.web.browsers import browser_name
 from claudomator_py.web.limits import Throttle
 from claudomator_py.web.login_codes import LoginCodes
 from claudomator_py.web.pages.rendering import render
-from claudomator_py.web.sessions import LASTS_MS, Sessions
+from claudomator_py.web.sessions import LONGEST_MS, Sessions
+from claudomator_py.web.settings import WebSettings
 
 _LONGEST = 200
 Code = Annotated[str, Query(max_length=_LONGEST)]
@@ -21,25 +24,33 @@ SentCode = Annotated[str, Form(max_length=_LONGEST)]
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """What a login needs. cookie: the name of the session's."""
+    """What a login needs."""
 
     sessions: Sessions
     codes: LoginCodes
     throttle: Throttle
-    cookie: str
+    settings: WebSettings
 
 
 def router(entrance: Entrance) -> APIRouter:
     """The routes."""
-    sessions, codes, cookie = entrance.sessions, entrance.codes, entrance.cookie
+    sessions, codes, settings = entrance.sessions, entrance.codes, entrance.settings
+    page_host, page_hosts = settings.page_host, settings.page_hosts()
     routes = APIRouter(include_in_schema=False)
 
     @routes.get("/login")
-    def ask(code: Code = "") -> Response:
-        return render("login.html", {"code": code, "refused": False})
+    def ask(request: Request, code: Code = "") -> Response:
+        if request.headers["host"].lower() in page_hosts:
+            return render("login.html", {"code": code, "refused": False})
+        if codes.is_good(code):  # and nobody else is told the name
+            return RedirectResponse(f"http://{page_host}/login?code={quote(code)}", 303)
+        return render("login.html", {"code": "", "refused": bool(code)})
 
     @routes.post("/login")
     def log_in(request: Request, code: SentCode = "") -> Response:
+        host = request.headers["host"].lower()
+        if host not in page_hosts:
+            return render("login.html", {"code": "", "refused": False}, 403)
         whose = codes.redeem(code)
         if whose is None:
             entrance.throttle.failure(request.client)
@@ -48,9 +59,9 @@ def router(entrance: Entrance) -> APIRouter:
         # A proxy that speaks TLS shows in the origin of its pages; the daemon itself speaks none.
         secure = request.headers.get("origin", "").startswith("https:")
         response.set_cookie(
-            cookie,
-            sessions.begin(whose),
-            max_age=LASTS_MS // 1000,
+            settings.cookie,
+            sessions.begin(whose, host, browser_name(request.headers.get("user-agent", ""))),
+            max_age=LONGEST_MS // 1000,
             httponly=True,
             samesite="strict",
             path="/",
@@ -60,12 +71,11 @@ def router(entrance: Entrance) -> APIRouter:
 
     @routes.post("/logout")
     def log_out(request: Request) -> Response:
-        for pair in request.headers.get("cookie", "").split(";"):  # there may be another of that name
-            name, _, value = pair.strip().partition("=")
-            if name == cookie:
-                sessions.end(value)
+        session: str | None = request.state.session
+        if session is not None:
+            sessions.end([session])
         response = RedirectResponse("/login", 303)
-        response.delete_cookie(cookie, path="/", httponly=True, samesite="strict")
+        response.delete_cookie(settings.cookie, path="/", httponly=True, samesite="strict")
         return response
 
     return routes

@@ -11,10 +11,11 @@ def test_open_prints_a_link_that_works_once(command: Command, daemon: Daemon) ->
     done = command("open")
     assert done.returncode == 0
     url = urlsplit(done.stdout.strip())
-    assert f"{url.scheme}://{url.netloc}" == daemon.url
+    assert f"{url.scheme}://{url.netloc}" == f"http://{daemon.page_host}"
     sent = {
         "Authorization": None,
-        "Origin": daemon.url,
+        "Host": daemon.page_host,
+        "Origin": f"http://{daemon.page_host}",
         "Content-Type": "application/x-www-form-urlencoded",
     }
     body = url.query.encode()
@@ -28,7 +29,7 @@ def test_the_link_holds_no_token(command: Command, daemon: Daemon) -> None:
 
 def test_open_in_json(command: Command, daemon: Daemon) -> None:
     told = json.loads(command("open", "-o", "json").stdout)
-    assert told["url"].startswith(f"{daemon.url}/login?code=")
+    assert told["url"].startswith(f"http://{daemon.page_host}/login?code=")
     assert told["expires_at"].endswith("Z")
 
 

@@ -91,7 +91,8 @@ def test_who_guesses_tokens_is_slowed_down_and_the_operator_is_not(strict: Daemo
 def test_who_guesses_login_codes_is_slowed_down_and_the_right_one_is_not(strict: Daemon) -> None:
     headers = {
         "Authorization": None,
-        "Origin": strict.url,
+        "Host": strict.page_host,
+        "Origin": f"http://{strict.page_host}",
         "Sec-Fetch-Site": "same-origin",
         "Content-Type": "application/x-www-form-urlencoded",
     }

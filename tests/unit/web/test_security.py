@@ -1,5 +1,6 @@
 """Attacks that come through the user's browser, or from a client that may not ask."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,8 +53,19 @@ def test_a_wildcard_address_can_never_be_allowed() -> None:
 
 
 def test_listening_on_every_address_allows_no_name_for_every_address() -> None:
-    allowed = WebSettings(token="x" * 32, listen="0.0.0.0:8484", allowed_hosts=("box.lan",)).authorities()
-    assert allowed == {"127.0.0.1:8484", "localhost:8484", "[::1]:8484", "box.lan", "box.lan:8484"}
+    settings = WebSettings(token="x" * 32, listen="0.0.0.0:8484", allowed_hosts=("box.lan",))
+    allowed = {"127.0.0.1:8484", "localhost:8484", "[::1]:8484", "box.lan", "box.lan:8484", settings.page_host}
+    assert settings.authorities() == allowed
+
+
+def test_browsers_log_in_where_no_other_server_is() -> None:
+    names = ("box.lan", "proxy.example:443", "localhost", "127.0.0.1:80", "[::1]")
+    settings = WebSettings(token="x" * 32, listen="127.0.0.1:8484", allowed_hosts=names)
+    assert settings.page_hosts() == {settings.page_host, "box.lan", "box.lan:8484", "proxy.example:443"}
+    assert re.fullmatch(r"claudomator-[0-9a-f]{16}\.localhost:8484", settings.page_host)
+    assert WebSettings(token="x" * 32, listen="[::1]:8484").page_host == settings.page_host
+    assert WebSettings(token="y" * 32, listen="127.0.0.1:8484").page_host != settings.page_host
+    assert not WebSettings(token="x" * 32, listen="127.0.0.1:80").page_host.endswith(":80")
 
 
 def test_a_daemon_without_a_good_token_cannot_be_built() -> None:

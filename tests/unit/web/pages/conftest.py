@@ -30,7 +30,7 @@ class Visitor:
     def post_raw(self, path: str, form: bytes, **headers: str | None) -> Answer:
         sent = {
             "Sec-Fetch-Site": "same-origin",
-            "Origin": self.daemon.url,
+            "Origin": f"http://{self.daemon.page_host}",
             "Content-Type": "application/x-www-form-urlencoded",
             **_named(headers),
         }
@@ -38,6 +38,7 @@ class Visitor:
 
     def _ask(self, method: str, path: str, headers: Mapping[str, str | None], body: bytes | None) -> Answer:
         known: dict[str, str | None] = {"Authorization": None, "Accept": ACCEPT, "Cookie": self.cookie}
+        known["Host"] = self.daemon.page_host
         return self.daemon.ask(method, path, body=body, headers={**known, **headers})
 
 

@@ -1,16 +1,16 @@
 """How a browser gets in, and out again."""
 
 import re
+from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.units import HOUR_MS, SECOND_MS
+from claudomator_py.core.units import SECOND_MS
 from claudomator_py.web.login_codes import MOST, LoginCodes
-from claudomator_py.web.sessions import Sessions
-from tests.fakes.daemon import Daemon
+from tests.fakes.daemon import Daemon, running
+from tests.fakes.desk import FakeDesk
 from tests.unit.web.pages.conftest import Visitor, hidden, log_in, text_of
 
-TOKEN = "x" * 32
 NOW = 1_790_000_000_000
 
 
@@ -48,49 +48,6 @@ def test_of_too_many_codes_the_oldest_goes() -> None:
     assert all(codes.redeem(code) for code in issued[1:])
 
 
-def test_a_session_outlives_a_restart_and_ends_with_the_token() -> None:
-    session = Sessions(TOKEN, Clock()).begin("operator")
-    assert Sessions(TOKEN, Clock()).holder(session)
-    assert not Sessions("y" * 32, Clock()).holder(session)
-
-
-def test_a_session_lasts_twelve_hours() -> None:
-    clock = Clock()
-    sessions = Sessions(TOKEN, clock)
-    session = sessions.begin("operator")
-    clock.now = NOW + 12 * HOUR_MS - 1
-    assert sessions.holder(session)
-    clock.now += 1
-    assert not sessions.holder(session)
-
-
-def test_a_session_that_was_changed_holds_no_more() -> None:
-    sessions = Sessions(TOKEN, Clock())
-    expires, nonce, whose, signature = sessions.begin("operator").split(".")
-    for forged in (
-        f"{int(expires) + 1}.{nonce}.{whose}.{signature}",
-        f"{expires}.{nonce}.admin.{signature}",
-        f"{expires}.{nonce}x.{whose}.{signature}",
-        f"{expires}.{nonce}.{whose}.{signature[:-1]}",
-        f"{expires}.{nonce}.{whose}.",
-        "",
-        ".",
-        "..",
-        "ü..",
-        "9" * 5_000,
-    ):
-        assert not sessions.holder(forged)
-
-
-def test_a_session_that_was_ended_holds_no_more_but_others_do() -> None:
-    sessions = Sessions(TOKEN, Clock())
-    mine, yours = sessions.begin("operator"), sessions.begin("operator")
-    sessions.end(mine)
-    sessions.end("no session at all")
-    assert not sessions.holder(mine)
-    assert sessions.holder(yours)
-
-
 def test_a_code_becomes_a_session_by_one_click(daemon: Daemon, stranger: Visitor) -> None:
     made = daemon.ask("POST", "/v1/login-codes")
     assert made.status == 201
@@ -102,7 +59,7 @@ def test_a_code_becomes_a_session_by_one_click(daemon: Daemon, stranger: Visitor
     port = daemon.address.rpartition(":")[2]
     assert cookie.startswith(f"claudomator_{port}=")
     attributes = {part.strip().lower() for part in cookie.split(";")[1:]}
-    assert {"httponly", "samesite=strict", "path=/", f"max-age={12 * 60 * 60}"} <= attributes
+    assert {"httponly", "samesite=strict", "path=/", f"max-age={7 * 24 * 60 * 60}"} <= attributes
     assert "secure" not in attributes
     assert Visitor(daemon, cookie.partition(";")[0]).get("/").status == 200
 
@@ -126,7 +83,7 @@ def test_a_code_that_is_used_up_says_so(daemon: Daemon, stranger: Visitor) -> No
 
 def test_behind_tls_the_cookie_is_secure(daemon: Daemon, stranger: Visitor) -> None:
     code = daemon.ask("POST", "/v1/login-codes").json()["code"]
-    answer = stranger.post("/login", {"code": code}, Origin=daemon.url.replace("http:", "https:"))
+    answer = stranger.post("/login", {"code": code}, Origin=f"https://{daemon.page_host}")
     assert "; secure" in answer.headers["set-cookie"].lower()
 
 
@@ -174,3 +131,52 @@ def test_the_way_on_leads_nowhere_else(stranger: Visitor) -> None:
     assert '<a href="/?state=FAILED&amp;q=%22x">' in stranger.get("/?state=FAILED&q=%22x").body.decode()
     assert stranger.get("//evil.example/").status in (401, 404)
     assert "//evil.example" not in stranger.get("//evil.example/").body.decode()
+
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+@pytest.mark.parametrize("name", LOOPBACK)
+def test_a_session_is_nothing_on_a_name_that_other_servers_have(daemon: Daemon, operator: Visitor, name: str) -> None:
+    """A cookie is sent to every port of a host, so whoever serves one there could replay it."""
+    host = f"{name}:{daemon.address.rpartition(':')[2]}"
+    for path in ("/", "/v1/events"):
+        assert operator.get(path, Host=host).status == 401
+    assert operator.post("/logout", None, Host=host, Origin=f"http://{host}").status == 401
+    assert operator.get("/").status == 200
+
+
+@pytest.mark.parametrize("name", LOOPBACK)
+def test_nobody_logs_in_there_and_a_good_code_leads_to_where_one_can(
+    daemon: Daemon, stranger: Visitor, name: str
+) -> None:
+    host = f"{name}:{daemon.address.rpartition(':')[2]}"
+    made = daemon.ask("POST", "/v1/login-codes", headers={"Host": host}).json()
+    assert made["url"] == f"http://{daemon.page_host}{made['path']}"
+    refused = stranger.post("/login", {"code": made["code"]}, Host=host, Origin=f"http://{host}")
+    assert refused.status == 403
+    assert "set-cookie" not in refused.headers
+    onward = stranger.get(made["path"], Host=host)
+    assert (onward.status, onward.headers["location"]) == (303, made["url"])
+    assert stranger.post("/login", {"code": made["code"]}).status == 303  # the code was not touched
+
+
+def test_who_has_no_code_is_not_told_the_name_of_the_pages(daemon: Daemon, stranger: Visitor) -> None:
+    name = daemon.page_host.partition(":")[0]
+    for path in ("/", "/login", "/login?code=guess", "/v1/status", "/livez", "/nowhere", "/static/app.js"):
+        for host in (daemon.address, "evil.example"):
+            answer = stranger.get(path, Host=host)
+            assert name not in f"{answer.headers}{answer.body.decode()}"
+
+
+def test_a_proxy_is_a_way_in_of_its_own(tmp_path: Path) -> None:
+    with running(FakeDesk(), tmp_path / "state", allowed_hosts=("box.example",)) as daemon:
+        headers = {"Host": "box.example", "X-Forwarded-Proto": "https"}
+        made = daemon.ask("POST", "/v1/login-codes", headers=headers).json()
+        assert made["url"] == f"https://box.example{made['path']}"
+        visitor = Visitor(daemon)
+        answer = visitor.post("/login", {"code": made["code"]}, Host="box.example", Origin="https://box.example")
+        assert answer.status == 303
+        visitor.cookie = answer.headers["set-cookie"].partition(";")[0]
+        assert visitor.get("/", Host="box.example").status == 200
+        assert visitor.get("/").status == 401  # it counts where it began
