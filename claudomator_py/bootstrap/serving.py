@@ -23,6 +23,7 @@ from claudomator_py.bootstrap.configured import (
     take,
     tell_agents,
 )
+from claudomator_py.bootstrap.listening import CannotListen, open_sockets
 from claudomator_py.bootstrap.state_folder import StateExposed, make_private, remove_leftovers
 from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.known_secrets import secrets_in
@@ -76,17 +77,15 @@ from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.schema import is_current
 from claudomator_py.web.app import create_app
 from claudomator_py.web.endpoint import (
-    bind,
+    ANNOUNCED,
     bound_address,
-    is_loopback,
-    parse_listen,
     publish_endpoint,
     url_of,
     withdraw_endpoint,
 )
 from claudomator_py.web.operator_token import TokenFileError, credential_token, ensure_token
 from claudomator_py.web.server import WebServer
-from claudomator_py.web.sessions import Book, StoredBook
+from claudomator_py.web.sessions import StoredBook
 from claudomator_py.web.settings import WebSettings
 from claudomator_py.web.streams import Streams
 
@@ -98,10 +97,6 @@ ON_STOP_VARIABLE = "CLAUDOMATOR_ON_STOP"
 MIGRATION_S = 600
 PRIVATE_UMASK = 0o077
 EXIT_FAILURE = 1
-
-
-class CannotStart(Exception):
-    """The daemon cannot start; the message says why and what to do."""
 
 
 def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_format: LogFormat | None = None) -> int:
@@ -123,7 +118,16 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
         _say(str(error))
     except StoreUnavailable as error:
         _say(f"claudomator: {error.reason}; {error.remedy}")
-    except (CannotStart, InboxInUse, StateExposed, StateInUse, StateLost, TokenFileError, OSError, ValueError) as error:
+    except (
+        CannotListen,
+        InboxInUse,
+        StateExposed,
+        StateInUse,
+        StateLost,
+        TokenFileError,
+        OSError,
+        ValueError,
+    ) as error:
         _say(f"claudomator: {error}")
     return EXIT_FAILURE
 
@@ -133,7 +137,7 @@ async def _serve(
 ) -> int:
     notifier = _notifier()
     make_private(state)
-    in_place = stack.enter_context(hold_state(state))
+    in_place = stack.enter_context(hold_state(state, ANNOUNCED))
     remove_leftovers(state)
     token = _token(state)
     environ = with_credentials(os.environ)
@@ -265,11 +269,15 @@ async def _serve(
         faults=faults,
     )
     meter = StoreMeter(database, parts.observer, now_ms, around)
-    book = StoredBook(database)
-    hosts = settings.http.allowed_hosts
-    server, url = _web_server(desk, keyring, book, meter, token, listen or settings.http.listen, hosts, secrets)
-    publish_endpoint(state, url)
     stack.callback(lambda: withdraw_endpoint(state) if in_place() else None)
+    sockets = open_sockets(listen or settings.http.listen, state)
+    url = url_of(sockets[0])
+    web = WebSettings(token=token, listen=bound_address(sockets[0]), allowed_hosts=settings.http.allowed_hosts)
+    streams = Streams()
+    book = StoredBook(database)
+    app = create_app(desk, web, meter, streams, holders=keyring, redactor=secrets.redactor, book=book)
+    server = WebServer(app, sockets, streams.close)
+    publish_endpoint(state, url)
 
     def stop() -> None:
         notifier.stopping()
@@ -349,31 +357,6 @@ def _migrate(database: Database, notifier: Notifier) -> None:
         report = migrate(database)
         if report.before is not None:
             log.info("database_migrated", before=report.before, after=report.after, backup=str(report.backup or "none"))
-
-
-def _web_server(
-    desk: FrontDesk,
-    keyring: Keyring,
-    book: Book,
-    meter: StoreMeter,
-    token: str,
-    address: str,
-    hosts: tuple[str, ...],
-    secrets: Secrets,
-) -> tuple[WebServer, str]:
-    host, _ = parse_listen(address)
-    if not is_loopback(host):
-        log.warning("listening_to_others", address=address, note="the token is all that protects it")
-    try:
-        sock = bind(address)
-    except OSError as error:
-        raise CannotStart(
-            f"cannot listen on {address} ({error.strerror}); choose another http.listen, or port 0 for a free one"
-        ) from error
-    streams = Streams()
-    web = WebSettings(token=token, listen=bound_address(sock), allowed_hosts=hosts)
-    app = create_app(desk, web, meter, streams, holders=keyring, redactor=secrets.redactor, book=book)
-    return WebServer(app, sock, streams.close), url_of(sock)
 
 
 def _guarding(wanted: Inbox) -> InboxGuard:

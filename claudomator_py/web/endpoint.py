@@ -1,5 +1,8 @@
-"""Where the daemon listens: binding the socket, and the file that tells clients of the same user the URL."""
+"""Where the daemon listens: a TCP socket for browsers and other machines, a Unix socket for this user's own commands,
+and the file that tells them the URL.
+"""
 
+import contextlib
 import ipaddress
 import os
 import secrets
@@ -9,6 +12,9 @@ from pathlib import Path
 from claudomator_py.core.crashpoint import crashpoint
 
 ENDPOINT_FILE = "endpoint"
+SOCKET_FILE = "api.sock"
+ANNOUNCED = (ENDPOINT_FILE, SOCKET_FILE)
+"""What a running daemon has in its state folder. A killed one leaves it behind."""
 _BACKLOG = 128
 
 
@@ -57,6 +63,30 @@ def bind(listen: str) -> socket.socket:
     return sock
 
 
+def bind_own(state_dir: Path) -> socket.socket:
+    """A listening, non-blocking Unix socket ``<state_dir>/api.sock`` (0600), in place of one that is there.
+
+    For whoever holds the state folder. Raises OSError, as where the file system takes no sockets.
+    """
+    folder = os.open(state_dir, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(SOCKET_FILE, dir_fd=folder)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            os.fchmod(sock.fileno(), 0o600)  # what bind creates has the mode of the socket
+            # The address of a socket has 107 bytes; the path of a folder may be longer.
+            sock.bind(f"/proc/self/fd/{folder}/{SOCKET_FILE}")
+            sock.listen(_BACKLOG)
+            sock.setblocking(False)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+    finally:
+        os.close(folder)
+
+
 def bound_address(sock: socket.socket) -> str:
     """Host and port that the socket listens on, as ``WebSettings.listen`` takes it."""
     host, port = sock.getsockname()[:2]
@@ -86,5 +116,6 @@ def publish_endpoint(state_dir: Path, url: str) -> None:
 
 
 def withdraw_endpoint(state_dir: Path) -> None:
-    """Remove the file: nothing listens any more."""
-    (state_dir / ENDPOINT_FILE).unlink(missing_ok=True)
+    """Remove the file and the Unix socket: nothing listens any more."""
+    for name in ANNOUNCED:
+        (state_dir / name).unlink(missing_ok=True)

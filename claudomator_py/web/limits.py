@@ -81,8 +81,9 @@ class Throttle:
         To be called only when it was found to be wrong: the right one passes however many wrong ones come from the same
         address, which all users of this machine share. They are too long to be guessed; the answer costs less.
         """
-        address = client[0] if client else ""
-        if wait := self._failures.take(_network(address)):
+        if client is None:
+            return  # over the Unix socket, which no other user can reach; nor does it wait for what others do over TCP
+        if wait := self._failures.take(_network(client[0])):
             raise _too_many("There were too many failed logins from this address.", wait)
 
     def check_target(self, raw_path: bytes, query: bytes) -> None:

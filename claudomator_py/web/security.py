@@ -33,6 +33,8 @@ MAX_BODY_BYTES = 1024 * 1024
 LOGIN_BODY_BYTES = 4 * 1024
 """What may be sent without credentials is a login, which is short."""
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
+UNIX_HOST = "localhost"
+"""What clients of a Unix socket say as the Host, where there is none."""
 PUBLIC_PAGES = re.compile(r"/login|/static/[^/]+")
 _PAGES = re.compile(r"/|/(?:tasks|agents|schedules|select)/.+|/select|/logout")
 _STREAMS = re.compile(r"/v1/events|/v1/runs/[^/]+/log")
@@ -116,7 +118,7 @@ class Security:
         try:
             headers = _Headers(scope)
             self._throttle.check_target(scope["raw_path"], scope["query_string"])
-            host = self._check_host(headers)
+            host = self._check_host(headers, over_unix=_over_unix(scope))
             sender = _sender(headers, host, scope)
             admitted = self._admit(headers, host, sender, scope)
             authorised = admitted.by is not None
@@ -138,10 +140,10 @@ class Security:
                 raise  # the server cuts the connection, so the client sees that the response is not whole
             await self._dress(scope, unexpected(scope["path"]))(scope, receive, answer)
 
-    def _check_host(self, headers: "_Headers") -> str:
+    def _check_host(self, headers: "_Headers", *, over_unix: bool) -> str:
         hosts = headers.all(b"host")
         host = hosts[0].decode("latin-1").lower() if len(hosts) == 1 else ""
-        if host not in self._authorities:
+        if host not in self._authorities and not (over_unix and host == UNIX_HOST):
             said = f"The Host {shown(host)!r}" if host else "A request without exactly one Host"
             raise Refused(
                 421,
@@ -210,6 +212,12 @@ class Security:
         if session is None or by is None:
             return None
         return _Admitted(by, lambda: self._of_session(cookie, host) is not None, session.id)
+
+
+def _over_unix(scope: Scope) -> bool:
+    """Whether the request came over a Unix socket: ASGI gives its path as the server, without a port."""
+    server = scope.get("server")
+    return server is not None and server[1] is None
 
 
 class _Headers:

@@ -1,9 +1,9 @@
-"""Serving the application inside the daemon's event loop, on a socket that is bound already."""
+"""Serving the application inside the daemon's event loop, on sockets that are bound already."""
 
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
 import uvicorn
@@ -28,14 +28,18 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self.lifespan.startup()
-        listeners = [Listener(sock, self._connection, self._crowd, self._protocol.head_s) for sock in sockets or ()]
+        listeners = [self._listener(sock) for sock in sockets or ()]
         self.servers = cast("list[asyncio.base_events.Server]", listeners)
         self.started = True
         self.up.set()
 
-    def _connection(self) -> Connection:
+    def _listener(self, sock: socket.socket) -> Listener:
+        crowd = Crowd() if sock.family == socket.AF_UNIX else self._crowd
+        return Listener(sock, lambda: self._connection(crowd), crowd, self._protocol.head_s)
+
+    def _connection(self, crowd: Crowd) -> Connection:
         return self._protocol(
-            crowd=self._crowd, config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+            crowd=crowd, config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
 
     @contextlib.contextmanager
@@ -44,21 +48,22 @@ class _Server(uvicorn.Server):
 
 
 class WebServer:
-    """One server on one socket. Closes the socket at its end. on_stop: ends what would go on by itself.
+    """One server on all the sockets. Closes them at its end. on_stop: ends what would go on by itself.
 
-    protocol, crowd: how connections are served, and how many.
+    protocol, crowd: how connections are served, and how many. Those of a Unix socket are a crowd of their own, which
+    no other user's connections can get in the way of.
     """
 
     def __init__(
         self,
         app: ASGIApp,
-        sock: socket.socket,
+        sockets: Sequence[socket.socket],
         on_stop: Callable[[], None] = lambda: None,
         *,
         protocol: type[Connection] = Connection,
         crowd: Crowd | None = None,
     ) -> None:
-        self._socket = sock
+        self._sockets = list(sockets)
         self._on_stop = on_stop
         self._server = _Server(
             uvicorn.Config(
@@ -82,7 +87,7 @@ class WebServer:
 
         When cancelled, it stops in the same way before it lets the cancellation through.
         """
-        serving = asyncio.ensure_future(self._server.serve(sockets=[self._socket]))
+        serving = asyncio.ensure_future(self._server.serve(sockets=self._sockets))
         try:
             await asyncio.shield(serving)
         except asyncio.CancelledError:
@@ -90,7 +95,8 @@ class WebServer:
             await serving
             raise
         finally:
-            self._socket.close()
+            for sock in self._sockets:
+                sock.close()
 
     async def until_up(self) -> None:
         """Return once requests are answered; ``serve`` is to run beside it."""

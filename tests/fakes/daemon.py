@@ -17,7 +17,7 @@ from claudomator_py.web.app import create_app
 from claudomator_py.web.asking import Holders
 from claudomator_py.web.connection import Connection
 from claudomator_py.web.crowd import Crowd
-from claudomator_py.web.endpoint import bind, bound_address, publish_endpoint, url_of
+from claudomator_py.web.endpoint import bind, bind_own, bound_address, publish_endpoint, url_of
 from claudomator_py.web.limits import Limits
 from claudomator_py.web.operator_token import ensure_token
 from claudomator_py.web.server import WebServer
@@ -124,7 +124,7 @@ def running(
     streams = Streams()
     settings = WebSettings(token=token, listen=address, allowed_hosts=allowed_hosts, limits=limits or Limits())
     app = create_app(desk, settings, meter, streams=streams, holders=holders)
-    server = WebServer(app, sock, streams.close, protocol=protocol, crowd=crowd)
+    server = WebServer(app, [sock, bind_own(state_dir)], streams.close, protocol=protocol, crowd=crowd)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), name="daemon")
     thread.start()
     try:

@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,8 +16,12 @@ class StateInUse(Exception):
 
 
 @contextmanager
-def hold_state(state: Path) -> Iterator[Callable[[], bool]]:
-    """Hold the lock; gives a look at whether the folder is still in its place. Raises StateInUse, OSError."""
+def hold_state(state: Path, announced: Iterable[str] = ()) -> Iterator[Callable[[], bool]]:
+    """Hold the lock; gives a look at whether the folder is still in its place. Raises StateInUse, OSError.
+
+    announced: files by which a daemon says where it listens. Those of a killed one are removed before the lock names
+    this process, so what is announced is always by the process that the lock names.
+    """
     path = state / LOCK_FILE
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -28,6 +32,8 @@ def hold_state(state: Path) -> Iterator[Callable[[], bool]]:
                 f"another daemon (pid {_holder(descriptor)}) uses {state}; stop it first, or choose another --state-dir"
             ) from None
         os.ftruncate(descriptor, 0)
+        for name in announced:
+            (state / name).unlink(missing_ok=True)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         crashpoint("daemon-locked")
         yield lambda: _leads_to(path, descriptor)

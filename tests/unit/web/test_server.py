@@ -41,7 +41,7 @@ def test_a_request_at_hand_is_finished_before_the_end() -> None:
 
         sock = bind("127.0.0.1:0")
         address = bound_address(sock)
-        server = WebServer(slow, sock)
+        server = WebServer(slow, [sock])
         client = threading.Thread(target=lambda: answers.append(_get(address)))
         client.start()
         serving = asyncio.create_task(server.serve())
@@ -62,7 +62,7 @@ def test_a_cancelled_server_stops_and_lets_go_of_the_port() -> None:
     async def scenario() -> None:
         sock = bind("127.0.0.1:0")
         address = bound_address(sock)
-        serving = asyncio.create_task(WebServer(_hello, sock).serve())
+        serving = asyncio.create_task(WebServer(_hello, [sock]).serve())
         assert await asyncio.to_thread(_get, address) == (200, b"hello")
         serving.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -77,7 +77,7 @@ def test_signals_are_left_to_the_daemon() -> None:
         sock = bind("127.0.0.1:0")
         address = bound_address(sock)
         before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-        server = WebServer(_hello, sock)
+        server = WebServer(_hello, [sock])
         serving = asyncio.create_task(server.serve())
         await asyncio.to_thread(_get, address)
         assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
