@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Concatenate, ParamSpec
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Concatenate, ParamSpec
 import typer
 
 if TYPE_CHECKING:
-    from claudomator_py.client.discovery import Endpoint
     from claudomator_py.client.http import Client
 
 P = ParamSpec("P")
@@ -27,19 +25,9 @@ StateDirOption = Annotated[
 
 def connect(config: Path | None, state_dir: Path | None) -> "Client":
     """A client of the daemon that is meant. Raises ClientError."""
-    from claudomator_py.client.discovery import discover
-    from claudomator_py.client.http import Client
+    from claudomator_py.client import opening
 
-    def found() -> "Endpoint":
-        return discover(config, state_dir, os.environ, Path.cwd())
-
-    endpoint = found()
-    return Client(endpoint.url, endpoint.token, locate=lambda: _moved(endpoint, found()))
-
-
-def _moved(before: "Endpoint", now: "Endpoint") -> str:
-    """Where the daemon is by now; the same place unless what is there takes the same token."""
-    return now.url if now.token == before.token else before.url
+    return opening.connect(config, state_dir)
 
 
 def connected(command: "Callable[Concatenate[Client, P], None]") -> Callable[..., None]:

@@ -1,20 +1,23 @@
 """Where the daemon is, and the token for it.
 
-The flag ``--config`` wins, then ``CLAUDOMATOR_URL`` and ``CLAUDOMATOR_TOKEN``, then the configuration that is found. A
-running daemon writes its URL and the operator's token into its state folder, for its own user alone; so what a folder
-happens to contain, such as a checked-out repository, can never say where a token goes.
+The flag ``--config`` wins, then ``CLAUDOMATOR_URL`` and ``CLAUDOMATOR_TOKEN``, then the configuration that is found.
+Who is sent a token follows one rule:
+
+- The token in ``CLAUDOMATOR_TOKEN`` goes to the address in ``CLAUDOMATOR_URL``, and to the Unix socket of a daemon of
+  this user. It never goes to an address that a file names.
+- The token in a state folder goes to a process of this user, or root's, on this machine, and to nobody else.
+
+So what a folder happens to contain, such as a checked-out repository or an archive, can never say where a token goes.
 """
 
 import ipaddress
-import os
-import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from claudomator_py.client.errors import DiscoveryFailed, NotAuthorised, NotStarted
-from claudomator_py.core.settings import Settings
+from claudomator_py.client.errors import DaemonNotRunning, DiscoveryFailed, NotAuthorised, NotStarted
+from claudomator_py.client.state_folder import StateFolder
 from claudomator_py.documents.configfile import (
     ConfigError,
     LoadedConfig,
@@ -28,18 +31,23 @@ URL_VARIABLE = "CLAUDOMATOR_URL"
 TOKEN_VARIABLE = "CLAUDOMATOR_TOKEN"  # noqa: S105 - the name of a variable
 CONFIG_VARIABLE = "CLAUDOMATOR_CONFIG"
 
+_START_IT = f"Start it with `claudomator serve`, or set {URL_VARIABLE} to where it runs."
 _ENDPOINT_FILE = "endpoint"
 _TOKEN_FILE = "token"  # noqa: S105 - the name of a file
-_LONGEST = 2_048
-_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - mapped away from
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A daemon's URL, and the token that it takes; None: none was found."""
+    """A daemon's URL, and the token that it takes; None: none was found.
+
+    own: the state folder of this user's daemon; then nobody but a process of this user, or root's, may be sent the
+    token. None: whoever answers at the URL. socket: the daemon is asked over the Unix socket in that folder.
+    """
 
     url: str
     token: str | None
+    own: Path | None = None
+    socket: bool = False
 
 
 def discover(config: Path | None, state_dir: Path | None, environ: Mapping[str, str], cwd: Path) -> Endpoint:
@@ -50,14 +58,15 @@ def discover(config: Path | None, state_dir: Path | None, environ: Mapping[str, 
     token = environ.get(TOKEN_VARIABLE) or None
     if config is None and state_dir is None and (url := environ.get(URL_VARIABLE)):
         _check_url(url, f"${URL_VARIABLE}")
-        return Endpoint(url, token or _local_token(url, environ, cwd))
+        return _with_local_token(url, environ, cwd) if token is None else Endpoint(url, token)
     loaded = configuration(config, environ, cwd)
-    folder = resolve_state_dir(state_dir, loaded.settings, environ, loaded.base_dir)
-    found = _announced(folder, loaded.settings)
-    if found.token is None and token is not None and not _is_loopback(found.url):
-        remedy = f"Set {URL_VARIABLE} as well, if you trust {found.url} with it."
-        raise NotAuthorised(f"{TOKEN_VARIABLE} is not sent to a host that only a configuration names.", remedy=remedy)
-    return Endpoint(found.url, token or found.token)
+    found = _announced(resolve_state_dir(state_dir, loaded.settings, environ, loaded.base_dir))
+    if token is None:
+        return found
+    if not found.socket:
+        detail = f"{TOKEN_VARIABLE} is not sent to {found.url}, which only a file names."
+        raise NotAuthorised(detail, remedy=f"Set {URL_VARIABLE} as well, if you trust that address with it.")
+    return replace(found, token=token)
 
 
 def configuration(config: Path | None, environ: Mapping[str, str], cwd: Path) -> LoadedConfig:
@@ -73,60 +82,39 @@ def configuration(config: Path | None, environ: Mapping[str, str], cwd: Path) ->
         raise DiscoveryFailed(str(error), remedy="See `claudomator doctor`.") from error
 
 
-def _announced(folder: Path, settings: Settings) -> Endpoint:
-    """What the daemon of that state folder says of itself."""
+def _announced(folder: Path) -> Endpoint:
+    """What the daemon of that state folder says of itself, if one runs."""
     try:
-        url = _read_private(folder / _ENDPOINT_FILE)
-    except FileNotFoundError:
-        detail = f"No daemon runs with the state folder {folder}."
-        remedy = f"Start it with `claudomator serve`, or set {URL_VARIABLE} to where it runs."
-        raise NotStarted(detail, remedy=remedy) from None
-    except PermissionError:
-        # The daemon runs as another user; it is where the configuration says, and the token comes from elsewhere.
-        return Endpoint(_url_of(settings), None)
-    _check_url(url, str(folder / _ENDPOINT_FILE))
-    try:
-        return Endpoint(url, _read_private(folder / _TOKEN_FILE))
+        with StateFolder(folder) as opened:
+            url = opened.read(_ENDPOINT_FILE)
+            _check_url(url, str(folder / _ENDPOINT_FILE))
+            socket = opened.has_listener()
+            # Else it is of an earlier version, or was killed, and then anybody may listen at its URL.
+            if not socket and not opened.daemon_runs():
+                raise DaemonNotRunning(f"The daemon that listened at {url} was killed.", remedy=_START_IT)
+            return Endpoint(url, _token(opened), own=folder, socket=socket)
     except (FileNotFoundError, PermissionError):
-        return Endpoint(url, None)
+        raise NotStarted(f"No daemon runs with the state folder {folder}.", remedy=_START_IT) from None
 
 
-def _local_token(url: str, environ: Mapping[str, str], cwd: Path) -> str | None:
-    """The token of this user's daemon, for a URL on this machine."""
+def _with_local_token(url: str, environ: Mapping[str, str], cwd: Path) -> Endpoint:
+    """That URL on this machine, with the token of this user's daemon, if there is one."""
     if not _is_loopback(url):
         remedy = f"Set {TOKEN_VARIABLE} to the token in the file `token` of the daemon's state folder."
         raise NotAuthorised(f"{URL_VARIABLE} names another machine, and there is no token for it.", remedy=remedy)
     try:
         loaded = configuration(None, environ, cwd)
-        folder = resolve_state_dir(None, loaded.settings, environ, loaded.base_dir)
-        return _read_private(folder / _TOKEN_FILE)
-    except (DiscoveryFailed, OSError):
-        return None
+        with StateFolder(resolve_state_dir(None, loaded.settings, environ, loaded.base_dir)) as folder:
+            return Endpoint(url, _token(folder), own=folder.path)
+    except (DiscoveryFailed, NotAuthorised, OSError):
+        return Endpoint(url, None)
 
 
-def _read_private(path: Path) -> str:
-    """The line in a file that only this user, or root, can have written or read. Raises OSError, DiscoveryFailed."""
+def _token(folder: StateFolder) -> str | None:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        return folder.read(_TOKEN_FILE)
     except (FileNotFoundError, PermissionError):
-        raise
-    except OSError as error:
-        raise _not_private(path, error.strerror or str(error)) from error
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise _not_private(path, "it is not a regular file")
-        if found.st_uid not in (os.geteuid(), 0):
-            raise _not_private(path, "it belongs to another user")
-        if stat.S_IMODE(found.st_mode) & 0o077:
-            raise _not_private(path, "other users can read or write it")
-        return os.read(descriptor, _LONGEST).decode("utf-8", "replace").strip()
-    finally:
-        os.close(descriptor)
-
-
-def _not_private(path: Path, why: str) -> DiscoveryFailed:
-    return DiscoveryFailed(f"{path} is not believed: {why}.", remedy="Remove it and start the daemon again.")
+        return None
 
 
 def _check_url(url: str, source: str) -> None:
@@ -138,11 +126,6 @@ def _check_url(url: str, source: str) -> None:
         good = False
     if not good:
         raise DiscoveryFailed(f"{source} is no URL of a daemon: {url!r}.", remedy="Write http://127.0.0.1:8484.")
-
-
-def _url_of(settings: Settings) -> str:
-    host = _ANY_ADDRESS.get(settings.http.host, settings.http.host)
-    return f"http://[{host}]:{settings.http.port}" if ":" in host else f"http://{host}:{settings.http.port}"
 
 
 def _is_loopback(url: str) -> bool:

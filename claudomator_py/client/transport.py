@@ -4,6 +4,7 @@ import re
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -16,9 +17,12 @@ from claudomator_py.client.errors import (
     ConnectionLost,
     DaemonNotRunning,
     NotAuthorised,
+    NotStarted,
     ServiceProblem,
     UnexpectedAnswer,
 )
+from claudomator_py.client.peer import check_peer
+from claudomator_py.client.state_folder import StateFolder
 from claudomator_py.client.streams import SILENCE_S, follow
 from claudomator_py.core.views import ProblemDetails
 
@@ -27,6 +31,8 @@ VERSIONS: Final = "See that the URL is the daemon's, and that the daemon and thi
 _PROBLEM = "application/problem+json"
 _START_IT = "Start it with `claudomator serve`, or set CLAUDOMATOR_URL to where it runs."
 _TOKEN = re.compile(r"[\x21-\x7e]+")
+
+_OVER_UNIX = "http://localhost"
 
 V = TypeVar("V", bound=BaseModel)
 
@@ -41,9 +47,16 @@ class Transport:
         *,
         timeout_s: float = TIMEOUT_SECONDS,
         locate: Callable[[], str] | None = None,
+        own: Path | None = None,
+        socket: bool = False,
     ) -> None:
-        """locate: where the daemon is by now, asked when a stream was lost; it may raise ClientError."""
+        """locate: where the daemon is by now, asked when a stream was lost; it may raise ClientError.
+
+        own: the state folder of this user's daemon; then only a process of this user, or root's, is asked. socket: by
+        the Unix socket in that folder.
+        """
         self._locate = locate
+        self._extensions = {} if own is None else {"trace": _check_connection}
         headers = {"User-Agent": f"claudomator/{__version__}", "Accept": "application/json"}
         if token is not None:
             if not _TOKEN.fullmatch(token):
@@ -51,14 +64,16 @@ class Transport:
                 raise NotAuthorised("The token contains characters that no token has.", remedy=remedy)
             headers["Authorization"] = f"Bearer {token}"
         self.base_url = base_url.rstrip("/")
+        self._folder = _opened(own) if own is not None and socket else None
         try:
             # No proxies, no .netrc and no redirects: the token goes to the daemon and to nobody else.
             self._http = httpx.Client(
-                base_url=self.base_url,
+                base_url=self.base_url if self._folder is None else _OVER_UNIX,
                 headers=headers,
                 timeout=timeout_s,
                 trust_env=False,
                 verify=_certificates(self.base_url),
+                transport=None if self._folder is None else _over_socket(self._folder),
             )
         except httpx.InvalidURL as error:
             raise UnexpectedAnswer(f"{base_url!r} is not a URL.", remedy="Write http://127.0.0.1:8484.") from error
@@ -74,6 +89,8 @@ class Transport:
     def close(self) -> None:
         """Let go of the connection."""
         self._http.close()
+        if self._folder is not None:
+            self._folder.close()
 
     def _view(self, view: type[V], method: str, path: str, **options: Any) -> V:
         return self._parsed(view, self._request(method, path, **options))
@@ -94,11 +111,12 @@ class Transport:
         def connect(last_id: str | None) -> Iterator[EventSource | None]:
             headers = {} if last_id is None else {"Last-Event-ID": last_id}
             timeout = httpx.Timeout(TIMEOUT_SECONDS, read=SILENCE_S)
+            options = {"timeout": timeout, "extensions": self._extensions}
             if last_id is not None and self._locate is not None:
                 self._move(self._locate())
             with (
                 self._explained(),
-                connect_sse(self._http, "GET", path, params=params, headers=headers, timeout=timeout) as source,
+                connect_sse(self._http, "GET", path, params=params, headers=headers, **options) as source,
             ):
                 if not source.response.is_success:
                     source.response.read()
@@ -112,11 +130,12 @@ class Transport:
         """Ask at this URL from now on: a daemon that was started again may listen elsewhere."""
         if base_url.rstrip("/") != self.base_url:
             self.base_url = base_url.rstrip("/")
-            self._http.base_url = self.base_url
+            if self._folder is None:
+                self._http.base_url = self.base_url
 
     def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         with self._explained():
-            return self._http.request(method, path, **options)
+            return self._http.request(method, path, extensions=self._extensions, **options)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -157,6 +176,32 @@ class Transport:
         except ValidationError as error:
             detail = f"{self.base_url} answered what this command does not understand."
             raise UnexpectedAnswer(detail, remedy=VERSIONS) from error
+
+
+def _opened(state_dir: Path) -> StateFolder:
+    try:
+        return StateFolder(state_dir)
+    except FileNotFoundError:
+        raise NotStarted(f"The state folder {state_dir} is gone.", remedy=_START_IT) from None
+
+
+def _over_socket(folder: StateFolder) -> httpx.HTTPTransport:
+    return httpx.HTTPTransport(uds=folder.socket_address, verify=False, trust_env=False)
+
+
+def _check_connection(event: str, info: Mapping[str, Any]) -> None:
+    """Judge a connection once it is made, before anything is sent on it. Raises NotAuthorised, ConnectionLost."""
+    if event not in ("connection.connect_tcp.complete", "connection.connect_unix_socket.complete"):
+        return
+    stream = info["return_value"]
+    try:
+        check_peer(stream.get_extra_info("socket"))
+    except OSError as error:
+        stream.close()
+        raise ConnectionLost("The daemon closed the connection.", remedy="See whether it still runs.") from error
+    except BaseException:
+        stream.close()
+        raise
 
 
 def _certificates(base_url: str) -> ssl.SSLContext | bool:

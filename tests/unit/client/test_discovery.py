@@ -1,12 +1,19 @@
 """Where a command finds the daemon, and what it never believes."""
 
+import fcntl
 import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from claudomator_py.client.discovery import Endpoint, discover
-from claudomator_py.client.errors import DaemonNotRunning, DiscoveryFailed, NotAuthorised
+from claudomator_py.client.errors import DaemonNotRunning, DiscoveryFailed, NotAuthorised, NotStarted
+from claudomator_py.service.process.state_lock import hold_state
+from claudomator_py.web.endpoint import ANNOUNCED, bind_own
 
 TOKEN = "t" * 40
 OTHER = "o" * 40
@@ -20,9 +27,15 @@ class Home:
         self.cwd = root / "work"
         self.cwd.mkdir()
         self.environ = {"HOME": str(root)}
+        self.open = ExitStack()
 
-    def announce(self, folder: Path, url: str = "http://127.0.0.1:4711", token: str | None = TOKEN) -> Path:
+    def announce(
+        self, folder: Path, url: str = "http://127.0.0.1:4711", token: str | None = TOKEN, *, socket: bool = True
+    ) -> Path:
+        """As a daemon does it that listens on a socket, or, without one, as one that was killed leaves it."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if socket:
+            self.open.enter_context(bind_own(folder))
         for name, text in (("endpoint", url), ("token", token)):
             if text is not None:
                 (folder / name).write_text(text + "\n")
@@ -39,13 +52,15 @@ class Home:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path)
+def home(tmp_path: Path) -> Iterator[Home]:
+    home = Home(tmp_path)
+    with home.open:
+        yield home
 
 
 def test_without_configuration_the_daemon_of_the_state_home_is_found(home: Home) -> None:
-    home.announce(home.root / ".local/state/claudomator")
-    assert home.discover() == Endpoint("http://127.0.0.1:4711", TOKEN)
+    folder = home.announce(home.root / ".local/state/claudomator")
+    assert home.discover() == Endpoint("http://127.0.0.1:4711", TOKEN, own=folder, socket=True)
 
 
 def test_a_configuration_here_leads_to_its_own_daemon(home: Home) -> None:
@@ -148,10 +163,103 @@ def test_what_is_no_url_is_refused(home: Home, url: str) -> None:
         home.discover()
 
 
-def test_the_token_of_the_environment_goes_to_no_host_that_a_file_names(home: Home) -> None:
-    home.announce(home.root / ".local/state/claudomator", "http://evil.example", token=None)
-    with pytest.raises(NotAuthorised, match="CLAUDOMATOR_URL"):
+@pytest.mark.parametrize("url", ["http://evil.example", "http://127.0.0.1:4711"])
+@pytest.mark.parametrize("token", [None, TOKEN])
+def test_the_token_of_the_environment_goes_to_no_address_that_a_file_names(
+    home: Home, url: str, token: str | None
+) -> None:
+    """Whatever lies beside it, and whether a daemon runs there or not."""
+    folder = home.announce(home.root / ".local/state/claudomator", url, token, socket=False)
+    with hold_state(folder), pytest.raises(NotAuthorised, match="CLAUDOMATOR_URL"):
         home.discover(CLAUDOMATOR_TOKEN=OTHER)
+
+
+def test_an_unpacked_folder_that_looks_like_a_state_folder_gets_no_token(home: Home) -> None:
+    """An archive brings modes along, so everything in it is as private as a daemon would have made it."""
+    home.configure(home.cwd / "claudomator.yaml", "state_dir: st\nhttp: {listen: '127.0.0.1:6666'}\n")
+    folder = home.announce(home.cwd / "st", "http://127.0.0.1:6666", "dummy" * 8, socket=False)
+    for named in ("", "1\n", f"{os.getpid()}\n"):
+        (folder / "daemon.lock").write_text(named)
+        (folder / "daemon.lock").chmod(0o600)
+        for token in ("", OTHER):
+            with pytest.raises(DaemonNotRunning):
+                home.discover(CLAUDOMATOR_TOKEN=token)
+
+
+def test_links_in_an_unpacked_folder_lead_to_no_lock_and_no_socket_of_a_real_daemon(home: Home) -> None:
+    real = home.announce(home.root / ".local/state/claudomator")
+    home.configure(home.cwd / "claudomator.yaml", "state_dir: st\n")
+    folder = home.announce(home.cwd / "st", "http://127.0.0.1:6666", socket=False)
+    with hold_state(real):
+        (folder / "daemon.lock").symlink_to(real / "daemon.lock")
+        with pytest.raises(DiscoveryFailed, match="not believed"):
+            home.discover()
+        (folder / "api.sock").symlink_to(real / "api.sock")
+        with pytest.raises(DiscoveryFailed, match="no socket"):
+            home.discover()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("linked", [False, True])
+def test_the_state_folder_of_another_user_gets_nothing(home: Home, *, linked: bool) -> None:
+    """Not even a request without a token: what is submitted would be told to whoever listens."""
+    folder = home.announce(home.root / "theirs")
+    os.chown(folder, 12345, 12345)
+    if linked:
+        (home.cwd / "st").symlink_to(folder)
+    home.configure(home.cwd / "claudomator.yaml", f"state_dir: {'st' if linked else folder}\n")
+    for token in ("", OTHER):
+        with pytest.raises(NotAuthorised, match="CLAUDOMATOR_URL"):
+            home.discover(CLAUDOMATOR_TOKEN=token)
+
+
+def test_a_state_folder_that_others_can_enter_is_not_believed(home: Home) -> None:
+    home.announce(home.root / ".local/state/claudomator").chmod(0o755)
+    with pytest.raises(DiscoveryFailed, match="chmod 700"):
+        home.discover()
+
+
+def test_a_daemon_of_an_earlier_version_is_found_while_it_holds_its_lock(home: Home) -> None:
+    folder = home.announce(home.root / ".local/state/claudomator", socket=False)
+    with hold_state(folder):
+        assert home.discover() == Endpoint("http://127.0.0.1:4711", TOKEN, own=folder)
+    with pytest.raises(DaemonNotRunning, match="killed") as ended:
+        home.discover()
+    assert not isinstance(ended.value, NotStarted)
+
+
+def test_what_a_killed_daemon_announced_is_not_believed_while_the_next_one_starts(home: Home) -> None:
+    """It holds the lock at once, and the old announcement is still there: the lock does not name it yet."""
+    folder = home.announce(home.root / ".local/state/claudomator", socket=False)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    for named in (f"{gone.pid}\n", ""):
+        (folder / "daemon.lock").write_text(named)
+        (folder / "daemon.lock").chmod(0o600)
+        with (folder / "daemon.lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with pytest.raises(DaemonNotRunning):
+                home.discover()
+    with hold_state(folder, ANNOUNCED), pytest.raises(NotStarted):
+        home.discover()
+
+
+def test_a_killed_daemon_is_not_taken_for_one_that_listens(home: Home) -> None:
+    folder = home.announce(home.root / ".local/state/claudomator")
+    home.open.close()
+    assert (folder / "api.sock").is_socket()
+    with pytest.raises(DaemonNotRunning, match="killed"):
+        home.discover()
+
+
+def test_to_look_at_a_lock_is_not_in_the_way_of_a_daemon(home: Home) -> None:
+    folder = home.announce(home.root / ".local/state/claudomator", socket=False)
+    with hold_state(folder):
+        home.discover()
+    with pytest.raises(DaemonNotRunning):
+        home.discover()
+    with hold_state(folder):
+        pass
 
 
 def test_a_broken_configuration_is_told_with_its_line(home: Home) -> None:

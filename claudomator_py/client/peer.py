@@ -1,0 +1,110 @@
+"""Who is at the other end of a connection, as the kernel says.
+
+When a daemon was killed, any user of the machine can listen where it did. So before the token of this user's own daemon
+is sent, the other end has to be a process of this user, or root's.
+"""
+
+import ipaddress
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from claudomator_py.client.errors import NotAuthorised
+from claudomator_py.client.state_folder import is_trusted
+
+_TABLES = ("tcp", "tcp6")
+_ESTABLISHED, _LISTEN = 0x01, 0x0A
+_ANY_IPV4, _ANY_IPV6 = ipaddress.IPv4Address(0), ipaddress.IPv6Address(0)
+_CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
+
+Address = tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]
+"""Of a TCP socket: IP address and port. An IPv4 address in IPv6's clothes is told as what it is."""
+
+
+class _Row(NamedTuple):
+    """A TCP socket of this machine. inode: 0 where no process has it, such as a connection not yet accepted."""
+
+    local: Address
+    remote: Address
+    state: int
+    uid: int
+    inode: int
+
+
+def check_peer(connection: socket.socket, tables: Path = Path("/proc/net")) -> None:
+    """Raises NotAuthorised unless who answers on the connection is a process of this user, or root's.
+
+    tables: the folder of the kernel's tables of TCP sockets.
+    """
+    if connection.family == socket.AF_UNIX:
+        told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        owners = {_CREDENTIALS.unpack(told)[1]}
+        where = "the daemon's socket"
+    else:
+        there, here = _address(connection.getpeername()), _address(connection.getsockname())
+        owners = _owners(there, here, tables)
+        where = f"{there[0]} port {there[1]}"
+    foreign = sorted(uid for uid in owners if not is_trusted(uid))
+    if foreign:
+        raise NotAuthorised(
+            f"A process of another user (uid {foreign[0]}) listens at {where}, so the token is not sent to it.",
+            remedy="Start your own daemon with `claudomator serve`; for that of another user, set CLAUDOMATOR_URL and "
+            "CLAUDOMATOR_TOKEN.",
+        )
+    if not owners:
+        raise NotAuthorised(
+            f"Whose process listens at {where} cannot be told, so the token is not sent to it.",
+            remedy="Set CLAUDOMATOR_URL and CLAUDOMATOR_TOKEN, if you trust it.",
+        )
+
+
+def _owners(there: Address, here: Address, tables: Path) -> set[int]:
+    """The users whose sockets take part in a connection at its other end: who listens, and who has accepted it."""
+    rows = [row for row in _rows(tables, there[1]) if row.local[1] == there[1]]
+    accepted = {
+        row.uid for row in rows if (row.local, row.remote, row.state) == (there, here, _ESTABLISHED) and row.inode
+    }
+    listening = [row for row in rows if row.state == _LISTEN]
+    # In the order in which the kernel prefers them: a listener on IPv6's wildcard may get IPv4's connections, too.
+    wildcards = (_ANY_IPV4, _ANY_IPV6) if there[0].version == 4 else (_ANY_IPV6,)
+    for address in (there[0], *wildcards):
+        if found := {row.uid for row in listening if row.local[0] == address}:
+            return accepted | found
+    return accepted
+
+
+def _rows(tables: Path, port: int) -> Iterator[_Row]:
+    """The sockets with that local port, as the kernel lists them; none where it does not."""
+    suffix = f":{port:04X}"
+    for name in _TABLES:
+        try:
+            lines = (tables / name).read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            words = line.split()
+            if words[1].endswith(suffix):
+                yield _Row(_parsed(words[1]), _parsed(words[2]), int(words[3], 16), int(words[7]), int(words[9]))
+
+
+def _parsed(text: str) -> Address:
+    """An address as in ``/proc/net/tcp``: words of 32 bits in the machine's order, and the port."""
+    host, _, port = text.partition(":")
+    words = (int(host[start : start + 8], 16) for start in range(0, len(host), 8))
+    return _plain(ipaddress.ip_address(b"".join(word.to_bytes(4, sys.byteorder) for word in words))), int(port, 16)
+
+
+def _address(name: tuple[object, ...]) -> Address:
+    """An address as Python's sockets give it."""
+    host, port = name[:2]
+    return _plain(ipaddress.ip_address(str(host).partition("%")[0])), int(str(port))
+
+
+def _plain(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
+) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return address if mapped is None else mapped

@@ -1,0 +1,153 @@
+"""The daemon's state folder as a client sees it: what is in it counts only if nobody else can have put it there.
+
+A folder can come from anywhere: a checked-out repository brings a configuration, and an archive even files with mode
+0600. So a file in a folder only says where a daemon *may* be; that it is this user's is proved by what runs: the holder
+of the folder's lock here, the process at the other end of a connection in ``client.peer``.
+"""
+
+import fcntl
+import os
+import socket
+import stat
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from claudomator_py.client.errors import DiscoveryFailed, NotAuthorised
+
+SOCKET_FILE: Final = "api.sock"
+_LOCK_FILE = "daemon.lock"
+_LONGEST = 2_048
+
+
+class StateFolder:
+    """An open state folder that belongs to this user, or root, and that nobody else can enter."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises FileNotFoundError, NotAuthorised for another user's folder, DiscoveryFailed for one open to others."""
+        self.path = path
+        try:
+            self._fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise
+        except PermissionError:
+            raise _of_another(path) from None
+        except OSError as error:
+            raise _not_believed(path, error.strerror or str(error)) from error
+        try:
+            found = os.fstat(self._fd)
+            if not is_trusted(found.st_uid):
+                raise _of_another(path)
+            if found.st_mode & 0o077:
+                raise _not_believed(path, "other users can enter it", "Close it with `chmod 700`, if it is yours.")
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        os.close(self._fd)
+
+    def read(self, name: str) -> str:
+        """The line in a file that only this user, or root, can have written or read.
+
+        Raises FileNotFoundError, PermissionError, DiscoveryFailed.
+        """
+        descriptor = self._open(name)
+        try:
+            return os.read(descriptor, _LONGEST).decode("utf-8", "replace").strip()
+        finally:
+            os.close(descriptor)
+
+    def has_listener(self) -> bool:
+        """Whether there is the daemon's Unix socket, and a process listens on it.
+
+        Raises DiscoveryFailed for anything else in its place.
+        """
+        try:
+            found = os.stat(SOCKET_FILE, dir_fd=self._fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        if not stat.S_ISSOCK(found.st_mode):
+            raise _not_believed(self.path / SOCKET_FILE, "it is no socket")
+        if not is_trusted(found.st_uid):
+            raise _not_believed(self.path / SOCKET_FILE, "it belongs to another user")
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.setblocking(False)
+            try:
+                connection.connect(self.socket_address)
+            except BlockingIOError:
+                return True  # it has much to do
+            except OSError:
+                return False
+        return True
+
+    @property
+    def socket_address(self) -> str:
+        """Where the socket is, while the folder is open: by way of it, since an address has no more than 107 bytes."""
+        return f"/proc/self/fd/{self._fd}/{SOCKET_FILE}"
+
+    def daemon_runs(self) -> bool:
+        """Whether a process of this user, or root, that is alive holds the lock, and is the one that the lock names.
+
+        Never waits. Raises DiscoveryFailed.
+        """
+        try:
+            descriptor = self._open(_LOCK_FILE)
+        except (FileNotFoundError, PermissionError):
+            return False
+        try:
+            named = os.pread(descriptor, 32, 0).strip()
+            # First the process: a lock that is tried could be in the way of a daemon that starts at this moment.
+            if not named.isdigit() or not is_trusted(Path(f"/proc/{int(named)}").stat().st_uid):
+                return False
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        finally:
+            os.close(descriptor)
+        return False
+
+    def _open(self, name: str) -> int:
+        path = self.path / name
+        try:
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            descriptor = os.open(name, flags, dir_fd=self._fd)
+        except (FileNotFoundError, PermissionError):
+            raise
+        except OSError as error:
+            raise _not_believed(path, error.strerror or str(error)) from error
+        found = os.fstat(descriptor)
+        for wrong, why in (
+            (not stat.S_ISREG(found.st_mode), "it is not a regular file"),
+            (not is_trusted(found.st_uid), "it belongs to another user"),
+            (found.st_mode & 0o077, "other users can read or write it"),
+        ):
+            if wrong:
+                os.close(descriptor)
+                raise _not_believed(path, why)
+        return descriptor
+
+
+def is_trusted(uid: int) -> bool:
+    """Whether what belongs to that user is as good as our own: it is ours, or root's."""
+    return uid in (os.geteuid(), 0)
+
+
+def _of_another(path: Path) -> NotAuthorised:
+    remedy = "Set CLAUDOMATOR_URL to where its daemon listens, and CLAUDOMATOR_TOKEN to a token that it takes."
+    return NotAuthorised(f"The state folder {path} belongs to another user.", remedy=remedy)
+
+
+def _not_believed(path: Path, why: str, remedy: str = "Remove it and start the daemon again.") -> DiscoveryFailed:
+    return DiscoveryFailed(f"{path} is not believed: {why}.", remedy=remedy)
