@@ -89,7 +89,7 @@ def _warning(near: NearLimitView, names: Sequence[str], now: int) -> tuple[str, 
         window_text(near.window) if near.window is not None else "",
         "" if near.used is None else f"{near.used:.0%}",
         clock(near.until, now),
-        f"run {near.run_id[:_RUN]}",
+        f"run {near.run_id[:_RUN]}" if near.run_id else "",
         near.until,
         ago(near.since, now),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from sqlalchemy import Connection, case, delete, insert, select, update
+from sqlalchemy import Connection, case, delete, exists, insert, select, update
 
 from claudomator_py.core.schedule import DependencyState
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, Task
@@ -22,26 +22,18 @@ def replace(connection: Connection, task_id: str, names: Sequence[str]) -> None:
 
 
 def bind(connection: Connection, task: Task) -> Sequence[str]:
-    """Bind every name that waits for a task of this name; the ids of the tasks that waited."""
-    waiting = list(
-        connection.execute(
-            select(TASK_DEPENDENCY.c.task_id).where(
-                TASK_DEPENDENCY.c.name == task.name,
-                TASK_DEPENDENCY.c.depends_on_id.is_(None),
-                TASK_DEPENDENCY.c.task_id != task.id,
-            )
-        ).scalars()
+    """Bind every name that waits for a task of this name, in its organisation; the ids of the tasks that waited."""
+    unbound = (
+        TASK_DEPENDENCY.c.name == task.name,
+        TASK_DEPENDENCY.c.depends_on_id.is_(None),
+        TASK_DEPENDENCY.c.task_id != task.id,
+        exists().where(
+            TASK.c.id == TASK_DEPENDENCY.c.task_id, TASK.c.organisation.is_not_distinct_from(task.organisation)
+        ),
     )
+    waiting = list(connection.execute(select(TASK_DEPENDENCY.c.task_id).where(*unbound)).scalars())
     if waiting:
-        connection.execute(
-            update(TASK_DEPENDENCY)
-            .where(
-                TASK_DEPENDENCY.c.name == task.name,
-                TASK_DEPENDENCY.c.depends_on_id.is_(None),
-                TASK_DEPENDENCY.c.task_id != task.id,
-            )
-            .values(depends_on_id=task.id)
-        )
+        connection.execute(update(TASK_DEPENDENCY).where(*unbound).values(depends_on_id=task.id))
     return waiting
 
 
@@ -133,10 +125,16 @@ def _bound_ids(connection: Connection, task_id: str) -> dict[str, str]:
 
 
 def _newest_named(connection: Connection, name: str, besides: str) -> str | None:
+    """The task of that name that ``besides`` depends on: one of its own organisation.
+
+    So a name says nothing of what others have, and nobody's task goes on in what a stranger has named so.
+    """
     over = case((TASK.c.state.in_(("COMPLETED", "FAILED", "CANCELLED")), 1), else_=0)
+    dependent = TASK.alias("dependent")
+    own = select(dependent.c.organisation).where(dependent.c.id == besides).scalar_subquery()
     query = (
         select(TASK.c.id)
-        .where(TASK.c.name == name, TASK.c.id != besides)
+        .where(TASK.c.name == name, TASK.c.id != besides, TASK.c.organisation.is_not_distinct_from(own))
         .order_by(over, TASK.c.created_ms.desc(), TASK.c.id)
         .limit(1)
     )

@@ -1,11 +1,14 @@
 """Events: what happened, in order. Written in the transaction in which it happens."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Select, func, insert, select, update
 
+from claudomator_py.core.principal import OPERATOR, Principal
 from claudomator_py.store.tables import EVENT, Event
+from claudomator_py.store.visibility import events_seen
 
 T = TypeVar("T")
 
@@ -51,37 +54,33 @@ def last_id(connection: Connection) -> int:
     return newest or 0
 
 
-def following(
-    connection: Connection,
-    after: int,
-    limit: int,
-    *,
-    task_id: str | None = None,
-    kinds: Collection[str] = (),
-    by: str | None = None,
-) -> Sequence[Event]:
-    """Events with a greater id, in order, at most limit. task_id, kinds, by: only those; none: all."""
-    query = _matching(task_id, kinds, by).where(EVENT.c.id > after).order_by(EVENT.c.id).limit(limit)
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """Which events. task_id, kinds, caused_by: only those; none: all. seen_by: of those that exist for it."""
+
+    task_id: str | None = None
+    kinds: Collection[str] = ()
+    caused_by: str | None = None
+    seen_by: Principal = OPERATOR
+
+    @property
+    def query(self) -> Select[Any]:
+        """The query for them, in no order."""
+        query = select(EVENT).where(events_seen(self.seen_by))
+        if self.task_id is not None:
+            query = query.where(EVENT.c.task_id == self.task_id)
+        if self.kinds:
+            query = query.where(EVENT.c.kind.in_(sorted(self.kinds)))
+        return query if self.caused_by is None else query.where(EVENT.c.by == self.caused_by)
+
+
+def following(connection: Connection, after: int, limit: int, sought: Sought = Sought()) -> Sequence[Event]:
+    """Events with a greater id, in order, at most limit."""
+    query = sought.query.where(EVENT.c.id > after).order_by(EVENT.c.id).limit(limit)
     return [Event(**row._mapping) for row in connection.execute(query)]
 
 
-def newest(
-    connection: Connection,
-    limit: int,
-    *,
-    task_id: str | None = None,
-    kinds: Collection[str] = (),
-    by: str | None = None,
-) -> Sequence[Event]:
-    """The newest events, in order, at most limit. task_id, kinds, by: only those; none: all."""
-    query = _matching(task_id, kinds, by).order_by(EVENT.c.id.desc()).limit(limit)
+def newest(connection: Connection, limit: int, sought: Sought = Sought()) -> Sequence[Event]:
+    """The newest events, in order, at most limit."""
+    query = sought.query.order_by(EVENT.c.id.desc()).limit(limit)
     return [Event(**row._mapping) for row in reversed(connection.execute(query).all())]
-
-
-def _matching(task_id: str | None, kinds: Collection[str], by: str | None) -> Select[Any]:
-    query = select(EVENT)
-    if task_id is not None:
-        query = query.where(EVENT.c.task_id == task_id)
-    if kinds:
-        query = query.where(EVENT.c.kind.in_(sorted(kinds)))
-    return query if by is None else query.where(EVENT.c.by == by)

@@ -19,9 +19,11 @@ from sqlalchemy import (
     tuple_,
 )
 
+from claudomator_py.core.principal import OPERATOR, Principal
 from claudomator_py.planning.admission import Taken
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, TASK_REVISION, Task
 from claudomator_py.store.task_rows import task_from
+from claudomator_py.store.visibility import tasks_seen
 
 Position = tuple[int, int, str]
 """Rank, creation time and id: the queue's order."""
@@ -206,7 +208,7 @@ def in_turn(connection: Connection) -> dict[str, str]:
     return found
 
 
-def counts(connection: Connection) -> dict[str, int]:
-    """How many tasks there are in each state."""
-    query = select(TASK.c.state, func.count().label("number")).group_by(TASK.c.state)
+def counts(connection: Connection, by: Principal = OPERATOR) -> dict[str, int]:
+    """How many tasks there are in each state, for that principal."""
+    query = select(TASK.c.state, func.count().label("number")).where(tasks_seen(by)).group_by(TASK.c.state)
     return {row.state: row.number for row in connection.execute(query)}

@@ -8,20 +8,24 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, String, and_, cast, func, or_, select, tuple_
 
+from claudomator_py.core.principal import OPERATOR, Principal
 from claudomator_py.core.views import TaskFilter
 from claudomator_py.store.tables import RUN, TASK, Run, Task
 from claudomator_py.store.task_rows import task_from
+from claudomator_py.store.visibility import tasks_seen
 
 SHORTEST_PREFIX = 4
 Position = tuple[int, str]
 
 
-def page(connection: Connection, wanted: TaskFilter, before: Position | None, limit: int) -> Sequence[Task]:
-    """Tasks, newest first. before: creation time and id of the last one seen."""
+def page(
+    connection: Connection, wanted: TaskFilter, before: Position | None, limit: int, by: Principal = OPERATOR
+) -> Sequence[Task]:
+    """Tasks that exist for that principal, newest first. before: creation time and id of the last one seen."""
     if any("\0" in text for text in wanted.model_dump(exclude_none=True).values()):
         # PostgreSQL refuses such a text altogether.
         return []
-    query = select(TASK)
+    query = select(TASK).where(tasks_seen(by))
     if wanted.state is not None:
         query = query.where(TASK.c.state == wanted.state)
     if wanted.name is not None:
@@ -57,25 +61,28 @@ _FOR_BUDGET = and_(TASK.c.state == "WAITING", TASK.c.reason == "budget")
 """Waiting for a larger budget, which only a person gives."""
 
 
-def status_lists(connection: Connection, limit: int, *, failed_since_ms: int) -> dict[StatusList, Listed]:
-    """What the status lists, each in its order, at most that many of each.
+def status_lists(
+    connection: Connection, limit: int, *, failed_since_ms: int, by: Principal = OPERATOR
+) -> dict[StatusList, Listed]:
+    """What the status lists for that principal, each in its order, at most that many of each.
 
     Those that need a person, the failed ones since then, the running, and the ended ones: the latest change first.
     Those that are queued in the order in which they would start, then waiting ones by the time that they wait for.
     """
+    mine = tasks_seen(by)
     latest = (TASK.c.updated_ms.desc(), TASK.c.id)
     in_turn = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
     by_time = (TASK.c.until_ms.is_(None), TASK.c.until_ms, TASK.c.id)
-    queued = _listed(connection, TASK.c.state == "QUEUED", in_turn, limit)
-    waits = and_(TASK.c.state == "WAITING", ~_FOR_BUDGET)
+    queued = _listed(connection, mine & (TASK.c.state == "QUEUED"), in_turn, limit)
+    waits = and_(mine, TASK.c.state == "WAITING", ~_FOR_BUDGET)
     waiting = _listed(connection, waits, by_time, limit - len(queued.tasks))
-    failed = and_(TASK.c.state == "FAILED", TASK.c.updated_ms >= failed_since_ms)
+    failed = and_(mine, TASK.c.state == "FAILED", TASK.c.updated_ms >= failed_since_ms)
     return {
-        "needs_you": _listed(connection, or_(TASK.c.state == "NEEDS_INPUT", _FOR_BUDGET), latest, limit),
+        "needs_you": _listed(connection, and_(mine, or_(TASK.c.state == "NEEDS_INPUT", _FOR_BUDGET)), latest, limit),
         "problems": _listed(connection, failed, latest, limit),
-        "running": _listed(connection, TASK.c.state == "RUNNING", latest, limit),
+        "running": _listed(connection, mine & (TASK.c.state == "RUNNING"), latest, limit),
         "queued": Listed([*queued.tasks, *waiting.tasks], queued.total + waiting.total),
-        "recent": _listed(connection, TASK.c.state.in_(("CANCELLED", "COMPLETED")), latest, limit),
+        "recent": _listed(connection, mine & TASK.c.state.in_(("CANCELLED", "COMPLETED")), latest, limit),
     }
 
 
@@ -87,26 +94,30 @@ def _listed(connection: Connection, which: ColumnElement[bool], order: Sequence[
     return Listed(tasks, connection.execute(select(func.count()).select_from(TASK).where(which)).scalar_one())
 
 
-def matching(connection: Connection, ref: str) -> Sequence[Task]:
-    """The task of that id; else the newest of that name; else all whose id begins so (4 characters or more)."""
+def matching(connection: Connection, ref: str, by: Principal = OPERATOR) -> Sequence[Task]:
+    """The task of that id; else the newest of that name; else all whose id begins so (4 characters or more).
+
+    Only those that exist for that principal.
+    """
     if "\0" in ref:
         return []
-    exact = connection.execute(select(TASK).where(TASK.c.id == ref)).one_or_none()
+    mine = select(TASK).where(tasks_seen(by))
+    exact = connection.execute(mine.where(TASK.c.id == ref)).one_or_none()
     if exact is not None:
         return [task_from(exact)]
-    newest = select(TASK).where(TASK.c.name == ref).order_by(TASK.c.created_ms.desc(), TASK.c.id.desc()).limit(1)
+    newest = mine.where(TASK.c.name == ref).order_by(TASK.c.created_ms.desc(), TASK.c.id.desc()).limit(1)
     named = connection.execute(newest).one_or_none()
     if named is not None:
         return [task_from(named)]
     if len(ref) < SHORTEST_PREFIX:
         return []
-    prefixed = select(TASK).where(TASK.c.id.startswith(ref, autoescape=True)).order_by(TASK.c.created_ms.desc())
+    prefixed = mine.where(TASK.c.id.startswith(ref, autoescape=True)).order_by(TASK.c.created_ms.desc())
     return [task_from(row) for row in connection.execute(prefixed.limit(10))]
 
 
-def names_like(connection: Connection, limit: int = 200) -> list[str]:
-    """Names of the newest tasks, to suggest one from."""
-    query = select(TASK.c.name).order_by(TASK.c.created_ms.desc()).limit(limit)
+def names_like(connection: Connection, by: Principal = OPERATOR, limit: int = 200) -> list[str]:
+    """Names of the newest tasks that exist for that principal, to suggest one from."""
+    query = select(TASK.c.name).where(tasks_seen(by)).order_by(TASK.c.created_ms.desc()).limit(limit)
     return list(dict.fromkeys(connection.execute(query).scalars()))
 
 

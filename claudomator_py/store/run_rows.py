@@ -11,7 +11,9 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from claudomator_py.core.limits import RanOn
 from claudomator_py.core.outcome import OUTAGES
+from claudomator_py.core.principal import OPERATOR, Principal
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, Decision, Run
+from claudomator_py.store.visibility import runs_seen
 
 _RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11")
 MOST_COUNTED = 32
@@ -25,9 +27,9 @@ def identity(task_id: str, generation: int, attempt: int, seq: int) -> tuple[str
     return str(uuid.uuid5(_RUNS, name)), str(uuid.uuid5(_CONVERSATIONS, name))
 
 
-def find(connection: Connection, run_id: str) -> Run | None:
-    """The run, or None."""
-    row = connection.execute(select(RUN).where(RUN.c.id == run_id)).one_or_none()
+def find(connection: Connection, run_id: str, by: Principal = OPERATOR) -> Run | None:
+    """The run, or None; None as well where it does not exist for that principal."""
+    row = connection.execute(select(RUN).where(RUN.c.id == run_id, runs_seen(by))).one_or_none()
     return None if row is None else Run(**row._mapping)
 
 

@@ -5,8 +5,10 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
+from claudomator_py.core.principal import OPERATOR, Principal
 from claudomator_py.store.tables import SCHEDULE, SCHEDULE_FIRE, TASK, Schedule, ScheduleFire, Task
 from claudomator_py.store.task_rows import task_from
+from claudomator_py.store.visibility import schedules_seen
 
 _UNENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
 
@@ -31,16 +33,21 @@ def get(connection: Connection, schedule_id: str) -> Schedule:
     return Schedule(**row._mapping)
 
 
-def named(connection: Connection, name: str) -> Schedule | None:
-    """The schedule of that name that is not gone."""
-    query = select(SCHEDULE).where(SCHEDULE.c.name == name, SCHEDULE.c.gone_ms.is_(None))
+def named(connection: Connection, name: str, organisation: str | None = None) -> Schedule | None:
+    """The schedule of that name, of that organisation or of none, that is not gone."""
+    query = select(SCHEDULE).where(
+        SCHEDULE.c.name == name,
+        SCHEDULE.c.gone_ms.is_(None),
+        SCHEDULE.c.organisation.is_not_distinct_from(organisation),
+    )
     row = connection.execute(query).one_or_none()
     return None if row is None else Schedule(**row._mapping)
 
 
-def all_there(connection: Connection) -> Sequence[Schedule]:
-    """The schedules that are not gone, by name."""
-    query = select(SCHEDULE).where(SCHEDULE.c.gone_ms.is_(None)).order_by(SCHEDULE.c.name)
+def all_there(connection: Connection, by: Principal = OPERATOR) -> Sequence[Schedule]:
+    """The schedules that are not gone and exist for that principal, by name."""
+    query = select(SCHEDULE).where(SCHEDULE.c.gone_ms.is_(None), schedules_seen(by))
+    query = query.order_by(SCHEDULE.c.name, SCHEDULE.c.organisation)
     return [Schedule(**row._mapping) for row in connection.execute(query)]
 
 

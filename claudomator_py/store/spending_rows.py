@@ -11,7 +11,9 @@ from sqlalchemy import ColumnElement, Connection, Integer, Row, case, cast, func
 
 from claudomator_py.core.budget import Spending, WindowUse
 from claudomator_py.core.limits import LONGEST_RESET_MS
+from claudomator_py.core.principal import OPERATOR, Principal
 from claudomator_py.store.tables import RUN
+from claudomator_py.store.visibility import runs_seen
 
 # As the index has it: SQLite uses that only for a condition that is written like its own.
 _BEGUN = RUN.c.state != literal_column("'revoked'")
@@ -25,10 +27,10 @@ def of_task(connection: Connection, task_id: str) -> Spending:
     return _spending(connection.execute(query).one())
 
 
-def by_agent(connection: Connection, start_ms: int, end_ms: int) -> Mapping[str, Spending]:
-    """What the runs have used that began from start_ms until before end_ms, by agent."""
+def by_agent(connection: Connection, start_ms: int, end_ms: int, by: Principal = OPERATOR) -> Mapping[str, Spending]:
+    """What the runs that exist for that principal have used that began from start_ms until before end_ms, by agent."""
     query = select(RUN.c.agent, *_sums()).where(RUN.c.started_ms >= start_ms, RUN.c.started_ms < end_ms)
-    query = query.where(_BEGUN).group_by(RUN.c.agent)
+    query = query.where(_BEGUN, runs_seen(by)).group_by(RUN.c.agent)
     return {row.agent: _spending(row) for row in connection.execute(query)}
 
 

@@ -406,7 +406,16 @@ class Schedule(SQLModel, table=True):
     """
 
     __tablename__ = "schedule"
-    __table_args__ = (_partial("uq_schedule_name", "name", where="gone_ms IS NULL", unique=True),)
+    __table_args__ = (
+        _partial("uq_schedule_name", "name", where="gone_ms IS NULL AND organisation IS NULL", unique=True),
+        _partial(
+            "uq_schedule_organisation_name",
+            "organisation",
+            "name",
+            where="gone_ms IS NULL AND organisation IS NOT NULL",
+            unique=True,
+        ),
+    )
 
     id: str = Field(primary_key=True)
     name: str

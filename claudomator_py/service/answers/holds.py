@@ -9,6 +9,7 @@ from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.limits import Hold, window_text
 from claudomator_py.core.outcome import Outcome, Reason
 from claudomator_py.core.plaintext import clause
+from claudomator_py.core.principal import Principal
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.views import AgentView, HoldView, NearLimitView
 from claudomator_py.service.answers.budgets import agent_budget, spending_view
@@ -16,7 +17,7 @@ from claudomator_py.service.answers.explain import clock_text
 from claudomator_py.service.answers.views import agent_view
 from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.tick.probing import probed
-from claudomator_py.service.tick.spending import Budgets, Spent
+from claudomator_py.service.tick.spending import Budgets
 from claudomator_py.store import hold_rows, run_rows
 from claudomator_py.store.tables import Run
 
@@ -24,14 +25,19 @@ _SOURCE = 1_000
 _DOUBT = "the reset it named is more than 35 days away, and not believed"
 
 
-def hold_views(connection: Connection, agents: Sequence[AgentSpec], now_ms: int) -> dict[str, tuple[HoldView, ...]]:
-    """Each agent's holds that are not closed, the longest first."""
+def hold_views(
+    connection: Connection, agents: Sequence[AgentSpec], now_ms: int, by: Principal
+) -> dict[str, tuple[HoldView, ...]]:
+    """Each agent's holds that are not closed, the longest first.
+
+    They are everybody's; in which run one was read is told only to who sees all runs.
+    """
     open_now: list[tuple[Hold, int | None]] = [(hold, None) for hold in hold_rows.in_force(connection, now_ms)]
     tried = probed(connection, run_rows.live(connection), now_ms)
     all_of_them = [*open_now, *((one.hold, one.room) for one in tried)]
     return {
         agent.name: tuple(
-            _hold_view(agent.name, hold, may_start, now_ms)
+            _hold_view(agent.name, hold, may_start, now_ms, by)
             for hold, may_start in all_of_them
             if hold.bucket.is_of(agent.name, agent.kind, agent.quota_account)
         )
@@ -40,12 +46,14 @@ def hold_views(connection: Connection, agents: Sequence[AgentSpec], now_ms: int)
 
 
 def agent_views(
-    connection: Connection, registry: AgentRegistry, budgets: Budgets, today: Spent, now_ms: int
+    connection: Connection, registry: AgentRegistry, budgets: Budgets, now_ms: int, by: Principal
 ) -> list[AgentView]:
-    """The configured agents as they are now. today: what was spent."""
+    """The configured agents as they are now. Their slots, holds and budgets are everybody's; what was spent is told of
+    the tasks that exist for whoever asks."""
+    today, own = budgets.spent(connection, now_ms), budgets.spent(connection, now_ms, by)
     agents = registry.agents  # once: another thread may find a program that was installed meanwhile
     active = Counter(run.agent for run in run_rows.live(connection))
-    holds = hold_views(connection, agents, now_ms)
+    holds = hold_views(connection, agents, now_ms, by)
     warned = run_rows.warnings(connection, now_ms)
     return [
         agent_view(
@@ -53,8 +61,8 @@ def agent_views(
             registry,
             active[agent.name],
             holds[agent.name],
-            _near_limit(agent, warned),
-            spending_view(today.of(agent.name)),
+            _near_limit(agent, warned, by),
+            spending_view(own.of(agent.name)),
             agent_budget(connection, agent, budgets, today, now_ms),
         )
         for agent in agents
@@ -85,7 +93,7 @@ def _minute(instant: str) -> str:
     return f"{instant[:10]} {instant[11:16]} UTC"
 
 
-def _hold_view(agent: str, hold: Hold, may_start: int | None, now_ms: int) -> HoldView:
+def _hold_view(agent: str, hold: Hold, may_start: int | None, now_ms: int, by: Principal) -> HoldView:
     return HoldView(
         agent=agent,
         bucket=hold.bucket.label,
@@ -97,7 +105,7 @@ def _hold_view(agent: str, hold: Hold, may_start: int | None, now_ms: int) -> Ho
         text=_text(agent, hold, may_start, now_ms),
         source=hold.source,
         since=format_instant(hold.created_ms),
-        run_id=hold.run_id,
+        run_id=hold.run_id if by.organisation is None else None,
         probing=may_start is not None,
         may_start=may_start,
         doubted=None if hold.doubted_ms is None else format_instant(hold.doubted_ms),
@@ -136,7 +144,7 @@ def _shown(text: str) -> str:
     return line if len(line) <= _SOURCE else f"{line[:_SOURCE]}..."
 
 
-def _near_limit(agent: AgentSpec, warned: Mapping[tuple[str, str], Run]) -> NearLimitView | None:
+def _near_limit(agent: AgentSpec, warned: Mapping[tuple[str, str], Run], by: Principal) -> NearLimitView | None:
     run = warned.get((agent.kind, agent.quota_account))
     if run is None or run.outcome is None or run.warned_until_ms is None:
         return None
@@ -146,5 +154,5 @@ def _near_limit(agent: AgentSpec, warned: Mapping[tuple[str, str], Run]) -> Near
         used=outcome.near_limit_used,
         until=format_instant(run.warned_until_ms),
         since=format_instant(run.ended_ms or run.started_ms),
-        run_id=run.id,
+        run_id=run.id if by.organisation is None else "",
     )

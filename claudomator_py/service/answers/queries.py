@@ -147,7 +147,7 @@ class Queries:
         before = cursors.read(cursor, wanted) if cursor is not None else None
 
         def read(connection: Connection) -> Page[TaskView]:
-            found = reads.page(connection, wanted, before, limit + 1)
+            found = reads.page(connection, wanted, before, limit + 1, self._by)
             items = found[:limit]
             more = len(found) > limit
             last = cursors.write((items[-1].created_ms, items[-1].id), wanted) if more and items else None
@@ -157,21 +157,25 @@ class Queries:
 
     def task(self, ref: str) -> TaskView:
         """See ``Desk``."""
-        return self.read(lambda connection: self.views(connection, [find_task(connection, ref)], with_spec=True)[0])
+        return self.read(
+            lambda connection: self.views(connection, [find_task(connection, ref, self._by)], with_spec=True)[0]
+        )
 
     def runs(self, ref: str) -> list[RunView]:
         """See ``Desk``."""
         return self.read(
-            lambda connection: [run_view(run) for run in run_rows.of_task(connection, find_task(connection, ref).id)]
+            lambda connection: [
+                run_view(run) for run in run_rows.of_task(connection, find_task(connection, ref, self._by).id)
+            ]
         )
 
     def run(self, run_id: str) -> RunView:
         """See ``Desk``."""
-        return run_view(self.read(lambda connection: find_run(connection, run_id)))
+        return run_view(self.read(lambda connection: find_run(connection, run_id, self._by)))
 
     def log(self, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool = False) -> LogChunk:
         """See ``Desk``."""
-        run = self.read(lambda connection: find_run(connection, run_id))
+        run = self.read(lambda connection: find_run(connection, run_id, self._by))
         data = self._host.read(run.id, stream, offset, min(limit, MOST_LOG_BYTES), log_step(run, check=check))
         end = offset + len(data)
         return LogChunk(data, offset, end, ended=not run.live and not data)
@@ -180,7 +184,7 @@ class Queries:
         """See ``Desk``."""
 
         def read(connection: Connection) -> WhyView:
-            task = find_task(connection, ref)
+            task = find_task(connection, ref, self._by)
             view = self.views(connection, [task], with_spec=True)[0]
             decisions = run_rows.decisions_of(connection, task.id)
             runs = run_rows.of_task(connection, task.id)
@@ -215,25 +219,29 @@ class Queries:
         def read(connection: Connection) -> StatusView:
             budgets = self._observer.budgets
             today = budgets.spent(connection, self._clock())
-            refused = len(self._refusals)
-            lists = reads.status_lists(connection, SHOWN, failed_since_ms=self._clock() - DAY_MS)
+            whole = self._by.organisation is None
+            files = self._refusals.page(limit=SHOWN) if whole else ()
+            refused = len(self._refusals) if whole else 0
+            lists = reads.status_lists(connection, SHOWN, failed_since_ms=self._clock() - DAY_MS, by=self._by)
             shown = {name: tuple(self.views(connection, found.tasks)) for name, found in lists.items()}
             return StatusView(
                 needs_you=shown["needs_you"],
                 problems=shown["problems"],
-                inbox=tuple(map(_refused_file, self._refusals.page(limit=SHOWN))),
+                inbox=tuple(map(_refused_file, files)),
                 running=shown["running"],
                 queued=shown["queued"],
                 recent=shown["recent"],
                 agents=tuple(self.agent_views(connection)),
-                schedules=tuple(by_next_time(connection)),
-                spent_today=spending_view(today.total),
-                budget=day_budget(budgets, today),
-                counts={cast(StateName, state): number for state, number in queue.counts(connection).items()},
+                schedules=tuple(by_next_time(connection, self._by)),
+                spent_today=spending_view(budgets.spent(connection, self._clock(), self._by).total),
+                budget=day_budget(budgets, today) if whole else None,
+                counts={cast(StateName, state): number for state, number in queue.counts(connection, self._by).items()},
                 totals={**{name: found.total for name, found in lists.items()}, "inbox": refused},
             )
 
         found = self.read(read)
+        if self._by.organisation is not None:
+            return found  # what troubles the daemon may name what others have
         return found.model_copy(update={"trouble": tuple(check for check in self._checks() if not check.ok)})
 
     def drain_state(self) -> DrainView:
@@ -242,6 +250,8 @@ class Queries:
 
     def inbox_problems(self, cursor: str | None, limit: int) -> FileProblemPage:
         """See ``Desk``."""
+        if self._by.organisation is not None:
+            return FileProblemPage(items=(), total=0)  # whoever writes into the inbox belongs to none
         listed = {"list": "inbox"}
         before = None if cursor is None else cursors.read_number(cursor, listed)
         found = self._refusals.page(before, limit + 1)
@@ -252,7 +262,10 @@ class Queries:
     def readiness(self) -> ReadinessView:
         """See ``Desk``."""
         checks = self._checks()
-        return ReadinessView(ready=all(check.ok or not check.blocking for check in checks), checks=tuple(checks))
+        return ReadinessView(
+            ready=all(check.ok or not check.blocking for check in checks),
+            checks=tuple(checks) if self._by.organisation is None else (),
+        )
 
     def told(self, connection: Connection, task_id: str) -> TaskView:
         """The shape of one task with its content."""
@@ -264,7 +277,7 @@ class Queries:
         present = self._observer.present(connection)
         asked = self._observer.asked(connection, tasks)
         limited = any(agent.holds for agent in present.agents)
-        holds = hold_views(connection, self._registry.agents, present.now) if limited else {}
+        holds = hold_views(connection, self._registry.agents, present.now, self._by) if limited else {}
         shapes = []
         for task in tasks:
             spec = task_rows.spec_of(connection, task.id, task.revision)
@@ -352,7 +365,7 @@ class Queries:
             return _Wait(verdict.reason, text, text if verdict.until is None else None, verdict.until, of_it)
         text = verdict.text
         if verdict.reason == "workdir":
-            text = busy_text(head.dir_key, _names_in(connection, head.dir_key))
+            text = busy_text(head.dir_key, _names_in(connection, head.dir_key, self._by))
         elif verdict.reason == CONVERSATION and (before := _in_turn(connection, head)) is not None:
             text = f"waits for its turn after {before.name} ({before.state}), in the same thread"
         elif of_it:
@@ -363,7 +376,7 @@ class Queries:
     def agent_views(self, connection: Connection) -> list[AgentView]:
         """The shapes of all agents."""
         now_ms, budgets = self._clock(), self._observer.budgets
-        return agent_views(connection, self._registry, budgets, budgets.spent(connection, now_ms), now_ms)
+        return agent_views(connection, self._registry, budgets, now_ms, self._by)
 
     def read(self, fn: Callable[[Connection], T]) -> T:
         """What fn reads. Raises what fn raises, and Unavailable."""
@@ -389,9 +402,10 @@ def _in_turn(connection: Connection, head: Head) -> Task | None:
     return None if task_id is None else task_rows.find(connection, task_id)
 
 
-def _names_in(connection: Connection, dir_key: str) -> list[str]:
-    """The tasks that run in that directory."""
-    return [task_rows.get(connection, run.task_id).name for run in run_rows.live(connection) if run.dir_key == dir_key]
+def _names_in(connection: Connection, dir_key: str, by: Principal) -> list[str]:
+    """The tasks that run in that directory, as far as they exist for whoever asks."""
+    there = [task_rows.get(connection, run.task_id) for run in run_rows.live(connection) if run.dir_key == dir_key]
+    return [task.name for task in there if by.sees(task.organisation)]
 
 
 def _headline(view: TaskView) -> str:

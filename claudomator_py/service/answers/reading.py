@@ -6,6 +6,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from claudomator_py.core.errors import Ambiguous, NotFound, Unavailable
+from claudomator_py.core.principal import Principal
 from claudomator_py.core.problem import suggestion
 from claudomator_py.store import reads, run_rows
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -22,11 +23,11 @@ def read(database: Database, fn: Callable[[Connection], T]) -> T:
         raise Unavailable(error.reason, remedy=error.remedy) from error
 
 
-def find_task(connection: Connection, ref: str) -> Task:
-    """The task that somebody means. Raises NotFound or Ambiguous."""
-    found = reads.matching(connection, ref)
+def find_task(connection: Connection, ref: str, by: Principal) -> Task:
+    """The task that somebody means, of those that exist for that principal. Raises NotFound or Ambiguous."""
+    found = reads.matching(connection, ref, by)
     if not found:
-        names = reads.names_like(connection)
+        names = reads.names_like(connection, by)
         hint = suggestion(ref, names) if names else "there are no tasks yet"
         raise NotFound(f"There is no task {ref!r}.", remedy=f"{hint[0].upper()}{hint[1:]}")
     if len(found) > 1:
@@ -35,9 +36,9 @@ def find_task(connection: Connection, ref: str) -> Task:
     return found[0]
 
 
-def find_run(connection: Connection, run_id: str) -> Run:
-    """The run of that id. Raises NotFound."""
-    run = run_rows.find(connection, run_id)
+def find_run(connection: Connection, run_id: str, by: Principal) -> Run:
+    """The run of that id, if it exists for whoever asks. Raises NotFound."""
+    run = run_rows.find(connection, run_id, by)
     if run is None:
         raise NotFound(f"There is no run {run_id!r}.", remedy="List a task's runs with `claudomator show TASK`.")
     return run

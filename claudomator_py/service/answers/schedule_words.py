@@ -17,7 +17,7 @@ def schedule_sentences(connection: Connection, task: Task) -> list[str]:
         sentences.append(f"It was made by the schedule {schedule.name}, {when} ({schedule.cron}, {schedule.timezone}).")
     if task.state == "WAITING":
         for name, bound_id, _ in dependency_rows.bound(connection, task.id):
-            if bound_id is None and schedule_rows.named(connection, name) is not None:
+            if bound_id is None and schedule_rows.named(connection, name, task.organisation) is not None:
                 sentences.append(
                     f"{name} is a schedule: its tasks are named {name}.TIME, and none of them ends the wait."
                 )

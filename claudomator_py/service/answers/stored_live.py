@@ -18,6 +18,7 @@ from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.secrets import Secrets
 from claudomator_py.store import events, pruning, task_rows
 from claudomator_py.store.database import Database
+from claudomator_py.store.events import Sought
 from claudomator_py.store.tables import Run
 
 CHECK_KIND = "command"
@@ -73,15 +74,15 @@ class StoredLive:
         whose = "" if by is not None and "\0" in by else by
         if task is None:
             return EventFilter(None, known, whose)
-        return EventFilter(read(self._database, lambda connection: find_task(connection, task).id), known, whose)
+        return EventFilter(
+            read(self._database, lambda connection: find_task(connection, task, self._by).id), known, whose
+        )
 
     def events(self, wanted: EventFilter, after: int, limit: int) -> EventPage:
         """See ``Live``."""
 
         def page(connection: Connection) -> EventPage:
-            found = events.following(
-                connection, after, limit + 1, task_id=wanted.task_id, kinds=wanted.kinds, by=wanted.by
-            )
+            found = events.following(connection, after, limit + 1, self._sought(wanted))
             items = tuple(event_view(event) for event in found[:limit])
             more = len(found) > limit
             upto = items[-1].id if more else max(after, events.last_id(connection))
@@ -93,7 +94,7 @@ class StoredLive:
         """See ``Live``."""
 
         def page(connection: Connection) -> EventPage:
-            found = events.newest(connection, limit, task_id=wanted.task_id, kinds=wanted.kinds, by=wanted.by)
+            found = events.newest(connection, limit, self._sought(wanted))
             return EventPage(tuple(map(event_view, found)), events.last_id(connection), more=False)
 
         return read(self._database, page)
@@ -106,7 +107,7 @@ class StoredLive:
         self, run_id: str, stream: Stream, view: LogView, position: LogPosition, *, check: bool = False
     ) -> LogFeed:
         """See ``Live``."""
-        run = read(self._database, lambda connection: find_run(connection, run_id))
+        run = read(self._database, lambda connection: find_run(connection, run_id, self._by))
         spec = read(self._database, lambda connection: task_rows.spec_of(connection, run.task_id, run.revision))
         redactor = self._secrets.redactor(spec.env)
         source = Source(partial(self._read, run.id, stream, log_step(run, check=check)), _Over(self, run.id))
@@ -115,9 +116,12 @@ class StoredLive:
             return TextFeed(source, redactor, position)
         return EntryFeed(source, redactor, position, lambda offset: kind.transcript(stream, offset))
 
+    def _sought(self, wanted: EventFilter) -> Sought:
+        return Sought(wanted.task_id, wanted.kinds, wanted.by, self._by)
+
     def is_over(self, run_id: str) -> bool:
         """Whether the run has ended."""
-        return not read(self._database, lambda connection: find_run(connection, run_id)).live
+        return not read(self._database, lambda connection: find_run(connection, run_id, self._by)).live
 
     @property
     def commits(self) -> int:

@@ -160,7 +160,7 @@ class FrontDesk:
         """See ``Desk``."""
 
         def change(connection: Connection) -> str:
-            task = _current(connection, ref, if_version)
+            task = self._current(connection, ref, if_version)
             if task.state in ENDED:
                 raise Conflict(f"{task.name} is {task.state} already.", remedy="There is nothing left to cancel.")
             now_ms = self._clock()
@@ -205,7 +205,7 @@ class FrontDesk:
         """What a person says to a task. hear: a function of ``changes.inputs``."""
 
         def change(connection: Connection) -> str:
-            task = _current(connection, ref, if_version)
+            task = self._current(connection, ref, if_version)
             hear(connection, task, now_ms=self._clock())
             return task.id
 
@@ -332,7 +332,7 @@ class FrontDesk:
         return self._queries.readiness()
 
     def _restart(self, connection: Connection, ref: str, request: RestartRequest, if_version: Versions) -> str:
-        task = _current(connection, ref, if_version)
+        task = self._current(connection, ref, if_version)
         now_ms = self._clock()
         if task.state == "QUEUED":
             raise Conflict(
@@ -387,6 +387,11 @@ class FrontDesk:
         add_content(connection, task.id, revision, changed, content.dir_key, now_ms, derived_from=number)
         return revision
 
+    def _current(self, connection: Connection, ref: str, if_version: Versions) -> Task:
+        task = find_task(connection, ref, self._by)
+        require_version(task.name, task.version, if_version)
+        return task
+
     def _told(self, connection: Connection, task_id: str, key: RequestKey | None) -> Told:
         """The end of every change of a task: with a key, what is told of it is settled and kept here and now."""
         if key is None:
@@ -402,12 +407,6 @@ class FrontDesk:
             raise Unavailable(error.reason, remedy=error.remedy) from error
         except task_rows.VersionConflict as error:
             raise Conflict("The task changed in the same moment.", remedy="Look at it, and ask again.") from error
-
-
-def _current(connection: Connection, ref: str, if_version: Versions) -> Task:
-    task = find_task(connection, ref)
-    require_version(task.name, task.version, if_version)
-    return task
 
 
 def _hint(hint: AgentHint, request: RestartRequest) -> AgentHint:

@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar, cast
 
 from sqlalchemy import Connection
 
-from claudomator_py.core.errors import Conflict, Invalid, NotFound, Unavailable
+from claudomator_py.core.errors import Ambiguous, Conflict, Invalid, NotFound, Unavailable
 from claudomator_py.core.idempotency import RequestKey
 from claudomator_py.core.principal import OPERATOR, Principal
 from claudomator_py.core.problem import Problem, suggestion
@@ -90,18 +90,20 @@ class StoredSchedules:
 
     def all(self) -> list[ScheduleView]:
         """See ``Schedules``."""
-        return self._read(lambda connection: schedule_views(connection, list(schedule_rows.all_there(connection))))
+        return self._read(
+            lambda connection: schedule_views(connection, list(schedule_rows.all_there(connection, self._by)))
+        )
 
     def one(self, name: str) -> ScheduleView:
         """See ``Schedules``."""
-        return self._read(lambda connection: schedule_views(connection, [_named(connection, name)])[0])
+        return self._read(lambda connection: schedule_views(connection, [_named(connection, name, self._by)])[0])
 
     def add(self, spec: TaskSpec, *, key: RequestKey | None = None) -> ScheduleView:
         """See ``Schedules``."""
         plan = Plan(spec, local_zone(), "api", creator=self._by.id, organisation=self._by.organisation)
 
         def transaction(connection: Connection) -> ScheduleView:
-            there = schedule_rows.named(connection, spec.name)
+            there = schedule_rows.named(connection, spec.name, self._by.organisation)
             if there is not None and (there.source != "api" or TaskSpec.model_validate(there.spec) != spec):
                 remedy = f"Give it another name, or end that one first: claudomator schedule delete {spec.name}"
                 raise Conflict(f"There is another schedule named {spec.name}.", remedy=remedy)
@@ -131,12 +133,12 @@ class StoredSchedules:
             return TaskView.model_validate(earlier) if earlier is not None else self._run(name, key)
 
     def _run(self, name: str, key: RequestKey | None) -> TaskView:
-        spec = TaskSpec.model_validate(self._read(lambda connection: _named(connection, name)).spec)
+        spec = TaskSpec.model_validate(self._read(lambda connection: _named(connection, name, self._by)).spec)
         _refuse(self._problems(spec))
         dir_key = directory_key(spec.working_dir)
 
         def transaction(connection: Connection) -> TaskView:
-            schedule = _named(connection, name)
+            schedule = _named(connection, name, self._by)
             if schedule.spec != spec.model_dump(mode="json"):
                 raise Conflict(f"{name} was changed in the same moment.", remedy="Look at it, and ask again.")
             other = overlapping(connection, schedule)
@@ -157,7 +159,7 @@ class StoredSchedules:
         """See ``Schedules``."""
 
         def transaction(connection: Connection) -> None:
-            schedule = _named(connection, name)
+            schedule = _named(connection, name, self._by)
             if schedule.file_path is not None:
                 remedy = "Delete the file, or pause the schedule."
                 raise Conflict(f"{name} follows the file {schedule.file_path}.", remedy=remedy)
@@ -167,7 +169,7 @@ class StoredSchedules:
 
     def _switch(self, name: str, *, paused: bool) -> ScheduleView:
         def transaction(connection: Connection) -> ScheduleView:
-            schedule = _named(connection, name)
+            schedule = _named(connection, name, self._by)
             now_ms = self._clock()
             if paused and schedule.paused_ms is None:
                 schedule_rows.change(connection, schedule.id, now_ms, paused_ms=now_ms)
@@ -175,7 +177,7 @@ class StoredSchedules:
             elif not paused and schedule.paused_ms is not None:
                 schedule_rows.change(connection, schedule.id, now_ms, paused_ms=None, last_ms=now_ms)
                 record(connection, now_ms, "schedule_resumed", data={"schedule": name})
-            return schedule_views(connection, [_named(connection, name)])[0]
+            return schedule_views(connection, [_named(connection, name, self._by)])[0]
 
         return self._change(transaction)
 
@@ -197,13 +199,21 @@ class StoredSchedules:
         return told
 
 
-def _named(connection: Connection, name: str) -> Schedule:
-    schedule = schedule_rows.named(connection, name)
-    if schedule is None:
-        names = [known.name for known in schedule_rows.all_there(connection)]
+def _named(connection: Connection, name: str, by: Principal) -> Schedule:
+    """The schedule that is meant: one's own, else the only one of that name. Raises NotFound, Ambiguous."""
+    schedule = schedule_rows.named(connection, name, by.organisation)
+    if schedule is not None:
+        return schedule
+    there = schedule_rows.all_there(connection, by)
+    others = [known for known in there if known.name == name]
+    if len(others) > 1:
+        whose = ", ".join(str(known.organisation) for known in others)
+        raise Ambiguous(f"There is a schedule {name!r} of {whose}.", remedy="Ask with a token of that organisation.")
+    if not others:
+        names = [known.name for known in there]
         hint = suggestion(name, names) if names else "there are no schedules yet"
         raise NotFound(f"There is no schedule {name!r}.", remedy=f"{hint[0].upper()}{hint[1:]}.".replace("..", "."))
-    return schedule
+    return others[0]
 
 
 def schedule_views(connection: Connection, schedules: list[Schedule]) -> list[ScheduleView]:
@@ -212,9 +222,9 @@ def schedule_views(connection: Connection, schedules: list[Schedule]) -> list[Sc
     return [_view(connection, schedule, fires.get(schedule.id)) for schedule in schedules]
 
 
-def by_next_time(connection: Connection) -> list[ScheduleView]:
-    """All schedules, the next to come first; those that are paused or have no time left last."""
-    found = schedule_views(connection, list(schedule_rows.all_there(connection)))
+def by_next_time(connection: Connection, by: Principal) -> list[ScheduleView]:
+    """All schedules that exist for that principal, the next to come first; those without a next time last."""
+    found = schedule_views(connection, list(schedule_rows.all_there(connection, by)))
     return sorted(found, key=lambda one: (one.next_at is None, one.next_at or "", one.name))
 
 

@@ -24,6 +24,7 @@ from claudomator_py.core.budget import (
 )
 from claudomator_py.core.limits import window_text
 from claudomator_py.core.outcome import Provenance, Reason
+from claudomator_py.core.principal import OPERATOR, Principal
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.planning.snapshot import DayLeft, HoldSeen
 from claudomator_py.service.surroundings.zones import local_zone
@@ -66,10 +67,10 @@ class Budgets:
         """The calendar day of that time."""
         return day_of(at_ms, ZoneInfo(self._budget().timezone or local_zone()))
 
-    def spent(self, connection: Connection, at_ms: int) -> Spent:
-        """What was spent on the day of that time."""
+    def spent(self, connection: Connection, at_ms: int, by: Principal = OPERATOR) -> Spent:
+        """What was spent on the day of that time, by the tasks that exist for that principal."""
         day = self.day(at_ms)
-        return Spent(day, spending_rows.by_agent(connection, day.start_ms, day.end_ms))
+        return Spent(day, spending_rows.by_agent(connection, day.start_ms, day.end_ms, by))
 
     def day_left(self, spent_today: Spent) -> DayLeft | None:
         """What may still begin on that day; None: there is no budget for it."""

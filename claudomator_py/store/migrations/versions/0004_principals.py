@@ -58,6 +58,21 @@ def upgrade() -> None:
     with op.batch_alter_table("schedule", schema=None) as batch_op:
         batch_op.add_column(sa.Column("creator", sa.String(), nullable=False, server_default="operator"))
         batch_op.add_column(sa.Column("organisation", sa.String(), nullable=True))
+        batch_op.drop_index("uq_schedule_name")
+        batch_op.create_index(
+            "uq_schedule_name",
+            ["name"],
+            unique=True,
+            sqlite_where=sa.text("gone_ms IS NULL AND organisation IS NULL"),
+            postgresql_where=sa.text("gone_ms IS NULL AND organisation IS NULL"),
+        )
+        batch_op.create_index(
+            "uq_schedule_organisation_name",
+            ["organisation", "name"],
+            unique=True,
+            sqlite_where=sa.text("gone_ms IS NULL AND organisation IS NOT NULL"),
+            postgresql_where=sa.text("gone_ms IS NULL AND organisation IS NOT NULL"),
+        )
 
     with op.batch_alter_table("task", schema=None) as batch_op:
         batch_op.add_column(sa.Column("creator", sa.String(), nullable=False, server_default="operator"))

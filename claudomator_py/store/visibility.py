@@ -1,0 +1,38 @@
+"""Which rows exist for a principal: a condition in every query that is made for one, and no second look at its result.
+
+What an organisation's principal does not see is not counted, not listed, not found by any name, and refused in the
+words for what does not exist.
+"""
+
+from sqlalchemy import ColumnElement, exists, or_, select, true
+
+from claudomator_py.core.principal import Principal, Role
+from claudomator_py.store.tables import EVENT, RUN, SCHEDULE, TASK
+
+
+def tasks_seen(by: Principal) -> ColumnElement[bool]:
+    """Of ``TASK``."""
+    if by.role is Role.RUN:
+        own = RUN.alias("own_run")
+        return TASK.c.id == select(own.c.task_id).where(own.c.id == by.run_id).scalar_subquery()
+    return true() if by.organisation is None else TASK.c.organisation == by.organisation
+
+
+def runs_seen(by: Principal) -> ColumnElement[bool]:
+    """Of ``RUN``. A run sees itself alone."""
+    if by.role is Role.RUN:
+        return RUN.c.id == by.run_id
+    return true() if by.organisation is None else exists().where(TASK.c.id == RUN.c.task_id, tasks_seen(by))
+
+
+def events_seen(by: Principal) -> ColumnElement[bool]:
+    """Of ``EVENT``: those of its tasks, and what it has caused itself that concerns no task, such as a schedule."""
+    if by.role is not Role.RUN and by.organisation is None:
+        return true()
+    own = EVENT.c.task_id.is_(None) & (EVENT.c.by == by.id)
+    return or_(exists().where(TASK.c.id == EVENT.c.task_id, tasks_seen(by)), own)
+
+
+def schedules_seen(by: Principal) -> ColumnElement[bool]:
+    """Of ``SCHEDULE``."""
+    return true() if by.organisation is None else SCHEDULE.c.organisation == by.organisation

@@ -1,0 +1,179 @@
+"""Who asks: what exists for a principal of an organisation, on every store, tried in every way there is to ask."""
+
+from collections.abc import Callable
+
+import pytest
+
+from claudomator_py.core.errors import Ambiguous, NotFound, ServiceError
+from claudomator_py.core.idempotency import RequestKey
+from claudomator_py.core.principal import INBOX, OPERATOR, Principal, Role
+from claudomator_py.core.views import AnswerRequest, ApproveRequest, RejectRequest, RestartRequest, TaskFilter
+from claudomator_py.service.answers.live import LogPosition
+from claudomator_py.store.database import Database
+from tests.fakes.world import World, spec
+
+ANN = Principal("ann", Role.OPERATE, "acme")
+BOB = Principal("bob", Role.OPERATE, "bolt")
+CARL = Principal("carl", Role.OPERATE)
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    return World(database)
+
+
+def unknown(ask: Callable[[], object]) -> str:
+    """What is said of a thing that does not exist."""
+    with pytest.raises(NotFound) as refused:
+        ask()
+    return str(refused.value)
+
+
+@pytest.mark.both_databases
+def test_a_task_of_others_is_a_task_that_does_not_exist(world: World) -> None:
+    task = world.desk.as_(ANN).submit(spec("secret-plan"))
+    world.tick()
+    run = world.live("secret-plan")
+    bob = world.desk.as_(BOB)
+    for ref in (task.id, task.id[:8], "secret-plan"):
+        for ask in (
+            lambda ref=ref: bob.task(ref),
+            lambda ref=ref: bob.why(ref),
+            lambda ref=ref: bob.runs(ref),
+            lambda ref=ref: bob.cancel(ref),
+            lambda ref=ref: bob.cancel(ref, if_version=1),
+            lambda ref=ref: bob.restart(ref, RestartRequest(force=True)),
+            lambda ref=ref: bob.answer(ref, AnswerRequest(text="x")),
+            lambda ref=ref: bob.approve(ref, ApproveRequest()),
+            lambda ref=ref: bob.reject(ref, RejectRequest()),
+            lambda ref=ref: bob.live.event_filter(ref, ()),
+        ):
+            assert unknown(ask) == f"There is no task {ref!r}. There are no tasks yet"
+    looks: tuple[Callable[[], object], ...] = (
+        lambda: bob.run(run.id),
+        lambda: bob.log(run.id, "stdout", 0, 10),
+        lambda: bob.live.open_log(run.id, "stdout", "text", LogPosition()),
+    )
+    for look in looks:
+        assert unknown(look).startswith(f"There is no run {run.id!r}.")
+    assert world.desk.as_(ANN).task(task.id).organisation == "acme"
+    assert world.desk.as_(ANN).run(run.id).id == run.id
+    assert world.desk.as_(CARL).task("secret-plan").creator == "ann"
+    assert world.task("secret-plan").state == "RUNNING"
+
+
+@pytest.mark.both_databases
+def test_nothing_of_others_is_listed_counted_or_followed(world: World) -> None:
+    for number in range(3):
+        world.desk.as_(ANN).submit(spec(f"a{number}"))
+    world.desk.as_(BOB).submit(spec("b"))
+    world.submit("mine")
+    world.tick()
+    seen = {by.id: world.desk.as_(by) for by in (ANN, BOB, CARL)}
+    assert {name: len(desk.tasks(TaskFilter(), None, 50).items) for name, desk in seen.items()} == {
+        "ann": 3,
+        "bob": 1,
+        "carl": 5,
+    }
+    page = seen["ann"].tasks(TaskFilter(), None, 2)
+    assert page.next_cursor is not None
+    # The place in a list that somebody else has named leads on in one's own.
+    assert {one.name for one in seen["bob"].tasks(TaskFilter(), page.next_cursor, 50).items} <= {"b"}
+    assert [one.name for one in seen["carl"].tasks(TaskFilter(creator="bob"), None, 50).items] == ["b"]
+    for name, number in (("ann", 3), ("bob", 1), ("carl", 5)):
+        status = seen[name].status()
+        assert sum(status.counts.values()) == number
+        assert len(status.running) + len(status.queued) == status.total("running") + status.total("queued") == number
+        assert status.spent_today.runs == len(status.running)
+    told = seen["bob"].live.events(seen["bob"].live.event_filter(None, ()), 0, 500).items
+    assert {event.task_id for event in told} == {seen["bob"].task("b").id}
+    assert seen["bob"].live.last_events(seen["bob"].live.event_filter(None, (), "ann"), 50).items == ()
+
+
+@pytest.mark.both_databases
+def test_a_name_means_one_of_ones_own(world: World) -> None:
+    world.desk.as_(ANN).submit(spec("build"))
+    waiting = world.desk.as_(BOB).submit(spec("deploy", depends_on=["build"]))
+    assert [(one.name, one.task_id) for one in waiting.depends_on] == [("build", None)]
+    world.submit("build")
+    assert world.desk.as_(BOB).task("deploy").depends_on[0].task_id is None
+    own = world.desk.as_(BOB).submit(spec("build"))
+    assert world.desk.as_(BOB).task("deploy").depends_on[0].task_id == own.id
+    assert world.desk.as_(ANN).task("build").id != own.id
+    # No circle is told of that goes through what others have.
+    assert world.desk.as_(ANN).submit(spec("test", depends_on=["deploy"])).depends_on[0].task_id is None
+
+
+def test_who_works_in_a_directory_is_not_told_to_others(world: World) -> None:
+    world.desk.as_(ANN).submit(spec("secret-plan", working_dir="/tmp"))
+    world.tick()
+    world.desk.as_(BOB).submit(spec("waits", working_dir="/tmp"))
+    assert world.desk.as_(BOB).task("waits").reason == "workdir"
+    assert "secret-plan" not in world.desk.as_(BOB).why("waits").model_dump_json()
+    assert "secret-plan" in world.desk.as_(CARL).why("waits").model_dump_json()
+
+
+@pytest.mark.both_databases
+def test_schedules_are_their_organisations(world: World) -> None:
+    nightly = spec("nightly", schedule="0 3 * * *")
+    for by in (ANN, BOB):
+        assert world.desk.as_(by).schedules.add(nightly).organisation == by.organisation
+    assert len(world.desk.as_(CARL).schedules.all()) == 2
+    with pytest.raises(Ambiguous):
+        world.desk.as_(CARL).schedules.one("nightly")
+    task = world.desk.as_(ANN).schedules.run("nightly")
+    assert (task.creator, task.organisation) == ("ann", "acme")
+    unknown(lambda: world.desk.as_(BOB).task(task.id))
+    assert [one.name for one in world.desk.as_(BOB).status().schedules] == ["nightly"]
+    world.desk.as_(BOB).schedules.delete("nightly")
+    unknown(lambda: world.desk.as_(BOB).schedules.pause("nightly"))
+    assert world.desk.as_(CARL).schedules.one("nightly").creator == "ann"
+
+
+@pytest.mark.both_databases
+def test_a_key_of_one_says_nothing_to_another(world: World) -> None:
+    key = RequestKey("k", "the same question")
+    first = world.desk.as_(ANN).submit(spec("t"), key=key)
+    other = world.desk.as_(BOB).submit(spec("t"), key=key)
+    assert first.id != other.id
+    world.restarted_daemon()
+    assert world.desk.as_(ANN).submit(spec("t"), key=key) == first
+    assert world.desk.as_(BOB).submit(spec("t"), key=key) == other
+
+
+@pytest.mark.both_databases
+def test_events_say_who_caused_them(world: World) -> None:
+    world.take("/in/f.yaml", spec("of-a-file"))
+    task = world.desk.as_(ANN).submit(spec("t"))
+    world.tick()
+    world.desk.as_(CARL).cancel(task.id)
+    live = world.desk.live
+    causes = {event.kind: event.by for event in live.events(live.event_filter("t", ()), 0, 100).items}
+    assert (causes["accepted"], causes["cancel_requested"]) == ("ann", "carl")
+    started = [event.by for event in live.events(live.event_filter("t", ("state",)), 0, 100).items]
+    assert None in started, "what the daemon does by itself is nobody's request"
+    assert world.task("of-a-file").creator == INBOX.id
+    assert {one.by for one in live.events(live.event_filter("of-a-file", ("accepted",)), 0, 9).items} == {INBOX.id}
+    world.submit("u")
+    assert world.task("u").creator == OPERATOR.id
+
+
+def test_what_troubles_the_daemon_is_not_told_to_an_organisation(world: World) -> None:
+    bob = world.desk.as_(BOB)
+    assert (bob.readiness().checks, bob.status().trouble, bob.status().inbox) == ((), (), ())
+    assert bob.inbox_problems(None, 10).total == 0
+    assert world.desk.as_(CARL).readiness().checks
+
+
+@pytest.mark.both_databases
+def test_a_run_has_its_own_task_and_run(world: World) -> None:
+    task = world.desk.as_(ANN).submit(spec("own"))
+    world.desk.as_(ANN).submit(spec("other"))
+    world.tick()
+    run, other = world.live("own"), world.live("other")
+    by = world.desk.as_(Principal(f"run:{run.id}", Role.RUN, "acme", run.id))
+    assert (by.task(task.id).id, by.run(run.id).id) == (task.id, run.id)
+    for ask in (lambda: by.task("other"), lambda: by.run(other.id), lambda: by.cancel("other")):
+        with pytest.raises(ServiceError):
+            ask()
+    assert {one.name for one in by.tasks(TaskFilter(), None, 9).items} == {"own"}
