@@ -44,7 +44,10 @@ def _refuse_exposed(state: Path) -> None:
 
 
 def remove_leftovers(state: Path) -> None:
-    """Remove the files that a killed daemon was about to rename; its lock is held, so they are nobody's."""
-    for pattern in (".token.*", ".endpoint.*", ".agents.json.*", "backups/.*.partial"):
+    """Remove the files that a killed daemon was about to rename; its lock is held, so they are nobody's.
+
+    And pages that lead to login links of an earlier daemon, which this one does not know.
+    """
+    for pattern in (".token.*", ".endpoint.*", ".agents.json.*", "backups/.*.partial", "login-*.html"):
         for path in state.glob(pattern):
             path.unlink(missing_ok=True)

@@ -10,6 +10,8 @@ from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, json_text, note, out
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from claudomator_py.client.http import Client
 
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
@@ -35,7 +37,24 @@ def open_page(
     out(code.url)
     wanted = browser if browser is not None else sys.stdout.isatty() and any(map(os.environ.get, _DISPLAYS))
     if wanted:
-        import webbrowser
+        _start_browser(client.state_dir, code.url)
 
-        if not webbrowser.open(code.url):
-            note("No browser could be started; open the link yourself.")
+
+def _start_browser(state_dir: "Path | None", url: str) -> None:
+    """Start a browser on a file that leads to the link, which is then in no argument of a program."""
+    import webbrowser
+
+    from claudomator_py.cli import login_page
+
+    folder = login_page.folder_for(state_dir)
+    try:
+        page = None if folder is None else login_page.write(folder, url)
+    except OSError:
+        page = None
+    if page is None:
+        note("There is no private folder for a page that leads a browser to it; open the link yourself.")
+    elif webbrowser.open(page.as_uri()):
+        note("If the browser may not read that page, as one in a snap, open the link yourself.")
+    else:
+        page.unlink(missing_ok=True)
+        note("No browser could be started; open the link yourself.")

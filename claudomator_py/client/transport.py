@@ -56,6 +56,7 @@ class Transport:
         the Unix socket in that folder.
         """
         self._locate = locate
+        self.state_dir = own
         self._extensions = {} if own is None else {"trace": _check_connection}
         headers = {"User-Agent": f"claudomator/{__version__}", "Accept": "application/json"}
         if token is not None:

@@ -157,8 +157,10 @@ def test_the_socket_of_a_killed_daemon_is_replaced(site: Site) -> None:
     assert (site.state / "api.sock").is_socket()
     command = QuickCommand(site.root)
     assert command("status").returncode == NOT_RUNNING
+    (site.state / "login-0123.html").write_text("to a link that the next daemon does not know")
     again = site.start().ready()
     assert command("status").returncode == 0
+    assert not list(site.state.glob("login-*"))
     again.send(signal.SIGTERM)
     assert again.wait() == 0
 

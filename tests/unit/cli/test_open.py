@@ -1,7 +1,12 @@
 """``claudomator open``: the link that lets a browser in."""
 
+import html
 import json
+import os
+from pathlib import Path
 from urllib.parse import urlsplit
+
+import pytest
 
 from tests.fakes.command import Command
 from tests.fakes.daemon import Daemon
@@ -37,3 +42,59 @@ def test_without_a_daemon_it_says_how_to_start_one(offline: Command) -> None:
     done = offline("open")
     assert done.returncode == 3
     assert "claudomator serve" in done.stderr
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Path:
+    """A browser that writes down what it was started with, which every user could read, and keeps what it was shown."""
+    program = tmp_path / "browser"
+    program.write_text(
+        f"""#!/bin/sh
+echo "$@" > {tmp_path}/arguments
+cp "${{1#file://}}" {tmp_path}/shown
+stat -c '%a %U' "${{1#file://}}" > {tmp_path}/mode
+"""
+    )
+    program.chmod(0o755)
+    return program
+
+
+def test_the_link_is_in_no_argument_of_the_browser(process: Command, browser: Path, daemon: Daemon) -> None:
+    left = daemon.state_dir / "login-old.html"
+    left.touch()
+    os.utime(left, (0, 0))
+    done = process("open", "--browser", BROWSER=f"{browser} %s")
+    assert done.returncode == 0
+    link = done.stdout.strip()
+    arguments = (browser.parent / "arguments").read_text().strip()
+    page = Path(arguments.removeprefix("file://"))
+    assert (page.parent, page.suffix) == (daemon.state_dir, ".html")
+    assert link.partition("code=")[2] not in arguments
+    assert f"url={html.escape(link)}" in (browser.parent / "shown").read_text()
+    assert (browser.parent / "mode").read_text().split() == ["600", page.owner()]
+    assert not left.exists()
+    assert "open the link yourself" in done.stderr
+    page.unlink()
+
+
+def test_without_a_state_folder_the_page_is_in_the_folder_of_the_session(
+    process: Command, browser: Path, daemon: Daemon, tmp_path: Path
+) -> None:
+    session = tmp_path / "session"
+    session.mkdir(mode=0o700)
+    where = {"CLAUDOMATOR_URL": daemon.url, "CLAUDOMATOR_TOKEN": daemon.token, "BROWSER": f"{browser} %s"}
+    done = process("open", "--browser", XDG_RUNTIME_DIR=str(session), **where)
+    assert f"file://{session}/login-" in (browser.parent / "arguments").read_text()
+    session.chmod(0o755)
+    (browser.parent / "arguments").unlink()
+    done = process("open", "--browser", XDG_RUNTIME_DIR=str(session), **where)
+    assert (done.returncode, "/login?code=" in done.stdout) == (0, True)
+    assert "open the link yourself" in done.stderr
+    assert not (browser.parent / "arguments").exists()
+
+
+def test_a_browser_that_does_not_start_leaves_no_page(process: Command, daemon: Daemon) -> None:
+    done = process("open", "--browser", BROWSER="false %s", PATH="/nonexistent")
+    assert done.returncode == 0
+    assert "No browser could be started" in done.stderr
+    assert not list(daemon.state_dir.glob("login-*"))
