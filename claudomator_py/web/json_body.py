@@ -1,5 +1,6 @@
 """A JSON object from a request, read strictly: what is ambiguous or out of the standard is refused, not guessed."""
 
+import codecs
 import json
 from typing import Annotated, Any
 
@@ -22,13 +23,34 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+def _content_type(header: str) -> tuple[str, dict[str, str]]:
+    """The media type in small letters, and its parameters, their names in small letters."""
+    media_type, *rest = header.split(";")
+    pairs = (part.partition("=") for part in rest)
+    return media_type.strip().lower(), {name.strip().lower(): value.strip().strip('"') for name, _, value in pairs}
+
+
+def _text(body: bytes) -> str:
+    if body.startswith(codecs.BOM_UTF8):
+        raise ValueError("it begins with a byte order mark")
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte {error.start} is not UTF-8") from None
+
+
 async def _json_object(request: Request) -> dict[str, object]:
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media_type, parameters = _content_type(request.headers.get("content-type", ""))
     if media_type != "application/json":
         said = f"The body is {shown(media_type)}" if media_type else "The body has no Content-Type"
         raise Refused(415, "unsupported_media_type", f"{said}, not JSON.", "Send Content-Type: application/json.")
+    charset = parameters.get("charset", "utf-8")
+    if charset.lower() not in ("utf-8", "utf8"):
+        said = f"The body is JSON in {shown(charset)}, and JSON is UTF-8"
+        raise Refused(415, "unsupported_media_type", f"{said}.", "Send UTF-8, and Content-Type: application/json.")
     try:
-        document = json.loads(await request.body(), object_pairs_hook=_unique, parse_constant=_no_constant)
+        # Bytes, the library would take in any encoding of Unicode that it thinks to recognise.
+        document = json.loads(_text(await request.body()), object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise Refused(400, "bad_json", f"The body is not JSON: {shown(said)}.", "Send one JSON object.") from error

@@ -99,6 +99,33 @@ def test_only_json_is_taken(daemon: Daemon, media_type: str | None) -> None:
     assert (answer.status, problem(answer)["code"]) == (415, "unsupported_media_type")
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
+def test_json_is_utf_8_without_a_mark(daemon: Daemon, desk: FakeDesk, encoding: str) -> None:
+    body = '{"name": "a", "instructions": "x"}'.encode(encoding)
+    answer = daemon.ask("POST", "/v1/tasks", body=body, headers={"Content-Type": "application/json"})
+    assert (answer.status, problem(answer)["code"]) == (400, "bad_json")
+    assert not desk.jobs
+
+
+@pytest.mark.parametrize(
+    ("parameters", "status"),
+    [
+        ("; charset=utf-8", 201),
+        (';Charset="UTF-8"', 201),
+        ("; profile=x", 201),
+        ("; charset=utf-16", 415),
+        ("; charset=latin-1", 415),
+        ("; charset=", 415),
+    ],
+)
+def test_a_charset_is_utf_8(daemon: Daemon, parameters: str, status: int) -> None:
+    body = '{"name": "a", "instructions": "ü"}'.encode()
+    answer = daemon.ask("POST", "/v1/tasks", body=body, headers={"Content-Type": f"application/json{parameters}"})
+    assert answer.status == status
+    if status == 415:
+        assert problem(answer)["code"] == "unsupported_media_type"
+
+
 def test_an_ambiguous_prefix_is_a_conflict(daemon: Daemon, desk: FakeDesk) -> None:
     one, two = desk.add("one"), desk.add("two")
     shared = next(one[:length] for length in range(len(one), 0, -1) if two.startswith(one[:length]))
