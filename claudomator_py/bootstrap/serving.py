@@ -29,6 +29,7 @@ from claudomator_py.core.agent import AgentSpec
 from claudomator_py.core.known_secrets import secrets_in
 from claudomator_py.core.log import LogFormat
 from claudomator_py.core.notice import NotifyTarget
+from claudomator_py.core.plaintext import escaped
 from claudomator_py.core.redact import Redactor
 from claudomator_py.core.settings import Inbox, Log, OnStop, Settings
 from claudomator_py.core.views import CheckView
@@ -373,4 +374,4 @@ def _token(state: Path) -> str:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{Redactor().redact(text)}\n")
+    sys.stderr.write(f"{escaped(Redactor().redact(text))}\n")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Format, FormatOption, note, out
+from claudomator_py.cli.output import Format, FormatOption, note, out, out_json_line
 from claudomator_py.cli.table import Column, render
 from claudomator_py.core.views import EventView
 
@@ -42,7 +42,7 @@ def log(
     found = client.last_events(last, task=task, by=by)
     if output is Format.JSON:
         for event in found:
-            out(event.model_dump_json())
+            out_json_line(event)
     elif not found:
         note("There is nothing.")
     else:

@@ -10,7 +10,7 @@ from claudomator_py.cli.changes import Changes
 from claudomator_py.cli.checked import check_section
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.entries import EntryLines
-from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_bytes, out_part
+from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_bytes, out_json_line, out_part
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.core.run import Stream
 from claudomator_py.core.views import LogEntryView, RunView
@@ -83,7 +83,7 @@ def _write_check(client: "Client", run: RunView, *, follow: bool) -> None:
 def _write_entries(entries: Iterator[LogEntryView], as_json: bool) -> None:
     if as_json:
         for entry in entries:
-            out(entry.model_dump_json())
+            out_json_line(entry)
         return
     lines = EntryLines()
     for entry in entries:

@@ -12,6 +12,7 @@ import typer
 from pydantic import BaseModel
 
 from claudomator_py.cli import exits
+from claudomator_py.core.plaintext import escaped
 
 
 class Format(StrEnum):
@@ -49,8 +50,8 @@ def out_part(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Write a message for people."""
-    typer.echo(text, err=True)
+    """Write a message for people; what it quotes cannot speak to the terminal."""
+    typer.echo(escaped(text), err=True)
 
 
 def fail(detail: str, remedy: str = "", code: int = exits.FAILURE) -> NoReturn:
@@ -78,7 +79,13 @@ def out_json(value: BaseModel | Sequence[BaseModel]) -> None:
 
 def json_text(document: object) -> str:
     """The document as JSON that people can read, too."""
-    return json.dumps(document, indent=2, ensure_ascii=not _speaks_utf8())
+    return escaped(json.dumps(document, indent=2, ensure_ascii=not _speaks_utf8()))
+
+
+def out_json_line(value: BaseModel) -> None:
+    """Write the shape of the API on a line of its own."""
+    text = value.model_dump_json()
+    out(escaped(text) if _speaks_utf8() else json.dumps(json.loads(text)))
 
 
 def wants_colour() -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from claudomator_py.cli.changes import Changes
-from claudomator_py.cli.output import out
+from claudomator_py.cli.output import out, out_json_line
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.core.plaintext import one_line
 from claudomator_py.core.views import TaskFilter, TaskView
@@ -60,7 +60,7 @@ def lines(client: "Client", wanted: TaskFilter) -> None:
 def json_lines(client: "Client") -> None:
     """Write each event as a line of JSON, from now on."""
     for event in client.events():
-        out(event.model_dump_json())
+        out_json_line(event)
 
 
 def _words(*said: object) -> str:

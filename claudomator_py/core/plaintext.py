@@ -1,5 +1,6 @@
 """Text of agents made safe to show: a terminal's control codes could hide, forge or run something there."""
 
+import json
 import re
 
 _MAX_UNFINISHED = 4_096
@@ -11,9 +12,17 @@ _BEGINS_STRING = r"\x90\x98\x9d-\x9f"
 _STRING = rf"(?:\x1b[\]PX^_]|[{_BEGINS_STRING}])[^\x07\x1b\x9c\n{_BEGINS_STRING}]*"
 _RETURNS = r"(?<!\r)\r+"
 _SEQUENCE = rf"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|{_STRING}(?:\x07|\x1b\\|\x9c)|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
-_LINE_END = rf"(?P<line_end>{_RETURNS}\n|\r)"
-_CONTROL = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-_UNWANTED = re.compile(f"{_SEQUENCE}|{_LINE_END}|{_CONTROL}")
+_LINE_END = rf"(?P<line_end>{_RETURNS}\n|[\r\u2028\u2029])"
+# Control characters, and what turns the direction of text or takes no room: nobody sees that it is there.
+_UNSEEN = (
+    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
+)
+# These take no room either, but without them many scripts and emoji are not right.
+_JOINERS = "\u200c\u200d"
+_UNWANTED = re.compile(f"{_SEQUENCE}|{_LINE_END}|[{_UNSEEN}]")
+_JOINER = re.compile(f"[{_JOINERS}]")
+_TO_ESCAPE = re.compile(f"[{_UNSEEN}{_JOINERS}\u2028\u2029\ud800-\udfff]")
 # What a later part of the text may complete.
 _UNFINISHED = re.compile(rf"(?:(?:\x1b\[|\x9b)[0-?]*[ -/]*|{_STRING}\x1b?|\x1b[ -/]*|{_RETURNS})\Z")
 # Where a clause ends: a sentence's end, a semicolon, or where data, a URL or a note in brackets begins.
@@ -27,7 +36,15 @@ def plain(text: str) -> str:
 
 def one_line(text: str) -> str:
     """The clean text with all white space as single blanks: for a cell of a table."""
-    return " ".join(plain(text).split())
+    return " ".join(_JOINER.sub("", plain(text)).split())
+
+
+def escaped(text: str) -> str:
+    """The text with all that nobody sees, but for tabs and line ends, written as JSON does: ``\\u202e``.
+
+    JSON means the same after it.
+    """
+    return _TO_ESCAPE.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def clause(text: str, most: int = 120) -> str:

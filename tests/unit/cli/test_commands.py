@@ -85,6 +85,15 @@ def test_a_name_cannot_speak_to_the_terminal(command: Command, desk: FakeDesk) -
     assert len(text.splitlines()) == 2
 
 
+def test_json_on_a_terminal_says_the_same_and_shows_all_of_it(command: Command, desk: FakeDesk) -> None:
+    said = "ü \x9b31m\u202etxt.exe\u200b\u2066"
+    task = desk.add("it", Completed())
+    desk.move(task, Completed(), result_text=said)
+    printed = command("show", "it", "-o", "json").stdout
+    assert json.loads(printed)["result_text"] == said
+    assert '"ü \\u009b31m\\u202etxt.exe\\u200b\\u2066"' in printed
+
+
 def test_show(command: Command, desk: FakeDesk) -> None:
     task_id = desk.add("it", Failed(Reason.CHECK_FAILED), instructions="Line 1\nLine 2", depends_on=("other",))
     desk.add_run(task_id, outcome=FAILURE)

@@ -101,3 +101,9 @@ def test_init_says_that_a_folder_which_was_there_before_is_not_read(offline: Com
     )
     tasks.chmod(0o755)
     assert "will not read" not in offline("init").stderr
+
+
+def test_a_message_shows_what_nobody_would_see_of_a_name(offline: Command) -> None:
+    (offline.home / "file").write_text("")
+    said = offline("init", "file/\u202e\x1b[31m").stderr
+    assert "file/\\u202e\\u001b[31m/claudomator.yaml cannot be written" in said

@@ -1,8 +1,10 @@
 """Text of agents, cut to what fits a list."""
 
+import json
+
 import pytest
 
-from claudomator_py.core.plaintext import clause
+from claudomator_py.core.plaintext import clause, escaped, one_line
 
 
 @pytest.mark.parametrize(
@@ -24,3 +26,23 @@ from claudomator_py.core.plaintext import clause
 )
 def test_a_clause_is_the_beginning_of_what_was_said(said: str, shown: str) -> None:
     assert clause(said, 116) == shown
+
+
+UNSEEN = (
+    "\x00\x1b\x7f\x85\x9b\u00ad\u061c\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202a\u202e\u2060\u2066\u2069"
+    "\ufeff\U000e0041"
+)
+
+
+def test_what_nobody_sees_is_escaped_and_json_means_the_same() -> None:
+    text = f"{UNSEEN}ä 🎉 漢\t\n"
+    written = escaped(json.dumps(text, ensure_ascii=False))
+    assert json.loads(written) == text
+    assert not set(UNSEEN) & set(written)
+    assert "ä 🎉 漢" in written
+    assert escaped("\udc80") == "\\udc80"
+    assert escaped("tabs\tand\nlines stay") == "tabs\tand\nlines stay"
+
+
+def test_a_cell_has_no_joiners() -> None:
+    assert one_line("ad\u200dm\u200cin") == "admin"

@@ -217,11 +217,13 @@ def test_what_strangers_wrote_is_shown_and_never_run(operator: Visitor, desk: Fa
 
 def test_terminal_codes_and_hidden_directions_are_left_out(operator: Visitor, desk: FakeDesk) -> None:
     task = desk.add("it", Completed())
-    desk.move(task, Completed(), result_text="\x1b[31mred\x1b[0m \x1b]8;;http://evil\x07link \u202etxet\x00")
+    desk.move(
+        task, Completed(), result_text="\x1b[31mred\x1b[0m \x1b]8;;http://evil\x07link \u202et\u200bx\u2066et\x00"
+    )
     for path in ("/", f"/tasks/{task}"):
         page = operator.get(path)
         assert "red link txet" in text_of(page)
-        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", page.body.decode())
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2060-\u2069]", page.body.decode())
 
 
 def test_a_question_is_shown_itself(operator: Visitor, desk: FakeDesk) -> None:
