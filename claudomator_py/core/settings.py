@@ -310,7 +310,9 @@ class _Keys(Strict):
     database: Annotated[Line, AfterValidator(_database)] = Field(
         "sqlite", description="`sqlite`, a file in the state folder, or `postgresql://user@host/name`."
     )
-    workdir_roots: Paths = Field((), description="Tasks may work only below these folders; none: anywhere.")
+    workdir_roots: Paths = Field(
+        (), description="`working_dir` and `add_dirs` of tasks have to lie below these folders; none: anywhere."
+    )
     http: Http = Http()
     concurrency: Concurrency = Concurrency()
     balancing: Balancing = Balancing()

@@ -266,7 +266,7 @@ class TaskSpec(Strict):
     permissions: Permissions = Field(Permissions(), description="What the agent may do.")
     env: Environment = Field({}, max_length=200, description="Variables for the agent; put values in quotes.")
     add_dirs: Annotated[tuple[Directory, ...], Field(max_length=50), OneOrMore, Distinct] = Field(
-        (), description="Further folders the agent may use."
+        (), description="Further folders the agent may use; the rules of `working_dir` hold for them."
     )
     tags: Annotated[tuple[Line, ...], Field(max_length=50), OneOrMore, Distinct] = Field(
         (), description="Words to find it by."

@@ -18,7 +18,8 @@ of them includes:
 
 Only settings that say how files are compared, and where a branch is pushed to, are copied (``_COPIED``). The user's own
 configuration holds, its filters included: ``git lfs install`` works, ``git lfs install --local`` does not. A submodule
-that is checked out has a configuration of its own, so git is not sent into it.
+that is checked out has a configuration of its own, so git is not sent into it. That a repository of somebody else is
+not entered (``safe.directory``) git sees to when it finds the directories.
 """
 
 import os

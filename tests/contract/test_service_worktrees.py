@@ -177,6 +177,49 @@ def test_a_retry_keeps_the_tree_and_a_restart_gets_another(world: World, trees: 
     assert world.task("fix").worktree is None, "it is not looked at while it runs"
 
 
+def test_a_run_ends_once_its_tree_was_looked_at_by_a_later_daemon_if_need_be(
+    world: World, trees: FakeTrees, repository: str
+) -> None:
+    world.submit("fix", working_dir=repository, isolation="worktree")
+    begun(world, "fix")
+    world.succeed("fix")
+    assert world.state("fix") == "RUNNING"
+    world.isolating.close()
+    trees.states.clear()
+    world.restarted_daemon()
+    world.tick()
+    ended(world, "fix")
+    done = world.task("fix")
+    assert done.state == "COMPLETED"
+    assert done.worktree is not None
+    assert done.worktree.standing == "ahead"
+
+
+def test_a_folder_that_leads_out_of_its_tree_is_not_made_there(
+    world: World, trees: FakeTrees, repository: str, tmp_path: Path
+) -> None:
+    """Such as by a link that is committed in the repository."""
+    (Path(repository) / "api" / "deep").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+
+    def with_link(order: TreeOrder) -> Tree:
+        tree = FakeTrees.ensure(trees, order)
+        (Path(tree.path) / "api").symlink_to(tmp_path / "outside")
+        return tree
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trees, "ensure", with_link)
+        world.submit("fix", working_dir=f"{repository}/api/deep", isolation="worktree", retry={"max_attempts": 1})
+        told = threading.Event()
+        world.isolating.made = told.set
+        world.tick()
+        assert told.wait(10)
+        world.tick()
+    assert world.state("fix") == "FAILED setup_failed"
+    assert "leads out of its work tree" in str(world.task("fix").reason_text)
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
 def test_while_a_tree_is_removed_no_run_gets_it(world: World, repository: str) -> None:
     world.submit("fix", working_dir=repository, isolation="worktree", retry={"max_attempts": 1})
     begun(world, "fix")

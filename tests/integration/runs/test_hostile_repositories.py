@@ -270,6 +270,29 @@ def test_the_users_own_filters_are_run_whatever_the_repository_says_of_them(
     assert tree.filters == ()
 
 
+def test_what_git_starts_is_shown_the_same_configuration(
+    trees: LocalTrees, repository: Repository, tmp_path: Path
+) -> None:
+    """As ``git lfs``, which downloads from the repository's remotes, by what else is configured there."""
+    asked = tmp_path / "asked"
+    own = f"git config --local --list >> {asked}; git rev-parse --git-common-dir >> {asked}; cat"
+    (tmp_path / "home" / ".gitconfig").write_text(f'[filter "own"]\n smudge = "{own}"\n')
+    repository.git("remote", "add", "origin", "https://example.org/shop.git")
+    repository.git("remote", "add", "host", "me@example.org:shop.git")
+    for number, address in enumerate(("ext::sh -c x", "file:///srv/shop", "/srv/shop", "ssh://-oProxyCommand=x/y")):
+        repository.git("config", f"remote.evil{number}.url", address)
+    repository.git("config", "remote.origin.uploadpack", "evil")
+    repository.git("config", "lfs.customtransfer.x.path", "evil")
+    repository.git("config", "credential.helper", "evil")
+    tree = trees.ensure(order(repository.path))
+    assert (Path(tree.path) / "a.dat").read_text() == "data\n"
+    said = asked.read_text().splitlines()
+    assert "remote.origin.url=https://example.org/shop.git" in said
+    assert "remote.host.url=me@example.org:shop.git" in said
+    assert not [line for line in said if "evil" in line]
+    assert str(trees.path(".shop-fix-1.git")) in said
+
+
 def test_how_the_repository_has_files_compared_still_holds(trees: LocalTrees, repository: Repository) -> None:
     repository.git("config", "core.autocrlf", "true")
     repository.git("config", 'branch.a "b" \\ c.merge', 'refs/heads/d" \\ e')
