@@ -8,7 +8,7 @@ from pathlib import Path
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.run import RunConflict, RunFate, RunOrder
 from claudomator_py.runs.durable import flush_directory, write_new
-from claudomator_py.runs.settle import held_lock, settle, shim_identity, write_revoked
+from claudomator_py.runs.settle import held_lock, mark, settle, shim_identity, write_revoked
 from claudomator_py.runs.shim import events, output, procfs, record, spec
 from claudomator_py.runs.shim.main import PROMPT
 
@@ -78,7 +78,7 @@ class RunDirectory:
         The shim is woken by a signal only when its boot, pid and start time agree and it holds the lock; else it
         sees the request within a quarter of a second.
         """
-        write_new(self.path / record.CANCEL)
+        mark(self.path / record.CANCEL)
         crashpoint("cancel-made")
         flush_directory(self.path)
         crashpoint("cancel-written")

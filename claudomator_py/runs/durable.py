@@ -5,8 +5,12 @@ from pathlib import Path
 
 
 def write_new(path: Path, data: bytes = b"") -> None:
-    """Write a private file (0600) and flush it; it replaces what is there. The directory is the caller's to flush."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    """Write a private file (0600) and flush it; it replaces what is there. The directory is the caller's to flush.
+
+    A link in its place is not followed, and a pipe not waited for. Raises OSError.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    fd = os.open(path, flags, 0o600)
     with os.fdopen(fd, "wb") as file:
         file.write(data)
         file.flush()

@@ -1,6 +1,5 @@
 """The host of runs on this machine: the service's way to run directories, shims and what is left of them."""
 
-import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 from claudomator_py.core.run import RunOrder, RunStatus, Stream, Swept
 from claudomator_py.runs.directory import CHECK, SCRATCH, RunDirectory
 from claudomator_py.runs.launcher import Launcher
-from claudomator_py.runs.output import output_path, output_size, read_output, read_tail
+from claudomator_py.runs.output import output_size, read_output, read_raw, read_tail
 from claudomator_py.runs.settle import ShimIdentity, settle
 from claudomator_py.runs.shim import procfs
 from claudomator_py.runs.survivors import kill_survivors
@@ -110,14 +109,7 @@ class LocalRunHost:
 
         What an output cap has punched out reads as zeros, so that offsets stay what they are. Raises OSError.
         """
-        try:
-            fd = os.open(output_path(self.path(run_id, step), stream), os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return b""
-        try:
-            return os.pread(fd, limit, offset)
-        finally:
-            os.close(fd)
+        return read_raw(self.path(run_id, step), stream, offset, limit)
 
     def read_on(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> tuple[int, bytes]:
         """At most limit bytes of a stream from the offset, and where they stand: later, if an output cap has punched

@@ -2,6 +2,9 @@
 
 import errno
 import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,24 +37,24 @@ def output_path(run: Path, stream: Stream) -> Path:
 def read_output(run: Path, stream: Stream, offset: int, limit: int = _CHUNK) -> Chunk:
     """What the stream holds from the offset on, at most limit bytes; holes are skipped. Empty at the end, and for a
     run that has no output yet. Raises OSError."""
-    try:
-        fd = os.open(output_path(run, stream), os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return Chunk(offset, b"", 0)
-    try:
+    with _opened(run, stream) as fd:
+        if fd is None:
+            return Chunk(offset, b"", 0)
         size = os.fstat(fd).st_size
         start, end = _data_extent(fd, offset, size)
         return Chunk(start, os.pread(fd, min(limit, end - start), start), size)
-    finally:
-        os.close(fd)
+
+
+def read_raw(run: Path, stream: Stream, offset: int, limit: int) -> bytes:
+    """At most limit bytes from the offset, holes as zeros. Empty at the end, and without output. Raises OSError."""
+    with _opened(run, stream) as fd:
+        return b"" if fd is None else os.pread(fd, limit, offset)
 
 
 def output_size(run: Path, stream: Stream) -> int:
     """Where the stream ends, holes counted; 0 for a run that has no output yet. Raises OSError."""
-    try:
-        return output_path(run, stream).stat().st_size
-    except FileNotFoundError:
-        return 0
+    with _opened(run, stream) as fd:
+        return 0 if fd is None else os.fstat(fd).st_size
 
 
 def read_tail(run: Path, stream: Stream, limit: int) -> bytes:
@@ -63,6 +66,27 @@ def read_tail(run: Path, stream: Stream, limit: int) -> bytes:
         pieces.append(b"\n" + chunk.data if chunk.start > position else chunk.data)
         position = chunk.next
     return b"".join(pieces)[-limit:]
+
+
+@contextmanager
+def _opened(run: Path, stream: Stream) -> Iterator[int | None]:
+    """The stream's file; None where there is none (yet). What an agent put in its place is none: a link leads nowhere,
+    and nobody waits for the other end of a pipe. Raises OSError."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        fd = os.open(output_path(run, stream), flags)
+    except FileNotFoundError:
+        yield None
+        return
+    except OSError as problem:
+        if problem.errno != errno.ELOOP:
+            raise
+        yield None
+        return
+    try:
+        yield fd if stat.S_ISREG(os.fstat(fd).st_mode) else None
+    finally:
+        os.close(fd)
 
 
 def _data_extent(fd: int, offset: int, size: int) -> tuple[int, int]:

@@ -1,17 +1,17 @@
 """Whether a run lives, and how it ended: decided only while holding the run's lock."""
 
 import fcntl
-import json
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from claudomator_py.core.crashpoint import crashpoint
-from claudomator_py.core.run import ExitRecord, RunFate, RunStatus
+from claudomator_py.core.run import EndedBy, ExitRecord, RunFate, RunStatus
 from claudomator_py.runs.durable import flush_directory, write_new
 from claudomator_py.runs.shim import procfs, record
 
@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 
 _BUSY_SECONDS = 2.0
 _BUSY_PAUSE = 0.01
+_LARGEST = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,8 @@ def settle(path: Path, *, awaited: bool = False) -> RunStatus:
 def shim_identity(path: Path) -> ShimIdentity | None:
     """The run's shim, if it is alive: same boot, same pid, same start time. None otherwise, or not known yet."""
     try:
-        data = json.loads((path / record.SHIM).read_bytes())
-        pid, start_time, boot = int(data["pid"]), int(data["start_time"]), data["boot_id"]
-    except (OSError, ValueError, KeyError, TypeError):
+        pid, start_time, boot = record.identity(record.read(path / record.SHIM))
+    except (OSError, ValueError):
         return None
     if boot != procfs.boot_id() or not procfs.is_same(pid, start_time):
         return None
@@ -105,26 +105,51 @@ def _has_orphan(path: Path) -> bool:
 
 def write_revoked(path: Path) -> None:
     """Give the run up for good; the caller holds its lock. Raises OSError."""
-    write_new(path / record.REVOKED)
+    mark(path / record.REVOKED)
     crashpoint("revoked-made")
     flush_directory(path)
     crashpoint("revoked-written")
 
 
+def mark(path: Path) -> None:
+    """Make the empty file, which says something by being there. Whatever an agent put in its place says the same.
+    Raises OSError."""
+    try:
+        write_new(path)
+    except OSError:
+        if not os.path.lexists(path):
+            raise
+
+
 def read_exit(path: Path) -> ExitRecord | None:
     """The exit record; None where there is none that can be read."""
     try:
-        data = json.loads((path / record.EXIT).read_bytes())
-        return ExitRecord(
-            exit_code=data["exit_code"],
-            ended_by=data["ended_by"],
-            started_ms=data["started_ms"],
-            ended_ms=data["ended_ms"],
-            error=data["error"],
-            step=data["step"],
-        )
+        return _exit_record(record.read(path / record.EXIT))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+    except (OSError, ValueError) as problem:
         log.warning("the exit record in %s cannot be read: %s", path, problem)
         return None
+
+
+_ENDED_BY: Mapping[str | None, EndedBy | None] = {None: None} | {word: word for word in get_args(EndedBy)}
+
+
+def _exit_record(data: dict[str, object]) -> ExitRecord:
+    """Raises ValueError for what no shim has written."""
+    match data:
+        case {
+            "exit_code": int() | None as exit_code,
+            "ended_by": str() | None as ended_by,
+            "started_ms": int(started_ms),
+            "ended_ms": int(ended_ms),
+            "error": str() | None as error,
+            "step": int(step),
+        } if (
+            all(abs(number) <= _LARGEST for number in (exit_code or 0, started_ms, ended_ms, step))
+            and ended_by in _ENDED_BY
+            and "\0" not in (error or "")
+        ):
+            (error or "").encode()  # a ValueError for half of a surrogate pair, which no database takes
+            return ExitRecord(exit_code, _ENDED_BY[ended_by], started_ms, ended_ms, error, step)
+    raise ValueError("no shim wrote that")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import Site, wait_until
-from tests.e2e.scenarios_support import document, ended, in_state, started
+from tests.e2e.harness import Site
+from tests.e2e.scenarios_support import document, ended, in_state
 from tests.fakes.service_manager import Message, ServiceManager
 
 
@@ -77,38 +77,24 @@ def test_a_stop_is_told_and_the_agents_never_hear_of_the_manager(site: Site, man
 
 
 def test_signs_of_life_come_only_from_ticks_that_end(site: Site, manager: ServiceManager) -> None:
-    """The tick hangs where a dead file system would make it hang: reading the state of a run."""
+    """The tick hangs while what it waits for does: the process that forks a shim for it."""
     daemon = site.start(NOTIFY_SOCKET=manager.address, WATCHDOG_USEC="400000").ready()
+    site.drop("first.yaml", document("first"))
+    assert ended(daemon, "first").state == "COMPLETED"
     for _ in range(3):
         manager.next(alive, "a sign of life")
-    site.drop("long.yaml", document("long", f"do: until [ -e {site.root / 'go-on'} ]; do sleep 0.05; done"))
-    shim = site.state / "runs" / started(site)[0] / "shim.json"
-    in_state(daemon, "long", "RUNNING")
-    content = shim.read_bytes()
-    pipe = site.root / "pipe"
-    os.mkfifo(pipe)
-    pipe.rename(shim)
-
-    def hanging() -> int | None:
-        try:
-            return os.open(shim, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:
-            return None  # nobody reads yet
-
-    writer = wait_until(lambda: None if (fd := hanging()) is None else (fd,), "a tick to hang")[0]
+    (fork_server,) = (pid for pid, command in site.processes().items() if "forkserver" in command)
+    os.kill(fork_server, signal.SIGSTOP)
     try:
+        site.drop("second.yaml", document("second"))
+        in_state(daemon, "second", "RUNNING")
         manager.pending()
         assert manager.silent_for(1.5), "a daemon that hangs said that it was alive"
         assert daemon.running
-        os.write(writer, content)
-        whole = site.root / "shim.json"
-        whole.write_bytes(content)
-        whole.rename(shim)
     finally:
-        os.close(writer)
+        os.kill(fork_server, signal.SIGCONT)
     manager.next(alive, "a sign of life once the tick has ended")
-    (site.root / "go-on").touch()
-    assert ended(daemon, "long").state == "COMPLETED"
+    assert ended(daemon, "second").state == "COMPLETED"
 
 
 def test_a_reload_is_told_from_its_beginning_to_its_end(site: Site, manager: ServiceManager) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 import time
 
 from claudomator_py.runs.shim import procfs
@@ -20,6 +21,8 @@ EXIT = "exit.json"
 EXIT_TEMPORARY = "exit.json.tmp"
 
 _EXIT_BYTES = 4096
+_LONGEST_READ = 64 * 1024
+_LARGEST_PID = 2**22
 _ERROR_CHARACTERS = 500
 _LOCK_ATTEMPTS = 100
 _LOCK_PAUSE = 0.01
@@ -65,6 +68,29 @@ def given_up(directory: int) -> bool:
     return any(exists(directory, name) for name in (REVOKED, CANCEL, STARTED, EXIT))
 
 
+def read(path: str | os.PathLike[str], directory: int | None = None) -> dict[str, object]:
+    """What one of these files says. An agent can have put anything in its place: what is no such file is not waited
+    for, followed or taken into memory. directory: an opened one, in which a relative path lies. Raises OSError,
+    ValueError.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=directory)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise ValueError("it is no file")
+        text = os.read(fd, _LONGEST_READ + 1)
+    finally:
+        os.close(fd)
+    if len(text) > _LONGEST_READ:
+        raise ValueError("it is too long")
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(data, dict):
+        raise ValueError("it is no object")
+    return data
+
+
 def write_shim(directory: int) -> None:
     """Say which process supervises the run. Not flushed: after a loss of power there is no such process. Raises
     OSError.
@@ -89,15 +115,20 @@ def living_agent(directory: int) -> procfs.Process | None:
     or if it is not known.
     """
     try:
-        fd = os.open(AGENT, os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory)
-        with open(fd, encoding="utf-8") as file:
-            data = json.load(file)
-        pid, start_time, boot = int(data["pid"]), int(data["start_time"]), data["boot_id"]
-    except (OSError, ValueError, KeyError, TypeError):
+        pid, start_time, boot = identity(read(AGENT, directory))
+    except (OSError, ValueError):
         return None
     process = procfs.read(pid)
     same = process is not None and process.alive and process.start == start_time and boot == procfs.boot_id()
     return process if same else None
+
+
+def identity(data: dict[str, object]) -> tuple[int, int, str]:
+    """Pid, start time and boot of the process that the file names. Raises ValueError."""
+    match data:
+        case {"pid": int(pid), "start_time": int(start_time), "boot_id": str(boot)} if 0 < pid <= _LARGEST_PID:
+            return pid, start_time, boot
+    raise ValueError("it names no process")
 
 
 def orphan(directory: int) -> procfs.Process | None:
