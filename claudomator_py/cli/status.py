@@ -206,7 +206,7 @@ def _inbox(files: Sequence[FileProblemView]) -> str:
 
 def _trouble(checks: Sequence[CheckView]) -> str:
     lines = [
-        one_line(". ".join(part for part in (f"{check.name}: {check.detail}", check.remedy) if part))
+        one_line("; ".join(part for part in (f"{check.name}: {check.detail}", check.remedy) if part))
         for check in checks
     ]
     return "\n".join(" " * _INDENT + line for line in lines)
