@@ -5,7 +5,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,7 +105,12 @@ def _asker(
 
 
 def _configured(
-    settings: Settings, environ: Mapping[str, str], state: Path, database: Database, former: Configured | None
+    settings: Settings,
+    environ: Mapping[str, str],
+    state: Path,
+    database: Database,
+    run_token: Callable[[str], str] | None,
+    former: Configured | None,
 ) -> Configured:
     roots = tuple(Path(root) for root in settings.workdir_roots)
     workdirs = Workdirs(roots, (state, *(Path(path) for path in settings.inbox.paths)))
@@ -125,6 +130,7 @@ def _configured(
         settings.limits.output_cap,
         environ,
         settings.concurrency.input_hold,
+        run_token,
     )
     asker = _asker(settings.classifier, environ, database, former)
     return Configured(settings, rules, launch, workdirs, asker)
@@ -137,16 +143,18 @@ def assemble(
     database: Database,
     launcher: Launcher,
     secrets: Secrets,
+    run_token: Callable[[str], str] | None = None,
 ) -> Parts:
     """The parts for these settings. environ: the daemon's, with its credentials; state: the state folder.
 
-    secrets: learns those of the settings, and is what takes secrets out of anything.
+    secrets: learns those of the settings, and is what takes secrets out of anything. run_token: see
+    ``LaunchRules``.
     """
     agents = _agents(settings)
     secrets.add(secrets_of(settings, agents, environ))
     host = LocalRunHost(state / "runs", launcher, grace_ms=settings.limits.grace)
     registry = AgentRegistry(agents, AGENT_KINDS, search_path(), secrets.clean)
-    current = Current(_configured(settings, environ, state, database, None))
+    current = Current(_configured(settings, environ, state, database, run_token, None))
 
     def disk_low() -> bool:
         return shutil.disk_usage(state).free < current().settings.limits.min_free
@@ -187,7 +195,7 @@ async def take(
     secrets.add(secrets_of(settings, agents, environ))
     found = await asyncio.to_thread(parts.registry.look, agents)
     former = parts.current()
-    configured = _configured(settings, environ, state, database, former)
+    configured = _configured(settings, environ, state, database, former.launch.run_token, former)
     try:
         inbox.claim(settings.inbox)
     except InboxInUse as error:

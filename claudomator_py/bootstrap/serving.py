@@ -74,6 +74,7 @@ from claudomator_py.service.schedules.timekeeper import Clockwork, Timekeeper
 from claudomator_py.service.secrets import Secrets
 from claudomator_py.service.surroundings.credentials import token_file, with_credentials
 from claudomator_py.service.surroundings.environment import agent_environment
+from claudomator_py.service.surroundings.run_tokens import RunTokens
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.schema import is_current
 from claudomator_py.web.app import create_app
@@ -141,6 +142,7 @@ async def _serve(
     in_place = stack.enter_context(hold_state(state, ANNOUNCED))
     remove_leftovers(state)
     token = _token(state)
+    run_tokens = RunTokens(token)
     environ = with_credentials(os.environ)
     # All that is stored, shown, logged or sent goes through this one; the settings' own are added with their parts.
     secrets = Secrets((token, *secrets_in(environ)))
@@ -151,7 +153,7 @@ async def _serve(
     claim_database(database, state)
     launcher = Launcher(umask)
     stack.callback(launcher.close)
-    parts = assemble(settings, environ, state, database, launcher, secrets)
+    parts = assemble(settings, environ, state, database, launcher, secrets, run_tokens.of)
     stack.callback(parts.close)
     known = KnownHealth(state / AGENTS_FILE, search_path())
     recalled = known.recall(parts.registry.agents)
@@ -217,7 +219,7 @@ async def _serve(
             *inbox_checks(inbox.status()),
         ]
 
-    keyring = Keyring(database, now_ms)
+    keyring = Keyring(database, now_ms, run_tokens)
     queries = Queries(
         database,
         parts.registry,

@@ -39,9 +39,14 @@ class Principal:
     organisation: str | None = None
     run_id: str | None = None
 
+    @property
+    def sees_all(self) -> bool:
+        """Whether everybody's work exists for it."""
+        return self.organisation is None and self.role is not Role.RUN
+
     def sees(self, organisation: str | None) -> bool:
-        """Whether work of that organisation, None being the daemon's own, exists for it."""
-        return self.organisation is None or self.organisation == organisation
+        """Whether all work of that organisation, None being the daemon's own, exists for it."""
+        return self.sees_all or (self.organisation == organisation and self.role is not Role.RUN)
 
 
 OPERATOR: Final = Principal("operator", Role.ADMIN)

@@ -10,10 +10,13 @@ from claudomator_py.web.roles import needed_by, not_permitted
 
 
 class Holders(Protocol):
-    """Who holds which token. Nothing here waits; for the event loop and any thread."""
+    """Who holds which token. For any thread; ``holder`` and ``named`` wait for nothing."""
 
     def holder(self, token: str) -> Principal | None:
         """Who may use this token now; None: nobody."""
+
+    def running(self, token: str) -> Principal | None:
+        """The run whose token it is, while it may ask. May wait. Raises core.errors.Unavailable."""
 
     def named(self, principal_id: str) -> Principal | None:
         """Who has that name, as long as there is a good token of it."""
@@ -26,6 +29,10 @@ class OnlyOperator:
     """Implements ``Holders`` where no token was given out."""
 
     def holder(self, _token: str) -> Principal | None:
+        """See ``Holders``."""
+        return None
+
+    def running(self, _token: str) -> Principal | None:
         """See ``Holders``."""
         return None
 

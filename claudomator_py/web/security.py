@@ -21,8 +21,10 @@ from enum import Enum
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from claudomator_py.core.errors import Unavailable
 from claudomator_py.core.principal import OPERATOR, Principal
 from claudomator_py.core.problem import shown
+from claudomator_py.service.surroundings.run_tokens import PREFIX
 from claudomator_py.web.asking import Holders
 from claudomator_py.web.limits import Throttle
 from claudomator_py.web.problem import Refused, unexpected
@@ -30,6 +32,7 @@ from claudomator_py.web.sessions import Sessions
 from claudomator_py.web.settings import WebSettings
 
 MAX_BODY_BYTES = 1024 * 1024
+RUN_PREFIX = PREFIX.encode("ascii")
 LOGIN_BODY_BYTES = 4 * 1024
 """What may be sent without credentials is a login, which is short."""
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
@@ -120,7 +123,8 @@ class Security:
             self._throttle.check_target(scope["raw_path"], scope["query_string"])
             host = self._check_host(headers, over_unix=_over_unix(scope))
             sender = _sender(headers, host, scope)
-            admitted = self._admit(headers, host, sender, scope)
+            run = await self._run(headers)
+            admitted = self._admit(headers, host, sender, scope, run)
             authorised = admitted.by is not None
             state = scope.setdefault("state", {})
             state.update(principal=admitted.by, standing=admitted.standing, session=admitted.session)
@@ -153,10 +157,20 @@ class Security:
             )
         return host
 
-    def _admit(self, headers: "_Headers", host: str, sender: _From, scope: Scope) -> _Admitted:
+    async def _run(self, headers: "_Headers") -> Principal | None:
+        """The run whose token was shown, if one was: only the database knows whether it is still under way."""
+        token = headers.bearer()
+        if token is None or not token.startswith(RUN_PREFIX):
+            return None
+        try:
+            return await asyncio.to_thread(self._holders.running, token.decode("latin-1"))
+        except Unavailable as error:
+            raise Refused(503, error.status, error.detail, error.remedy, headers={"Retry-After": "1"}) from error
+
+    def _admit(self, headers: "_Headers", host: str, sender: _From, scope: Scope, run: Principal | None) -> _Admitted:
         """Who asks. Raises Refused where credentials are needed, and for whoever asks too much."""
         try:
-            admitted = self._check_credentials(headers, host, sender, scope)
+            admitted = self._check_credentials(headers, host, sender, scope, run)
         except Refused:
             if headers.all(b"authorization"):  # a wrong token: who shows nothing does not guess
                 self._throttle.failure(scope["client"])
@@ -171,13 +185,15 @@ class Security:
             return await _bounded(headers, receive, MAX_BODY_BYTES, self._limits.body_s)
         return await _bounded(headers, receive, LOGIN_BODY_BYTES, self._limits.login_body_s)
 
-    def _check_credentials(self, headers: "_Headers", host: str, sender: _From, scope: Scope) -> _Admitted:
+    def _check_credentials(
+        self, headers: "_Headers", host: str, sender: _From, scope: Scope, run: Principal | None
+    ) -> _Admitted:
         """Whose token it is, or whose session where one counts. Raises Refused where one is needed."""
-        given = headers.all(b"authorization")
-        if len(given) == 1:
-            scheme, _, token = given[0].partition(b" ")
-            if scheme.lower() == b"bearer" and (by := self._holder(token.strip())) is not None:
-                return _Admitted(by, lambda: self._holders.named(by.id) is not None)
+        if run is not None:
+            return _Admitted(run)  # what a run may follow ends with it
+        token = headers.bearer()
+        if token is not None and (by := self._holder(token)) is not None:
+            return _Admitted(by, lambda: self._holders.named(by.id) is not None)
         method, path = scope["method"], scope["path"]
         public, reading = PUBLIC_PAGES.fullmatch(path) is not None, method in _READING
         page = public or _PAGES.fullmatch(path) is not None
@@ -190,7 +206,7 @@ class Security:
                     return admitted
         if public or path in OPEN_PATHS:
             return _Admitted()
-        detail = "The token is not known, or no longer good." if given else "A token is needed."
+        detail = "The token is not known, or no longer good." if headers.all(b"authorization") else "A token is needed."
         raise Refused(
             401,
             "not_authorised",
@@ -228,6 +244,14 @@ class _Headers:
 
     def all(self, name: bytes) -> list[bytes]:
         return [value for key, value in self._headers if key == name]
+
+    def bearer(self) -> bytes | None:
+        """The token that is shown, if it is a single one."""
+        given = self.all(b"authorization")
+        if len(given) != 1:
+            return None
+        scheme, _, token = given[0].partition(b" ")
+        return token.strip() if scheme.lower() == b"bearer" else None
 
     def cookies(self, name: bytes) -> list[str]:
         """All cookies of that name: another program on this host may have set one that hides ours."""

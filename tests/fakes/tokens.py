@@ -55,6 +55,9 @@ class FakeTokens:
     def holder(self, token: str) -> Principal | None:
         return next((self.named(one.name) for one in self.given.values() if one.token == token), None)
 
+    def running(self, _token: str) -> Principal | None:
+        return None
+
     def named(self, principal_id: str) -> Principal | None:
         if principal_id == OPERATOR.id:
             return OPERATOR

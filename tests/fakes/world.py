@@ -38,6 +38,7 @@ from claudomator_py.service.registry import AgentRegistry
 from claudomator_py.service.schedules.schedule_desk import StoredSchedules
 from claudomator_py.service.schedules.timekeeper import Timekeeper
 from claudomator_py.service.surroundings.isolation import Isolating, Trees
+from claudomator_py.service.surroundings.run_tokens import RunTokens
 from claudomator_py.service.surroundings.workdirs import Workdirs
 from claudomator_py.service.tick.collecting import Collector
 from claudomator_py.service.tick.launching import LaunchRules
@@ -155,7 +156,7 @@ class World:
         self.schedule_faults = Faults(self.clock)
         self.timekeeper = Timekeeper(database, self.registry, lambda: self.workdirs, self.clock, self.schedule_faults)
         self.isolating = Isolating(self.trees)
-        self.keyring = Keyring(database, self.clock)
+        self.keyring = Keyring(database, self.clock, RunTokens("x" * 32))
         self.desk = FrontDesk(
             database,
             self.queries,

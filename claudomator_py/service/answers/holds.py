@@ -105,7 +105,7 @@ def _hold_view(agent: str, hold: Hold, may_start: int | None, now_ms: int, by: P
         text=_text(agent, hold, may_start, now_ms),
         source=hold.source,
         since=format_instant(hold.created_ms),
-        run_id=hold.run_id if by.organisation is None else None,
+        run_id=hold.run_id if by.sees_all else None,
         probing=may_start is not None,
         may_start=may_start,
         doubted=None if hold.doubted_ms is None else format_instant(hold.doubted_ms),
@@ -154,5 +154,5 @@ def _near_limit(agent: AgentSpec, warned: Mapping[tuple[str, str], Run], by: Pri
         used=outcome.near_limit_used,
         until=format_instant(run.warned_until_ms),
         since=format_instant(run.ended_ms or run.started_ms),
-        run_id=run.id if by.organisation is None else "",
+        run_id=run.id if by.sees_all else "",
     )

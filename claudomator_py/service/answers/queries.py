@@ -219,7 +219,7 @@ class Queries:
         def read(connection: Connection) -> StatusView:
             budgets = self._observer.budgets
             today = budgets.spent(connection, self._clock())
-            whole = self._by.organisation is None
+            whole = self._by.sees_all
             files = self._refusals.page(limit=SHOWN) if whole else ()
             refused = len(self._refusals) if whole else 0
             lists = reads.status_lists(connection, SHOWN, failed_since_ms=self._clock() - DAY_MS, by=self._by)
@@ -240,7 +240,7 @@ class Queries:
             )
 
         found = self.read(read)
-        if self._by.organisation is not None:
+        if not self._by.sees_all:
             return found  # what troubles the daemon may name what others have
         return found.model_copy(update={"trouble": tuple(check for check in self._checks() if not check.ok)})
 
@@ -250,7 +250,7 @@ class Queries:
 
     def inbox_problems(self, cursor: str | None, limit: int) -> FileProblemPage:
         """See ``Desk``."""
-        if self._by.organisation is not None:
+        if not self._by.sees_all:
             return FileProblemPage(items=(), total=0)  # whoever writes into the inbox belongs to none
         listed = {"list": "inbox"}
         before = None if cursor is None else cursors.read_number(cursor, listed)
@@ -264,7 +264,7 @@ class Queries:
         checks = self._checks()
         return ReadinessView(
             ready=all(check.ok or not check.blocking for check in checks),
-            checks=tuple(checks) if self._by.organisation is None else (),
+            checks=tuple(checks) if self._by.sees_all else (),
         )
 
     def told(self, connection: Connection, task_id: str) -> TaskView:

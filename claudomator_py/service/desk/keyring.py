@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from claudomator_py.core.errors import Unavailable
 from claudomator_py.core.principal import OPERATOR, Principal, Role
 from claudomator_py.core.units import HOUR_MS
 from claudomator_py.service.ports import Clock
-from claudomator_py.store import token_rows
+from claudomator_py.service.surroundings.run_tokens import RunTokens
+from claudomator_py.store import run_rows, task_rows, token_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import ApiToken
 
@@ -55,10 +57,11 @@ class _Known:
 
 
 class Keyring:
-    """The tokens of one database. Safe to use from any thread, the event loop included: nothing here waits."""
+    """The tokens of one database. Safe to use from any thread; ``holder`` and ``named`` wait for nothing."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, run_tokens: RunTokens) -> None:
         """Raises StoreUnavailable."""
+        self._run_tokens = run_tokens
         self._database = database
         self._clock = clock
         self._used: dict[str, int] = {}
@@ -89,6 +92,29 @@ class Keyring:
             return None
         self._note_use(found)
         return principal_of(found)
+
+    def running(self, token: str) -> Principal | None:
+        """The run whose token it is, while it is under way and nobody has asked for its end. Waits for the database.
+
+        Raises Unavailable.
+        """
+        run_id = self._run_tokens.run_id(token)
+        if run_id is None:
+            return None
+
+        def read(connection: Connection) -> Principal | None:
+            run = run_rows.find(connection, run_id)
+            if run is None or not run.live:
+                return None
+            task = task_rows.get(connection, run.task_id)
+            if task.cancel_requested_ms is not None or task.restart_requested is not None:
+                return None
+            return Principal(f"run:{run.id}", Role.RUN, task.organisation, run.id)
+
+        try:
+            return self._database.read(read)
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
 
     def named(self, principal_id: str) -> Principal | None:
         """Who has that name, as long as the token is good; the operator is always there."""

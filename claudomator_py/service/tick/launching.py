@@ -1,6 +1,6 @@
 """From a run's row to what its shim is told: prompt, command line, limits and environment."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.units import MINUTE_MS
 from claudomator_py.service.surroundings.environment import environment
 from claudomator_py.service.surroundings.isolation import folder_in_tree, isolated
+from claudomator_py.service.surroundings.run_tokens import VARIABLE
 from claudomator_py.store.tables import Run
 
 
@@ -18,6 +19,7 @@ from claudomator_py.store.tables import Run
 class LaunchRules:
     """The configuration that launching depends on. bounds: of directories that tasks name; grace in milliseconds.
 
+    run_token: gives each run, by its id, the token by which it may ask this daemon; None: none has one.
     input_hold_ms: how long the directory of a task that needs input is kept for it.
     """
 
@@ -26,6 +28,7 @@ class LaunchRules:
     output_bytes: int
     environ: Mapping[str, str]
     input_hold_ms: int = 30 * MINUTE_MS
+    run_token: Callable[[str], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,13 @@ def launch_request(
 
 def agent_run(run: Run, spec: TaskSpec, agent: AgentSpec, launch: Launch, rules: LaunchRules) -> Prepared:
     """The agent's run. spec: with ``add_dirs`` as the agent is given them."""
-    variables = environment(rules.environ, agent, spec, launch.env, _own(run))
+    token = {} if rules.run_token is None else {VARIABLE: rules.run_token(run.id)}
+    variables = environment(rules.environ, agent, spec, launch.env, {**_own(run), **token})
     return _prepared(run, spec, (launch.argv,), launch.stdin, variables, rules, spec.add_dirs)
 
 
 def check_run(run: Run, spec: TaskSpec, rules: LaunchRules) -> Prepared:
-    """The task's check after the agent's success. It gets no variable of the agent's."""
+    """The task's check after the agent's success. It gets no variable of the agent's, nor the run's token."""
     nobody = AgentSpec(name="check", kind="check")
     variables = environment(rules.environ, nobody, spec, {}, _own(run))
     return _prepared(run, spec, spec.check, "", variables, rules)

@@ -1,9 +1,12 @@
 """Who asks: tokens with roles, on a real daemon. Each test tries what must not work."""
 
 import json
+import re
 import subprocess
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -190,3 +193,83 @@ def test_the_command_line_gives_out_lists_and_revokes(served: Served) -> None:
             dave.tasks()
     assert served.command("token", "create", "eve", "--role", "run").returncode == 2
     assert served.command("token", "create", "eve", "--role", "read", "--expires", "soon").returncode == 2
+
+
+def test_what_others_have_does_not_exist(served: Served) -> None:
+    ann, bob = (
+        served.token(f"{one}-of-{two}", "operate", organisation=two) for one, two in (("ann", "acme"), ("bob", "bolt"))
+    )
+    task = served.ask(
+        ann, "POST", "/v1/tasks", json={**_document("anns-plan"), "instructions": "do: echo hidden"}
+    ).json()
+    served.ask(ann, "POST", "/v1/schedules", json={**_document("anns-nights"), "schedule": "0 3 * * *"})
+    wait_until(lambda: served.operator.task(task["id"]).state == "COMPLETED", "the task of acme to be done")
+    run = served.operator.runs(task["id"])[0].id
+    # Every GET of the API, with what others have as its parameters: not a word of it.
+    secret = ("anns-plan", "anns-nights", task["id"], run, "hidden", "ann-of-acme")
+    document = served.ask(bob, "GET", "/openapi.json").json()
+    asked = 0
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            if operation["operationId"] in ("getReadiness", "getLiveness", "createLoginCode"):
+                continue
+            for ref in (task["id"], task["id"][:8], "anns-plan", "anns-nights", run):
+                named = re.sub(r"\{\w+\}", ref, path)
+                if named == path and (method != "get" or ref != task["id"]):
+                    continue
+                answer = served.ask(bob, method.upper(), named, json={"text": "x"} if "answer" in path else None)
+                asked += 1
+                assert answer.status_code in (200, 403, 404, 415, 422), (method, named, answer.text)
+                said = answer.text.replace(ref, "").replace(named, "")
+                assert not [one for one in secret if one in said], (method, named, answer.text)
+                if named != path:
+                    assert answer.status_code != 200, (method, named, answer.text)
+    assert asked > 50
+    for query in (f"task={task['id']}", "task=anns-plan"):
+        assert served.ask(bob, "GET", f"/v1/events?{query}").status_code == 404
+    assert served.ask(bob, "GET", "/v1/tasks?creator=ann-of-acme").json()["items"] == []
+    assert served.ask(bob, "GET", "/v1/status").json()["counts"] == {}
+    etag = {"If-None-Match": f'"{task["version"]}"'}
+    assert served.ask(bob, "GET", f"/v1/tasks/{task['id']}", headers=etag).status_code == 404
+    page = served.ask(ann, "GET", "/v1/tasks").json()["items"]
+    assert [one["organisation"] for one in page] == ["acme"]
+
+
+def _document(name: str) -> dict[str, Any]:
+    return {"name": name, "instructions": "do: true"}
+
+
+def test_a_run_has_a_token_for_itself_alone(tmp_path: Path, warm: WarmStarter) -> None:
+    with open_site(tmp_path / "site", warm=warm) as site:
+        served = Served(site, site.start().ready())
+        shown = site.root / "shown"
+        told = f'echo "$CLAUDOMATOR_RUN_TOKEN" > {shown}.part; mv {shown}.part {shown}'
+        doing = f"do: {told}; while [ ! -e {site.root}/go ]; do sleep 0.05; done"
+        other = served.operator.submit(sleeping("other"))
+        task = served.operator.submit(TaskSpec(name="asks", instructions=doing))
+        wait_until(shown.exists, "the run to have its token")
+        token = shown.read_text().strip()
+        run = served.operator.runs(task.id)[0].id
+        assert token.startswith(f"cmr_{run}_")
+        assert served.ask(token, "GET", f"/v1/tasks/{task.id}").json()["name"] == "asks"
+        assert served.ask(token, "GET", f"/v1/runs/{run}").json()["id"] == run
+        assert served.ask(token, "GET", f"/v1/runs/{run}/log").status_code == 200
+        assert served.ask(token, "GET", f"/v1/tasks/{other.id}").status_code == 404
+        for method, path in (("POST", f"/v1/tasks/{task.id}/cancel"), ("GET", "/v1/tasks"), ("GET", "/v1/status")):
+            assert served.ask(token, method, path).status_code == 403, path
+        assert served.ask(token, "POST", "/v1/tasks", json=_document("more")).status_code == 403
+        assert (
+            served.ask(f"{token[:-1]}{'0' if token[-1] != '0' else '1'}", "GET", f"/v1/runs/{run}").status_code == 401
+        )
+        assert served.ask(token.replace(run, str(uuid.uuid4())), "GET", f"/v1/runs/{run}").status_code == 401
+        # In no file, and shown nowhere.
+        for file in (*site.state.rglob("*"), site.log_file):
+            if file.is_file():
+                assert token.encode() not in file.read_bytes(), file
+        # It outlives the daemon, as the run does, and ends with the run.
+        served.daemon.kill()
+        served = Served(site, site.start().ready())
+        assert served.ask(token, "GET", f"/v1/runs/{run}").status_code == 200
+        (site.root / "go").touch()
+        wait_until(lambda: served.operator.task(task.id).state == "COMPLETED", "the run to end")
+        assert served.ask(token, "GET", f"/v1/runs/{run}").status_code == 401
