@@ -159,7 +159,7 @@ def assemble(
     def disk_low() -> bool:
         return shutil.disk_usage(state).free < current().settings.limits.min_free
 
-    isolating = Isolating(LocalTrees(state / "worktrees", environ, umask=launcher.umask))
+    isolating = Isolating(LocalTrees(state / "worktrees", environ, umask=launcher.umask, clean=secrets.redact))
     budgets = Budgets(lambda: current().settings.budget)
     faults = Faults(now_ms, secrets.redact_piece)
     observer = Observer(registry, lambda: current().rules, now_ms, disk_low, budgets, faults)

@@ -144,7 +144,10 @@ class Shadow:
     def add(self, path: str, *what: str, timeout_s: float, keep: Sequence[int] = ()) -> str:
         """Have git make a work tree at path; its git directory, to which its ``.git`` file points. Raises GitRefused;
         OSError."""
-        (self._common / _TREES).mkdir(exist_ok=True)
+        if not (trees := self._common / _TREES).exists():
+            trees.mkdir()
+            # Others may share the repository, whatever this process keeps from them.
+            trees.chmod(stat.S_IMODE(self._common.stat().st_mode))
         self("worktree", "add", *what, timeout_s=timeout_s, keep=keep)
         # git has written the way through the shadow into it.
         pointer = Path(path) / POINTER

@@ -28,6 +28,7 @@ from claudomator_py.runs.tree_records import TreeRecords, back_pointer, finding
 CHECKOUT_S = 600.0
 STATUS_S = 60.0
 _BLOCK = 512
+_MOST_WORDS = 2_000
 
 
 def _now_ms() -> int:
@@ -38,13 +39,20 @@ class LocalTrees:
     """Trees under one folder, which is made with the first (0700). Safe to use from many threads."""
 
     def __init__(
-        self, root: Path, environ: Mapping[str, str], clock: Callable[[], int] = _now_ms, umask: int = -1
+        self,
+        root: Path,
+        environ: Mapping[str, str],
+        clock: Callable[[], int] = _now_ms,
+        umask: int = -1,
+        clean: Callable[[str], str] = str,
     ) -> None:
-        """umask: for what is written into repositories and trees; -1: that of this process."""
+        """umask: for what is written into repositories and trees; -1: that of this process. clean: takes secrets out of
+        words that are kept."""
         self._root = root.resolve()
         self._records = TreeRecords(self._root)
         self._git = Git(environ, umask)
         self._clock = clock
+        self._clean = clean
         self._locks: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()
 
@@ -95,7 +103,10 @@ class LocalTrees:
     def look(self, tree: Tree) -> TreeState:
         """How it stands at present, which is kept for ``seen``. Never raises."""
         with self._alone(tree.path):
-            state = replace(self._look(tree), seen_ms=self._clock())
+            state = self._look(tree)
+            # An agent may have written them, such as the reason of a lock.
+            words = self._clean(state.words.encode(errors="replace").decode()[:_MOST_WORDS])
+            state = replace(state, words=words, seen_ms=self._clock())
             if not self._git.closed and self._records.read(tree.name) is not None:
                 with suppress(OSError):
                     self._records.keep_state(tree.name, state)

@@ -37,7 +37,7 @@ class FakeTrees:
         return tree
 
     def all(self) -> list[Tree]:
-        return []
+        return [tree for name in self.orders if (tree := self.find(name)) is not None]
 
     def find(self, name: str) -> Tree | None:
         path, order = str(self.root / name), self.orders.get(name)
@@ -193,6 +193,26 @@ def test_a_run_ends_once_its_tree_was_looked_at_by_a_later_daemon_if_need_be(
     assert done.state == "COMPLETED"
     assert done.worktree is not None
     assert done.worktree.standing == "ahead"
+
+
+def test_trees_of_which_nothing_is_known_are_looked_at_when_the_daemon_starts(
+    world: World, trees: FakeTrees, repository: str
+) -> None:
+    for name in ("known", "not-known"):
+        trees.ensure(TreeOrder(name, "b", "t", repository))
+    trees.states["known"] = TreeState(TreeStanding.MERGED)
+    looked = threading.Event()
+
+    def look(tree: Tree) -> TreeState:
+        looked.set()
+        return FakeTrees.look(trees, tree)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trees, "look", look)
+        world.isolating.begin()
+        assert looked.wait(10)
+        world.isolating.close()
+    assert {name: state.standing for name, state in trees.states.items()} == {"known": "merged", "not-known": "ahead"}
 
 
 def test_a_folder_that_leads_out_of_its_tree_is_not_made_there(

@@ -73,6 +73,17 @@ def test_a_tree_is_made_of_the_last_commit_on_a_branch_of_its_own(trees: LocalTr
     assert repository.git("branch", "--show-current") == "main"
 
 
+def test_the_repository_stays_open_to_whom_it_was_open(repository: Repository, tmp_path: Path) -> None:
+    old = os.umask(0o077)
+    try:
+        tree = LocalTrees(tmp_path / "trees", repository.environ, umask=0o022).ensure(order(repository.path))
+    finally:
+        os.umask(old)
+    for path in (Path(tree.git_dir), *Path(tree.git_dir).parents[:2]):
+        assert path.stat().st_mode & 0o777 == 0o755, path
+    assert (Path(tree.path) / "readme").stat().st_mode & 0o777 == 0o644
+
+
 def test_what_is_not_committed_stays_where_it_is_and_is_said(trees: LocalTrees, repository: Repository) -> None:
     (repository.path / "readme").write_text("mine\n")
     tree = trees.ensure(order(repository.path))
@@ -289,6 +300,31 @@ def test_a_lock_keeps_a_tree_and_says_why(trees: LocalTrees, repository: Reposit
     repository.git("worktree", "lock", "--reason", "on my stick", tree.path)
     assert trees.look(tree).words == "on my stick"
     kept(trees, tree, TreeStanding.LOCKED)
+
+
+def test_words_that_an_agent_wrote_are_kept_short_clean_and_fit_to_be_shown(
+    repository: Repository, tmp_path: Path
+) -> None:
+    root, environ = tmp_path / "trees", repository.environ
+    trees = LocalTrees(root, environ, lambda: 7, clean=lambda words: words.replace("hunter2", "***"))
+    tree = trees.ensure(order(repository.path))
+    (Path(tree.git_dir) / "locked").write_bytes(b"\xff with hunter2 " + b"x" * 100_000)
+    state = trees.look(tree)
+    assert (state.standing, state.seen_ms) == (TreeStanding.LOCKED, 7)
+    assert "with ***" in state.words
+    assert len(state.words.encode()) <= 2_000
+    assert trees.seen(tree.name) == state
+
+
+def test_a_sparse_repository_has_sparse_trees(trees: LocalTrees, repository: Repository) -> None:
+    repository.commit("a/file", "a")
+    repository.commit("b/file", "b")
+    repository.git("sparse-checkout", "set", "a")
+    tree = trees.ensure(order(repository.path))
+    assert (Path(tree.path) / "a").is_dir()
+    assert not (Path(tree.path) / "b").exists()
+    assert standing(trees, tree) is TreeStanding.UNCHANGED
+    assert repository.git("status", "--porcelain", at=tree.path) == ""
 
 
 def test_a_folder_that_is_no_work_tree_any_more_is_left_alone(trees: LocalTrees, repository: Repository) -> None:
