@@ -21,6 +21,7 @@ from claudomator_py.cli import (
     notifications,
     output,
     schedule,
+    sessions,
     show,
     status,
     submit,
@@ -89,6 +90,7 @@ def build() -> typer.Typer:
     app.command("open")(open_page)
     app.add_typer(schedule.group(), name="schedule", help="Recurring tasks: list, preview, pause, run, end.")
     app.add_typer(token.group(), name="token", help="Tokens for others: create, list, revoke.")
+    app.add_typer(sessions.group(), name="sessions", help="Browsers that are logged in: list, log out.")
     return app
 
 

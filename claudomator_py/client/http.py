@@ -41,6 +41,7 @@ from claudomator_py.core.views import (
     ReleaseRequest,
     RestartRequest,
     RunView,
+    SessionView,
     StatusView,
     TaskFilter,
     TaskView,
@@ -382,6 +383,18 @@ class Client(Transport):
     def login_code(self) -> LoginCodeView:
         """A code that lets one browser in, once, within a minute."""
         return self._view(LoginCodeView, "POST", "/v1/login-codes")
+
+    def sessions(self) -> list[SessionView]:
+        """The browsers that are logged in, the last used first."""
+        return list(self._view(Page[SessionView], "GET", "/v1/sessions").items)
+
+    def end_session(self, session_id: str) -> SessionView:
+        """Log that browser out."""
+        return self._view(SessionView, "DELETE", f"/v1/sessions/{_part(session_id)}")
+
+    def end_sessions(self) -> list[SessionView]:
+        """Log out everywhere; what has ended."""
+        return list(self._view(Page[SessionView], "DELETE", "/v1/sessions").items)
 
     def metrics(self) -> str:
         """What is measured, in the text format of Prometheus."""

@@ -26,10 +26,11 @@ def note_use(connection: Connection, session_id: str, used_ms: int, expires_ms: 
     connection.execute(changed.values(used_ms=used_ms, expires_ms=expires_ms))
 
 
-def end(connection: Connection, session_ids: Collection[str], now_ms: int) -> None:
-    """End them, for good."""
-    changed = update(BROWSER_SESSION).where(BROWSER_SESSION.c.id.in_(session_ids))
-    connection.execute(changed.values(ended_ms=now_ms))
+def end(connection: Connection, session_ids: Collection[str], now_ms: int) -> Sequence[BrowserSession]:
+    """End them, for good; those that had not ended before."""
+    changed = update(BROWSER_SESSION).where(BROWSER_SESSION.c.id.in_(session_ids), BROWSER_SESSION.c.ended_ms.is_(None))
+    ended = connection.execute(changed.values(ended_ms=now_ms).returning(*BROWSER_SESSION.c))
+    return [BrowserSession(**row._mapping) for row in ended]
 
 
 def _is_current(issuer: str, now_ms: int) -> ColumnElement[bool]:

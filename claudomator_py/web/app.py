@@ -14,6 +14,7 @@ from claudomator_py.service.process.metering import Meter
 from claudomator_py.web import (
     agents,
     backups,
+    browser_sessions,
     cleanup,
     drain,
     events,
@@ -103,6 +104,7 @@ def create_app(
     app.include_router(reasons.router())
     app.include_router(metrics.router(meter))
     app.include_router(logins.router(codes, settings))
+    app.include_router(browser_sessions.router(sessions))
     problem.install(app)
     pages.install(app, desks, login.Entrance(sessions, codes, throttle, settings))
     app.add_middleware(WithoutSecrets, redactor=redactor)

@@ -13,10 +13,13 @@ import uuid
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
+from sqlalchemy import Connection
+
 from claudomator_py.core.errors import Unavailable
 from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS
 from claudomator_py.store import session_rows
 from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.events import caused_by, record
 from claudomator_py.store.tables import BrowserSession
 
 IDLE_MS: Final = 2 * HOUR_MS
@@ -48,8 +51,8 @@ class Book(Protocol):
         """Have it written that it was used. Never waits."""
         ...
 
-    def end(self, session_ids: Collection[str], now_ms: int) -> None:
-        """Write down that they have ended; durable on return. Raises StoreUnavailable."""
+    def end(self, session_ids: Collection[str], by: str, now_ms: int) -> None:
+        """Write down that they have ended, and by whom; durable on return. Raises StoreUnavailable."""
         ...
 
 
@@ -65,7 +68,13 @@ class StoredBook:
 
     def add(self, session: BrowserSession) -> None:
         """See ``Book``."""
-        self._database.write(lambda connection: session_rows.add(connection, session))
+
+        def transaction(connection: Connection) -> None:
+            session_rows.add(connection, session)
+            data = {"browser": session.browser, "host": session.host}
+            record(connection, session.created_ms, "session_started", data=data)
+
+        self._database.write(caused_by(session.principal, transaction))
 
     def note_use(self, session_id: str, used_ms: int, expires_ms: int) -> None:
         """See ``Book``."""
@@ -74,9 +83,14 @@ class StoredBook:
         except StoreUnavailable as error:
             log.debug("the use of a session is not written: %s", error)
 
-    def end(self, session_ids: Collection[str], now_ms: int) -> None:
+    def end(self, session_ids: Collection[str], by: str, now_ms: int) -> None:
         """See ``Book``."""
-        self._database.write(lambda connection: session_rows.end(connection, session_ids, now_ms))
+
+        def transaction(connection: Connection) -> None:
+            for ended in session_rows.end(connection, session_ids, now_ms):
+                record(connection, now_ms, "session_ended", data={"browser": ended.browser, "of": ended.principal})
+
+        self._database.write(caused_by(by, transaction))
 
 
 class NoBook:
@@ -93,7 +107,7 @@ class NoBook:
     def note_use(self, session_id: str, used_ms: int, expires_ms: int) -> None:
         """See ``Book``."""
 
-    def end(self, session_ids: Collection[str], now_ms: int) -> None:
+    def end(self, session_ids: Collection[str], by: str, now_ms: int) -> None:
         """See ``Book``."""
 
 
@@ -138,7 +152,7 @@ class Sessions:
         )
         surplus = [one.id for one in self.all()[MOST - 1 :]]
         if surplus:
-            self.end(surplus)
+            self.end(surplus, principal_id)
         try:
             self._book.add(session)
         except StoreUnavailable as error:
@@ -173,14 +187,17 @@ class Sessions:
             current = [one for one in self._by_hash.values() if one.expires_ms > now_ms]
         return sorted(current, key=lambda one: (-one.used_ms, one.id))
 
-    def end(self, session_ids: Collection[str]) -> None:
-        """End them: at once, and for good once this returns. Raises Unavailable, and then they may be back later."""
+    def end(self, session_ids: Collection[str], by: str) -> None:
+        """End them: at once, and for good once this returns. by: the principal that ends them.
+
+        Raises Unavailable; then they are ended, but a restart of the daemon brings them back.
+        """
         with self._lock:
             self._by_hash = {key: one for key, one in self._by_hash.items() if one.id not in session_ids}
         for callback in self._listeners:
             callback()
         try:
-            self._book.end(session_ids, self._clock())
+            self._book.end(session_ids, by, self._clock())
         except StoreUnavailable as error:
             raise Unavailable(error.reason, remedy=error.remedy) from error
 

@@ -1,8 +1,10 @@
 """A hostile page on another port or under another name of this machine: nothing gets through to the daemon.
 
-``localhost`` and ``127.0.0.1`` are two sites, while two ports of one host are one site, so that a cookie is sent along.
+The pages have a name of their own, which is a site of its own: no cookie of theirs is sent to another one, and none of
+another one is sent to them. Two ports of one host would be one site.
 """
 
+import http.client
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -59,7 +61,10 @@ READABLE = {"fetch", "fetch api", "image", "script", "events"}
 
 
 class _Page(BaseHTTPRequestHandler):
+    server: "_Server"
+
     def do_GET(self) -> None:
+        self.server.heard.append(str(self.headers))
         body = b"<!doctype html><title>hostile</title><body>"
         self.send_response(200 if self.path == "/" else 404)
         self.send_header("Content-Type", "text/html")
@@ -71,15 +76,29 @@ class _Page(BaseHTTPRequestHandler):
         pass
 
 
+class _Server(ThreadingHTTPServer):
+    """Keeps what browsers send."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Page)
+        self.heard: list[str] = []
+
+
 @pytest.fixture
-def port() -> Iterator[int]:
-    """Of a server with a hostile page."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Page) as server:
+def server() -> Iterator[_Server]:
+    """With a hostile page."""
+    with _Server() as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield server.server_port
+        yield server
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def port(server: _Server) -> int:
+    """Of the hostile page."""
+    return server.server_port
 
 
 def _hostile(desktop: Desktop, operator: Page, host: str, port: int) -> Page:
@@ -127,6 +146,41 @@ def test_a_link_elsewhere_leads_to_the_page_by_one_more_click(desktop: Desktop, 
     expect(hostile.get_by_role("heading", name="Log in")).to_be_visible()
     hostile.get_by_role("link", name="Continue").click()
     expect(hostile.get_by_role("heading", name="it", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "claudomator.localhost"])
+def test_another_server_gets_no_cookie_and_does_not_learn_where_it_counts(
+    desktop: Desktop, server: _Server, host: str
+) -> None:
+    """The operator opens it in the same browser, by hand and by a link on our own page."""
+    task = desktop.task("it", not_before="2099-01-01T00:00:00Z")
+    operator = desktop.page()
+    operator.goto(f"{desktop.url}/tasks/{task.id}")
+    theirs = f"http://{host}:{server.server_port}/"
+    with operator.expect_navigation(url=theirs):
+        operator.evaluate("url => { window.location = url; }", theirs)
+    _hostile(desktop, operator, host, server.server_port)
+    assert len(server.heard) >= 2
+    said = "".join(server.heard).lower()
+    assert "cookie:" not in said
+    assert desktop.url.removeprefix("http://").partition(":")[0] not in said
+
+
+def test_a_cookie_that_somebody_got_hold_of_is_nothing_at_the_address(desktop: Desktop) -> None:
+    cookie = desktop.page().context.cookies()[0]
+    sent = f"{cookie.get('name')}={cookie.get('value')}"
+
+    def status(host: str) -> int:
+        connection = http.client.HTTPConnection(desktop.address, timeout=10)
+        try:
+            connection.request("GET", "/", headers={"Host": host, "Cookie": sent})
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    port = desktop.address.rpartition(":")[2]
+    assert status(desktop.url.removeprefix("http://")) == 200
+    assert [status(f"{name}:{port}") for name in ("127.0.0.1", "localhost", "[::1]")] == [401, 401, 401]
 
 
 def test_a_window_that_another_page_opens_is_out_of_its_reach(desktop: Desktop, port: int) -> None:

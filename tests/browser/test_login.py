@@ -59,3 +59,30 @@ def test_the_session_outlives_a_restart_of_the_daemon(desktop: Desktop) -> None:
     desktop.restart(Daemon.stop)
     page.reload()
     expect(page.get_by_role("heading", name="Needs you")).to_be_visible()
+
+
+def test_the_link_leads_to_the_name_of_the_pages_wherever_it_is_opened(desktop: Desktop) -> None:
+    desktop.complaints.expect("status of 401")
+    page = desktop.context().new_page()
+    page.goto(f"http://{desktop.address}{desktop.daemon.client.login_code().path}")
+    button = page.get_by_role("button", name="Log in")
+    expect(button).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{desktop.url}/")
+    page.goto(f"http://{desktop.address}/")
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+def test_every_browser_is_logged_out_by_one_of_them(desktop: Desktop) -> None:
+    desktop.complaints.expect("status of 401", "ERR_", "htmx:")
+    page, other = desktop.page(), desktop.page()
+    expect(other.locator("#live")).to_have_text("Live")
+    page.get_by_role("link", name="Sessions").click()
+    expect(page.get_by_role("listitem")).to_have_count(2)
+    expect(page.get_by_text("this one")).to_be_visible()
+    page.get_by_role("button", name="Log out everywhere").click()
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+    expect(other.locator("#live")).not_to_have_text("Live")  # its stream is cut
+    other.reload()
+    expect(other.get_by_role("heading", name="Log in")).to_be_visible()
+    assert desktop.daemon.client.sessions() == []

@@ -49,6 +49,7 @@ def _paths(desktop: Desktop) -> dict[str, str]:
         "answer": f"/tasks/{asks}/answer",
         "reject": f"/tasks/{asks}/reject",
         "select": "/select?marked=all",
+        "sessions": "/sessions",
         "error": "/tasks/nowhere",
         "login": "/login",
         "code": "/login?code=abc",

@@ -39,6 +39,7 @@ from claudomator_py.core.views.requests import (
     RestartRequest,
 )
 from claudomator_py.core.views.runs import RunCheckView, RunState, RunView
+from claudomator_py.core.views.sessions import SessionView
 from claudomator_py.core.views.status import StatusView
 from claudomator_py.core.views.tasks import Action, DependencyView, PriorityLabel, TaskFilter, TaskView, WorktreeView
 from claudomator_py.core.views.tokens import NewTokenView, TokenRequest, TokenView
@@ -86,6 +87,7 @@ __all__ = [
     "RunCheckView",
     "RunState",
     "RunView",
+    "SessionView",
     "SpendingView",
     "StatusView",
     "TaskFilter",

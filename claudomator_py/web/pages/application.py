@@ -3,7 +3,7 @@
 from fastapi import FastAPI
 
 from claudomator_py.service.desk.desk import Desks
-from claudomator_py.web.pages import errors, front, inputs, login, schedules, selection, static, tasks
+from claudomator_py.web.pages import errors, front, inputs, login, schedules, selection, sessions, static, tasks
 
 
 def install(app: FastAPI, desks: Desks, entrance: login.Entrance) -> None:
@@ -11,5 +11,6 @@ def install(app: FastAPI, desks: Desks, entrance: login.Entrance) -> None:
     for page in (front, tasks, inputs, schedules, selection):
         app.include_router(page.router(desks))
     app.include_router(login.router(entrance))
+    app.include_router(sessions.router(entrance))
     app.include_router(static.router())
     errors.install(app)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
+from claudomator_py.web.asking import Asking
 from claudomator_py.web.browsers import browser_name
 from claudomator_py.web.limits import Throttle
 from claudomator_py.web.login_codes import LoginCodes
@@ -70,12 +71,17 @@ def router(entrance: Entrance) -> APIRouter:
         return response
 
     @routes.post("/logout")
-    def log_out(request: Request) -> Response:
+    def log_out(by: Asking, request: Request) -> Response:
         session: str | None = request.state.session
         if session is not None:
-            sessions.end([session])
-        response = RedirectResponse("/login", 303)
-        response.delete_cookie(settings.cookie, path="/", httponly=True, samesite="strict")
-        return response
+            sessions.end([session], by.id)
+        return logged_out(entrance)
 
     return routes
+
+
+def logged_out(entrance: Entrance) -> Response:
+    """The answer to a browser whose session has ended."""
+    response = RedirectResponse("/login", 303)
+    response.delete_cookie(entrance.settings.cookie, path="/", httponly=True, samesite="strict")
+    return response

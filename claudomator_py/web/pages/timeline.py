@@ -38,6 +38,8 @@ _TITLES = {
     "schedule_missed": "Times of a schedule missed",
     "token_created": "Token given out",
     "token_revoked": "Token revoked",
+    "session_started": "Browser logged in",
+    "session_ended": "Browser logged out",
     "notification_retried": "Notification sent again",
     "config_reloaded": "Configuration read again",
 }

@@ -106,7 +106,7 @@ def test_what_has_ended_stays_so(database: Database, clock: Clock) -> None:
     sessions.on_end(lambda: ended.append(len(sessions.all())))
     found = sessions.find(mine, HOST)
     assert found is not None
-    sessions.end([found.id, "no session at all"])
+    sessions.end([found.id, "no session at all"], "operator")
     assert ended == [1]
     for known in (sessions, Sessions(StoredBook(database), TOKEN, clock)):
         assert known.find(mine, HOST) is None
