@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from claudomator_py.core.known_secrets import secrets_of
 from claudomator_py.core.redact import MARK, Redactor
 from claudomator_py.core.settings import Settings
 from claudomator_py.core.views import AgentView, EventView, StatusView, TaskView
 
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|COOKIE|AUTH|DSN", re.IGNORECASE)
 _OPTION = re.compile(r"--?[A-Za-z][\w-]*")
 _TASK = frozenset(
     {"id", "name", "version", "state", "phase", "reason", "waiting_until", "priority", "specialist", "agent", "tier"}
@@ -34,16 +34,10 @@ Document = dict[str, Any]
 
 
 def known_secrets(settings: Settings, environ: Mapping[str, str], own: Iterable[str]) -> Redactor:
-    """What finds the values of variables that agents are given or that are named like secrets, and those of our own."""
-    passed = {name for agent in settings.agents.values() for name in agent.pass_env}
-    passed |= {settings.classifier.key_variable or ""}
-    targets = settings.notify.values()
-    passed |= {name for target in targets for name in (target.url_env, target.secret_env) if name is not None}
-    values = {value for name, value in environ.items() if name in passed or _SECRET_NAME.search(name)}
-    for agent in settings.agents.values():
-        values |= set(agent.env.values())
-    values |= {target.url for target in targets if target.url is not None}
-    return Redactor([*values, *own])
+    """What finds the secrets that the daemon would know with these settings and variables, every value that agents are
+    given, and our own."""
+    given = {value for agent in settings.agents.values() for value in agent.env.values()}
+    return Redactor([*secrets_of(settings, settings.agents.values(), environ), *given, *own])
 
 
 def configuration(settings: Settings) -> Document:

@@ -114,13 +114,13 @@ def _notes(file: ReadFile, lacking: Lacking) -> list[str]:
 
 def _as_json(file: ReadFile, lacking: Lacking, warnings: Found) -> dict[str, object]:
     from claudomator_py.cli.fires import next_fires
-    from claudomator_py.core.taskfile import to_document
+    from claudomator_py.core.taskfile import shown_document
     from claudomator_py.core.units import format_instant
 
     return {
         "file": file.shown,
         "valid": not file.problems,
-        "tasks": [to_document(spec) for spec in file.specs],
+        "tasks": [shown_document(spec) for spec in file.specs],
         "fires": {
             spec.name: [format_instant(at_ms) for at_ms in next_fires(spec)]
             for spec in file.specs

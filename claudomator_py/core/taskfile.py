@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from claudomator_py.core.known_secrets import secrets_in
 from claudomator_py.core.problem import Lines, Problem, suggestion
+from claudomator_py.core.redact import MARK
 from claudomator_py.core.task import TaskSpec
 from claudomator_py.core.validation import MAX_PROBLEMS, odd_values, problem_at, validate
 
@@ -90,6 +92,9 @@ def parse_task(
             problems.append(problem_at(where, (key,), "is not a known key", remedy))
         else:
             fields[key] = value
+    environment = fields.get("env")
+    for name in [name for name, value in environment.items() if value == MARK] if isinstance(environment, dict) else ():
+        problems.append(problem_at(where, ("env", name), "is not the value, which was not shown", "write the value"))
     parsed = validate(TaskSpec, {**fields, "extra": extra}, where)
     if isinstance(parsed, TaskSpec):
         return problems or parsed
@@ -110,6 +115,13 @@ def to_document(spec: TaskSpec, *, defaults: bool = True) -> dict[str, Any]:
     """
     document = spec.model_dump(mode="json", exclude_defaults=not defaults, exclude_none=True, exclude={"extra"})
     return {**document, **spec.extra}
+
+
+def shown_document(spec: TaskSpec) -> dict[str, Any]:
+    """As ``to_document``, for people to see: variables with what looks like a secret have MARK for a value."""
+    document = to_document(spec)
+    hidden = {name: MARK for name, value in spec.env.items() if secrets_in({name: value})}
+    return {**document, "env": {**document["env"], **hidden}} if hidden else document
 
 
 def from_document(document: Mapping[str, object]) -> TaskSpec:

@@ -9,7 +9,7 @@ from claudomator_py.core.lifecycle import available_actions
 from claudomator_py.core.limits import window_text
 from claudomator_py.core.outcome import Outcome, Tokens
 from claudomator_py.core.task import Priority, TaskSpec
-from claudomator_py.core.taskfile import to_document
+from claudomator_py.core.taskfile import shown_document
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.views import (
     AgentView,
@@ -100,7 +100,7 @@ def task_view(
             "thread": task.thread,
             "source": task.source,
             "file_path": task.file_path,
-            "spec": to_document(spec) if with_spec else None,
+            "spec": shown_document(spec) if with_spec else None,
             "creator": task.creator,
             "organisation": task.organisation,
             "warnings": tuple(warnings),

@@ -1,5 +1,6 @@
 """Where a valid task could run at all: its agent, its directory, its time zone. Asked before it is accepted."""
 
+from claudomator_py.core.known_secrets import secrets_in
 from claudomator_py.core.problem import Problem, shown, suggestion
 from claudomator_py.core.settings import BY_NAME_KINDS, MODEL_KINDS
 from claudomator_py.core.task import Permissions, TaskSpec
@@ -34,7 +35,18 @@ def placement_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]
 
 def acceptance_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]:
     """What is odd about a task that is accepted all the same."""
-    return [*placement_warnings(spec, registry), *_permission_warnings(spec, registry)]
+    return [*placement_warnings(spec, registry), *_permission_warnings(spec, registry), *_secret_warnings(spec)]
+
+
+def _secret_warnings(spec: TaskSpec) -> list[Problem]:
+    """A task file is read by whoever reads the inbox, and the database keeps what is in it."""
+    message = "looks like a secret, and task files and the database keep it as it is"
+    remedy = "set it for the daemon instead, and name it in `pass_env` of the agent"
+    return [
+        Problem(field=f"env.{name}", message=message, remedy=remedy)
+        for name, value in spec.env.items()
+        if secrets_in({name: value})
+    ]
 
 
 def _permission_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]:

@@ -12,7 +12,7 @@ from claudomator_py.core.principal import OPERATOR, Principal
 from claudomator_py.core.problem import Problem, suggestion
 from claudomator_py.core.schedule_view import FireView, ScheduleView
 from claudomator_py.core.task import TaskSpec
-from claudomator_py.core.taskfile import to_document
+from claudomator_py.core.taskfile import shown_document
 from claudomator_py.core.units import format_instant
 from claudomator_py.core.view import StateName
 from claudomator_py.core.views import TaskView
@@ -245,7 +245,7 @@ def _view(connection: Connection, schedule: Schedule, last: ScheduleFire | None)
         source=schedule.source,
         file_path=schedule.file_path,
         created_at=format_instant(schedule.created_ms),
-        spec=to_document(spec),
+        spec=shown_document(spec),
         creator=schedule.creator,
         organisation=schedule.organisation,
     )
