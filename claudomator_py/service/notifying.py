@@ -218,12 +218,13 @@ class _Courier(threading.Thread):
             crashpoint("notice-sent")
         except DeliveryFault as fault:
             now_ms = self._clock()
-            changes["error"] = fault.detail
+            detail = self._secrets.redact_piece(fault.detail)
+            changes["error"] = detail
             if fault.lasting or attempts >= ATTEMPTS:
-                log.error("a notice to %s is given up after attempt %d: %s", self._to, attempts, fault.detail)
+                log.error("a notice to %s is given up after attempt %d: %s", self._to, attempts, detail)
                 changes |= {"state": DeliveryState.DEAD.value, "ended_ms": now_ms}
             else:
-                log.warning("a notice to %s was not delivered, attempt %d: %s", self._to, attempts, fault.detail)
+                log.warning("a notice to %s was not delivered, attempt %d: %s", self._to, attempts, detail)
                 pause_ms = backoff_ms(FIRST_PAUSE_MS, attempts, f"{self._to}/{row.id}")
                 changes["next_ms"] = now_ms + max(pause_ms, int(fault.after_s * SECOND_MS))
         else:
