@@ -264,7 +264,11 @@ class TaskSpec(Strict):
         (), description="Commands that must all exit 0 for success; split into words, no shell."
     )
     permissions: Permissions = Field(Permissions(), description="What the agent may do.")
-    env: Environment = Field({}, max_length=200, description="Variables for the agent; put values in quotes.")
+    env: Environment = Field(
+        {},
+        max_length=200,
+        description="Variables for the agent; put values in quotes. No place for secrets: use the agent's `pass_env`.",
+    )
     add_dirs: Annotated[tuple[Directory, ...], Field(max_length=50), OneOrMore, Distinct] = Field(
         (), description="Further folders the agent may use; the rules of `working_dir` hold for them."
     )

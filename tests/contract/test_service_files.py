@@ -35,6 +35,16 @@ def test_a_directory_in_which_nothing_is_allowed_is_warned_of(world: World) -> N
     assert world.restart("t", agent="codex").state == "QUEUED", "it is a warning, and refuses nothing"
 
 
+def test_a_variable_that_looks_like_a_secret_is_warned_of_and_not_shown(world: World) -> None:
+    world.submit("t", env={"API_KEY": "value-of-a-key", "COLOUR": "green"})
+    view = world.task("t")
+    (warning,) = view.warnings
+    assert warning.startswith("env.API_KEY: looks like a secret, and task files and the database keep it as it is")
+    assert "`pass_env` of the agent" in warning
+    assert view.spec is not None
+    assert view.spec["env"] == {"API_KEY": "[redacted]", "COLOUR": "green"}
+
+
 def test_a_file_becomes_its_tasks_whole_or_not_at_all(world: World) -> None:
     refused = world.take(PATH, spec("good"), spec("bad", agent={"type": "cluade", "strict": True}))
     assert [(problem.field, problem.remedy) for problem in refused] == [("agent.type", "did you mean `claude`?")]

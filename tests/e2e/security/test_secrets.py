@@ -221,7 +221,9 @@ def _drop(site: Site, root: Path) -> None:
     (root / "check-fails.sh").write_text(f'echo "{CANARY}"; cat {root / "known.json"} >&2; exit 3')
     own: dict[str, object] = {"env": {"MY_PASSWORD": OF_TASK}, "retry": {"max_attempts": 1}}
     for name in ("tells", "asks", "long", "denied", "fails"):
-        site.drop(f"{name}.yaml", document(name, f"HOW: {name}", agent="claude", **own))
+        # The path is the file's identity, so it is stored as it is, and shown without.
+        stem = f"{name}-{OF_DAEMON['UNRELATED_API_KEY']}" if name == "tells" else name
+        site.drop(f"{stem}.yaml", document(name, f"HOW: {name}", agent="claude", **own))
     site.drop("limited.yaml", document("limited", "HOW: limited", agent="limited", on_limit="fail", **own))
     check = f"sh {root / 'check-fails.sh'}"
     site.drop("checked.yaml", document("checked", "HOW: tells", agent="claude", check=[check], **own))
@@ -379,6 +381,8 @@ def test_no_notice_has_a_secret(spilt: Spilt) -> None:
 
 def test_the_database_has_only_what_a_run_needs_as_it_was_given(spilt: Spilt) -> None:
     found = {place: leaks for place, text in database_rows(spilt).items() if (leaks := spilt.leaks(text))}
+    paths = {"task.file_path", "inbox_document.path", "inbox_file.path"}
+    assert all(leak.startswith("daemon ") for path in paths for leak in found.pop(path))
     assert found.keys() == {"task_revision.spec", "schedule.spec"}
     assert all(leak.startswith("task ") for leak in found["task_revision.spec"])
     assert all(leak.startswith("schedule ") for leak in found["schedule.spec"])

@@ -8,7 +8,14 @@ import pytest
 from claudomator_py.core.agent import Tier
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.task import OnLost, PermissionMode, Priority, TaskSpec
-from claudomator_py.core.taskfile import canonical_json, content_hash, from_document, parse_task, to_document
+from claudomator_py.core.taskfile import (
+    canonical_json,
+    content_hash,
+    from_document,
+    parse_task,
+    shown_document,
+    to_document,
+)
 
 EVERYTHING = {
     "name": "fix-login-redirect",
@@ -295,3 +302,18 @@ def test_a_schedule_however_spaced_is_the_same_content() -> None:
     assert content_hash(task(schedule="0 3 * * *")) == content_hash(task(schedule=" 0  3 * * * "))
     assert content_hash(task(schedule="0 3 * * *", catch_up="skip")) == content_hash(task(schedule="0 3 * * *"))
     assert content_hash(task(schedule="0 4 * * *")) != content_hash(task(schedule="0 3 * * *"))
+
+
+def test_what_looks_like_a_secret_is_not_shown_and_its_mark_is_not_taken_for_it() -> None:
+    env = {"API_KEY": "value-of-a-key", "KEY_FILE": "/etc/key", "COLOUR": "green"}
+    given = {"name": "a", "instructions": "x", "env": env}
+    task = parse_task(given)
+    assert isinstance(task, TaskSpec)
+    shown = shown_document(task)
+    assert shown["env"] == {**env, "API_KEY": "[redacted]"}
+    assert to_document(task)["env"] == env
+    problems = parse_task(shown, lines={("env", "API_KEY"): 7})
+    assert isinstance(problems, list)
+    assert [problem.render("a.yaml") for problem in problems] == [
+        "a.yaml:7: env.API_KEY: is not the value, which was not shown; write the value"
+    ]
