@@ -1,12 +1,12 @@
 """``backup``: a copy of the database, made by the daemon while it works."""
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from claudomator_py.cli.connect import connected
+from claudomator_py.cli.copying import copy_to_new
 from claudomator_py.cli.output import Format, FormatOption, fail, out, out_json
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ def backup(
     made = client.backup()
     if to is not None:
         try:
-            # Across file systems, too; the daemon's own copy goes once the other is whole.
-            partial = to.with_name(f".{to.name}.partial")
-            shutil.copy2(made.path, partial)
-            partial.rename(to)
+            # The daemon's own copy goes once the other is whole.
+            copy_to_new(Path(made.path), to)
             Path(made.path).unlink()
+        except FileExistsError:
+            fail(f"{to} exists already.", f"Name a file that does not; the backup is at {made.path}.")
         except OSError as error:
             fail(f"The backup could not be put to {to}: {error.strerror}.", f"It is at {made.path}.")
         made = made.model_copy(update={"path": str(to.absolute())})

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -154,8 +155,7 @@ class Database:
         if self.file is None:
             raise StoreUnavailable("a PostgreSQL database is not copied by the daemon", "use `pg_dump`")
         _make_private_folder(target.parent)
-        partial = target.with_name(f".{target.name}.partial")
-        partial.unlink(missing_ok=True)
+        partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
         _make_private_file(partial)
         try:
             with closing(sqlite3.connect(self.file)) as source, closing(sqlite3.connect(partial)) as copy:
