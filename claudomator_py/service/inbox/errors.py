@@ -10,6 +10,7 @@ import errno
 import logging
 import os
 import secrets
+import stat
 import time
 from collections.abc import Iterable
 
@@ -18,6 +19,8 @@ from claudomator_py.service.inbox.files import Folder
 
 SUFFIX = ".error.txt"
 _HIDDEN = ".claudomator-error-"
+_PRIVATE = 0o600
+_OTHER_READERS = 0o044
 
 _COMPLAIN_EVERY_S = 60.0
 
@@ -53,15 +56,19 @@ def is_error_file(name: str) -> bool:
 
 
 def write_error_file(folder: Folder, name: str, text: str) -> None:
-    """Write the error file of that task file. If that is not possible it is logged, and the problem shows elsewhere."""
+    """Write the error file of that task file, for those who can read that one, as it may quote it.
+
+    If that is not possible it is logged, and the problem shows elsewhere.
+    """
     hidden = f"{_HIDDEN}{secrets.token_hex(8)}"
     try:
         fd = os.open(
-            hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=folder.fd
+            hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE, dir_fd=folder.fd
         )
         try:
             with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text)
+                os.fchmod(fd, _PRIVATE | _readers(folder, name))
             crashpoint("inbox-before-error-file")
             os.rename(hidden, name + SUFFIX, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
         except OSError:
@@ -72,6 +79,15 @@ def write_error_file(folder: Folder, name: str, text: str) -> None:
         _NOT_WRITTEN.log(name, folder.path, error)
     else:
         crashpoint("inbox-after-error-file")
+
+
+def _readers(folder: Folder, name: str) -> int:
+    """Group and others, as far as the mode of the task file lets them read it."""
+    try:
+        found = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)
+    except OSError:
+        return 0
+    return found.st_mode & _OTHER_READERS if stat.S_ISREG(found.st_mode) else 0
 
 
 def remove_error_file(folder: Folder, name: str) -> None:

@@ -148,3 +148,20 @@ def test_a_hard_link_is_a_file_like_any_other(inbox: Inbox, intake: MemoryIntake
     os.link(drop(tmp_path, "template.yaml", task("a")), folder / "a.yaml")
     inbox.scan_once()
     assert names(intake) == ["a"]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+def test_an_error_file_is_for_those_who_can_read_the_file(inbox: Inbox, folder: Path, mode: int) -> None:
+    drop(folder, "a.yaml", "instructions: [secret]").chmod(mode)
+    before = os.umask(0)
+    try:
+        inbox.scan_once()
+    finally:
+        os.umask(before)
+    assert (folder / "a.yaml.error.txt").stat().st_mode & 0o777 == mode
+
+
+def test_an_error_file_of_what_is_no_file_is_private(inbox: Inbox, folder: Path) -> None:
+    os.mkfifo(folder / "a.yaml", 0o644)
+    inbox.scan_once()
+    assert (folder / "a.yaml.error.txt").stat().st_mode & 0o777 == 0o600
