@@ -66,7 +66,7 @@ def shim_identity(path: Path) -> ShimIdentity | None:
 @contextmanager
 def held_lock(path: Path) -> Iterator[bool]:
     """Try to take the run's lock; False if somebody has it. Raises FileNotFoundError when there is no directory."""
-    fd = os.open(path / record.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = os.open(path / record.LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -96,7 +96,7 @@ def _decide(path: Path, *, awaited: bool) -> RunStatus:
 
 
 def _has_orphan(path: Path) -> bool:
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         return record.orphan(directory) is not None
     finally:

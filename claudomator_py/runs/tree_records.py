@@ -76,7 +76,7 @@ class TreeRecords:
     def held(self, name: str) -> Iterator[int]:
         """Hold the tree's lock; its descriptor. Raises TreeBusy; OSError."""
         path = self._root / f"{name}{_LOCK}"
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -8,6 +8,8 @@ import pytest
 
 from claudomator_py.bootstrap.state_folder import StateExposed, make_private, remove_leftovers
 from claudomator_py.documents.state_folder import ENTRIES
+from claudomator_py.runs.durable import write_new
+from claudomator_py.service.process.state_lock import hold_state
 
 NOBODY = 65534
 
@@ -83,3 +85,15 @@ def test_what_a_killed_daemon_left_is_removed(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     remove_leftovers(tmp_path)
     assert {path.name for path in tmp_path.rglob("*")} == {"token", "backups", "claudomator-1.db"}
+
+
+def test_what_is_opened_later_is_no_link_either(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    for name in ("daemon.lock", "record"):
+        (tmp_path / name).symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic links"), hold_state(tmp_path):
+        pass
+    with pytest.raises(OSError, match="symbolic links"):
+        write_new(tmp_path / "record", b"forged")
+    assert victim.read_text() == "precious"

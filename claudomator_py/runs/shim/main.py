@@ -45,7 +45,7 @@ def run(path: str, environ: dict[str, str]) -> int:
     _detach()
     events = Events()
     try:
-        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return LEFT
     lock = record.take_lock(directory)
@@ -98,7 +98,7 @@ class Stage:
 
     def spawn(self, argv: list[str]) -> int:
         """Start a command, with the prompt on its standard input. Returns its pid. Raises OSError."""
-        stdin = os.open(PROMPT, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._directory)
+        stdin = os.open(PROMPT, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._directory)
         try:
             return spawn(argv, self._env, self._cwd, (stdin, self.outputs[0].fd, self.outputs[1].fd))
         finally:
@@ -276,7 +276,9 @@ class Supervisor:
 def _log_fault(directory: int, fault: Exception) -> None:
     """Write the traceback to the run's ``shim.log``."""
     try:
-        fd = os.open(LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=directory)
+        fd = os.open(
+            LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory
+        )
         os.dup2(fd, 2)
     except OSError:
         return

@@ -24,7 +24,9 @@ class Output:
         """Open it for appending. cap: bytes, 64 KiB at least. Raises OSError."""
         self._directory = directory
         self._name = name
-        self.fd = os.open(name, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=directory)
+        self.fd = os.open(
+            name, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory
+        )
         self._cap = max(cap, _SMALLEST_CAP)
         self._head = self._cap // 4 // _BLOCK * _BLOCK
         self._hole_end = self._head
@@ -59,7 +61,9 @@ class Output:
         if os.fstat(self.fd).st_nlink:
             return
         new = f"{self._name}.new"
-        target = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600, dir_fd=self._directory)
+        target = os.open(
+            new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self._directory
+        )
         try:
             _copy(self.fd, target)
         finally:

@@ -34,7 +34,7 @@ def take_lock(directory: int) -> int | None:
     The daemon holds it for moments only, to decide; that is waited out.
     """
     try:
-        fd = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=directory)
+        fd = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
     except OSError:
         return None
     crash("lock-opened")
@@ -142,7 +142,7 @@ def orphan(directory: int) -> procfs.Process | None:
 def _write_identity(directory: int, name: str, pid: int) -> None:
     process = procfs.read(pid)
     data = {"boot_id": procfs.boot_id(), "pid": pid, "start_time": process.start if process else 0}
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(_temporary(name), flags, 0o600, dir_fd=directory)
     try:
         os.write(fd, json.dumps(data).encode())
@@ -156,7 +156,7 @@ def _temporary(name: str) -> str:
 
 def claim_start(directory: int) -> None:
     """Record durably that the run is started; only after this may the agent be. Raises FileExistsError, OSError."""
-    fd = os.open(STARTED, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=directory)
+    fd = os.open(STARTED, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
     try:
         crash("started-made")
         os.fsync(fd)
@@ -193,7 +193,7 @@ class ExitFile:
     def __init__(self, directory: int) -> None:
         """Reserve it. Raises OSError."""
         self._directory = directory
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         self._fd = os.open(EXIT_TEMPORARY, flags, 0o600, dir_fd=directory)
         os.posix_fallocate(self._fd, 0, _EXIT_BYTES)
         crash("exit-reserved")

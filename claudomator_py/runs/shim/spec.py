@@ -68,7 +68,7 @@ class Spec:
 def load(directory: int) -> Spec:
     """Read the specification in an opened run directory. Raises BadSpec."""
     try:
-        fd = os.open(FILE, os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory)
+        fd = os.open(FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
         with open(fd, encoding="utf-8") as file:
             data = json.load(file)
         limits = data["limits"]

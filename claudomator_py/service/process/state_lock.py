@@ -23,7 +23,7 @@ def hold_state(state: Path, announced: Iterable[str] = ()) -> Iterator[Callable[
     this process, so what is announced is always by the process that the lock names.
     """
     path = state / LOCK_FILE
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -44,7 +44,7 @@ def hold_state(state: Path, announced: Iterable[str] = ()) -> Iterator[Callable[
 def holder(state: Path) -> str | None:
     """The pid of the daemon that holds a state folder, or ``unknown``; None: no daemon of this machine does."""
     try:
-        descriptor = os.open(state / LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(state / LOCK_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return None
     try:
