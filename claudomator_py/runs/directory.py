@@ -1,12 +1,11 @@
 """A run directory from the daemon's side: made before the run, asked to cancel, removed in the end."""
 
 import json
-import os
-import shutil
 from pathlib import Path
 
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.run import RunConflict, RunFate, RunOrder
+from claudomator_py.runs import leftovers
 from claudomator_py.runs.durable import flush_directory, write_new
 from claudomator_py.runs.settle import held_lock, mark, settle, shim_identity, write_revoked
 from claudomator_py.runs.shim import events, output, procfs, record, spec
@@ -118,7 +117,7 @@ class RunDirectory:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a tree, whatever permissions an agent left in it; nothing if there is none. Raises OSError.
+    """Remove a tree, whatever an agent left in it; nothing if there is none. Raises OSError.
 
     The specification goes first and the marks last: what a crash leaves over can never be started.
     """
@@ -127,22 +126,10 @@ def remove_tree(path: Path) -> None:
     (path / spec.FILE).unlink(missing_ok=True)
     for entry in sorted(path.iterdir(), key=lambda entry: entry.name in _LAST_REMOVED):
         if entry.is_dir() and not entry.is_symlink():
-            _remove_folder(entry)
+            leftovers.remove(entry)
         else:
             entry.unlink()
     path.rmdir()
-
-
-def _remove_folder(path: Path) -> None:
-    try:
-        shutil.rmtree(path)
-    except PermissionError:
-        path.chmod(0o700)
-        for folder, names, _ in os.walk(path):
-            for name in names:
-                if not Path(folder, name).is_symlink():
-                    Path(folder, name).chmod(0o700)
-        shutil.rmtree(path)
 
 
 def _spec_json(order: RunOrder, cwd: str) -> bytes:

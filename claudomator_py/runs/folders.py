@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from claudomator_py.runs import leftovers
 from claudomator_py.runs.directory import SCRATCH, TRASH_SUFFIX, RunDirectory
-from claudomator_py.runs.worktrees import size_of, working_in
+from claudomator_py.runs.worktrees import working_in
 
 
 class RunFolders:
@@ -28,7 +29,7 @@ class RunFolders:
 
     def size(self, run_id: str) -> int:
         """The bytes that it takes on the disk."""
-        return size_of(self.path(run_id))
+        return leftovers.size_of(self.path(run_id))
 
     def give_up_scratch(self, run_id: str) -> None:
         """Take its scratch folder out of reach, at once: no run can be started in it any more. Raises OSError."""

@@ -10,7 +10,6 @@ of the repository git is only shown its data, see ``git_shadow``.
 """
 
 import os
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from claudomator_py.core.crashpoint import crashpoint
 from claudomator_py.core.worktree import Tree, TreeBusy, TreeFault, TreeOrder, TreeStanding, TreeState
+from claudomator_py.runs import leftovers
 from claudomator_py.runs.git import Git, GitRefused
 from claudomator_py.runs.git_remedies import fault_of
 from claudomator_py.runs.git_shadow import POINTER, Repository, Shadow, discover
@@ -27,7 +27,6 @@ from claudomator_py.runs.tree_records import TreeRecords, back_pointer, finding
 
 CHECKOUT_S = 600.0
 STATUS_S = 60.0
-_BLOCK = 512
 _MOST_WORDS = 2_000
 
 
@@ -118,7 +117,7 @@ class LocalTrees:
 
     def size(self, tree: Tree) -> int:
         """The bytes that its folder takes on the disk."""
-        return size_of(Path(tree.path))
+        return leftovers.size_of(Path(tree.path))
 
     def remove(self, tree: Tree) -> None:
         """Remove the tree and its branch, which must be spent: it is looked at once more, directly before.
@@ -320,7 +319,7 @@ class _At:
             try:
                 self.shadow(*forget)
             except GitRefused:
-                shutil.rmtree(path)
+                leftovers.remove(Path(path))
         if f"worktree {path}" in self._listed():
             self.shadow(*forget)
 
@@ -377,18 +376,6 @@ class _At:
 
 def _suspicious(tree: Tree, wrong: str) -> str:
     return f"{wrong}, so git is not run there; see what was done in {tree.path}, and move it away"
-
-
-def size_of(path: Path) -> int:
-    """The bytes that a folder takes on the disk, as far as it can be read; links are not followed."""
-    total = 0
-    for folder, _, names in os.walk(path):
-        for name in names:
-            try:
-                total += Path(folder, name).lstat().st_blocks * _BLOCK
-            except OSError:
-                continue
-    return total
 
 
 def working_in(path: Path) -> list[int]:
