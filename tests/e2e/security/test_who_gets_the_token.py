@@ -14,11 +14,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from claudomator_py.client import connect
+from claudomator_py.client.errors import DaemonNotRunning
 from tests.e2e.harness import END_S, Site, open_site
-from tests.e2e.scenarios_support import document, ended, in_state
+from tests.e2e.scenarios_support import document
 from tests.e2e.security.second_user import NOBODY, needs_root
 from tests.e2e.warm import WarmStarter
-from tests.fakes.command import Command, QuickCommand
+from tests.fakes.command import QuickCommand
 
 NOT_RUNNING, NOT_AUTHORISED = 3, 4
 
@@ -78,7 +80,7 @@ def test_who_takes_the_port_of_a_killed_daemon_is_sent_nothing(site: Site) -> No
     with eavesdropping(url) as heard:
         for without_socket in (False, True):
             if without_socket:  # as one of an earlier version leaves it
-                (site.state / "api.sock").unlink()
+                (site.state / "api.sock").unlink(missing_ok=True)
             for words in (["status"], ["submit", "task.yaml"], ["logs", "any", "-f"], ["open"], ["doctor"]):
                 for environ in ({}, {"CLAUDOMATOR_TOKEN": "of-another-daemon" * 3}):
                     done = command(*words, **environ)
@@ -95,25 +97,15 @@ def test_a_watch_that_outlives_its_daemon_sends_nothing_to_who_follows(site: Sit
     """It connects again by itself, so nobody looks at whom it reaches."""
     daemon = site.start().ready()
     url = str(site.endpoint)
-    site.drop(
-        "it.yaml",
-        document("it", "do: echo begun", "do: until [ -e go ]; do sleep 0.05; done", working_dir=str(site.work)),
-    )
-    in_state(daemon, "it", "RUNNING")
-    with Command(site.root).start("logs", "it", "-f") as following:
-        try:
-            assert following.stdout is not None
-            assert following.stdout.readline() == "begun\n"
-            daemon.kill()
-            with eavesdropping(url) as heard:
-                daemon = site.start().ready()
-                (site.work / "go").touch()
-                following.communicate(timeout=END_S)
-                assert following.returncode == 0
-                assert nothing_was_sent(heard, url)
-        finally:
-            following.kill()
-    assert ended(daemon, "it").state == "COMPLETED"
+    with connect(site.config_file) as client:
+        events = client.events(after=0, patience_s=2)
+        site.drop("it.yaml", document("it"))
+        assert next(events).kind == "accepted"
+        daemon.kill()
+        with eavesdropping(url) as heard:
+            with pytest.raises(DaemonNotRunning):
+                list(events)
+            assert nothing_was_sent(heard, url)
 
 
 @pytest.fixture
