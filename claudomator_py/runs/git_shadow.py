@@ -27,14 +27,15 @@ import re
 import shutil
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from claudomator_py.runs.durable import flush_directory, write_new
 from claudomator_py.runs.git import Git, GitRefused
 
-# What holds data in a git directory.
-_LINKED = ("objects", "refs", "packed-refs", "reftable", "logs", "info", "shallow", "index", "lfs")
+# What holds data in a git directory. Not the logs of references: git appends to those by whatever link is there.
+_LINKED = ("objects", "refs", "packed-refs", "reftable", "info", "shallow", "index", "lfs")
 _TREES = "worktrees"
 _COPIED = re.compile(
     r"core\.(repositoryformatversion|filemode|symlinks|ignorecase|precomposeunicode|autocrlf|eol|checkstat|trustctime"
@@ -152,11 +153,19 @@ class Shadow:
         # git has written the way through the shadow into it.
         pointer = Path(path) / POINTER
         made = self._common / _TREES / Path(pointer.read_text().strip()).name
-        new = pointer.with_name(f"{POINTER}.new")
+        # Not beside it: there the repository may have a link of any name.
+        new = self._path / "pointer"
         write_new(new, pointing_to(str(made)))
         new.rename(pointer)
         flush_directory(pointer.parent)
         return str(made)
+
+    def delete(self, ref: str, tip: str) -> None:
+        """Delete a reference, if it is at that commit, with its log. Raises GitRefused."""
+        self("update-ref", "-d", ref, tip)
+        with suppress(OSError):
+            (log := self._common / "logs" / ref).unlink()
+            log.parent.rmdir()
 
     def remove(self) -> None:
         """Remove it; the repository stays as it is."""

@@ -64,7 +64,6 @@ class LocalTrees:
         try:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._records.held(order.name) as lock:
-                self._records.forget_state(order.name)
                 record = self._records.read(order.name)
                 if record is None:
                     return self._make_of(order, lock)
@@ -76,6 +75,7 @@ class LocalTrees:
                 tree = self._located(tree)
                 if (wrong := finding(tree)) is not None:
                     raise TreeFault(f"{tree.path} is no work tree of git any more: {_suspicious(tree, wrong)}")
+                self._records.forget_state(order.name)
                 return tree
         except GitRefused as refused:
             raise fault_of(refused, order.folder) from refused
@@ -176,6 +176,7 @@ class LocalTrees:
         return self._make(tree, lock)
 
     def _make(self, tree: Tree, lock: int, *, branch_is_there: bool = False) -> Tree:
+        self._records.forget_state(tree.name)
         self._records.write(tree, made=False)
         crashpoint("worktree-intended")
         what = ["--", tree.path, tree.branch] if branch_is_there else ["-b", tree.branch, "--", tree.path, tree.base]
@@ -327,7 +328,7 @@ class _At:
         """Delete the branch if it is still there, and nobody has it checked out."""
         ref = f"refs/heads/{self.tree.branch}"
         if tip is not None and tip == self.tip() and f"branch {ref}" not in self._listed():
-            self.shadow("update-ref", "-d", ref, tip)
+            self.shadow.delete(ref, tip)
 
     def _status(self, git_dir: str, work_tree: str) -> str:
         """Changes and new files, a line each. Submodules count by their commit alone: git is not sent into them."""

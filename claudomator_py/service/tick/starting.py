@@ -198,6 +198,8 @@ class Starter:
             try:
                 tree = self._tree(subject.tree)
             except TreeFault as fault:
+                if (there := self._isolating.trees.find(subject.tree.name)) is not None:
+                    run.dir_key = there.path
                 self._refuse(commit, run, str(fault), now_ms, spec.env)
                 return None
             if tree is None:

@@ -213,6 +213,25 @@ def test_what_an_agent_writes_for_its_own_tree_in_the_repository_leads_nowhere(
     assert not witness.exists(), witness.read_text()
 
 
+def test_no_link_of_a_repository_leads_what_is_written_elsewhere(
+    trees: LocalTrees, repository: Repository, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine\n")
+    for name in (".git.new", ".gitnew", "pointer", "HEAD", "config"):
+        (repository.path / name).symlink_to(victim)
+    repository.git("add", "--all")
+    repository.git("commit", "-q", "-m", "links")
+    log = repository.path / ".git" / "logs" / "refs" / "heads" / "claudomator" / "fix-1"
+    log.parent.mkdir(parents=True)
+    log.symlink_to(victim)
+    tree = trees.ensure(order(repository.path))
+    assert trees.look(tree).standing is TreeStanding.UNCHANGED
+    trees.remove(tree)
+    assert victim.read_text() == "mine\n"
+    assert not log.parent.exists()
+
+
 def test_git_is_not_sent_into_a_submodule_and_its_tree_stays(
     trees: LocalTrees, repository: Repository, tmp_path: Path, witness: Path
 ) -> None:
