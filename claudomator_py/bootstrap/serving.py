@@ -34,8 +34,15 @@ from claudomator_py.core.redact import Redactor
 from claudomator_py.core.settings import Inbox, Log, OnStop, Settings
 from claudomator_py.core.views import CheckView
 from claudomator_py.documents import taskfiles
-from claudomator_py.documents.configfile import ConfigError, find_config, load_config, resolve_state_dir
-from claudomator_py.documents.guard import InboxGuard
+from claudomator_py.documents.configfile import (
+    CONFIG_VARIABLE,
+    ConfigError,
+    LoadedConfig,
+    find_config,
+    load_config,
+    resolve_state_dir,
+)
+from claudomator_py.documents.guard import InboxGuard, exposed_config
 from claudomator_py.notify.configured import messenger
 from claudomator_py.runs.folders import RunFolders
 from claudomator_py.runs.launcher import Launcher
@@ -106,7 +113,7 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
     set_up_log(Log(format=log_format or LogFormat.TEXT))
     install_crash_hook(os.environ)
     try:
-        loaded = load_config(find_config(config, os.environ, Path.cwd()))
+        loaded = _load(config)
         told = loaded.settings.log
         set_up_log(told if log_format is None else told.model_copy(update={"format": log_format}))
         state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
@@ -328,10 +335,23 @@ async def _keep_looking(parts: Parts, daemon: Daemon, known: KnownHealth, *, at_
         await asyncio.sleep(HEALTH_S)
 
 
+def _load(named: Path | None) -> LoadedConfig:
+    """The configuration, unless others could have written it: it says which programs are run. Raises ConfigError."""
+    path = find_config(named, os.environ, Path.cwd())
+    try:
+        is_named = named is not None or bool(os.environ.get(CONFIG_VARIABLE))
+        problem = None if path is None else exposed_config(path, named=is_named)
+    except OSError:
+        problem = None  # what keeps it from being read is said when it is
+    if path is not None and problem is not None:
+        raise ConfigError(path, [problem])
+    return load_config(path)
+
+
 def _read_again(path: Path | None) -> Settings:
     """The settings in the file of the start, or, if there was none, in one that has come since."""
     try:
-        return load_config(path or find_config(None, os.environ, Path.cwd())).settings
+        return _load(path).settings
     except ConfigError as error:
         raise ConfigurationRefused(str(error)) from error
 

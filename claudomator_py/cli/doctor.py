@@ -74,12 +74,12 @@ def _all(
 ) -> "Iterator[Finding]":
     from claudomator_py.cli.findings.agents import agent_findings
     from claudomator_py.cli.findings.daemon import daemon_findings
-    from claudomator_py.cli.findings.finding import ok
-    from claudomator_py.cli.findings.folders import inbox_findings, state_findings
-    from claudomator_py.documents.configfile import resolve_state_dir
+    from claudomator_py.cli.findings.folders import configuration, inbox_findings, state_findings
+    from claudomator_py.documents.configfile import CONFIG_VARIABLE, resolve_state_dir
 
-    yield ok("configuration", str(path or "none found: the defaults are used"))
     state = resolve_state_dir(state_dir, settings, os.environ, base_dir)
+    named = config is not None or bool(os.environ.get(CONFIG_VARIABLE))
+    yield configuration(path, state, named=named)
     yield from state_findings(state, settings)
     yield from inbox_findings(settings.inbox, base_dir, state)
     daemon, asked = daemon_findings(config, state_dir)

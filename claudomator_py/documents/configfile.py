@@ -14,6 +14,7 @@ from claudomator_py.documents.yamltext import MAX_BYTES, BadText, decode, read_d
 from claudomator_py.documents.zones import zone_problem
 
 FILE_NAME = "claudomator.yaml"
+CONFIG_VARIABLE = "CLAUDOMATOR_CONFIG"
 _SYSTEM = Path("/etc/claudomator") / FILE_NAME
 
 
@@ -43,7 +44,7 @@ def find_config(explicit: Path | None, environ: Mapping[str, str], cwd: Path) ->
     """
     if explicit is not None:
         return cwd / expand_home(explicit, environ)
-    if named := environ.get("CLAUDOMATOR_CONFIG"):
+    if named := environ.get(CONFIG_VARIABLE):
         return cwd / expand_home(Path(named), environ)
     own = _xdg(environ, "XDG_CONFIG_HOME", ".config") / "claudomator" / FILE_NAME
     return next((path for path in (cwd / FILE_NAME, own, _SYSTEM) if path.is_file()), None)

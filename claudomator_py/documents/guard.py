@@ -1,6 +1,7 @@
-"""Which inboxes and which files in them are obeyed: those that nobody but a trusted user can have written."""
+"""Which inboxes, task files and configurations are obeyed: what nobody but a trusted user can have written."""
 
 import os
+from pathlib import Path
 
 from claudomator_py.core.problem import Problem
 from claudomator_py.core.settings import Inbox
@@ -27,6 +28,20 @@ class InboxGuard:
     def file(self, path: str, found: os.stat_result, fd: int | None = None) -> Problem | None:
         """Why a file in an inbox that is read is not taken. found: its status; fd: it, if it is open."""
         return _problem(self._trust.entry(path, found, fd), path)
+
+
+def exposed_config(path: Path, *, named: bool, own: int | None = None) -> Problem | None:
+    """Why no daemon is to be commanded by the configuration at that absolute path. Raises OSError.
+
+    named: by whoever starts the daemon, who answers for its owner with that. own: the daemon's user; None: that of this
+    process.
+    """
+    owners = (str(path.stat().st_uid),) if named else ()
+    exposure = Trust(owners, own=own).place(str(path))
+    if exposure is None:
+        return None
+    message = f"could have been written by other users: {exposure.of(str(path))}"
+    return Problem(message=message, remedy=f"look through it, and run `{exposure.command}`")
 
 
 def _problem(exposure: Exposure | None, path: str) -> Problem | None:

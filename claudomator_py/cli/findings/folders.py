@@ -1,4 +1,4 @@
-"""The state folder and the inboxes: there, writable, private, on a disk that serves, with room."""
+"""Configuration, state folder and inboxes: there, writable, private, on a disk that serves, with room."""
 
 import os
 import shlex
@@ -10,7 +10,7 @@ from pathlib import Path
 from claudomator_py.cli.findings.finding import Finding, ok, problem, warn
 from claudomator_py.core.settings import Inbox, Settings
 from claudomator_py.core.units import format_size
-from claudomator_py.documents.guard import InboxGuard
+from claudomator_py.documents.guard import InboxGuard, exposed_config
 from claudomator_py.documents.state_folder import exposed_state
 from claudomator_py.documents.trust import user_name
 
@@ -29,6 +29,22 @@ def state_findings(folder: Path, settings: Settings) -> Iterator[Finding]:
         yield from _private_files(folder)
     yield _disk(folder, settings.limits.min_free)
     yield file_system(folder, sqlite=settings.database == "sqlite")
+
+
+def configuration(path: Path | None, state: Path, *, named: bool) -> Finding:
+    """The configuration file, which can be read. state: the state folder; named: the file was not just found."""
+    name = "configuration"
+    if path is None:
+        return ok(name, "none found: the defaults are used")
+    try:
+        exposed = exposed_config(path, named=named, own=_user_of(state))
+    except OSError as error:
+        return problem(name, f"{path} cannot be looked at: {error.strerror}", "Correct its permissions.")
+    return (
+        ok(name, str(path))
+        if exposed is None
+        else problem(name, f"{path} {exposed.message}", _sentence(exposed.remedy))
+    )
 
 
 def inbox_findings(settings: Inbox, base_dir: Path, state: Path) -> Iterator[Finding]:

@@ -2,12 +2,14 @@
 
 import errno
 import os
+import signal
 import stat
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.e2e.harness import END_S, Site, open_site, wait_until
+from tests.e2e.harness import COMMAND, END_S, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended
 from tests.e2e.security.second_user import NOBODY, as_second_user, needs_root, open_to_all
 
@@ -93,6 +95,25 @@ def test_the_daemon_of_root_leaves_a_state_folder_of_somebody_else_alone(tmp_pat
         assert f"{site.state} belongs to nobody, and this is root; run as nobody" in site.log_text()
         assert stat.S_IMODE(site.state.stat().st_mode) == 0o755
         assert list(site.state.iterdir()) == []
+
+
+def test_a_configuration_that_others_can_write_to_commands_no_daemon(tmp_path: Path) -> None:
+    """One that somebody else owns commands none either, unless the user names it."""
+    with open_site(tmp_path / "site") as site:
+        site.config_file.chmod(0o666)
+        assert site.start().wait(END_S) == 1
+        said = f"{site.config_file}: could have been written by other users: every user can write to it (mode 0666); "
+        assert f"{said}look through it, and run `chmod go-w {site.config_file}`" in site.log_text()
+        site.config_file.chmod(0o644)
+        os.chown(site.config_file, NOBODY, -1)
+        found = subprocess.run([*COMMAND, "serve"], cwd=site.root, capture_output=True, text=True, timeout=END_S)
+        assert (found.returncode, "it belongs to nobody, who is not trusted" in found.stderr) == (1, True)
+        daemon = site.start().ready()
+        # A reload is as strict, and the former configuration stays in force.
+        site.config_file.chmod(0o666)
+        daemon.send(signal.SIGHUP)
+        trouble = wait_until(lambda: daemon.client.status().trouble, "the configuration to be refused")
+        assert "could have been written by other users" in trouble[0].detail
 
 
 def test_the_daemon_is_private_and_its_runs_are_as_open_as_the_user_has_it(tmp_path: Path) -> None:

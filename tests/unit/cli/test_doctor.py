@@ -138,6 +138,16 @@ def test_an_inbox_that_others_can_write_to(offline: Command) -> None:
     assert "no user or group of this machine: no-such-user" in done.stderr
 
 
+def test_a_configuration_that_others_could_have_written(offline: Command) -> None:
+    config = offline.home / "claudomator.yaml"
+    config.write_text("")
+    offline.home.chmod(0o777)
+    found = _checks(offline, "--config", str(config))["configuration"]
+    assert (found["verdict"], found["remedy"]) == ("problem", f"Look through it, and run `chmod go-w {offline.home}`.")
+    offline.home.chmod(0o755)
+    assert _checks(offline)["configuration"]["verdict"] == "ok"
+
+
 def test_a_state_folder_that_others_could_exchange(offline: Command) -> None:
     (offline.home / "claudomator.yaml").write_text("state_dir: above/state\n")
     (offline.home / "above/state").mkdir(mode=0o700, parents=True)
