@@ -16,6 +16,8 @@ SOCKET_FILE = "api.sock"
 ANNOUNCED = (ENDPOINT_FILE, SOCKET_FILE)
 """What a running daemon has in its state folder. A killed one leaves it behind."""
 _BACKLOG = 128
+_LONGEST_ADDRESS = 107
+"""Bytes of a Unix socket's address; the path of a folder may be longer."""
 
 
 def parse_listen(text: str) -> tuple[str, int]:
@@ -75,8 +77,9 @@ def bind_own(state_dir: Path) -> socket.socket:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             os.fchmod(sock.fileno(), 0o600)  # what bind creates has the mode of the socket
-            # The address of a socket has 107 bytes; the path of a folder may be longer.
-            sock.bind(f"/proc/self/fd/{folder}/{SOCKET_FILE}")
+            path = str(state_dir / SOCKET_FILE)  # which tools such as ss show
+            fits = len(os.fsencode(path)) <= _LONGEST_ADDRESS
+            sock.bind(path if fits else f"/proc/self/fd/{folder}/{SOCKET_FILE}")
             sock.listen(_BACKLOG)
             sock.setblocking(False)
         except BaseException:

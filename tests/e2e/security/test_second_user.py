@@ -172,6 +172,14 @@ def test_no_unix_socket_of_the_daemon_takes_a_connection(living: Living) -> None
     assert not connected & set(names)
 
 
+def test_the_socket_of_the_command_line_is_there_and_takes_no_connection(living: Living) -> None:
+    path = str(living.site.state / "api.sock")
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+    taken = dict(as_second_user(unix_sockets))
+    assert taken[path] is False
+
+
 def _unix_table() -> list[list[str]]:
     return [line.split(maxsplit=7) for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
 

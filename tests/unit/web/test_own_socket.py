@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.bootstrap.listening import open_sockets
 from claudomator_py.web.endpoint import bind_own, withdraw_endpoint
 from claudomator_py.web.limits import Limits, Rate
 from tests.fakes.daemon import Daemon, running
@@ -53,6 +54,13 @@ def test_a_path_may_be_longer_than_an_address(tmp_path: Path) -> None:
     deep.mkdir(parents=True)
     with bind_own(deep):
         assert (deep / "api.sock").is_socket()
+
+
+def test_where_there_can_be_none_the_daemon_listens_on_tcp_alone(tmp_path: Path) -> None:
+    (tmp_path / "api.sock").mkdir()  # as on a file system without sockets, it cannot be made
+    (tcp,) = open_sockets("127.0.0.1:0", tmp_path)
+    assert tcp.family == socket.AF_INET
+    tcp.close()
 
 
 @pytest.mark.parametrize("host", ["localhost", "own"])
