@@ -11,6 +11,7 @@ import httpx
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 from schemathesis import Case, GenerationMode
 from schemathesis.specs.openapi.checks import (
@@ -23,8 +24,11 @@ from schemathesis.specs.openapi.checks import (
 )
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
+from claudomator_py.core.principal import Principal, Role
 from claudomator_py.core.task import TaskSpec
+from claudomator_py.core.views import TokenRequest
 from claudomator_py.web.app import create_app
+from claudomator_py.web.roles import OPERATIONS as ROLES
 from claudomator_py.web.settings import WebSettings
 from tests.e2e.harness import Daemon, open_site, wait_until
 from tests.e2e.warm import WarmStarter
@@ -41,7 +45,7 @@ CHECKS = [
     negative_data_rejection,
     unsupported_method,
 ]
-EXAMPLES, MORE_EXAMPLES = 8, 60
+EXAMPLES, MORE_EXAMPLES, WEAK_EXAMPLES = 8, 60, 2
 DOCUMENT = create_app(FakeDesk(), WebSettings("x" * 32, "127.0.0.1:8484")).openapi()
 OPERATIONS = [
     (method, path, operation) for path, methods in DOCUMENT["paths"].items() for method, operation in methods.items()
@@ -166,6 +170,118 @@ def test_nothing_is_told_or_done_without_the_token(api: Api, authorization: str 
             answer = http.request(method, path.replace("{", "").replace("}", ""))
             assert (answer.status_code == 401) is needed, (method, path)
             assert needed or answer.status_code == 200
+
+
+@dataclass(frozen=True)
+class Weak:
+    """Somebody who may not do everything. by: None: nobody that the daemon knows."""
+
+    headers: dict[str, str]
+    by: Principal | None
+
+    def may(self, operation_id: str) -> bool:
+        needed = ROLES[operation_id]
+        return needed.role is None if self.by is None else needed.permits(self.by)
+
+
+@pytest.fixture(scope="module", params=["nobody", "liar", "reader", "guest"])
+def weak(request: pytest.FixtureRequest, api: Api) -> Weak:
+    client = api.daemon.client
+    match request.param:
+        case "reader":
+            token = client.create_token(TokenRequest(name="reader", role="read"))
+            return Weak({"Authorization": f"Bearer {token.token}"}, Principal("reader", Role.READ))
+        case "guest":
+            token = client.create_token(TokenRequest(name="guest", role="operate", organisation="elsewhere"))
+            return Weak({"Authorization": f"Bearer {token.token}"}, Principal("guest", Role.OPERATE, "elsewhere"))
+        case "liar":
+            return Weak({"Authorization": f"Bearer {'x' * 43}", "Cookie": "claudomator_session=x"}, None)
+        case _:
+            return Weak({}, None)
+
+
+def test_nobody_does_more_than_their_role_with_any_request(api: Api, weak: Weak) -> None:
+    """Requests that an admin would be answered: without the role nothing is done, and nothing fails either."""
+    ours = {task.id for task in api.daemon.client.all_tasks()}
+    for _, _, operation in OPERATIONS:
+        _send_as(api, weak, operation["operationId"], ours)
+
+
+def _send_as(api: Api, weak: Weak, operation_id: str, ours: set[str]) -> None:
+    @_settings(WEAK_EXAMPLES, same=True)
+    @given(case=api.schema.find_operation_by_id(operation_id).as_strategy(generation_mode=POSITIVE))
+    def send(case: Case[Any]) -> None:
+        _defuse(case)
+        answer = case.call(headers=weak.headers, timeout=30)
+        told = (operation_id, answer.status_code, answer.text)
+        assert answer.status_code < 500, told
+        if not weak.may(operation_id):
+            assert answer.status_code in ({401, 429} if weak.by is None else {403}), told
+        elif weak.by is not None and weak.by.organisation is not None:
+            assert not [task_id for task_id in ours if task_id in answer.text], told
+
+    send()
+
+
+HEADERS = [
+    "Accept",
+    "Accept-Encoding",
+    "Connection",
+    "Content-Encoding",
+    "Content-Type",
+    "Cookie",
+    "Expect",
+    "Forwarded",
+    "HX-Request",
+    "Idempotency-Key",
+    "If-Match",
+    "If-None-Match",
+    "If-Modified-Since",
+    "Last-Event-ID",
+    "Origin",
+    "Range",
+    "Referer",
+    "Sec-Fetch-Dest",
+    "Sec-Fetch-Mode",
+    "Sec-Fetch-Site",
+    "Traceparent",
+    "Upgrade",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Proto",
+    "X-HTTP-Method-Override",
+    "X-Original-URL",
+]
+VALUES = st.one_of(
+    st.sampled_from(["*", '"', '""', 'W/"1"', '"1", "2"', ",", "-1", "0" * 400, "9" * 400, "bytes=0-", "null", "{}"]),
+    st.sampled_from(["text/event-stream", "application/json;charset=nonsense", "gzip", "h2c", "100-continue"]),
+    st.text(st.characters(min_codepoint=0x20, max_codepoint=0xFF, exclude_characters="\x7f"), max_size=200),
+)
+PLACES = [("GET", path) for path in ("/v1/status", "/v1/tasks", "/v1/events", "/metrics", "/", "/login", "/livez")]
+PLACES += [("POST", "/v1/tasks"), ("POST", "/logout"), ("DELETE", "/v1/drain"), ("OPTIONS", "/v1/tasks")]
+
+
+@_settings(80, same=True)
+@given(
+    place=st.sampled_from(PLACES),
+    sent=st.dictionaries(st.sampled_from(HEADERS), VALUES, max_size=4),
+    known=st.booleans(),
+)
+def test_no_header_makes_it_fail_or_opens_anything(
+    api: Api, place: tuple[str, str], sent: dict[str, str], known: bool
+) -> None:
+    method, path = place
+    headers = [(name.encode(), value.encode("latin-1")) for name, value in sent.items()]
+    headers += [(name.encode(), value.encode()) for name, value in api.headers.items() if known]
+    body = b"{}" if method == "POST" else None
+    with httpx.Client(base_url=api.url, trust_env=False, timeout=30) as http:
+        try:
+            with http.stream(method, path, headers=headers, content=body) as answer:
+                status = answer.status_code
+        except httpx.RemoteProtocolError:
+            return  # it hung up on what is no HTTP
+    assert status < 500, (place, sent)
+    assert known or status >= 300 or path in ("/login", "/livez"), (place, sent, status)
 
 
 def test_the_document_itself_is_sound(api: Api) -> None:
