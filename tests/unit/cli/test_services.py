@@ -24,6 +24,12 @@ def test_the_service_of_a_user(offline: Command) -> None:
         assert command in done.stderr
 
 
+def test_files_that_agents_make_are_as_open_as_the_user_has_it(offline: Command) -> None:
+    offline("init", "--systemd", "user")
+    text = (offline.home / ".config/systemd/user/claudomator.service").read_text()
+    assert not [line for line in text.splitlines() if line.startswith("UMask")]
+
+
 def test_the_service_of_a_folder(offline: Command) -> None:
     done = offline("init", "here", "--systemd", "user")
     assert [Path(line).name for line in done.stdout.splitlines()] == [
