@@ -12,6 +12,7 @@ from claudomator_py.cli.table import Column, fields, heading, render
 from claudomator_py.cli.times import ago, now_ms, parse_instant, short_duration, until
 from claudomator_py.cli.waits import why_words
 from claudomator_py.core.plaintext import plain
+from claudomator_py.core.principal import INBOX, OPERATOR
 from claudomator_py.core.views import InputView, RunView, TaskView, WorktreeView
 
 if TYPE_CHECKING:
@@ -130,6 +131,8 @@ def _summary(task: TaskView) -> str:
             ("continues", goes_on),
             ("depends on", needs),
             ("source", task.file_path or task.source),
+            ("creator", "" if task.creator in (OPERATOR.id, INBOX.id) else task.creator),
+            ("organisation", task.organisation or ""),
             ("attempts", f"{task.attempts} in generation {task.generation}; {_runs(task.runs)} in all"),
             ("used", "; ".join(used)),
             ("budget", task.budget.text if task.budget is not None else ""),

@@ -50,13 +50,14 @@ def status(
     state: Annotated[StateName | None, typer.Option(help="List tasks in this state.", case_sensitive=False)] = None,
     tag: Annotated[str | None, typer.Option(help="List tasks with this tag.")] = None,
     agent: Annotated[str | None, typer.Option(help="List tasks that ran on this agent.")] = None,
+    creator: Annotated[str | None, typer.Option(metavar="NAME", help="List tasks that this one handed in.")] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show everything at a glance.
 
     What needs you comes first. With a filter, all tasks that match are listed instead.
     """
-    wanted = TaskFilter(state=state, tag=tag, agent=agent)
+    wanted = TaskFilter(state=state, tag=tag, agent=agent, creator=creator)
     if watch and output is Format.JSON:
         json_lines(client)
     elif watch and not sys.stdout.isatty():

@@ -52,6 +52,7 @@ _HEADERS_OF: dict[int, dict[str, Any]] = {
 # Health is told whatever the number of requests.
 _HEALTH_TOO = (400, 403, 408, 413, 414, 421, 422, 429, 431, 500)
 _EVERYWHERE = (*_HEALTH_TOO, 401, 503)
+_WHOLE = "It concerns the whole daemon: a token of an organisation does not do."
 _UNSAID = "Successful Response"
 _DEFINITIONS = "#/$defs/"
 
@@ -175,7 +176,10 @@ def build(app: FastAPI) -> dict[str, Any]:
             for response in responses.values():
                 if response["description"] == _UNSAID:
                     response["description"] = "As asked for"
-            operation["security"] = _security(OPERATIONS[operation["operationId"]])
+            needed = OPERATIONS[operation["operationId"]]
+            operation["security"] = _security(needed)
+            if needed.whole:
+                operation["description"] = f"{operation['description']}\n\n{_WHOLE}"
             operation["responses"] = dict(sorted(responses.items()))
     return schema
 

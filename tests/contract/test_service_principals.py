@@ -4,10 +4,18 @@ from collections.abc import Callable
 
 import pytest
 
-from claudomator_py.core.errors import Ambiguous, NotFound, ServiceError
+from claudomator_py.core.errors import Ambiguous, Conflict, Forbidden, Invalid, NotFound, ServiceError
 from claudomator_py.core.idempotency import RequestKey
 from claudomator_py.core.principal import INBOX, OPERATOR, Principal, Role
-from claudomator_py.core.views import AnswerRequest, ApproveRequest, RejectRequest, RestartRequest, TaskFilter
+from claudomator_py.core.units import DAY_MS, HOUR_MS, format_instant
+from claudomator_py.core.views import (
+    AnswerRequest,
+    ApproveRequest,
+    RejectRequest,
+    RestartRequest,
+    TaskFilter,
+    TokenRequest,
+)
 from claudomator_py.service.answers.live import LogPosition
 from claudomator_py.store.database import Database
 from tests.fakes.world import World, spec
@@ -177,3 +185,56 @@ def test_a_run_has_its_own_task_and_run(world: World) -> None:
         with pytest.raises(ServiceError):
             ask()
     assert {one.name for one in by.tasks(TaskFilter(), None, 9).items} == {"own"}
+
+
+def test_a_token_is_good_until_it_expires_or_is_revoked(world: World) -> None:
+    made = world.desk.tokens.create(TokenRequest(name="dash", role="read", expires="1d"))
+    holder = world.keyring.holder(made.token)
+    assert holder == Principal("dash", Role.READ)
+    world.now_ms += DAY_MS - 1
+    assert world.keyring.holder(made.token) == holder
+    world.now_ms += 1
+    assert (world.keyring.holder(made.token), world.keyring.named("dash")) == (None, None)
+    other = world.desk.tokens.create(TokenRequest(name="other", role="admin", expires="never"))
+    assert other.expires_at is None
+    world.restarted_daemon()
+    assert world.keyring.holder(other.token) == Principal("other", Role.ADMIN)
+    assert world.desk.tokens.revoke("other").revoked_at is not None
+    assert world.keyring.holder(other.token) is None
+    assert world.keyring.holder(f"{other.token}x") is None
+
+
+def test_that_a_token_is_used_is_written_once_an_hour(world: World) -> None:
+    made = world.desk.tokens.create(TokenRequest(name="dash", role="read"))
+
+    def used() -> str | None:
+        world.database.write(lambda _: None)  # what was queued before is done
+        return world.desk.tokens.all()[0].used_at
+
+    assert used() is None
+    begin = world.now_ms
+    for after_ms, expected in ((0, begin), (HOUR_MS - 1, begin), (HOUR_MS, begin + HOUR_MS)):
+        world.now_ms = begin + after_ms
+        world.keyring.holder(made.token)
+        assert used() == format_instant(expected)
+
+
+def test_nobody_gives_out_more_than_they_have(world: World) -> None:
+    world.desk.tokens.create(TokenRequest(name="boss", role="admin", organisation="acme", expires="1d"))
+    boss = world.keyring.named("boss")
+    assert boss is not None
+    tokens = world.desk.as_(boss).tokens
+    assert tokens.create(TokenRequest(name="one", role="operate")).organisation == "acme"
+    for wanted in ({"organisation": "bolt"}, {"expires": "never"}, {"expires": "25h"}):
+        with pytest.raises((Forbidden, Invalid)):
+            tokens.create(TokenRequest.model_validate({"name": "two", "role": "read", **wanted}))
+    with pytest.raises(Forbidden):
+        world.desk.as_(ANN).tokens.create(TokenRequest(name="two", role="admin"))
+    with pytest.raises(NotFound):
+        world.desk.as_(Principal("other", Role.ADMIN, "bolt")).tokens.revoke("one")
+    tokens.revoke("one")
+    with pytest.raises(Conflict):
+        tokens.create(TokenRequest(name="one", role="read"))
+    live = world.desk.live
+    told = live.events(live.event_filter(None, ("token_created", "token_revoked")), 0, 9).items
+    assert [event.by for event in told] == ["operator", "boss", "boss"]

@@ -1,6 +1,7 @@
 """The desk as anyone sees it: requests that change something, each in one transaction, and the answers of Queries."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from copy import copy
 from functools import partial
 from typing import TypeVar
@@ -282,14 +283,20 @@ class FrontDesk:
 
     def backup(self) -> BackupView:
         """See ``Desk``."""
-        return make_backup(self._database, self._clock)
+        made = make_backup(self._database, self._clock)
+        self._note(lambda connection: record(connection, self._clock(), "backup_made", data={"path": made.path}))
+        return made
 
     def clean_up(self, request: CleanupRequest) -> CleanupView:
         """See ``Desk``."""
         try:
-            return self._cleaner.clean(request)
+            found = self._cleaner.clean(request)
         except StoreUnavailable as error:
             raise Unavailable(error.reason, remedy=error.remedy) from error
+        removed = sum(one.removed for one in found.items)
+        if removed and not request.dry_run:
+            self._note(lambda connection: record(connection, self._clock(), "cleaned_up", data={"removed": removed}))
+        return found
 
     def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
         """See ``Desk``."""
@@ -399,6 +406,11 @@ class FrontDesk:
         view = self._queries.told(connection, task_id)
         self._repeats.record(connection, key, view, self._by.id)
         return task_id, view
+
+    def _note(self, telling: Callable[[Connection], None]) -> None:
+        """Tell of what is done already: that it cannot be told does not undo it."""
+        with suppress(Unavailable):
+            self._write(telling)
 
     def _write(self, transaction: Callable[[Connection], T]) -> T:
         try:

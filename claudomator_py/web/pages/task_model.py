@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from claudomator_py.core.principal import INBOX, OPERATOR
 from claudomator_py.core.views import (
     CandidateView,
     DecisionView,
@@ -177,6 +178,8 @@ def _facts(task: TaskView) -> tuple[tuple[str, str], ...]:
         ("Depends on", ", ".join(others)),
         ("Priority", task.priority if task.priority != "normal" else None),
         ("From", task.file_path or task.source),
+        ("By", None if task.creator in (OPERATOR.id, INBOX.id) else task.creator),
+        ("Organisation", task.organisation),
         ("Tokens", tokens_text(task.tokens)),
         ("Cost", cost_text(task.cost_usd)),
         ("Budget", task.budget.text if task.budget is not None else None),

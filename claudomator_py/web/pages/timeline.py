@@ -36,6 +36,8 @@ _TITLES = {
     "schedule_fired": "Made by a schedule",
     "schedule_skipped": "Time of a schedule skipped",
     "schedule_missed": "Times of a schedule missed",
+    "backup_made": "Database copied",
+    "cleaned_up": "Cleaned up",
     "token_created": "Token given out",
     "token_revoked": "Token revoked",
     "session_started": "Browser logged in",

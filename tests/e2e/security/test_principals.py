@@ -97,6 +97,19 @@ def test_every_operation_is_kept_from_who_lacks_its_role(served: Served) -> None
     assert not served.operator.drain_state().drained
 
 
+def test_a_page_offers_nothing_that_would_be_refused(served: Served) -> None:
+    read, operate = served.token("sees-pages", "read"), served.token("uses-pages", "operate")
+    task = served.operator.submit(sleeping("on-a-page"))
+    for token, offered in ((read, False), (operate, True)):
+        assert ("Cancel…" in served.ask(token, "GET", f"/tasks/{task.id}").text) == offered
+        assert ('href="/select' in served.ask(token, "GET", "/").text) == offered
+        assert served.ask(token, "GET", f"/tasks/{task.id}/cancel").status_code == (200 if offered else 403)
+    own_page = {"Origin": served.url}
+    for path in (f"/tasks/{task.id}/cancel", "/agents/sh/release", "/select/cancel"):
+        answer = served.ask(read, "POST", path, headers=own_page, data={"version": "1"})
+        assert (answer.status_code, answer.json()["code"]) == (403, "not_permitted")
+
+
 def test_a_token_is_shown_once_and_kept_as_a_hash(served: Served) -> None:
     token = served.token("kept", "read")
     assert token.startswith("cmt_")
