@@ -152,7 +152,7 @@ async def _serve(
     run_tokens = RunTokens(token)
     environ = with_credentials(os.environ)
     # All that is stored, shown, logged or sent goes through this one; the settings' own are added with their parts.
-    secrets = Secrets((token, *secrets_in(environ)))
+    secrets = Secrets((token, *secrets_in(environ)), run_tokens.of)
     clean_log_with(secrets.redact)
     database = stack.enter_context(Database.open(settings.database, state_dir=state))
     database.clean_with(secrets.clean)

@@ -6,7 +6,7 @@ values. What was known once stays known until the daemon ends: what a run wrote 
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from claudomator_py.core.cleaning import clean
@@ -15,17 +15,19 @@ from claudomator_py.core.redact import Redactor
 
 T = TypeVar("T")
 
-_MOST_KEPT = 32
+_MOST_KEPT = 64
 
 
 class Secrets:
     """Values that nobody is to see. Safe to use from any thread.
 
     Those of a task's own ``env`` are known only where that task is concerned, so that no task can take words out of
-    what others say.
+    what others say; so is the token of a run.
     """
 
-    def __init__(self, values: Iterable[str] = ()) -> None:
+    def __init__(self, values: Iterable[str] = (), run_token: Callable[[str], str] | None = None) -> None:
+        """run_token: of each run, by its id; None: none has one."""
+        self._run_token = run_token
         self._lock = threading.Lock()
         self._values = frozenset(values)
         self._redactor = Redactor(self._values)
@@ -38,9 +40,11 @@ class Secrets:
                 self._values, self._redactor = grown, Redactor(grown)
                 self._of_tasks.clear()
 
-    def redactor(self, task_env: Mapping[str, str] | None = None) -> Redactor:
-        """What finds them, and those that a task with these variables brings itself."""
+    def redactor(self, task_env: Mapping[str, str] | None = None, run_id: str | None = None) -> Redactor:
+        """What finds them, those that a task with these variables brings itself, and the token of that run."""
         own = frozenset(secrets_in(task_env)) if task_env else frozenset()
+        if run_id is not None and self._run_token is not None:
+            own |= {self._run_token(run_id)}
         with self._lock:
             if own <= self._values:
                 return self._redactor

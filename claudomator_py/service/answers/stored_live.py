@@ -109,7 +109,7 @@ class StoredLive:
         """See ``Live``."""
         run = read(self._database, lambda connection: find_run(connection, run_id, self._by))
         spec = read(self._database, lambda connection: task_rows.spec_of(connection, run.task_id, run.revision))
-        redactor = self._secrets.redactor(spec.env)
+        redactor = self._secrets.redactor(spec.env, run.id)
         source = Source(partial(self._read, run.id, stream, log_step(run, check=check)), _Over(self, run.id))
         kind = self._registry.kinds.get(CHECK_KIND if check else run.kind)
         if view == "text" or kind is None:

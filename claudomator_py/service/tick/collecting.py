@@ -282,7 +282,7 @@ class Collector:
         """The outcome as the task takes it, fit to be shown. Questions are cut: so it is cleaned before."""
         kind = self._registry.kinds.get(subject.run.kind)
         converses = kind is not None and kind.conversations is not Conversations.NONE
-        outcome = without_secrets(outcome, self._secrets.redactor(subject.spec.env))
+        outcome = without_secrets(outcome, self._secrets.redactor(subject.spec.env, subject.run.id))
         return heard(outcome, subject.spec, converses=converses)
 
     def _over_budget(self, subject: _Subject, outcome: Outcome, now_ms: int) -> Outcome:
@@ -320,7 +320,7 @@ class Collector:
             return outcome, None
         command = command_text(subject.spec.check[min(exit_record.step, len(subject.spec.check) - 1)])
         how = ended_text(exit_record.exit_code, exit_record.ended_by, exit_record.error)
-        redactor = self._secrets.redactor(subject.spec.env)
+        redactor = self._secrets.redactor(subject.spec.env, subject.run.id)
         wrote = self._tail(subject.run.id, step, redactor).rstrip()
         unchecked = _unchecked(outcome, redactor.redact(f"check `{command}` {how}\n{wrote}".rstrip()))
         return leave_asked(unchecked) if asks_leave(outcome, subject.spec) else unchecked, wrote or None

@@ -245,7 +245,8 @@ class Starter:
         """What a fresh conversation is told of the task that this one continues, and of the runs before."""
         if subject.earlier is not None:
             return None
-        redactor = self._secrets.redactor(subject.spec.env)
+        left = subject.left or subject.follows
+        redactor = self._secrets.redactor(subject.spec.env, None if left is None else left.id)
         notes = []
         if subject.follows is not None:
             transcript = self._transcript(subject.follows)

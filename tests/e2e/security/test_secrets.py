@@ -46,13 +46,15 @@ IN_REMOTE = "git-password-0Nr4"
 
 # Knows all secrets, and says them as the last word of its task tells it.
 AGENT = r"""
-import base64, json, sys
+import base64, json, os, sys
 from pathlib import Path
 from urllib.parse import quote
 
 known = Path(sys.argv[1])
 secrets = json.loads(known.read_text()) if known.exists() else []
 forms = [*secrets, *(base64.b64encode(f"user:{one}".encode()).decode() for one in secrets), *map(quote, secrets)]
+run_token = os.environ.get("CLAUDOMATOR_RUN_TOKEN", "")
+forms += [run_token, base64.b64encode(f"user:{run_token}".encode()).decode(), "cmt_" + "Zk3Jx0vQ9y" * 4]
 spill = f"CANARY {' '.join(forms)} https://me:git-password-0Nr4@host/repo.git"
 if "--version" in sys.argv:
     print(spill, file=sys.stderr)
@@ -135,13 +137,18 @@ class Spilt:
     def leaks(self, text: str, *, known_here: tuple[str, ...] = ()) -> list[str]:
         """The secrets in the text, with the form in which they are there. known_here: those that belong there."""
         readings = {text, html.unescape(text), text.replace('\\"', '"')}
-        return [
+        run_tokens = [f"run {found}" for found in _RUN_TOKEN.findall(text)]
+        return run_tokens + [
             f"{name} {form}"
             for name, secret in self.secrets.items()
             if name not in known_here
             for form, written in _forms(secret).items()
             if any(written in reading for reading in readings)
         ]
+
+
+# The signature of a run's token is all of it that is secret; in Base64 the prefix and the first of the run's id.
+_RUN_TOKEN = re.compile("cm[rt]_[0-9A-Za-z-]{20,}|" + base64.b64encode(b"user:cmr_").decode()[:-1])
 
 
 def _forms(secret: str) -> dict[str, str]:

@@ -23,6 +23,8 @@ SHAPES = [
     "github_pat_11ABCDEFG0abcdefghijklm",
     "xoxb-123456789012-abcdefghijkl",
     "AKIAIOSFODNN7EXAMPLE",
+    "cmt_Zk3Jx0vQ9yq3nWQ1cT8mB2rL6pS4dF7hG5aE",
+    "cmr_5c1f1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11_9f86d081884c7d659a2feaa0c55ad015",
     JWT,
     PEM,
     PEM.replace("\n", "\\n"),

@@ -18,6 +18,12 @@ def test_the_variables_of_a_task_are_secrets_of_that_task_alone() -> None:
     assert secrets.redact("tasks-password") == "tasks-password"
 
 
+def test_the_token_of_a_run_is_known_where_that_run_is_concerned() -> None:
+    secrets = Secrets(run_token=lambda run_id: f"token-of-run-{run_id}")
+    assert secrets.redactor({}, "r1").redact("token-of-run-r1 token-of-run-r2") == f"{MARK} token-of-run-r2"
+    assert secrets.redactor({}).redact("token-of-run-r1") == "token-of-run-r1"
+
+
 def test_a_redactor_is_made_once_for_what_it_takes_out() -> None:
     secrets = Secrets()
     assert secrets.redactor({"MY_KEY": "one-value"}) is secrets.redactor({"MY_KEY": "one-value", "X": "y"})
