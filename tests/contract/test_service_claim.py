@@ -1,11 +1,14 @@
 """One daemon to a database, wherever its state folder is."""
 
+import fcntl
+import os
+import time
 from pathlib import Path
 
 import pytest
 
 from claudomator_py.service.process.database_claim import claim_database
-from claudomator_py.service.process.state_lock import StateInUse, hold_state
+from claudomator_py.service.process.state_lock import LOCK_FILE, StateInUse, hold_state, holder
 from claudomator_py.store.database import Database
 
 
@@ -26,6 +29,18 @@ def test_a_second_daemon_on_the_same_database_is_refused_while_the_first_lives(
         with pytest.raises(StateInUse, match=f"that of the daemon on {one} .* stop that one first"):
             claim_database(database, other)
         claim_database(database, one)
+
+
+def test_who_only_asks_for_the_holder_is_not_taken_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = folder(tmp_path, "one")
+    asking = os.open(state / LOCK_FILE, os.O_RDONLY | os.O_CREAT, 0o600)
+    fcntl.flock(asking, fcntl.LOCK_SH)
+    monkeypatch.setattr(time, "sleep", lambda _: fcntl.flock(asking, fcntl.LOCK_UN))
+    try:
+        with hold_state(state):
+            assert holder(state) == str(os.getpid())
+    finally:
+        os.close(asking)
 
 
 def test_a_database_goes_with_who_takes_it_up_once_nobody_works_on_it(database: Database, tmp_path: Path) -> None:

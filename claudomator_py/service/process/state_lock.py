@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from claudomator_py.core.crashpoint import crashpoint
 
 LOCK_FILE = "daemon.lock"
+_PROBED_S = (0.01, 0.03, 0.1)
 
 
 class StateInUse(Exception):
@@ -25,12 +27,10 @@ def hold_state(state: Path, announced: Iterable[str] = ()) -> Iterator[Callable[
     path = state / LOCK_FILE
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locked(descriptor):
             raise StateInUse(
                 f"another daemon (pid {_holder(descriptor)}) uses {state}; stop it first, or choose another --state-dir"
-            ) from None
+            )
         os.ftruncate(descriptor, 0)
         for name in announced:
             (state / name).unlink(missing_ok=True)
@@ -54,6 +54,19 @@ def holder(state: Path) -> str | None:
     finally:
         os.close(descriptor)
     return None
+
+
+def _locked(descriptor: int) -> bool:
+    """Whether the lock is ours now. Whoever only asks for its holder has it for an instant, which is waited for."""
+    for pause_s in (*_PROBED_S, None):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if pause_s is not None:
+                time.sleep(pause_s)
+        else:
+            return True
+    return False
 
 
 def _holder(descriptor: int) -> str:
