@@ -8,6 +8,7 @@ import base64
 import html
 import json
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -424,3 +425,30 @@ def test_a_secret_that_is_planted_is_found(spilt: Spilt) -> None:
     for secret in spilt.secrets.values():
         for written in _forms(secret).values():
             assert spilt.leaks(f"planted {html.escape(written)} there")
+
+
+def test_a_reload_adds_what_is_known_and_forgets_nothing(site: Site) -> None:
+    first, second = "first-agents-token-3Hf", "second-agents-token-8Wq"
+    command = ["sh", str(site.root / "agent.sh"), str(site.ledger_file)]
+    agent = {"kind": "command", "command": command}
+    site.configure(agents={"sh": {**agent, "env": {"MY_TOKEN": first}}})
+    daemon = site.start().ready()
+
+    def stored() -> str:
+        daemon.client.hold("sh", HoldRequest(reason=f"{first} or {second}"))
+        with closing(sqlite3.connect(f"file:{site.state / 'claudomator.db'}?mode=ro", uri=True)) as database:
+            query = "SELECT data FROM event WHERE kind = 'hold' ORDER BY id DESC LIMIT 1"
+            (data,) = database.execute(query).fetchone()
+        return str(json.loads(data)["source"])
+
+    assert stored() == f"[redacted] or {second}"
+    site.configure(agents={"sh": {**agent, "env": {"MY_TOKEN": second}}})
+    daemon.send(signal.SIGHUP)
+    wait_until(lambda: "configuration_reloaded" in site.log_text(), "the reload")
+    assert stored() == "[redacted] or [redacted]"
+    site.configure(limits={"grace": second})
+    daemon.send(signal.SIGHUP)
+    wait_until(lambda: "configuration_refused" in site.log_text(), "the refusal")
+    (check,) = (one for one in daemon.client.readiness().checks if one.name == "configuration")
+    assert "[redacted]" in check.detail
+    assert second not in check.detail + site.log_text()
