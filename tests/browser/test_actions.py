@@ -27,7 +27,7 @@ def test_restart_by_keyboard(desktop: Desktop) -> None:
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/tasks/{task.id}")
     restart = page.get_by_role("link", name="Restart…")
-    for _ in range(20):
+    for _ in range(40):
         page.keyboard.press("Tab")
         if restart.evaluate("element => element === document.activeElement"):
             break
