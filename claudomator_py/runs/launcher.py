@@ -1,12 +1,14 @@
 """Starting shims: through a fork server, or one interpreter per shim where that does not work."""
 
+import json
 import logging
 import os
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from claudomator_py.core.crashpoint import crashpoint
@@ -36,9 +38,9 @@ class Launcher:
     def start(self, run_dir: Path, env: Mapping[str, str]) -> int:
         """Start a shim for the run and return its pid; it answers for itself in the run directory from then on.
 
-        env: the agent's variables; they reach the shim through a socket or its environment, and no file. A pid says
-        nothing about whether the shim took the run: should an answer be lost, a second one is started, and one of the
-        two leaves. Raises OSError when no process can be made.
+        env: the agent's variables; they reach the shim through a socket or its standard input, and no file on a disk.
+        A pid says nothing about whether the shim took the run: should an answer be lost, a second one is started, and
+        one of the two leaves. Raises OSError when no process can be made.
         """
         # The shim is not one of the run's processes, and must not look like one.
         environ = {name: value for name, value in env.items() if name != procfs.RUN_VARIABLE}
@@ -72,9 +74,11 @@ class Launcher:
 
     def _start_directly(self, run_dir: Path, environ: dict[str, str]) -> int:
         self._reap()
-        command = _command(self.umask, "main", "main", str(run_dir.absolute()))
-        no_input = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
-        pid = os.posix_spawn(sys.executable, command, environ, file_actions=[no_input], setsid=True)
+        command = _command(self.umask, "main", "main_with_input", str(run_dir.absolute()))
+        # What a task sets is for its agent: in the shim's own environment, LD_PRELOAD would be code in the supervisor.
+        with _in_memory(json.dumps(environ).encode()) as fd:
+            given = (os.POSIX_SPAWN_DUP2, fd, 0)
+            pid = os.posix_spawn(sys.executable, command, {}, file_actions=[given], setsid=True)
         self._direct.append(pid)
         return pid
 
@@ -86,6 +90,19 @@ class Launcher:
         if self._server is not None:
             self._server.close()
             self._server = None
+
+
+@contextmanager
+def _in_memory(data: bytes) -> Iterator[int]:
+    """A file of that content that is on no disk, to be read from its beginning. Raises OSError."""
+    fd = os.memfd_create("environment")
+    try:
+        with open(fd, "wb", closefd=False) as file:
+            file.write(data)
+        os.lseek(fd, 0, os.SEEK_SET)
+        yield fd
+    finally:
+        os.close(fd)
 
 
 class _ForkServer:

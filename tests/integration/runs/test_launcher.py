@@ -71,6 +71,18 @@ def test_secrets_are_in_no_file(rig: Rig, launcher: Launcher) -> None:
     assert not [file for file in path.rglob("*") if file.is_file() and b"s3cr3t-value" in file.read_bytes()]
 
 
+def test_the_variables_of_a_task_are_none_of_its_supervisor(rig: Rig, launcher: Launcher) -> None:
+    """There LD_PRELOAD and the like would be code in the process that holds the agent to its limits."""
+    path = rig.prepare(GATED, env_names=["PATH", "LD_PRELOAD"])
+    pid = launcher.start(path, {**ENV, "LD_PRELOAD": "/nowhere/to-be-found.so"})
+    until(lambda: stdout(path))
+    environ = Path(f"/proc/{pid}/environ").read_bytes()
+    assert b"to-be-found" not in environ
+    assert b"to-be-found" in Path(f"/proc/{int(stdout(path))}/environ").read_bytes()
+    (path / "work" / "go").touch()
+    until(is_over(path))
+
+
 def test_the_shim_is_not_one_of_the_runs_processes(rig: Rig, launcher: Launcher) -> None:
     path = rig.prepare(GATED)
     pid = launcher.start(path, {**ENV, "CLAUDOMATOR_RUN": path.name})
