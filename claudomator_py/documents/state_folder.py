@@ -10,7 +10,7 @@ from claudomator_py.documents.trust import ROOT, Exposure, Trust, user_name
 
 _DATABASE = "claudomator.db"
 ENTRIES = (
-    *("daemon.lock", "token", "endpoint", "agents.json", "runs", "worktrees", "backups"),
+    *("daemon.lock", "token", "endpoint", "api.sock", "agents.json", "runs", "worktrees", "backups"),
     *(f"{_DATABASE}{side}" for side in ("", "-wal", "-shm", "-journal")),
 )
 """What the daemon keeps in it."""
