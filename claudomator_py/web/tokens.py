@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Request
 
 from claudomator_py.core.errors import Invalid
 from claudomator_py.core.validation import odd_values, validate
@@ -22,7 +22,6 @@ _BODY = request_body(
         "for_an_organisation": {"name": "acme-ci", "role": "operate", "organisation": "acme", "expires": "30d"},
     },
 )
-_LOCATION = {"Location": {"description": "Where the token is listed", "schema": {"type": "string"}, "required": True}}
 
 
 def router(desks: Desks) -> APIRouter:
@@ -41,10 +40,10 @@ def router(desks: Desks) -> APIRouter:
         status_code=201,
         operation_id="createToken",
         summary="Give out a token",
-        responses=problems(400, 409, 413, 415, 422, 429, 503, also={201: told("Made: shown this once", _LOCATION)}),
+        responses=problems(400, 409, 413, 415, 422, 429, 503, also={201: told("Made: shown this once")}),
         openapi_extra=_BODY,
     )
-    def create(by: Asking, document: JsonObject, request: Request, response: Response) -> NewTokenView:
+    def create(by: Asking, document: JsonObject, request: Request) -> NewTokenView:
         """Nobody gives out a token that can do more than its own, sees another organisation, or lasts longer."""
         wanted = odd_values(document, {}) or validate(TokenRequest, document, {})
         if not isinstance(wanted, TokenRequest):
@@ -52,7 +51,6 @@ def router(desks: Desks) -> APIRouter:
             raise Invalid(detail, remedy="Correct what is named in problems, and send it again.", problems=wanted)
         made = desks.as_(by).tokens.create(wanted)
         setattr(request.state, GIVEN, True)
-        response.headers["Location"] = f"/v1/tokens/{made.id}"
         return made
 
     @routes.delete(
