@@ -53,8 +53,10 @@ class StateFolder:
         self.close()
 
     def close(self) -> None:
-        """Let go of the folder."""
-        os.close(self._fd)
+        """Let go of the folder. Harmless when repeated."""
+        descriptor, self._fd = self._fd, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def read(self, name: str) -> str:
         """The line in a file that only this user, or root, can have written or read.
