@@ -15,6 +15,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 from starlette.types import Receive, Scope, Send
 
+from claudomator_py.core.principal import OPERATOR, Principal
 from claudomator_py.web.problem import Refused
 
 T = TypeVar("T")
@@ -55,11 +56,15 @@ class Streams:
         return self._closing
 
     @contextmanager
-    def place(self) -> Iterator[None]:
-        """A stream's place among those there may be. Raises Refused when all are taken."""
+    def place(self, whose: Principal) -> Iterator[None]:
+        """A stream's place among those there may be. Raises Refused when all that it may have are taken.
+
+        The last quarter is the operator's: nobody to whom a token was given can keep its giver from looking.
+        """
         self._loop = asyncio.get_running_loop()
-        if self._closing or self._open >= self._most:
-            raise _no_place(self._most)
+        most = self._most if whose == OPERATOR else self._most - self._most // 4
+        if self._closing or self._open >= most:
+            raise _no_place(most)
         self._open += 1
         try:
             yield
@@ -129,7 +134,7 @@ class EventStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises Refused, before anything is sent, when there is no place."""
-        with self._streams.place():
+        with self._streams.place(scope["state"]["principal"]):
             await super().__call__(scope, receive, send)
 
 

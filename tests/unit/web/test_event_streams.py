@@ -1,5 +1,6 @@
 """The stream of events: its form, where it begins and goes on, how many there are, and its end."""
 
+import asyncio
 import socket
 import threading
 from itertools import islice
@@ -9,9 +10,11 @@ import pytest
 
 from claudomator_py.core.lifecycle import Completed, Running
 from claudomator_py.core.outcome import OutcomeStatus
+from claudomator_py.core.principal import OPERATOR, Principal, Role
 from claudomator_py.core.views import OutcomeView
 from claudomator_py.web.connection import Connection
-from claudomator_py.web.streams import MOST_STREAMS
+from claudomator_py.web.problem import Refused
+from claudomator_py.web.streams import MOST_STREAMS, Streams
 from tests.e2e.harness import wait_until
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.desk import FakeDesk
@@ -136,6 +139,20 @@ def test_only_so_many_streams_and_then_a_refusal(daemon: Daemon, desk: FakeDesk)
     for source in sources:
         source.close()
     wait_until(lambda: _status(daemon, "/v1/events") == 200, "the places of streams that were left")
+
+
+def test_the_last_quarter_of_the_places_is_the_operators() -> None:
+    guests = [Principal(name, Role.ADMIN) for name in ("ann", "ben", "cid", "dot")]
+
+    async def take() -> None:
+        streams = Streams(4)
+        with streams.place(guests[0]), streams.place(guests[1]), streams.place(guests[2]):
+            with pytest.raises(Refused, match="There are 3 event streams"), streams.place(guests[3]):
+                pass
+            with streams.place(OPERATOR):
+                assert streams.open == 4
+
+    asyncio.run(take())
 
 
 def test_a_stop_ends_every_stream_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
