@@ -148,6 +148,7 @@ def test_survivors_of_a_killed_shim_are_found_and_ended(rig: Rig, grace_ms: int)
     path = rig.prepare(python(DAEMON + "time.sleep(60)"))
     shim = rig.shim(path)
     until(lambda: (path / "stdout.jsonl").read_text().count("\n") == 3)
+    until((path / "agent.json").exists)
     shim.process.kill()
     shim.wait()
     assert settle(path).fate is RunFate.ORPHANED

@@ -146,6 +146,7 @@ def test_a_killed_shim_is_told(rig: Rig) -> None:
         path = rig.prepare(GATED)
         shim = rig.shim(path)
         shim.output("ready")
+        until((path / "agent.json").exists)  # the agent may say so before its shim has written down who it is
         watcher.watch("a", path)
         shim.signal(signal.SIGKILL)
         await ends.wait_for("a")
