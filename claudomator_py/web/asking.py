@@ -48,16 +48,16 @@ async def permitted(request: Request) -> None:
     """A dependency of every route. Raises Refused where the principal may not do what it asks for."""
     route: Any = request.scope["route"]
     needed, by = needed_by(route, request.method), request.state.principal
-    if needed is None or needed.role is None:
-        assert needed is not None, route.path  # noqa: S101 - the application does not start without
-        return
-    if not needed.permits(by):
+    if needed is None:  # the application does not start with such a route; if it did, nobody may use it
+        raise LookupError(f"{route.path} needs no role that is known")
+    if needed.role is not None and not needed.permits(by):
         raise not_permitted(by, needed)
 
 
 async def _principal(request: Request) -> Principal:
     by = request.state.principal
-    assert isinstance(by, Principal), request.url.path  # noqa: S101 - Security lets nobody else get here
+    if not isinstance(by, Principal):  # Security lets nobody else get here
+        raise LookupError(f"nobody is known to ask for {request.url.path}")
     return by
 
 

@@ -12,7 +12,7 @@ _PATH_BYTES = 4_095
 _MOST_LINKS = 40
 SYSTEM_FOLDERS = ("/proc", "/sys", "/dev", "/run/user")
 """Folders of the running system: where a path in them leads depends on who follows it, and when."""
-_ORDINARY = Path("/dev/shm")  # noqa: S108 a user may build there, in memory
+_ORDINARY = Path("/dev/shm")  # noqa: S108 - a user may build there, in memory
 
 
 @dataclass(frozen=True, slots=True)
