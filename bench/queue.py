@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from claudomator_py.core.limits import Bucket, Hold
-from claudomator_py.core.outcome import Provenance, Reason
+from claudomator_py.domain.limits import Bucket, Hold
+from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.store import hold_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate

@@ -12,17 +12,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from claudomator_py.core.run import RunFate, RunLimits, RunOrder
-from claudomator_py.runs.directory import RunDirectory
-from claudomator_py.runs.launcher import Launcher
-from claudomator_py.runs.settle import settle
+from claudomator_py.domain.run import RunFate, RunLimits, RunOrder
+from claudomator_py.hosts.local.directory import RunDirectory
+from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.hosts.local.settle import settle
 
 RUNS = 100
 ROUNDS = 5
 ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath)}
 LIMITS = RunLimits(timeout_ms=60_000, stall_ms=None, grace_ms=100, output_bytes=1 << 20)
 INTERPRETER = (
-    "import sys; sys.path.append(sys.argv.pop(1)); from claudomator_py.runs.shim.main import main; main()",
+    "import sys; sys.path.append(sys.argv.pop(1)); from claudomator_py.hosts.shim.main import main; main()",
     str(Path(__file__).parents[1]),
 )
 

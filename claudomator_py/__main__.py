@@ -10,10 +10,10 @@ import typer
 from claudomator_py.cli import diagnose, validate
 from claudomator_py.cli.app import build, run
 from claudomator_py.cli.connect import ConfigOption
-from claudomator_py.core.log import LogFormat
+from claudomator_py.schema.settings import LogFormat
 
 if TYPE_CHECKING:
-    from claudomator_py.core.task import TaskSpec
+    from claudomator_py.domain.task import TaskSpec
 
 
 def serve(
@@ -23,9 +23,9 @@ def serve(
     log_format: Annotated[LogFormat | None, typer.Option(help="How to write the log.", show_default=False)] = None,
 ) -> None:
     """Run the daemon in the foreground."""
-    from claudomator_py import bootstrap  # the daemon and all that it needs; no other command pays for it
+    from claudomator_py import app
 
-    raise typer.Exit(bootstrap.serve(config, state_dir, listen, log_format))
+    raise typer.Exit(app.serve(config, state_dir, listen, log_format))
 
 
 def readers() -> dict[str, Callable[[], diagnose.Reader]]:
@@ -38,8 +38,8 @@ def readers() -> dict[str, Callable[[], diagnose.Reader]]:
 def lacking(spec: "TaskSpec") -> dict[str, list[str]]:
     """By kind of agent that asks a model, what the task asks for and that kind cannot enforce."""
     from claudomator_py.agents.catalogue import AGENT_KINDS  # see ``readers``
-    from claudomator_py.core.pricing import unmeasured
-    from claudomator_py.core.settings import MODEL_KINDS, default_agent
+    from claudomator_py.domain.pricing import unmeasured
+    from claudomator_py.schema.settings import MODEL_KINDS, default_agent
 
     agents = {kind: default_agent(kind) for kind in MODEL_KINDS}
     return {kind: AGENT_KINDS[kind].unsupported(spec, one) + unmeasured(spec, one) for kind, one in agents.items()}
@@ -49,11 +49,11 @@ def judge(config: Path | None) -> validate.Judge:
     """What the daemon of that configuration, else of the one that is found, has against a task. Raises ClientError."""
     from claudomator_py.agents.catalogue import AGENT_KINDS  # see ``readers``
     from claudomator_py.client.discovery import configuration
-    from claudomator_py.core.settings import MODEL_KINDS, default_agent
-    from claudomator_py.documents.configfile import resolve_state_dir
-    from claudomator_py.service.changes.placement import acceptance_warnings, placement_problems
-    from claudomator_py.service.registry import AgentRegistry
-    from claudomator_py.service.surroundings.workdirs import Workdirs
+    from claudomator_py.environment.registry import AgentRegistry
+    from claudomator_py.environment.workdirs import Workdirs
+    from claudomator_py.schema.configfile import resolve_state_dir
+    from claudomator_py.schema.settings import MODEL_KINDS, default_agent
+    from claudomator_py.tasks.feasibility import acceptance_warnings, placement_problems
 
     loaded = configuration(config, os.environ, Path.cwd())
     settings = loaded.settings

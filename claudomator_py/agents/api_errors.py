@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from claudomator_py.agents.ending import Verdict, failed
 from claudomator_py.agents.limit_text import find_reset
-from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason
+from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
 
 Rules = Sequence[tuple[re.Pattern[str], Reason]]
 """Patterns, and the reason that each one means; the first that is found counts."""

@@ -7,11 +7,11 @@ from claudomator_py.agents.claude_reader import ClaudeReader
 from claudomator_py.agents.claude_transcript import ClaudeTranscript
 from claudomator_py.agents.installed import probe
 from claudomator_py.agents.transcript import LineTranscript, of_stream
-from claudomator_py.core.agent import AgentHealth, AgentSpec
-from claudomator_py.core.conversation import Conversations
-from claudomator_py.core.demands import SANDBOX_NAME
-from claudomator_py.core.run import Launch, LaunchRequest, Stream
-from claudomator_py.core.task import PermissionMode, TaskSpec
+from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.domain.conversation import Conversations
+from claudomator_py.domain.run import Launch, LaunchRequest, Stream
+from claudomator_py.domain.task import PermissionMode, TaskSpec
+from claudomator_py.scheduler.lanes import SANDBOX_NAME
 
 PROGRAM = ("claude",)
 REMEDY = "install it (npm install -g @anthropic-ai/claude-code), or set the agent's command in the configuration"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from claudomator_py.agents.ending import Verdict, failed
 from claudomator_py.agents.limit_text import find_reset
-from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason
+from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
 
 _BY_ENDING = {
     "max_turns": Reason.TURN_LIMIT,

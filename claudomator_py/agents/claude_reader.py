@@ -29,10 +29,10 @@ from claudomator_py.agents.jsonlines import (
 )
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, shortened, storable
-from claudomator_py.core.budget import WindowUse
-from claudomator_py.core.outcome import Denied, Outcome, OutcomeStatus, Reason, Tokens
-from claudomator_py.core.pricing import Used as SoFar
-from claudomator_py.core.run import ExitRecord, Stream
+from claudomator_py.domain.budget import WindowUse
+from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.pricing import Used as SoFar
+from claudomator_py.domain.run import ExitRecord, Stream
 
 _LOST = re.compile(r"no conversation found", re.IGNORECASE)
 _RULED = re.compile(r"Permission to use .* has been denied\.\s*\Z", re.DOTALL)

@@ -4,8 +4,8 @@ from claudomator_py.agents.families import family_of
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import storable
-from claudomator_py.core.budget import WindowUse
-from claudomator_py.core.outcome import Tokens
+from claudomator_py.domain.budget import WindowUse
+from claudomator_py.domain.outcome import Tokens
 
 INPUT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _SYNTHETIC = "<synthetic>"

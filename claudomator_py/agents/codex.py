@@ -7,11 +7,11 @@ from claudomator_py.agents.codex_reader import NOTHING, CodexReader
 from claudomator_py.agents.codex_transcript import CodexComplaints, CodexTranscript
 from claudomator_py.agents.installed import probe
 from claudomator_py.agents.transcript import LineTranscript
-from claudomator_py.core.agent import AgentHealth, AgentSpec
-from claudomator_py.core.conversation import Conversations
-from claudomator_py.core.outcome import Tokens
-from claudomator_py.core.run import Launch, LaunchRequest, Stream
-from claudomator_py.core.task import PermissionMode, TaskSpec
+from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.domain.conversation import Conversations
+from claudomator_py.domain.outcome import Tokens
+from claudomator_py.domain.run import Launch, LaunchRequest, Stream
+from claudomator_py.domain.task import PermissionMode, TaskSpec
 
 PROGRAM = ("codex",)
 REMEDY = "install it (npm install -g @openai/codex), or set the agent's command in the configuration"

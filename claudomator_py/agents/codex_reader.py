@@ -9,8 +9,8 @@ from claudomator_py.agents.ending import Result, Verdict, failed
 from claudomator_py.agents.event_reader import Ending, EventReader, Seen
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms
-from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason, Tokens
-from claudomator_py.core.units import HOUR_MS, MINUTE_MS
+from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 
 _RULES: Rules = (
     (

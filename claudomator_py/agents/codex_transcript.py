@@ -11,7 +11,7 @@ from claudomator_py.agents.transcript import (
     shown,
     tokens_text,
 )
-from claudomator_py.core.transcript import Part
+from claudomator_py.domain.run import Part
 
 _WORDS = {"agent_message": "message", "reasoning": "thinking"}
 _PASSING = "Reconnecting"

@@ -6,12 +6,12 @@ from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settl
 from claudomator_py.agents.installed import find_program
 from claudomator_py.agents.plaintext import MAX_DETAIL, Tail
 from claudomator_py.agents.transcript import LineTranscript, TextTranscript
-from claudomator_py.core.agent import AgentHealth, AgentSpec
-from claudomator_py.core.conversation import Conversations
-from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
-from claudomator_py.core.pricing import Used
-from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, Stream
-from claudomator_py.core.task import PermissionMode, TaskSpec
+from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.domain.conversation import Conversations
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.run import ExitRecord, Launch, LaunchRequest, Stream
+from claudomator_py.domain.task import PermissionMode, TaskSpec
 
 MAX_ANSWER_BYTES = 32 * 1024
 PLACEHOLDERS = ("prompt_file", "task", "model")

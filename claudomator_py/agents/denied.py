@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from claudomator_py.agents.plaintext import readable
-from claudomator_py.core.outcome import Denied
+from claudomator_py.domain.outcome import Denied
 
 MOST_CALLS = 20
 _OPERATORS = set("();<>|&")

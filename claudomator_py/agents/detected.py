@@ -2,8 +2,8 @@
 
 import shutil
 
-from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.settings import MODEL_KINDS, default_agent
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.schema.settings import MODEL_KINDS, default_agent
 
 
 def detected_agents(path: str) -> list[AgentSpec]:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from claudomator_py.agents.families import family_of
-from claudomator_py.core.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason, Tokens
-from claudomator_py.core.run import ExitRecord
+from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.domain.run import ExitRecord
 
 _ENDED_BY: dict[str, tuple[Reason, str]] = {
     "timeout": (Reason.TIMEOUT, "it was stopped at its timeout"),

@@ -14,9 +14,9 @@ from typing import Self
 from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settle, with_lost_conversation
 from claudomator_py.agents.jsonlines import MAX_COUNT, MAX_PEEK_BYTES, Event, EventSplitter, LineSplitter, parse_events
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, readable, shortened, storable
-from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason, Tokens
-from claudomator_py.core.pricing import Used
-from claudomator_py.core.run import ExitRecord, Stream
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.run import ExitRecord, Stream
 
 _MAX_ID = 100
 _MAX_WORDS_BYTES = 16 * 1024

@@ -6,10 +6,10 @@ from claudomator_py.agents.gemini_reader import GeminiReader
 from claudomator_py.agents.gemini_transcript import GeminiTranscript
 from claudomator_py.agents.installed import probe
 from claudomator_py.agents.transcript import LineTranscript, of_stream
-from claudomator_py.core.agent import AgentHealth, AgentSpec
-from claudomator_py.core.conversation import Conversations
-from claudomator_py.core.run import Launch, LaunchRequest, Stream
-from claudomator_py.core.task import PermissionMode, TaskSpec
+from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.domain.conversation import Conversations
+from claudomator_py.domain.run import Launch, LaunchRequest, Stream
+from claudomator_py.domain.task import PermissionMode, TaskSpec
 
 PROGRAM = ("gemini",)
 REMEDY = "install it (npm install -g @google/gemini-cli), or set the agent's command in the configuration"

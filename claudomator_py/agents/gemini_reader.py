@@ -10,8 +10,8 @@ from claudomator_py.agents.ending import Result, Verdict, denials, failed
 from claudomator_py.agents.event_reader import Ending, EventReader, Seen
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, text_of
 from claudomator_py.agents.plaintext import MAX_TEXT, readable, shortened
-from claudomator_py.core.outcome import Denied, OutcomeStatus, Reason, Tokens
-from claudomator_py.core.units import MINUTE_MS
+from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.units import MINUTE_MS
 
 STUCK_MS = 6 * MINUTE_MS
 """A longer sleep than this is a limit. It retries by itself after at most five minutes, and adds up to a fifth."""

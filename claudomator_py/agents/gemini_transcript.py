@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, text_of
 from claudomator_py.agents.transcript import EventTranscript, arguments, content_text, shown, tokens_text
-from claudomator_py.core.transcript import Part
+from claudomator_py.domain.run import Part
 
 
 class GeminiTranscript(EventTranscript):

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 
 from claudomator_py.agents.plaintext import readable, shortened
-from claudomator_py.core.agent import AgentHealth
+from claudomator_py.domain.agent import AgentHealth
 
 PATIENCE_S = 30
 """A CLI on Node takes a second or two to answer; on a machine under load, several times that."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.domain.agent import AgentHealth, AgentSpec
 
 
 class _Program(BaseModel):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
-from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
 _EPOCH = re.compile(r"\|\s*(\d{10}|\d{13})\b")
 _LEAD = r"(?:resets?|reset at|try again|retry|available again)(?:\s+(?:at|on|by))?\s+"

@@ -7,11 +7,11 @@ from claudomator_py.agents.installed import probe
 from claudomator_py.agents.opencode_reader import OpencodeReader
 from claudomator_py.agents.opencode_transcript import OpencodeTranscript
 from claudomator_py.agents.transcript import LineTranscript, of_stream
-from claudomator_py.core.agent import AgentHealth, AgentSpec
-from claudomator_py.core.conversation import Conversations
-from claudomator_py.core.demands import OPENCODE_PERMISSION_NAME, PLAIN_TOOL
-from claudomator_py.core.run import Launch, LaunchRequest, Stream
-from claudomator_py.core.task import PermissionMode, Permissions, TaskSpec
+from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.domain.conversation import Conversations
+from claudomator_py.domain.run import Launch, LaunchRequest, Stream
+from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
+from claudomator_py.scheduler.lanes import OPENCODE_PERMISSION_NAME, PLAIN_TOOL
 
 PROGRAM = ("opencode",)
 REMEDY = "install it (npm install -g opencode-ai), or set the agent's command in the configuration"

@@ -11,8 +11,8 @@ from claudomator_py.agents.event_reader import Ending, EventReader, Seen
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import MAX_TEXT, shortened
-from claudomator_py.core.outcome import Denied, OutcomeStatus, Reason, Tokens
-from claudomator_py.core.units import DAY_MS, SECOND_MS
+from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.units import DAY_MS, SECOND_MS
 
 _BY_NAME = {
     "ProviderAuthError": Reason.AUTH,

@@ -19,12 +19,12 @@ from claudomator_py.agents.jsonlines import (
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, shortened, storable
 from claudomator_py.agents.simulated_transcript import SimulatedTranscript
 from claudomator_py.agents.transcript import LineTranscript, of_stream
-from claudomator_py.core.agent import AgentHealth, AgentSpec
-from claudomator_py.core.conversation import Conversations
-from claudomator_py.core.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason, Tokens
-from claudomator_py.core.pricing import Used
-from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, Stream
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.domain.conversation import Conversations
+from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.run import ExitRecord, Launch, LaunchRequest, Stream
+from claudomator_py.domain.task import TaskSpec
 
 PROGRAM = Path(__file__).with_name("simulated_program.py")
 SCRIPT_NAME = "CLAUDOMATOR_SIMULATED_SCRIPT"

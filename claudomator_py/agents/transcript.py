@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from claudomator_py.agents.jsonlines import MAX_LINE_BYTES, Event, count_of, parse_events
-from claudomator_py.core.run import Stream
-from claudomator_py.core.transcript import Entry, Part
+from claudomator_py.domain.run import Entry, Part, Stream
 
 _MOST_CALLS = 1_000
 _SOME_TEXT = ("text", "content", "output", "message")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from claudomator_py.routing.tier import Cause, ClassifierFault
+from claudomator_py.scheduler.classification import Cause, ClassifierFault
 
 
 def text_at(answer: Any, *path: str | int) -> str:

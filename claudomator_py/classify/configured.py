@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from claudomator_py.core.settings import Classifier, ClassifierKind
+from claudomator_py.schema.settings import Classifier, ClassifierKind
 
 if TYPE_CHECKING:
     from claudomator_py.classify.gemini_api import GeminiApi

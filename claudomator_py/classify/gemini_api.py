@@ -4,7 +4,7 @@ import httpx
 
 from claudomator_py.classify.answers import text_at
 from claudomator_py.classify.http import post_json
-from claudomator_py.routing.tier import Cause, ClassifierFault, TierQuestion, answer_schema, prompt
+from claudomator_py.scheduler.classification import Cause, ClassifierFault, TierQuestion, answer_schema, prompt
 
 DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com"
 # Structured output can loop; an answer needs far less than this.

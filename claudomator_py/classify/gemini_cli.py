@@ -10,7 +10,14 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-from claudomator_py.routing.tier import ANSWER_CHARS, Cause, ClassifierFault, TierQuestion, json_objects, prompt
+from claudomator_py.scheduler.classification import (
+    ANSWER_CHARS,
+    Cause,
+    ClassifierFault,
+    TierQuestion,
+    json_objects,
+    prompt,
+)
 
 # Without these it starts a second process of itself that ignores signals, and refuses an unknown folder.
 _VARIABLES = {"GEMINI_CLI_NO_RELAUNCH": "true", "GEMINI_CLI_TRUST_WORKSPACE": "true", "TERM": "dumb"}

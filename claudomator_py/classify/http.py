@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import httpx
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_before_delay, wait_random_exponential
 
-from claudomator_py.routing.tier import Cause, ClassifierFault
+from claudomator_py.scheduler.classification import Cause, ClassifierFault
 
 ATTEMPTS = 3
 FIRST_PAUSE_S = 0.05

@@ -7,7 +7,7 @@ import httpx
 
 from claudomator_py.classify.answers import text_at
 from claudomator_py.classify.http import post_json
-from claudomator_py.routing.tier import TierQuestion, answer_schema, prompt
+from claudomator_py.scheduler.classification import TierQuestion, answer_schema, prompt
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 MAX_OUTPUT_TOKENS = 512

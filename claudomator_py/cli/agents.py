@@ -12,9 +12,9 @@ from claudomator_py.cli.holds import hold_tables
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
 from claudomator_py.cli.table import Column, render
 from claudomator_py.cli.times import now_ms, until
-from claudomator_py.core.budget import Unit, amount_text
-from claudomator_py.core.units import parse_duration
-from claudomator_py.core.views import AgentView, HoldRequest, ReleaseRequest
+from claudomator_py.domain.budget import Unit, amount_text
+from claudomator_py.domain.units import parse_duration
+from claudomator_py.domain.views import AgentView, HoldRequest, ReleaseRequest
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

@@ -15,8 +15,8 @@ from claudomator_py.cli.output import Format, fail, json_text, note, out
 from claudomator_py.cli.status import tasks_table
 from claudomator_py.cli.table import Column, render
 from claudomator_py.client.errors import ClientError, ServiceProblem
-from claudomator_py.core.view import StateName
-from claudomator_py.core.views import TaskFilter, TaskView
+from claudomator_py.domain.views import TaskFilter, TaskView
+from claudomator_py.domain.views.base import StateName
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

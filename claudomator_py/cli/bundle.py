@@ -17,9 +17,9 @@ from claudomator_py.cli import redacted
 from claudomator_py.cli.connect import connect
 from claudomator_py.cli.findings.finding import Finding
 from claudomator_py.client.errors import ClientError
-from claudomator_py.core.redact import Redactor
-from claudomator_py.core.settings import Settings
-from claudomator_py.core.units import DAY_MS, SECOND_MS, format_instant
+from claudomator_py.domain.redaction import Redactor
+from claudomator_py.domain.units import DAY_MS, SECOND_MS, format_instant
+from claudomator_py.schema.settings import Settings
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

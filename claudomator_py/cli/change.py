@@ -18,9 +18,9 @@ from claudomator_py.cli.bulk import (
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, out, out_json
 from claudomator_py.cli.status import tasks_table
-from claudomator_py.core.agent import Tier
-from claudomator_py.core.budget import LEAST_USD, Budget
-from claudomator_py.core.views import RestartRequest, TaskFilter, TaskView
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.budget import LEAST_USD, Budget
+from claudomator_py.domain.views import RestartRequest, TaskFilter, TaskView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

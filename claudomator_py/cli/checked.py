@@ -2,7 +2,7 @@
 
 from claudomator_py.cli.table import Column, heading, render
 from claudomator_py.cli.times import now_ms, parse_instant, short_duration
-from claudomator_py.core.views import RunCheckView
+from claudomator_py.domain.views import RunCheckView
 
 _COLUMNS = (Column("COMMAND", flexible=True), Column("RESULT", flexible=True))
 

@@ -7,8 +7,8 @@ import typer
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
 from claudomator_py.cli.table import Column, render
-from claudomator_py.core.cleanup import DEFAULT_AGE_MS, CleanupItemView, CleanupRequest
-from claudomator_py.core.units import format_duration, parse_duration
+from claudomator_py.domain.retention import DEFAULT_AGE_MS, CleanupItemView, CleanupRequest
+from claudomator_py.domain.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

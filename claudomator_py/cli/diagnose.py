@@ -10,12 +10,12 @@ import typer
 from claudomator_py.cli import exits
 from claudomator_py.cli.output import Format, FormatOption, fail, out, out_json
 from claudomator_py.cli.table import fields
-from claudomator_py.core.plaintext import plain
+from claudomator_py.domain.text import plain
 
 if TYPE_CHECKING:
-    from claudomator_py.core.outcome import Outcome
-    from claudomator_py.core.run import ExitRecord, Stream
-    from claudomator_py.core.views import OutcomeView
+    from claudomator_py.domain.outcome import Outcome
+    from claudomator_py.domain.run import ExitRecord, Stream
+    from claudomator_py.domain.views import OutcomeView
 
 _PIECE = 1 << 18
 
@@ -47,9 +47,9 @@ def command(readers: Readers) -> Callable[..., None]:
         output: FormatOption = Format.TABLE,
     ) -> None:
         """Read a saved run of an agent, and print what it came to."""
-        from claudomator_py.core.problem import suggestion
-        from claudomator_py.core.run import ExitRecord
-        from claudomator_py.core.views import OutcomeView
+        from claudomator_py.domain.errors import suggestion
+        from claudomator_py.domain.run import ExitRecord
+        from claudomator_py.domain.views import OutcomeView
 
         known = readers()
         if agent not in known:
@@ -88,7 +88,7 @@ def _last_written_ms(*paths: Path | None) -> int:
 
 
 def _table(view: "OutcomeView") -> str:
-    from claudomator_py.core.outcome import REASON_POLICIES
+    from claudomator_py.domain.outcome import REASON_POLICIES
 
     tokens = f"{view.tokens.input or 0} in, {view.tokens.output or 0} out" if view.tokens.output is not None else None
     rows = [

@@ -14,7 +14,7 @@ from claudomator_py.cli.table import Column, render
 
 if TYPE_CHECKING:
     from claudomator_py.cli.findings.finding import Finding
-    from claudomator_py.core.settings import Settings
+    from claudomator_py.schema.settings import Settings
 
 _COLUMNS = (Column("VERDICT"), Column("CHECK"), Column("FOUND", flexible=True))
 
@@ -58,7 +58,7 @@ def _look(config: Path | None, state_dir: Path | None) -> "tuple[Settings, list[
     from claudomator_py.cli.findings.finding import problem
     from claudomator_py.client.discovery import configuration
     from claudomator_py.client.errors import DiscoveryFailed
-    from claudomator_py.core.settings import Settings
+    from claudomator_py.schema.settings import Settings
 
     try:
         loaded = configuration(config, os.environ, Path.cwd())
@@ -75,7 +75,7 @@ def _all(
     from claudomator_py.cli.findings.agents import agent_findings
     from claudomator_py.cli.findings.daemon import daemon_findings
     from claudomator_py.cli.findings.folders import configuration, inbox_findings, state_findings
-    from claudomator_py.documents.configfile import CONFIG_VARIABLE, resolve_state_dir
+    from claudomator_py.schema.configfile import CONFIG_VARIABLE, resolve_state_dir
 
     state = resolve_state_dir(state_dir, settings, os.environ, base_dir)
     named = config is not None or bool(os.environ.get(CONFIG_VARIABLE))

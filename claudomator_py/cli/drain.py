@@ -9,8 +9,8 @@ from claudomator_py.cli import exits
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, error, out, out_json
 from claudomator_py.cli.table import fields
-from claudomator_py.core.units import format_duration, parse_duration
-from claudomator_py.core.views import DrainView
+from claudomator_py.domain.units import format_duration, parse_duration
+from claudomator_py.domain.views import DrainView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

@@ -3,8 +3,8 @@
 import io
 
 from claudomator_py.cli.output import wants_colour
-from claudomator_py.core.plaintext import plain
-from claudomator_py.core.views import LogEntryView, LogKind
+from claudomator_py.domain.text import plain
+from claudomator_py.domain.views import LogEntryView, LogKind
 
 _INDENT = "  "
 _MARKS: dict[LogKind, str] = {"tool_call": "> ", "usage": "- ", "notice": "- ", "error": "! "}

@@ -9,9 +9,9 @@ import typer
 from claudomator_py.cli.output import Format, FormatOption, json_text, note, out
 from claudomator_py.cli.table import Column, render
 from claudomator_py.cli.times import now_ms, parse_instant, until
-from claudomator_py.core.cron import BadCron, Recurrence
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.core.units import format_instant
+from claudomator_py.domain.schedule import BadCron, Recurrence
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.units import format_instant
 
 MOST = 2_000
 _COLUMNS = (Column("LOCAL TIME"), Column("UTC"), Column(""))
@@ -78,7 +78,7 @@ def _row(at_ms: int, zone: ZoneInfo, now: int) -> tuple[str, str, str]:
 
 
 def _zone(name: str | None) -> ZoneInfo:
-    from claudomator_py.documents.zones import zone_problem
+    from claudomator_py.schema.zones import zone_problem
 
     if name is None:
         return _local()

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from claudomator_py.client.errors import ConnectionLost, DaemonNotRunning, ServiceProblem
-from claudomator_py.core.schedule_view import ScheduleView
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.core.views import TaskView
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.views import TaskView
+from claudomator_py.domain.views.schedules import ScheduleView
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from claudomator_py.cli.table import Column, heading, render
 from claudomator_py.cli.times import ago, clock, now_ms
-from claudomator_py.core.limits import window_text
-from claudomator_py.core.plaintext import clause
-from claudomator_py.core.views import AgentView, HoldView, NearLimitView
+from claudomator_py.domain.limits import window_text
+from claudomator_py.domain.text import clause
+from claudomator_py.domain.views import AgentView, HoldView, NearLimitView
 
 _RUN = 8
 """Characters of a run's id that are enough for people."""

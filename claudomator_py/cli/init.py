@@ -74,8 +74,8 @@ def _modes_of(umask: int) -> Iterator[None]:
 
 def _warn_of_exposure(tasks: Path) -> None:
     """Say so now if the daemon will not read the folder: it, or one above it, was there before."""
-    from claudomator_py.core.settings import Inbox
-    from claudomator_py.documents.guard import InboxGuard
+    from claudomator_py.schema.settings import Inbox
+    from claudomator_py.schema.trust import InboxGuard
 
     try:
         exposed = InboxGuard(Inbox()).folder(str(tasks.absolute()))

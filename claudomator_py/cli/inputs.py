@@ -10,8 +10,8 @@ from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, out, out_json
 from claudomator_py.cli.show import TaskArgument
 from claudomator_py.cli.status import tasks_table
-from claudomator_py.core.validation import validate
-from claudomator_py.core.views import AnswerRequest, ApproveRequest, RejectRequest, TaskView
+from claudomator_py.domain.views import AnswerRequest, ApproveRequest, RejectRequest, TaskView
+from claudomator_py.schema.validation import validate
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

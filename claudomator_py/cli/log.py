@@ -8,7 +8,7 @@ import typer
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json_line
 from claudomator_py.cli.table import Column, render
-from claudomator_py.core.views import EventView
+from claudomator_py.domain.views import EventView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

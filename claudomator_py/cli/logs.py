@@ -12,8 +12,8 @@ from claudomator_py.cli.connect import connected
 from claudomator_py.cli.entries import EntryLines
 from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_bytes, out_json_line, out_part
 from claudomator_py.client.errors import ServiceProblem
-from claudomator_py.core.run import Stream
-from claudomator_py.core.views import LogEntryView, RunView
+from claudomator_py.domain.run import Stream
+from claudomator_py.domain.views import LogEntryView, RunView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

@@ -8,7 +8,7 @@ from claudomator_py.cli import exits
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, error, note, out, out_json
 from claudomator_py.cli.table import Column, render
-from claudomator_py.core.notice import DeliveryState, DeliveryView
+from claudomator_py.domain.notice import DeliveryState, DeliveryView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

@@ -12,7 +12,7 @@ import typer
 from pydantic import BaseModel
 
 from claudomator_py.cli import exits
-from claudomator_py.core.plaintext import escaped
+from claudomator_py.domain.text import escaped
 
 
 class Format(StrEnum):

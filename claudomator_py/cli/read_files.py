@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from claudomator_py.core.problem import Problem, shown
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.domain.errors import Problem, shown
+from claudomator_py.domain.task import TaskSpec
 
 if TYPE_CHECKING:
-    from claudomator_py.documents.taskfiles import ParsedFile
+    from claudomator_py.schema.taskfiles import ParsedFile
 
 STDIN = Path("-")
 _STDIN_AS = "-.yaml"  # read as YAML, which JSON is too; gives no name to a task that has none
@@ -51,7 +51,7 @@ def read(paths: Iterable[Path]) -> list[ReadFile]:
 
 
 def _files(path: Path) -> list[Path]:
-    from claudomator_py.documents.taskfiles import is_task_file
+    from claudomator_py.schema.taskfiles import is_task_file
 
     # Not Path.exists, which raises where a name is longer than the system takes.
     if path != STDIN and not os.path.exists(path):  # noqa: PTH110
@@ -62,7 +62,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _read(path: Path) -> ReadFile:
-    from claudomator_py.documents.taskfiles import SUFFIXES, is_task_file, parse_task_file
+    from claudomator_py.schema.taskfiles import SUFFIXES, is_task_file, parse_task_file
 
     name = "stdin" if path == STDIN else _readable(path)
     if path != STDIN and not is_task_file(path.name):

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from claudomator_py.core.known_secrets import secrets_of
-from claudomator_py.core.redact import MARK, Redactor
-from claudomator_py.core.settings import Settings
-from claudomator_py.core.views import AgentView, EventView, StatusView, TaskView
+from claudomator_py.domain.redaction import MARK, Redactor
+from claudomator_py.domain.views import AgentView, EventView, StatusView, TaskView
+from claudomator_py.schema.known_secrets import secrets_of
+from claudomator_py.schema.settings import Settings
 
 _OPTION = re.compile(r"--?[A-Za-z][\w-]*")
 _TASK = frozenset(

@@ -10,7 +10,7 @@ from claudomator_py.cli.fires import preview
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
 from claudomator_py.cli.table import Column, render
 from claudomator_py.cli.times import ago, now_ms, until
-from claudomator_py.core.schedule_view import FireView, ScheduleView
+from claudomator_py.domain.views.schedules import FireView, ScheduleView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

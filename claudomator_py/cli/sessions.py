@@ -9,7 +9,7 @@ from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
 from claudomator_py.cli.table import Column, render
 from claudomator_py.cli.times import ago, now_ms, until
-from claudomator_py.core.views import SessionView
+from claudomator_py.domain.views import SessionView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

@@ -11,9 +11,9 @@ from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out
 from claudomator_py.cli.table import Column, fields, heading, render
 from claudomator_py.cli.times import ago, now_ms, parse_instant, short_duration, until
 from claudomator_py.cli.waits import why_words
-from claudomator_py.core.plaintext import plain
-from claudomator_py.core.principal import INBOX, OPERATOR
-from claudomator_py.core.views import InputView, RunView, TaskView, WorktreeView
+from claudomator_py.domain.principal import INBOX, OPERATOR
+from claudomator_py.domain.text import plain
+from claudomator_py.domain.views import InputView, RunView, TaskView, WorktreeView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

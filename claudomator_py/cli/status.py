@@ -15,11 +15,11 @@ from claudomator_py.cli.table import Column, heading, render, short_ids
 from claudomator_py.cli.times import ago, clock, now_ms, until
 from claudomator_py.cli.waits import why_words
 from claudomator_py.cli.watch import draw, json_lines, lines
-from claudomator_py.core.budget import Unit, amount_text
-from claudomator_py.core.plaintext import one_line
-from claudomator_py.core.view import StateName
-from claudomator_py.core.views import CheckView, FileProblemView, StatusView, TaskFilter, TaskView
-from claudomator_py.core.views.status import ListName
+from claudomator_py.domain.budget import Unit, amount_text
+from claudomator_py.domain.text import one_line
+from claudomator_py.domain.views import CheckView, FileProblemView, StatusView, TaskFilter, TaskView
+from claudomator_py.domain.views.base import StateName
+from claudomator_py.domain.views.daemon import ListName
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

@@ -16,10 +16,10 @@ from claudomator_py.cli.schedule import write_schedules
 from claudomator_py.cli.table import Column, render
 from claudomator_py.cli.waiting import ENDED, wait_for_end
 from claudomator_py.client.errors import ClientError, ServiceProblem
-from claudomator_py.core.schedule_view import ScheduleView
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.core.units import format_duration, parse_duration
-from claudomator_py.core.views import TaskView
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.units import format_duration, parse_duration
+from claudomator_py.domain.views import TaskView
+from claudomator_py.domain.views.schedules import ScheduleView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from claudomator_py.cli.output import wants_colour, width
-from claudomator_py.core.plaintext import one_line
+from claudomator_py.domain.text import one_line
 
 _GAP = 2
 _NARROWEST = 8

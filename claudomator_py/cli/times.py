@@ -3,7 +3,7 @@
 import time
 from datetime import datetime
 
-from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
 _JUST_NOW_MS = 2 * SECOND_MS
 _DATE_AFTER_MS = 30 * DAY_MS

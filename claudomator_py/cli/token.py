@@ -13,9 +13,9 @@ from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
 from claudomator_py.cli.table import Column, render
 from claudomator_py.cli.times import ago, now_ms, until
-from claudomator_py.core.principal import Role
-from claudomator_py.core.units import SECOND_MS, parse_duration
-from claudomator_py.core.views.tokens import NEVER, TokenRequest, TokenView
+from claudomator_py.domain.principal import Role
+from claudomator_py.domain.units import SECOND_MS, parse_duration
+from claudomator_py.domain.views.access import NEVER, TokenRequest, TokenView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

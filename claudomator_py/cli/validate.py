@@ -12,8 +12,8 @@ from claudomator_py.cli.output import Format, FormatOption, json_text, note, out
 from claudomator_py.cli.read_files import ReadFile, read
 
 if TYPE_CHECKING:
-    from claudomator_py.core.problem import Problem
-    from claudomator_py.core.task import TaskSpec
+    from claudomator_py.domain.errors import Problem
+    from claudomator_py.domain.task import TaskSpec
 
 Found = Callable[["TaskSpec"], Sequence["Problem"]]
 
@@ -49,7 +49,7 @@ def command(lacking: Lacking, judge: Callable[[Path | None], Judge]) -> Callable
         Agents, directories and time zones are checked as the daemon of the configuration found would; without one, an
         agent is any kind that there is.
         """
-        from claudomator_py.core.taskfile import task_json_schema
+        from claudomator_py.schema.taskfile import task_json_schema
 
         if schema:
             if files:
@@ -114,8 +114,8 @@ def _notes(file: ReadFile, lacking: Lacking) -> list[str]:
 
 def _as_json(file: ReadFile, lacking: Lacking, warnings: Found) -> dict[str, object]:
     from claudomator_py.cli.fires import next_fires
-    from claudomator_py.core.taskfile import shown_document
-    from claudomator_py.core.units import format_instant
+    from claudomator_py.domain.units import format_instant
+    from claudomator_py.schema.taskfile import shown_document
 
     return {
         "file": file.shown,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from claudomator_py.cli.changes import Changes
 from claudomator_py.cli.output import note
 from claudomator_py.client.errors import DaemonNotRunning, ServiceProblem
-from claudomator_py.core.views import TaskView
+from claudomator_py.domain.views import TaskView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

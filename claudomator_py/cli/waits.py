@@ -1,8 +1,8 @@
 """Why a task is where it is, on one line, with its instants on the clock here."""
 
 from claudomator_py.cli.times import clock
-from claudomator_py.core.views import TaskView
-from claudomator_py.core.waits import sentence_of, worded
+from claudomator_py.domain.views import TaskView
+from claudomator_py.domain.waits import sentence_of, worded
 
 
 def why_words(task: TaskView, now: int, *, whole: bool = True) -> str:

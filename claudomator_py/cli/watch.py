@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from claudomator_py.cli.changes import Changes
 from claudomator_py.cli.output import out, out_json_line
 from claudomator_py.client.errors import ServiceProblem
-from claudomator_py.core.plaintext import one_line
-from claudomator_py.core.views import TaskFilter, TaskView
+from claudomator_py.domain.text import one_line
+from claudomator_py.domain.views import TaskFilter, TaskView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

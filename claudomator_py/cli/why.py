@@ -8,8 +8,8 @@ from claudomator_py.cli.output import Format, FormatOption, out, out_json
 from claudomator_py.cli.show import TaskArgument
 from claudomator_py.cli.table import Column, heading, render
 from claudomator_py.cli.times import ago, now_ms, until
-from claudomator_py.core.plaintext import plain
-from claudomator_py.core.views import CandidateView, DecisionView, EventView
+from claudomator_py.domain.text import plain
+from claudomator_py.domain.views import CandidateView, DecisionView, EventView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

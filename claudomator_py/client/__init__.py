@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     )
     from claudomator_py.client.http import Client
     from claudomator_py.client.opening import connect
-    from claudomator_py.core.cleanup import CleanupRequest
-    from claudomator_py.core.task import TaskSpec
-    from claudomator_py.core.views import (
+    from claudomator_py.domain.retention import CleanupRequest
+    from claudomator_py.domain.task import TaskSpec
+    from claudomator_py.domain.views import (
         AnswerRequest,
         ApproveRequest,
         HoldRequest,
@@ -114,9 +114,9 @@ _MODULES = {
     ),
     "client.http": ("Client",),
     "client.opening": ("connect",),
-    "core.cleanup": ("CleanupRequest",),
-    "core.task": ("TaskSpec",),
-    "core.views": (
+    "domain.retention": ("CleanupRequest",),
+    "domain.task": ("TaskSpec",),
+    "domain.views": (
         "AnswerRequest",
         "ApproveRequest",
         "HoldRequest",

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from claudomator_py.client.errors import DaemonNotRunning, DiscoveryFailed, NotAuthorised, NotStarted
 from claudomator_py.client.state_folder import StateFolder
-from claudomator_py.documents.configfile import (
+from claudomator_py.schema.configfile import (
     ConfigError,
     LoadedConfig,
     find_config,

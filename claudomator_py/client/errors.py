@@ -1,6 +1,6 @@
 """Why a request to the daemon failed, and what to do next. Without httpx, so that anyone can catch them cheaply."""
 
-from claudomator_py.core.views import ProblemDetails
+from claudomator_py.domain.views import ProblemDetails
 
 
 class ClientError(Exception):

@@ -11,14 +11,12 @@ import httpx
 from claudomator_py.client.errors import DaemonNotRunning, UnexpectedAnswer
 from claudomator_py.client.streams import PATIENCE_S
 from claudomator_py.client.transport import VERSIONS, Transport
-from claudomator_py.core.cleanup import CleanupRequest, CleanupView
-from claudomator_py.core.idempotency import LONGEST_KEY
-from claudomator_py.core.notice import DeliveryState, DeliveryView
-from claudomator_py.core.run import Stream
-from claudomator_py.core.schedule_view import ScheduleView
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.core.taskfile import to_document
-from claudomator_py.core.views import (
+from claudomator_py.domain.notice import DeliveryState, DeliveryView
+from claudomator_py.domain.principal import LONGEST_KEY
+from claudomator_py.domain.retention import CleanupRequest, CleanupView
+from claudomator_py.domain.run import Stream
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.views import (
     AgentView,
     AnswerRequest,
     ApproveRequest,
@@ -49,6 +47,8 @@ from claudomator_py.core.views import (
     TokenView,
     WhyView,
 )
+from claudomator_py.domain.views.schedules import ScheduleView
+from claudomator_py.schema.taskfile import to_document
 
 _PAGE: Final = 200
 _LOG_BYTES: Final = 256 * 1024

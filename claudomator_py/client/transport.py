@@ -24,7 +24,7 @@ from claudomator_py.client.errors import (
 from claudomator_py.client.peer import check_peer
 from claudomator_py.client.state_folder import StateFolder
 from claudomator_py.client.streams import SILENCE_S, follow
-from claudomator_py.core.views import ProblemDetails
+from claudomator_py.domain.views import ProblemDetails
 
 TIMEOUT_SECONDS: Final = 30.0
 VERSIONS: Final = "See that the URL is the daemon's, and that the daemon and this command are of one version."

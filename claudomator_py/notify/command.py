@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from claudomator_py.core.notice import DeliveryFault, Notice
+from claudomator_py.domain.notice import DeliveryFault, Notice
 
 _SAID = 200
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from claudomator_py.core.notice import NotifyTarget, TargetKind
+from claudomator_py.domain.notice import NotifyTarget, TargetKind
 
 if TYPE_CHECKING:
     from claudomator_py.notify.command import Command

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from urllib.parse import urlsplit, urlunsplit
 
-from claudomator_py.core.notice import DeliveryFault, Notice, NoticeKind, PayloadFormat
+from claudomator_py.domain.notice import DeliveryFault, Notice, NoticeKind, PayloadFormat
 
 _NTFY_URGENT = 4
 _NTFY_NORMAL = 3

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import httpx
 
-from claudomator_py.core.notice import DeliveryFault, Notice, PayloadFormat
+from claudomator_py.domain.notice import DeliveryFault, Notice, PayloadFormat
 from claudomator_py.notify.payloads import payload
 
 _PREFIX = "whsec_"

@@ -1,1 +1,1 @@
-"""What anyone can ask of Claudomator, and the loop that observes, plans and acts."""
+"""What anyone can ask for, and the answers."""

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from claudomator_py.core.agent import Tier
+from claudomator_py.domain.agent import Tier
 from claudomator_py.store import task_rows
 from claudomator_py.store.tables import CLASSIFICATION, TIER_ANSWER, Classification
 

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
-from claudomator_py.core.histogram import Histogram
+from claudomator_py.domain.histogram import Histogram
 from claudomator_py.store import remembered
 from claudomator_py.store.errors import READ_ONLY, StoreUnavailable, explain
 from claudomator_py.store.shown import Clean

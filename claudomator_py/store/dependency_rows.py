@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sqlalchemy import Connection, case, delete, exists, insert, select, update
 
-from claudomator_py.core.schedule import DependencyState
+from claudomator_py.domain.readiness import DependencyState
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, Task
 from claudomator_py.store.task_rows import task_from
 

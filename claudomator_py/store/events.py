@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Select, func, insert, select, update
 
-from claudomator_py.core.principal import OPERATOR, Principal
+from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.tables import EVENT, Event
 from claudomator_py.store.visibility import events_seen
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, or_, select, update
 
-from claudomator_py.core.limits import TRIED_FIRST, Bucket, Hold
-from claudomator_py.core.outcome import Provenance, Reason
+from claudomator_py.domain.limits import TRIED_FIRST, Bucket, Hold
+from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.store.tables import HOLD
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Float, and_, case, cast, func, select, text
 
-from claudomator_py.core.histogram import Histogram
-from claudomator_py.core.units import SECOND_MS
-from claudomator_py.planning.admission import Taken
+from claudomator_py.domain.histogram import Histogram
+from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.scheduler.admission import Taken
 from claudomator_py.store import remembered
 from claudomator_py.store.tables import CLASSIFICATION, RUN, TASK
 

@@ -11,7 +11,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from claudomator_py.core.crashpoint import crashpoint
+from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.store.database import Database
 from claudomator_py.store.errors import StoreUnavailable, explain
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or_, select, update
 
-from claudomator_py.core.units import DAY_MS
+from claudomator_py.domain.units import DAY_MS
 from claudomator_py.store.tables import EVENT, OUTBOX, OUTBOX_CURSOR, RUN, TASK, Outbox
 
 DELIVERED_KEPT_MS = 7 * DAY_MS

@@ -19,8 +19,8 @@ from sqlalchemy import (
     tuple_,
 )
 
-from claudomator_py.core.principal import OPERATOR, Principal
-from claudomator_py.planning.admission import Taken
+from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.scheduler.admission import Taken
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, TASK_REVISION, Task
 from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import tasks_seen

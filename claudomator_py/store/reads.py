@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, String, and_, cast, func, or_, select, tuple_
 
-from claudomator_py.core.principal import OPERATOR, Principal
-from claudomator_py.core.views import TaskFilter
+from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.domain.views import TaskFilter
 from claudomator_py.store.tables import RUN, TASK, Run, Task
 from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import tasks_seen

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from claudomator_py.core.idempotency import KEPT_MS, MOST_KEPT
+from claudomator_py.domain.principal import KEPT_MS, MOST_KEPT
 from claudomator_py.store.tables import ANSWERED_REQUEST, AnsweredRequest
 
 

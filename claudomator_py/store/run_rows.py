@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from claudomator_py.core.limits import RanOn
-from claudomator_py.core.outcome import OUTAGES
-from claudomator_py.core.principal import OPERATOR, Principal
+from claudomator_py.domain.limits import RanOn
+from claudomator_py.domain.outcome import OUTAGES
+from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, Decision, Run
 from claudomator_py.store.visibility import runs_seen
 

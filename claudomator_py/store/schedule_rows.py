@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from claudomator_py.core.principal import OPERATOR, Principal
+from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.tables import SCHEDULE, SCHEDULE_FIRE, TASK, Schedule, ScheduleFire, Task
 from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import schedules_seen

@@ -11,8 +11,7 @@ from typing import Any
 
 from sqlalchemy import JSON, Dialect, String, TypeDecorator
 
-from claudomator_py.core.cleaning import clean
-from claudomator_py.core.redact import Redactor
+from claudomator_py.domain.redaction import Redactor, clean
 
 Clean = Callable[[Any], Any]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Integer, Row, case, cast, func, literal_column, select
 
-from claudomator_py.core.budget import Spending, WindowUse
-from claudomator_py.core.limits import LONGEST_RESET_MS
-from claudomator_py.core.principal import OPERATOR, Principal
+from claudomator_py.domain.budget import Spending, WindowUse
+from claudomator_py.domain.limits import LONGEST_RESET_MS
+from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.tables import RUN
 from claudomator_py.store.visibility import runs_seen
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, Column, Computed, Index, Integer, String, UniqueConstraint, text
 from sqlmodel import Field, SQLModel
 
-from claudomator_py.core.principal import OPERATOR
+from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.store.shown import ShownJson, ShownText
 
 RowNumber: Any = BigInteger().with_variant(Integer, "sqlite")
@@ -54,20 +54,20 @@ class Task(SQLModel, table=True):
     version: raised by every change; planned actions and edits compare and swap on it. generation: raised by a restart
     and by changed content. attempt: attempts used up in this generation. seq: runs started in this generation.
     revision: the content this generation runs; next_revision: content that arrived while it was running.
-    rank_ms: the queue's order, see ``core.schedule.rank``. dir_key: the directory that one run at a time may use; empty
-    for a scratch folder. tier: kept over retries.
+    rank_ms: the queue's order, see ``domain.readiness.rank``. dir_key: the directory that one run at a time may use;
+    empty for a scratch folder. tier: kept over retries.
 
-    eligibility: what its content and its conversation say of the agents that can take it, see ``planning.lanes``.
+    eligibility: what its content and its conversation say of the agents that can take it, see ``scheduler.lanes``.
     asked_tier: what came of the question for its tier in this generation: ``open``, ``default`` or the tier; None: it
     was not asked. failed_on, failed_for: the agent on which its last run did not get its model, and why. lane: all of
     this and the tier; the tasks of one lane are held back by the same limits and slots, wherever they work.
 
-    resume: the conversation in which its next run goes on, see ``core.conversation.Resumption``; None: a fresh one.
+    resume: the conversation in which its next run goes on, see ``domain.conversation.Resumption``; None: a fresh one.
     thread: the task that began the thread which this one continues, once that is known; None: its own.
 
-    asks: what a person is asked, or was asked last, see ``core.asking.Asked``. kept_until_ms: until then its directory
-    is kept for it although it does not run. approved_ms: when a person approved this content in this generation. leave:
-    what a person allows it besides in this generation, see ``core.asking.Leave``.
+    asks: what a person is asked, or was asked last, see ``domain.inputs.Asked``. kept_until_ms: until then its
+    directory is kept for it although it does not run. approved_ms: when a person approved this content in this
+    generation. leave: what a person allows it besides in this generation, see ``domain.inputs.Leave``.
 
     creator: the principal who made it. organisation: whose it is; None: of nobody in particular.
     """
@@ -178,7 +178,7 @@ class Run(SQLModel, table=True):
 
     conversation_id: what its agent calls its conversation, as far as is known; of an ended run, None says that no later
     run can go on in it. resumes: the run whose conversation it goes on in; prior: what that had used before, as
-    ``core.conversation.Usage``; scratch_of: the run whose scratch folder it works in, if it needs one; None: its own.
+    ``domain.conversation.Usage``; scratch_of: the run whose scratch folder it works in, if it needs one; None: its own.
 
     thread: the task that began the thread, this run's own or the one that it continues; one live run a thread.
 
@@ -189,13 +189,13 @@ class Run(SQLModel, table=True):
     outcome says, so that a hundred thousand runs are summed from one index, and none of their texts is read. Tokens and
     dollars of a live run are what it had used when somebody looked, as far as a budget made them look.
 
-    check_result: its check, from when that was begun, as ``core.check.CheckResult``; None: there was none.
+    check_result: its check, from when that was begun, as ``domain.run.CheckResult``; None: there was none.
 
     in_vain: before its model said anything it met a limit that was known by then, or an outage, and counts as no run of
     a budget.
 
     over_budget: why it is being stopped, or was: it used up a budget. windows: what its account's windows were used up
-    to when it last said so, by name, as ``core.budget.WindowUse``; windows_ms: when that was noted.
+    to when it last said so, by name, as ``domain.budget.WindowUse``; windows_ms: when that was noted.
     """
 
     __tablename__ = "run"
@@ -306,7 +306,7 @@ class Hold(SQLModel, table=True):
     """A reason not to start anything on a bucket, until a time or until it is released.
 
     agent: that agent alone; else kind and account say on whose quota it is. family, window, doubted_ms: see
-    ``core.limits``. met: how many runs have met it; met_ms: when the last of them ended.
+    ``domain.limits``. met: how many runs have met it; met_ms: when the last of them ended.
     """
 
     __tablename__ = "hold"

@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select, update
 
-from claudomator_py.core import lifecycle
-from claudomator_py.core.lifecycle import (
+from claudomator_py.domain import lifecycle
+from claudomator_py.domain.lifecycle import (
     Cancelled,
     Completed,
     Failed,
@@ -20,8 +20,8 @@ from claudomator_py.core.lifecycle import (
     Waiting,
     WaitReason,
 )
-from claudomator_py.core.outcome import Reason
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import TASK, TASK_REVISION, Task, TaskRevision
 

@@ -6,7 +6,7 @@ words for what does not exist.
 
 from sqlalchemy import ColumnElement, exists, or_, select, true
 
-from claudomator_py.core.principal import Principal, Role
+from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.store.tables import EVENT, RUN, SCHEDULE, TASK
 
 

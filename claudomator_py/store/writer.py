@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, event
 
-from claudomator_py.core.crashpoint import crashpoint
-from claudomator_py.core.histogram import Histogram
+from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.histogram import Histogram
 from claudomator_py.store.errors import StoreUnavailable, explain
 from claudomator_py.store.shown import Clean, cleaned_with
 

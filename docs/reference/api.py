@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 from unittest.mock import MagicMock
 
-from claudomator_py.core.errors import ServiceError
-from claudomator_py.service.desk.desk import Desks
-from claudomator_py.web.app import create_app
-from claudomator_py.web.settings import MIN_TOKEN_LENGTH, WebSettings
+from claudomator_py.api.app import create_app
+from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
+from claudomator_py.domain.errors import ServiceError
+from claudomator_py.service.desk import Desks
 from docs.reference.markdown import code, page, table
 
 _INTRODUCTION = """

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from claudomator_py.core.agent import TIERS, ModelChoice
-from claudomator_py.core.notice import NotifyTarget
-from claudomator_py.core.settings import MODEL_KINDS, SUPPORTED_KINDS, AgentEntry, Settings, default_agent
+from claudomator_py.domain.agent import TIERS, ModelChoice
+from claudomator_py.domain.notice import NotifyTarget
+from claudomator_py.schema.settings import MODEL_KINDS, SUPPORTED_KINDS, AgentEntry, Settings, default_agent
 from docs.reference.markdown import code, page, table
 from docs.reference.schema_words import Schema, default_words, fields, type_words
 

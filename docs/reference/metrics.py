@@ -1,6 +1,6 @@
 """The page of metrics, from the list that the daemon itself collects by."""
 
-from claudomator_py.web.metric_families import FAMILIES, Family
+from claudomator_py.api.metrics import FAMILIES, Family
 from docs.reference.markdown import code, page, table
 
 _INTRODUCTION = """

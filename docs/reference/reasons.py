@@ -1,6 +1,6 @@
 """The page of reason codes, from the table that the daemon itself acts by."""
 
-from claudomator_py.core.outcome import REASON_POLICIES, HoldKind, Reason
+from claudomator_py.domain.outcome import REASON_POLICIES, HoldKind, Reason
 from docs.reference.markdown import code, page, table
 
 _INTRODUCTION = """

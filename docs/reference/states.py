@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import get_args
 
-from claudomator_py.core import lifecycle
-from claudomator_py.core.lifecycle import STATE_NAMES, IllegalTransition, InputKind, Phase, QueueReason, WaitReason
-from claudomator_py.core.outcome import Reason
+from claudomator_py.domain import lifecycle
+from claudomator_py.domain.lifecycle import STATE_NAMES, IllegalTransition, InputKind, Phase, QueueReason, WaitReason
+from claudomator_py.domain.outcome import Reason
 from docs.reference.markdown import code, first_sentence, page, table
 
 _INTRODUCTION = """

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
-from claudomator_py.core.views import TaskView
-from claudomator_py.web.settings import WebSettings
+from claudomator_py.api.settings import WebSettings
+from claudomator_py.domain.views import TaskView
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.warm import WarmStarter
 

@@ -8,9 +8,9 @@ from random import Random
 
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.client.http import Client
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.core.taskfile import from_document
-from claudomator_py.core.views import RestartRequest, TaskFilter
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.views import RestartRequest, TaskFilter
+from claudomator_py.schema.taskfile import from_document
 from tests.e2e.harness import Site
 
 Step = Callable[[Client], None]

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.core.agent import AgentSpec, ModelChoice
-from claudomator_py.core.outcome import OutcomeStatus, Reason
-from claudomator_py.core.run import ExitRecord, LaunchRequest, Stream
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.service.ports import AgentKind, OutputReader
+from claudomator_py.domain.agent import AgentSpec, ModelChoice
+from claudomator_py.domain.outcome import OutcomeStatus, Reason
+from claudomator_py.domain.run import ExitRecord, LaunchRequest, Stream
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.ports import AgentKind, OutputReader
 
 NOW_MS = 1_795_293_400_000
 CONVERSATION = "6f1c3a52-0b7e-5d7e-9c55-2f0f6a4d9b11"

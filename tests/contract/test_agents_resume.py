@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.conversation import Conversations
-from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
-from claudomator_py.core.run import ExitRecord, LaunchRequest
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.service.ports import AgentKind
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.conversation import Conversations
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.run import ExitRecord, LaunchRequest
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.ports import AgentKind
 
 NOW_MS = 1_795_293_400_000
 TALK = "99999999-2222-4333-8444-555555555555"

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
-from claudomator_py.core.lifecycle import Completed, Failed, InputKind, NeedsInput, Running
-from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason, Tokens
-from claudomator_py.core.problem import Problem
-from claudomator_py.core.views import FileProblemView, OutcomeView, RunCheckView
-from claudomator_py.web import roles
+from claudomator_py.api.guard import roles
+from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.lifecycle import Completed, Failed, InputKind, NeedsInput, Running
+from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.domain.views import FileProblemView, OutcomeView, RunCheckView
 from tests.fakes.daemon import Answer, Daemon, running
 from tests.fakes.desk import FakeDesk
 

@@ -13,8 +13,8 @@ import pytest
 from claudomator_py.classify.gemini_api import GeminiApi
 from claudomator_py.classify.gemini_cli import GeminiCli
 from claudomator_py.classify.openai import OpenAi
-from claudomator_py.core.agent import Tier
-from claudomator_py.routing.tier import Cause, ClassifierFault, TierQuestion, parse_answer
+from claudomator_py.domain.agent import Tier
+from claudomator_py.scheduler.classification import Cause, ClassifierFault, TierQuestion, parse_answer
 from tests.fakes.tier_server import TierServer, hangs, hangs_up, says, status, tier
 
 QUESTION = TierQuestion("fix-login", "Find out why.", "claude", {Tier.FAST: "haiku", Tier.POWERFUL: "opus"})

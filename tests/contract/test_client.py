@@ -9,12 +9,12 @@ import httpx
 import pytest
 
 import claudomator_py.client
+from claudomator_py.api.app import create_app
+from claudomator_py.api.settings import WebSettings
 from claudomator_py.client import AnswerRequest, Client, ClientError, HoldRequest, RestartRequest, TaskSpec
-from claudomator_py.core.cleanup import CleanupRequest
-from claudomator_py.core.lifecycle import Completed, Running
-from claudomator_py.core.views import TokenRequest
-from claudomator_py.web.app import create_app
-from claudomator_py.web.settings import WebSettings
+from claudomator_py.domain.lifecycle import Completed, Running
+from claudomator_py.domain.retention import CleanupRequest
+from claudomator_py.domain.views import TokenRequest
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.desk import FakeDesk
 

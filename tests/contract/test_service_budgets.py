@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, select
 
-from claudomator_py.core.agent import AgentSpec, Price
-from claudomator_py.core.budget import AgentBudget, Budget, DayBudget
-from claudomator_py.core.errors import Invalid
-from claudomator_py.core.notice import Happened, notice_of
-from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
-from claudomator_py.core.views import TaskView
+from claudomator_py.domain.agent import AgentSpec, Price
+from claudomator_py.domain.budget import AgentBudget, Budget, DayBudget
+from claudomator_py.domain.errors import Invalid
+from claudomator_py.domain.notice import Happened, notice_of
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
+from claudomator_py.domain.views import TaskView
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import EVENT
 from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World, spec

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.service.process.database_claim import claim_database
-from claudomator_py.service.process.state_lock import LOCK_FILE, StateInUse, hold_state, holder
+from claudomator_py.daemon.locks import LOCK_FILE, StateInUse, claim_database, hold_state, holder
 from claudomator_py.store.database import Database
 
 

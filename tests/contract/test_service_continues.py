@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.core.errors import Invalid
-from claudomator_py.core.run import LaunchRequest
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.core.taskfile import parse_task
-from claudomator_py.core.views import AnswerRequest, RunView
-from claudomator_py.service.briefing.following import still_needed_by
+from claudomator_py.domain.errors import Invalid
+from claudomator_py.domain.run import LaunchRequest
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.views import AnswerRequest, RunView
+from claudomator_py.prompts.conversations import still_needed_by
+from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.store.database import Database
 from tests.fakes.world import CLAUDE, CODEX, World, spec
 

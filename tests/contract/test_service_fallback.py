@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.core.views import DecisionView, HoldRequest
+from claudomator_py.domain.views import DecisionView, HoldRequest
 from claudomator_py.store.database import Database
 from tests.fakes.world import CLAUDE, CODEX, World
 

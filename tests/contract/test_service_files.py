@@ -60,7 +60,7 @@ def test_a_wish_for_an_agent_that_nobody_has_is_told_and_another_takes_the_task(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = Mock()
-    monkeypatch.setattr("claudomator_py.service.inbox.intake.log", log)
+    monkeypatch.setattr("claudomator_py.sources.inbox.intake.log", log)
     assert world.take(PATH, spec("t", agent={"type": "cluade", "model": "opus"})) == []
     warning = (
         "agent.type: no agent `cluade` is configured, so any other may take the task, with a model of its own instead "

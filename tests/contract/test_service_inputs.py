@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.core.asking import MARKER
-from claudomator_py.core.errors import Conflict, Invalid, StaleVersion
-from claudomator_py.core.idempotency import RequestKey
-from claudomator_py.core.run import LaunchRequest
-from claudomator_py.core.units import MINUTE_MS
-from claudomator_py.core.views import AnswerRequest, ApproveRequest, RejectRequest, TaskView
-from claudomator_py.service.surroundings.workdirs import Workdirs
+from claudomator_py.domain.errors import Conflict, Invalid, StaleVersion
+from claudomator_py.domain.inputs import MARKER
+from claudomator_py.domain.principal import RequestKey
+from claudomator_py.domain.run import LaunchRequest
+from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.domain.views import AnswerRequest, ApproveRequest, RejectRequest, TaskView
+from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK
 from tests.fakes.world import CODEX, World, spec

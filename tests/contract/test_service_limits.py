@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.errors import Invalid, NotFound
-from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
-from claudomator_py.core.views import HoldRequest, ReleaseRequest
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.errors import Invalid, NotFound
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
+from claudomator_py.domain.views import HoldRequest, ReleaseRequest
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import EVENT
 from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World, spec

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from claudomator_py.core.errors import Unavailable
-from claudomator_py.core.histogram import Histogram
-from claudomator_py.core.views import CheckView
-from claudomator_py.service.process.daemon import TICK_BOUNDS_S, Ticks
-from claudomator_py.service.process.metering import FRESH_S, Measured, StoreMeter, Surroundings, Wait
+from claudomator_py.daemon.loop import TICK_BOUNDS_S, Ticks
+from claudomator_py.daemon.metering import FRESH_S, Measured, StoreMeter, Surroundings, Wait
+from claudomator_py.domain.errors import Unavailable
+from claudomator_py.domain.histogram import Histogram
+from claudomator_py.domain.views import CheckView
 from claudomator_py.store.database import Database, StoreUnavailable
 from tests.fakes.world import World
 
@@ -155,7 +155,7 @@ def test_each_wait_has_the_reason_that_the_api_gives(world: World) -> None:
 
 def test_it_is_measured_once_in_a_while(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 1000.0
-    monkeypatch.setattr("claudomator_py.service.process.metering.time.monotonic", lambda: now_s)
+    monkeypatch.setattr("claudomator_py.daemon.metering.time.monotonic", lambda: now_s)
     meter = meter_of(world)
     first = meter.measure()
     world.submit("t")

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.core.errors import Conflict, NotFound
-from claudomator_py.core.notice import (
+from claudomator_py.dispatch.notifications import ATTEMPTS, Herald
+from claudomator_py.domain.errors import Conflict, NotFound
+from claudomator_py.domain.notice import (
     DeliveryFault,
     DeliveryState,
     Happened,
@@ -18,11 +19,10 @@ from claudomator_py.core.notice import (
     NotifyTarget,
     notice_of,
 )
-from claudomator_py.core.outcome import Reason
-from claudomator_py.core.units import DAY_MS, HOUR_MS
-from claudomator_py.core.views import RejectRequest
-from claudomator_py.service.desk.notices import StoredNotices
-from claudomator_py.service.notifying import ATTEMPTS, Herald
+from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.units import DAY_MS, HOUR_MS
+from claudomator_py.domain.views import RejectRequest
+from claudomator_py.service.notices import StoredNotices
 from claudomator_py.store import outbox_rows
 from claudomator_py.store.database import Database
 from tests.fakes.world import World
@@ -322,7 +322,7 @@ def test_an_event_that_cannot_be_read_and_a_notice_that_cannot_be_sent_hold_up_n
             raise KeyError("reason")
         return notice_of(happened)
 
-    monkeypatch.setattr("claudomator_py.service.notifying.notice_of", broken)
+    monkeypatch.setattr("claudomator_py.dispatch.notifications.notice_of", broken)
     post.mail["phone"].faults.append(ZeroDivisionError("a bug of the messenger"))
     post.start()
     for name in ("unreadable", "unsendable", "good"):

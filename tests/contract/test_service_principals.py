@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from claudomator_py.core.errors import Ambiguous, Conflict, Forbidden, Invalid, NotFound, ServiceError
-from claudomator_py.core.idempotency import RequestKey
-from claudomator_py.core.principal import INBOX, OPERATOR, Principal, Role
-from claudomator_py.core.units import DAY_MS, HOUR_MS, format_instant
-from claudomator_py.core.views import (
+from claudomator_py.domain.errors import Ambiguous, Conflict, Forbidden, Invalid, NotFound, ServiceError
+from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, RequestKey, Role
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant
+from claudomator_py.domain.views import (
     AnswerRequest,
     ApproveRequest,
     RejectRequest,
@@ -16,7 +15,7 @@ from claudomator_py.core.views import (
     TaskFilter,
     TokenRequest,
 )
-from claudomator_py.service.answers.live import LogPosition
+from claudomator_py.queries.log_stream import LogPosition
 from claudomator_py.store.database import Database
 from tests.fakes.world import World, spec
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from claudomator_py.core import idempotency
-from claudomator_py.core.errors import Conflict, Invalid, KeyInUse, KeyReused
-from claudomator_py.core.idempotency import KEPT_MS, RequestKey
-from claudomator_py.core.views import RestartRequest
+from claudomator_py.domain import principal
+from claudomator_py.domain.errors import Conflict, Invalid, KeyInUse, KeyReused
+from claudomator_py.domain.principal import KEPT_MS, RequestKey
+from claudomator_py.domain.views import RestartRequest
 from claudomator_py.store.database import Database
 from tests.fakes.world import World, spec
 
@@ -114,7 +114,7 @@ def test_keys_are_kept_for_a_day(world: World) -> None:
 
 
 def test_the_number_of_keys_is_bounded_and_the_oldest_go_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert idempotency.MOST_KEPT >= 1_000
+    assert principal.MOST_KEPT >= 1_000
     monkeypatch.setattr("claudomator_py.store.request_rows.MOST_KEPT", 3)
     for number in range(5):
         world.desk.submit(spec(f"t{number}"), key=RequestKey(str(number), "x"))

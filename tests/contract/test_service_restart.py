@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.core.errors import Conflict, Invalid, StaleVersion
-from claudomator_py.core.units import DAY_MS, format_instant
-from claudomator_py.core.views import RestartRequest
+from claudomator_py.domain.errors import Conflict, Invalid, StaleVersion
+from claudomator_py.domain.units import DAY_MS, format_instant
+from claudomator_py.domain.views import RestartRequest
 from claudomator_py.store.database import Database
 from tests.fakes.world import START_MS, World, spec
 

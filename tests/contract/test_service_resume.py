@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.errors import Conflict, Invalid
-from claudomator_py.core.outcome import Tokens
-from claudomator_py.core.run import LaunchRequest
-from claudomator_py.core.views import RunView
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.errors import Conflict, Invalid
+from claudomator_py.domain.outcome import Tokens
+from claudomator_py.domain.run import LaunchRequest
+from claudomator_py.domain.views import RunView
 from claudomator_py.store.database import Database
 from tests.fakes.world import CLAUDE, CODEX, World, spec
 

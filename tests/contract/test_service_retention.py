@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Table, func, insert, select
 
-from claudomator_py.core import crashpoint
-from claudomator_py.core.cleanup import CleanupRequest
-from claudomator_py.core.retention import Retention
-from claudomator_py.core.units import DAY_MS, HOUR_MS
-from claudomator_py.planning.snapshot import Snapshot
-from claudomator_py.runs.folders import RunFolders
-from claudomator_py.service.desk.cleaning import Cleaner
-from claudomator_py.service.process import retaining
-from claudomator_py.service.process.retaining import Retainer
+from claudomator_py.daemon import retention
+from claudomator_py.daemon.retention import Retainer
+from claudomator_py.domain import crashpoint
+from claudomator_py.domain.retention import CleanupRequest, Retention
+from claudomator_py.domain.units import DAY_MS, HOUR_MS
+from claudomator_py.hosts.local.folders import RunFolders
+from claudomator_py.scheduler.snapshot import Snapshot
+from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.store import events, metric_rows, outbox_rows, pruning, run_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import (
@@ -284,8 +283,8 @@ def test_a_task_that_was_restarted_in_that_moment_stays(world: Kept) -> None:
 def test_no_step_is_long_and_a_crash_between_two_is_made_good(
     world: Kept, crash: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retaining, "BATCH", 5)
-    monkeypatch.setattr(retaining, "TASKS_AT_ONCE", 2)
+    monkeypatch.setattr(retention, "BATCH", 5)
+    monkeypatch.setattr(retention, "TASKS_AT_ONCE", 2)
     for number in range(6):
         world.done(f"t{number}")
     sums = world.database.read(metric_rows.ended_runs)
@@ -358,7 +357,7 @@ def test_what_cannot_be_removed_keeps_nothing_else_from_going(world: Kept, monke
 
     monkeypatch.undo()
     bad = world.row("stuck").id
-    monkeypatch.setattr("claudomator_py.service.process.retaining.pruning.tasks", referred)
+    monkeypatch.setattr("claudomator_py.daemon.retention.pruning.tasks", referred)
     assert world.after(366)["tasks"] == 1
     assert world.names() == ["stuck"]
     assert "FOREIGN KEY" in world.faults.all()[-1].text

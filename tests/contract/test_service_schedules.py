@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from claudomator_py.core.errors import Conflict, Invalid, NotFound
-from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
-from claudomator_py.service.changes.schedules import fire
+from claudomator_py.domain.errors import Conflict, Invalid, NotFound
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
 from claudomator_py.store import schedule_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Schedule
+from claudomator_py.tasks.schedules import fire
 from tests.fakes.world import START_MS, World, spec
 
 PATH = "/in/t.yaml"
@@ -313,7 +313,7 @@ def test_a_schedule_for_which_making_its_task_fails_keeps_no_other_from_its_time
             raise KeyError("cron")
         return fire(connection, schedule, *rest)
 
-    monkeypatch.setattr("claudomator_py.service.schedules.timekeeper.fire", broken)
+    monkeypatch.setattr("claudomator_py.sources.schedules.fire", broken)
     assert [name.partition(".")[0] for name in meet(world, FIRST)] == ["a", "c"]
     for number in range(3):
         meet(world, FIRST + number)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.errors import Ambiguous, Conflict, Invalid, NotFound, StaleVersion
-from claudomator_py.core.units import DAY_MS, MINUTE_MS, format_instant
+from claudomator_py.domain.errors import Ambiguous, Conflict, Invalid, NotFound, StaleVersion
+from claudomator_py.domain.units import DAY_MS, MINUTE_MS, format_instant
 from claudomator_py.store.database import Database
 from tests.fakes.world import START_MS, World, spec
 
@@ -286,7 +286,7 @@ def test_a_task_is_found_by_id_prefix_or_newest_name(world: World) -> None:
 
 def test_a_prefix_of_several_ids_is_ambiguous(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = iter(["aaaa-1", "aaaa-2"])
-    monkeypatch.setattr("claudomator_py.service.changes.tasks.uuid.uuid4", lambda: next(ids))
+    monkeypatch.setattr("claudomator_py.tasks.accept.uuid.uuid4", lambda: next(ids))
     world.submit("one")
     world.submit("two")
     with pytest.raises(Ambiguous, match="aaaa-"):

@@ -5,13 +5,12 @@ from typing import Any, cast
 
 import pytest
 
-from claudomator_py.core.errors import BadCursor, NotFound
-from claudomator_py.core.outcome import Tokens
-from claudomator_py.core.problem import Problem
-from claudomator_py.core.taskfile import from_document
-from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
-from claudomator_py.core.views import HoldRequest, TaskFilter
-from claudomator_py.service.answers import cursors, holds, queries
+from claudomator_py.domain.errors import BadCursor, NotFound, Problem
+from claudomator_py.domain.outcome import Tokens
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
+from claudomator_py.domain.views import HoldRequest, TaskFilter
+from claudomator_py.queries import cursors, holds, queries
+from claudomator_py.schema.taskfile import from_document
 from claudomator_py.store.database import Database
 from claudomator_py.store.reads import Position
 from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World, spec

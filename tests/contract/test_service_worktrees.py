@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.units import MINUTE_MS
-from claudomator_py.core.worktree import Tree, TreeBusy, TreeFault, TreeOrder, TreeStanding, TreeState
+from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeOrder, TreeStanding, TreeState
 from claudomator_py.store.database import Database
 from tests.fakes.world import World
 

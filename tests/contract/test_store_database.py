@@ -11,7 +11,7 @@ from sqlalchemy import BigInteger, Column, Connection, ForeignKey, MetaData, Str
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session
 
-from claudomator_py.core import crashpoint
+from claudomator_py.domain import crashpoint
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.writer import MAX_BATCH
 

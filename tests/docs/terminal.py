@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from claudomator_py.runs.shim import procfs
+from claudomator_py.hosts.shim import procfs
 
 REPOSITORY = Path(__file__).parents[2]
 HOME = "/home/ann"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.settings import parse_settings
-from claudomator_py.documents.taskfiles import parse_task_file
-from claudomator_py.documents.yamltext import BadText, read_documents
+from claudomator_py.schema.settings import parse_settings
+from claudomator_py.schema.taskfiles import parse_task_file
+from claudomator_py.schema.yamltext import BadText, read_documents
 from tests.docs.follow import follow
 from tests.docs.page import steps_of
 

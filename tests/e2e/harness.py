@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 from claudomator_py.client.errors import ClientError
 from claudomator_py.client.http import Client
-from claudomator_py.core.views import TaskView
-from claudomator_py.runs.shim import procfs
+from claudomator_py.domain.views import TaskView
+from claudomator_py.hosts.shim import procfs
 from tests.e2e.warm import WarmStarter
 
 T = TypeVar("T")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
-from claudomator_py.core.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Reason
-from claudomator_py.core.task import OnLost, TaskSpec
-from claudomator_py.runs.shim import record
+from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.task import OnLost, TaskSpec
+from claudomator_py.hosts.shim import record
 from claudomator_py.store import run_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import RUN, TASK, TASK_DEPENDENCY, TASK_REVISION, Run, Task

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from claudomator_py.client.errors import DaemonNotRunning, ServiceProblem
-from claudomator_py.core.outcome import Tokens
-from claudomator_py.core.task import AgentHint, RetryPolicy, TaskSpec
-from claudomator_py.core.views import RestartRequest, TaskView
+from claudomator_py.domain.outcome import Tokens
+from claudomator_py.domain.task import AgentHint, RetryPolicy, TaskSpec
+from claudomator_py.domain.views import RestartRequest, TaskView
 from tests.e2e.harness import Daemon, Site, wait_until
 from tests.e2e.invariants import Facts, hold
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from claudomator_py.core.views import RunView, TaskView
-from claudomator_py.runs.shim import procfs
+from claudomator_py.domain.views import RunView, TaskView
+from claudomator_py.hosts.shim import procfs
 from tests.e2e.harness import END_S, Daemon, Site, wait_until
 
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")

@@ -26,12 +26,12 @@ from schemathesis.specs.openapi.checks import (
 )
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
-from claudomator_py.core.principal import Principal, Role
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.core.views import TokenRequest
-from claudomator_py.web.app import create_app
-from claudomator_py.web.roles import OPERATIONS as ROLES
-from claudomator_py.web.settings import WebSettings
+from claudomator_py.api.app import create_app
+from claudomator_py.api.guard.roles import OPERATIONS as ROLES
+from claudomator_py.api.settings import WebSettings
+from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.views import TokenRequest
 from tests.e2e.harness import Daemon, open_site, wait_until
 from tests.e2e.warm import WarmStarter
 from tests.fakes.desk import FakeDesk

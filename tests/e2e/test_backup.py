@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from claudomator_py.client.http import Client
-from claudomator_py.core.taskfile import from_document
+from claudomator_py.schema.taskfile import from_document
 from tests.e2e.harness import COMMAND, REPOSITORY, Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, started
 

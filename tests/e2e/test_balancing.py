@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.views import AgentView, TaskView
+from claudomator_py.domain.views import AgentView, TaskView
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, started, why
 from tests.e2e.warm import WarmStarter

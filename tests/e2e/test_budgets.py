@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.core.views import TaskView
+from claudomator_py.domain.views import TaskView
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, why
 from tests.e2e.test_reload import reload

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from claudomator_py.core.views import DecisionView, RestartRequest, TaskView
+from claudomator_py.domain.views import DecisionView, RestartRequest, TaskView
 from tests.e2e.harness import Daemon, Site, wait_until
 from tests.fakes.tier_server import Behaviour, Exchange, TierServer, hangs, hangs_up, says, status, tier
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from claudomator_py.core.views import RunView
+from claudomator_py.domain.views import RunView
 from tests.e2e.harness import Daemon, Site
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, why
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import claudomator_py
-from claudomator_py.core.crashpoint import CRASH_POINTS
-from claudomator_py.runs.shim.crash import POINTS as SHIM_POINTS
+from claudomator_py.domain.crashpoint import CRASH_POINTS
+from claudomator_py.hosts.shim.crash import POINTS as SHIM_POINTS
 from tests.e2e.harness import Site, wait_until
 from tests.e2e.operator import ENDLESS, RESUMED, Life, Operator, assert_nothing_shows
 
@@ -37,7 +37,7 @@ WITH: dict[str, dict[str, Any]] = {
     "notice-stored": TELLING,
     "notice-sent": TELLING,
 }
-# Passed where a repository is worked in, see test_worktrees.py and tests/integration/runs/test_worktrees.py.
+# Passed where a repository is worked in, see test_worktrees.py and tests/integration/hosts/test_worktrees.py.
 ON_THE_WAY_TO_TREES = tuple(point for point in CRASH_POINTS if point.startswith("worktree-"))
 # Nothing survives unless a shim was killed too.
 WITH_LOST_SHIM = ("survivors-signalled",)
@@ -61,7 +61,7 @@ AGAIN = tuple(
     for point in points
 )
 
-# Passed by a shim that takes over an agent: tests/integration/runs/test_shim_takeover.py goes through these.
+# Passed by a shim that takes over an agent: tests/integration/hosts/test_shim_takeover.py goes through these.
 BY_THE_SECOND_SHIM = ("orphan-ended",)
 OF_ONE_SHIM = tuple(point for point in SHIM_POINTS if point not in BY_THE_SECOND_SHIM)
 MARKED_FROM = SHIM_POINTS.index("started-made")

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.client.errors import ServiceProblem
-from claudomator_py.core.taskfile import from_document
-from claudomator_py.core.view import StateName
-from claudomator_py.core.views import ProblemDetails
-from claudomator_py.runs.shim import procfs
+from claudomator_py.domain.views import ProblemDetails
+from claudomator_py.domain.views.base import StateName
+from claudomator_py.hosts.shim import procfs
+from claudomator_py.schema.taskfile import from_document
 from tests.e2e.harness import END_S, REPOSITORY, Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import (
     ENDED,

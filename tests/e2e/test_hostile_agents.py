@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.views import TaskView
-from claudomator_py.runs.shim import procfs
+from claudomator_py.domain.views import TaskView
+from claudomator_py.hosts.shim import procfs
 from tests.e2e.harness import REPOSITORY, Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, why
 from tests.e2e.warm import WarmStarter

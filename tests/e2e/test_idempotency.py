@@ -3,7 +3,7 @@
 import pytest
 
 from claudomator_py.client.errors import ConnectionLost
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.domain.task import TaskSpec
 from tests.e2e.harness import Site
 from tests.fakes.command import Command
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.views import TaskView
+from claudomator_py.domain.views import TaskView
 from tests.e2e.harness import DRAIN_S, Daemon, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, started
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from claudomator_py.core.views import TaskView
+from claudomator_py.domain.views import TaskView
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, why
 from tests.fakes.tier_server import Behaviour, TierServer, hangs, says, status, tier

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.client.http import Client
-from claudomator_py.core.notice import DeliveryState
+from claudomator_py.domain.notice import DeliveryState
 from tests.e2e.harness import Site, wait_until
 
 SCRIPT = """

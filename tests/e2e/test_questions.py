@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from claudomator_py.client.errors import ConnectionLost, DaemonNotRunning, ServiceProblem
-from claudomator_py.core.views import AnswerRequest, RunView, TaskView
+from claudomator_py.domain.views import AnswerRequest, RunView, TaskView
 from tests.e2e.harness import REPOSITORY, Daemon, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, last_run
 

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import pytest
 
-from claudomator_py.core.outcome import Reason
-from claudomator_py.core.taskfile import from_document
-from claudomator_py.core.views import AgentView, HoldView, RejectRequest, RunView, TaskView
+from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.views import AgentView, HoldView, RejectRequest, RunView, TaskView
+from claudomator_py.schema.taskfile import from_document
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import ENDED, document, ended, in_state, kill_run, last_run
 from tests.e2e.warm import WarmStarter

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from claudomator_py.core.views import CheckView
-from claudomator_py.service.inbox.claims import Claims
+from claudomator_py.domain.views import CheckView
+from claudomator_py.sources.inbox.claims import Claims
 from tests.e2e.harness import END_S, REPOSITORY, START_S, Daemon, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, started, why
 

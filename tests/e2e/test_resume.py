@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.client.errors import DaemonNotRunning
-from claudomator_py.core.views import RestartRequest, RunView
+from claudomator_py.domain.views import RestartRequest, RunView
 from tests.e2e.harness import REPOSITORY, Daemon, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, why
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.client.errors import ServiceProblem
-from claudomator_py.core.schedule_view import ScheduleView
-from claudomator_py.core.units import HOUR_MS, MINUTE_MS
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
+from claudomator_py.domain.views.schedules import ScheduleView
 from tests.e2e.harness import Daemon, Site, wait_until
 
 pytestmark = pytest.mark.timeout(120)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.client.errors import ServiceProblem
-from claudomator_py.core.cleanup import CleanupRequest
-from claudomator_py.core.task import AgentHint, TaskSpec
-from claudomator_py.core.taskfile import parse_task
-from claudomator_py.core.views import RestartRequest, TaskView
+from claudomator_py.domain.retention import CleanupRequest
+from claudomator_py.domain.task import AgentHint, TaskSpec
+from claudomator_py.domain.views import RestartRequest, TaskView
+from claudomator_py.schema.taskfile import parse_task
 from tests.e2e.harness import COMMAND, REPOSITORY, Daemon, Site, wait_until
 
 pytestmark = pytest.mark.timeout(120)

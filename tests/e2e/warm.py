@@ -65,7 +65,7 @@ class WarmStarter:
 
 def main() -> None:
     """Answer requests until the input ends."""
-    import claudomator_py.bootstrap  # noqa: F401 - what makes it warm
+    import claudomator_py.app  # noqa: F401 - what makes it warm
 
     for line in sys.stdin.buffer:
         request = json.loads(line)
@@ -91,7 +91,7 @@ def _fork(request: dict[str, Any]) -> int:
 
 
 def _serve(request: dict[str, Any]) -> int:
-    from claudomator_py.bootstrap import serve
+    from claudomator_py.app import serve
 
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()

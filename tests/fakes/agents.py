@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.core.agent import AgentHealth, AgentSpec
-from claudomator_py.core.conversation import Conversations
-from claudomator_py.core.outcome import Outcome, OutcomeStatus, Reason
-from claudomator_py.core.pricing import Used
-from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest, Stream
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.service.ports import Transcript
+from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.domain.conversation import Conversations
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.run import ExitRecord, Launch, LaunchRequest, Stream
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.ports import Transcript
 
 
 class OutcomeReader:
@@ -78,7 +78,7 @@ class OutcomeReader:
 
 @dataclass
 class ScriptedKind:
-    """Implements ``service.ports.AgentKind``. refusal: why it cannot be launched; lacking: what it cannot enforce.
+    """Implements ``ports.AgentKind``. refusal: why it cannot be launched; lacking: what it cannot enforce.
 
     lacking_of: what it cannot enforce of a task.
 

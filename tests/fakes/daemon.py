@@ -10,19 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from claudomator_py.api.app import create_app
+from claudomator_py.api.endpoint import bind, bind_own, bound_address, publish_endpoint, url_of
+from claudomator_py.api.events import Streams
+from claudomator_py.api.guard.asking import Holders
+from claudomator_py.api.guard.limits import Crowd, Limits
+from claudomator_py.api.guard.operator_token import ensure_token
+from claudomator_py.api.guard.protocol import Connection
+from claudomator_py.api.server import WebServer
+from claudomator_py.api.settings import WebSettings
 from claudomator_py.client.http import Client
-from claudomator_py.service.desk.desk import Desks
-from claudomator_py.service.process.metering import Meter
-from claudomator_py.web.app import create_app
-from claudomator_py.web.asking import Holders
-from claudomator_py.web.connection import Connection
-from claudomator_py.web.crowd import Crowd
-from claudomator_py.web.endpoint import bind, bind_own, bound_address, publish_endpoint, url_of
-from claudomator_py.web.limits import Limits
-from claudomator_py.web.operator_token import ensure_token
-from claudomator_py.web.server import WebServer
-from claudomator_py.web.settings import WebSettings
-from claudomator_py.web.streams import Streams
+from claudomator_py.daemon.metering import Meter
+from claudomator_py.service.desk import Desks
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Self, get_args
 
-from claudomator_py.core.agent import ModelChoice, Tier
-from claudomator_py.core.cleanup import CleanupItemView, CleanupRequest, CleanupView
-from claudomator_py.core.errors import (
+from claudomator_py.domain.agent import ModelChoice, Tier
+from claudomator_py.domain.errors import (
     Ambiguous,
     BadCursor,
     Conflict,
     Invalid,
     NotFound,
+    Problem,
 )
-from claudomator_py.core.idempotency import RequestKey
-from claudomator_py.core.lifecycle import (
+from claudomator_py.domain.lifecycle import (
     STATE_NAMES,
     Cancelled,
     Completed,
@@ -29,14 +28,13 @@ from claudomator_py.core.lifecycle import (
     WaitReason,
     available_actions,
 )
-from claudomator_py.core.outcome import Provenance, Reason
-from claudomator_py.core.principal import Principal
-from claudomator_py.core.problem import Problem
-from claudomator_py.core.run import Stream
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.core.units import format_instant
-from claudomator_py.core.view import StateName
-from claudomator_py.core.views import (
+from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.domain.principal import Principal, RequestKey
+from claudomator_py.domain.retention import CleanupItemView, CleanupRequest, CleanupView
+from claudomator_py.domain.run import Stream
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.views import (
     AgentView,
     AnswerRequest,
     ApproveRequest,
@@ -60,7 +58,8 @@ from claudomator_py.core.views import (
     TaskView,
     WhyView,
 )
-from claudomator_py.service.desk.desk import Versions, require_version
+from claudomator_py.domain.views.base import StateName
+from claudomator_py.service.desk import Versions, require_version
 from tests.fakes.jobs import Job, actions_of, explained, matches, state_of, view_of
 from tests.fakes.live import FakeLive
 from tests.fakes.notices import FakeNotices

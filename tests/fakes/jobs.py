@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from claudomator_py.core.agent import Tier
-from claudomator_py.core.lifecycle import (
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.lifecycle import (
     STATE_NAMES,
     Failed,
     InputKind,
@@ -14,12 +14,10 @@ from claudomator_py.core.lifecycle import (
     Waiting,
     available_actions,
 )
-from claudomator_py.core.outcome import REASON_POLICIES, Denied, Tokens
-from claudomator_py.core.task import Priority, TaskSpec
-from claudomator_py.core.taskfile import to_document
-from claudomator_py.core.units import MINUTE_MS, format_instant
-from claudomator_py.core.view import StateName
-from claudomator_py.core.views import (
+from claudomator_py.domain.outcome import REASON_POLICIES, Denied, Tokens
+from claudomator_py.domain.task import Priority, TaskSpec
+from claudomator_py.domain.units import MINUTE_MS, format_instant
+from claudomator_py.domain.views import (
     Action,
     CandidateView,
     ClassificationView,
@@ -33,6 +31,8 @@ from claudomator_py.core.views import (
     TaskView,
     WhyView,
 )
+from claudomator_py.domain.views.base import StateName
+from claudomator_py.schema.taskfile import to_document
 
 _ACTIONS: dict[str, Action] = {
     "cancel": "cancel",

@@ -5,17 +5,17 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.core.redact import Redactor
-from claudomator_py.core.run import Stream
-from claudomator_py.core.units import format_instant
-from claudomator_py.core.views import EventView, RunView
-from claudomator_py.service.answers.live import EventFilter, EventPage, LogFeed, LogPosition, LogView
-from claudomator_py.service.answers.log_feeds import EntryFeed, Source, TextFeed
+from claudomator_py.domain.redaction import Redactor
+from claudomator_py.domain.run import Stream
+from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.views import EventView, RunView
+from claudomator_py.queries.event_stream import EventFilter, EventPage
+from claudomator_py.queries.log_stream import EntryFeed, LogFeed, LogPosition, LogView, Source, TextFeed
 
 
 @dataclass
 class FakeLive:
-    """Implements ``service.live.Live``. secrets: what no text shows."""
+    """Implements ``queries.event_stream.Live``. secrets: what no text shows."""
 
     find_task: Callable[[str], str]
     find_run: Callable[[str], RunView]

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from claudomator_py.core.errors import Conflict, NotFound
-from claudomator_py.core.notice import DeliveryState, DeliveryView, Notice, NoticeKind
-from claudomator_py.core.views import Page
-from claudomator_py.service.answers import cursors
+from claudomator_py.domain.errors import Conflict, NotFound
+from claudomator_py.domain.notice import DeliveryState, DeliveryView, Notice, NoticeKind
+from claudomator_py.domain.views import Page
+from claudomator_py.queries import cursors
 
 AT = "2026-11-22T02:00:00.000Z"
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from claudomator_py.core.run import ExitRecord, Stream
-from claudomator_py.service.ports import Clock, OutputReader, RunHost
-from claudomator_py.service.tick.live_output import LiveRunMonitor, Report, Said
+from claudomator_py.dispatch.live_output import LiveRunMonitor, Report, Said
+from claudomator_py.domain.run import ExitRecord, Stream
+from claudomator_py.ports import Clock, OutputReader, RunHost
 
 
 class PromptMonitor(LiveRunMonitor):

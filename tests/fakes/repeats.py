@@ -5,15 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from claudomator_py.core.errors import KeyInUse, KeyReused
-from claudomator_py.core.idempotency import RequestKey
+from claudomator_py.domain.errors import KeyInUse, KeyReused
+from claudomator_py.domain.principal import RequestKey
 
 V = TypeVar("V")
 
 
 @dataclass
 class FakeRepeats:
-    """As ``service.changes.repeats`` does it."""
+    """As ``tasks.idempotency`` does it."""
 
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _answers: dict[str, tuple[str, Any]] = field(default_factory=dict)

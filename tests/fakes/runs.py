@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from claudomator_py.core.run import ExitRecord, RunConflict, RunFate, RunOrder, RunStatus, Stream, Swept
+from claudomator_py.domain.run import ExitRecord, RunConflict, RunFate, RunOrder, RunStatus, Stream, Swept
 
 Key = tuple[str, int]
 EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt"]
@@ -30,7 +30,7 @@ class Directory:
 
 
 class MemoryRunHost:
-    """Implements ``service.ports.RunHost``.
+    """Implements ``ports.RunHost``.
 
     calls: everything that was asked of it, in order. A shim that is spawned starts its program at once unless
     ``slow``: then it waits for ``begin``. A program that is cancelled ends at once unless ``stubborn``.

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from claudomator_py.core.errors import Conflict, Invalid, NotFound
-from claudomator_py.core.idempotency import RequestKey
-from claudomator_py.core.problem import Problem
-from claudomator_py.core.schedule_view import FireView, ScheduleView
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.core.taskfile import to_document
-from claudomator_py.core.views import TaskView
+from claudomator_py.domain.errors import Conflict, Invalid, NotFound, Problem
+from claudomator_py.domain.principal import RequestKey
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.views import TaskView
+from claudomator_py.domain.views.schedules import FireView, ScheduleView
+from claudomator_py.schema.taskfile import to_document
 from tests.fakes.repeats import FakeRepeats
 
 AT = "2026-11-22T02:00:00.000Z"

@@ -4,11 +4,11 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from claudomator_py.core.errors import Conflict, NotFound
-from claudomator_py.core.principal import OPERATOR, Principal, Role
-from claudomator_py.core.units import format_instant, parse_duration
-from claudomator_py.core.views import NewTokenView, TokenRequest, TokenView
-from claudomator_py.core.views.tokens import DEFAULT_LIFE_MS, NEVER
+from claudomator_py.domain.errors import Conflict, NotFound
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.units import format_instant, parse_duration
+from claudomator_py.domain.views import NewTokenView, TokenRequest, TokenView
+from claudomator_py.domain.views.access import DEFAULT_LIFE_MS, NEVER
 
 NOW_MS = 1_790_000_000_000
 

@@ -8,47 +8,47 @@ from typing import Any
 
 from sqlalchemy import select
 
-from claudomator_py.core.agent import AgentSpec, ModelChoice, Tier
-from claudomator_py.core.budget import DayBudget
-from claudomator_py.core.conversation import Conversations
-from claudomator_py.core.notice import NotifyTarget
-from claudomator_py.core.outcome import Outcome
-from claudomator_py.core.problem import Problem
-from claudomator_py.core.run import Bounds
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.core.taskfile import parse_task
-from claudomator_py.core.views import RestartRequest, TaskFilter, TaskView
-from claudomator_py.planning.snapshot import Rules
-from claudomator_py.runs.folders import RunFolders
-from claudomator_py.runs.worktrees import LocalTrees
-from claudomator_py.service.answers.queries import Queries
-from claudomator_py.service.changes.repeats import Repeats
-from claudomator_py.service.desk.cleaning import Cleaner
-from claudomator_py.service.desk.front_desk import FrontDesk
-from claudomator_py.service.desk.keyring import Keyring
-from claudomator_py.service.desk.notices import StoredNotices
-from claudomator_py.service.desk.tokens import StoredTokens
-from claudomator_py.service.faults import Faults
-from claudomator_py.service.inbox.intake import StoreIntake
-from claudomator_py.service.inbox.refusals import Refusals
-from claudomator_py.service.inbox.values import FileReading, FileStamp
-from claudomator_py.service.notifying import Herald
-from claudomator_py.service.ports import Messenger
-from claudomator_py.service.registry import AgentRegistry
-from claudomator_py.service.schedules.schedule_desk import StoredSchedules
-from claudomator_py.service.schedules.timekeeper import Timekeeper
-from claudomator_py.service.surroundings.isolation import Isolating, Trees
-from claudomator_py.service.surroundings.run_tokens import RunTokens
-from claudomator_py.service.surroundings.workdirs import Workdirs
-from claudomator_py.service.tick.collecting import Collector
-from claudomator_py.service.tick.launching import LaunchRules
-from claudomator_py.service.tick.observe import Observer
-from claudomator_py.service.tick.reconciler import Reconciler, TickReport
-from claudomator_py.service.tick.spending import Budgets
-from claudomator_py.service.tick.starting import Starter
+from claudomator_py.dispatch.collect import Collector
+from claudomator_py.dispatch.launch import LaunchRules
+from claudomator_py.dispatch.notifications import Herald
+from claudomator_py.dispatch.observe import Observer
+from claudomator_py.dispatch.reconciler import Reconciler, TickReport
+from claudomator_py.dispatch.spending import Budgets
+from claudomator_py.dispatch.start import Starter
+from claudomator_py.domain.agent import AgentSpec, ModelChoice, Tier
+from claudomator_py.domain.budget import DayBudget
+from claudomator_py.domain.conversation import Conversations
+from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.notice import NotifyTarget
+from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.run import Bounds
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.views import RestartRequest, TaskFilter, TaskView
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.environment.variables import RunTokens
+from claudomator_py.environment.workdirs import Workdirs
+from claudomator_py.environment.worktrees import Isolating, Trees
+from claudomator_py.faults import Faults
+from claudomator_py.hosts.git.worktrees import LocalTrees
+from claudomator_py.hosts.local.folders import RunFolders
+from claudomator_py.ports import Messenger
+from claudomator_py.queries.queries import Queries
+from claudomator_py.scheduler.snapshot import Rules
+from claudomator_py.schema.taskfile import parse_task
+from claudomator_py.service.cleanup import Cleaner
+from claudomator_py.service.keyring import Keyring
+from claudomator_py.service.notices import StoredNotices
+from claudomator_py.service.schedules import StoredSchedules
+from claudomator_py.service.task_service import FrontDesk
+from claudomator_py.service.tokens import StoredTokens
+from claudomator_py.sources.inbox.intake import StoreIntake
+from claudomator_py.sources.inbox.refusals import Refusals
+from claudomator_py.sources.inbox.values import FileReading, FileStamp
+from claudomator_py.sources.schedules import Timekeeper
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK, Run, Task
+from claudomator_py.tasks.idempotency import Repeats
 from tests.fakes.agents import ScriptedKind
 from tests.fakes.prompt_monitor import PromptMonitor
 from tests.fakes.runs import EndedBy, MemoryRunHost

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.bootstrap.state_folder import StateExposed, make_private, remove_leftovers
-from claudomator_py.documents.state_folder import ENTRIES
-from claudomator_py.runs.durable import write_new
-from claudomator_py.service.process.state_lock import hold_state
+from claudomator_py.app.listening import StateExposed, make_private, remove_leftovers
+from claudomator_py.daemon.locks import hold_state
+from claudomator_py.hosts.durable import write_new
+from claudomator_py.schema.state_folder import ENTRIES
 
 NOBODY = 65534
 

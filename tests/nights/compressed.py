@@ -3,7 +3,7 @@
 Five hours are seconds in such a night.
 """
 
-from claudomator_py.core import limits
+from claudomator_py.domain import limits
 from tests.e2e import warm
 
 TIMES_MS = {

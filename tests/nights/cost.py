@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from claudomator_py.core.limits import Bucket
-from claudomator_py.core.outcome import Reason
-from claudomator_py.core.units import SECOND_MS
+from claudomator_py.domain.limits import Bucket
+from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.store.tables import Run
 from tests.nights.records import HoldRow, Records, Span
 

@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from claudomator_py.core.limits import TRIED_FIRST, ramp
-from claudomator_py.core.outcome import REASON_POLICIES, HoldKind, Reason
-from claudomator_py.core.task import OnLimit
+from claudomator_py.domain.limits import TRIED_FIRST, ramp
+from claudomator_py.domain.outcome import REASON_POLICIES, HoldKind, Reason
+from claudomator_py.domain.task import OnLimit
 from claudomator_py.store.tables import Run
 from tests.nights.outside import Outside, Turn
 from tests.nights.records import Records

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
-from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.limits import Bucket, RanOn
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.limits import Bucket, RanOn
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import EVENT, HOLD, RUN, TASK, TASK_REVISION, Run, Task
 from claudomator_py.store.task_rows import task_from

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.outcome import Reason
-from claudomator_py.core.recurrence import CatchUp, Overlap
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.core.taskfile import from_document
-from claudomator_py.core.units import SECOND_MS
-from claudomator_py.core.views import TaskView
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.schedule import CatchUp, Overlap
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.domain.views import TaskView
+from claudomator_py.schema.taskfile import from_document
 from tests.e2e.harness import SETTLED, Daemon, Site, wait_until
 from tests.e2e.invariants import hold as hold_invariants
 from tests.nights import cost

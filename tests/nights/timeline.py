@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from claudomator_py.core.limits import TRIED_FIRST, Bucket
-from claudomator_py.core.units import SECOND_MS
+from claudomator_py.domain.limits import TRIED_FIRST, Bucket
+from claudomator_py.domain.units import SECOND_MS
 from tests.nights.records import HoldRow, Records, Span
 
 WIDTH = 100

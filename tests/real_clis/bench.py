@@ -6,15 +6,15 @@ from pathlib import Path
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.event_reader import EventReader
-from claudomator_py.core.agent import AgentSpec, ModelChoice
-from claudomator_py.core.outcome import Outcome, Tokens
-from claudomator_py.core.run import LaunchRequest, RunLimits, Stream
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.runs.output import read_output
-from claudomator_py.service.ports import OutputReader
+from claudomator_py.domain.agent import AgentSpec, ModelChoice
+from claudomator_py.domain.outcome import Outcome, Tokens
+from claudomator_py.domain.run import LaunchRequest, RunLimits, Stream
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.hosts.local.output import read_output
+from claudomator_py.ports import OutputReader
 from tests.fakes.http_api import ScriptedApi
-from tests.integration.runs.rig import Ended, Rig, ended, until
-from tests.integration.runs.rig import Shim as RunningShim
+from tests.integration.hosts.rig import Ended, Rig, ended, until
+from tests.integration.hosts.rig import Shim as RunningShim
 from tests.real_clis.clis import Cli, bare
 
 RUN = "CLAUDOMATOR_RUN"

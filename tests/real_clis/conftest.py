@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.runs.rig import Rig
+from tests.integration.hosts.rig import Rig
 from tests.real_clis.clis import Cli
 from tests.real_clis.place import Place, open_place
 

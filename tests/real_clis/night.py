@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.views import RunView
-from claudomator_py.runs.shim import procfs
+from claudomator_py.domain.views import RunView
+from claudomator_py.hosts.shim import procfs
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document
 from tests.fakes import messages_api, responses_api

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from claudomator_py.core.views import AgentView, OutcomeView
+from claudomator_py.domain.views import AgentView, OutcomeView
 from tests.e2e.harness import SETTLED, Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, in_state, last_run
 from tests.fakes.http_api import ScriptedApi, ToolCall

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.agent import ModelChoice
-from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason
-from claudomator_py.core.task import PermissionMode, Permissions
+from claudomator_py.domain.agent import ModelChoice
+from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
+from claudomator_py.domain.task import PermissionMode, Permissions
 from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Text
 from tests.fakes.messages_api import MessagesApi, overloaded, throttled, unauthorized, used_up
-from tests.integration.runs.rig import Rig
+from tests.integration.hosts.rig import Rig
 from tests.real_clis.bench import CONVERSATION, Bench, bench_for, task
 from tests.real_clis.clis import CLAUDE
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.agent import ModelChoice
-from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason
-from claudomator_py.core.units import MINUTE_MS
+from claudomator_py.domain.agent import ModelChoice
+from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
+from claudomator_py.domain.units import MINUTE_MS
 from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Text
 from tests.fakes.responses_api import ResponsesApi, no_credit, overloaded, throttled, unauthorized, used_up
-from tests.integration.runs.rig import Rig
+from tests.integration.hosts.rig import Rig
 from tests.real_clis.bench import Bench, bench_for, task
 from tests.real_clis.clis import CODEX
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from claudomator_py.client.errors import ServiceProblem
-from claudomator_py.core.asking import MARKER
-from claudomator_py.core.views import AnswerRequest, ApproveRequest
+from claudomator_py.domain.inputs import MARKER
+from claudomator_py.domain.views import AnswerRequest, ApproveRequest
 from tests.e2e.harness import wait_until
 from tests.e2e.scenarios_support import ended, in_state, last_run, why
 from tests.fakes.http_api import Text

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from claudomator_py.core.views import RestartRequest, RunView
+from claudomator_py.domain.views import RestartRequest, RunView
 from tests.e2e.harness import Daemon, wait_until
 from tests.e2e.scenarios_support import ended, last_run, why
 from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Text

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.agents.gemini_reader import GeminiReader
-from claudomator_py.core.agent import ModelChoice
-from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason
-from claudomator_py.core.units import HOUR_MS
-from claudomator_py.runs.output import output_path
+from claudomator_py.domain.agent import ModelChoice
+from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
+from claudomator_py.domain.units import HOUR_MS
+from claudomator_py.hosts.local.output import output_path
 from tests.fakes.gemini_api import (
     GeminiApi,
     capacity_used_up,
@@ -21,7 +21,7 @@ from tests.fakes.gemini_api import (
     unauthorized,
 )
 from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Text, ToolCall
-from tests.integration.runs.rig import Rig
+from tests.integration.hosts.rig import Rig
 from tests.real_clis.bench import CONVERSATION, Bench, bench_for, task
 from tests.real_clis.clis import GEMINI, NOBODY
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.classify.gemini_cli import GeminiCli
-from claudomator_py.core.agent import Tier
-from claudomator_py.routing.tier import Cause, ClassifierFault, TierQuestion, parse_answer
+from claudomator_py.domain.agent import Tier
+from claudomator_py.scheduler.classification import Cause, ClassifierFault, TierQuestion, parse_answer
 from tests.e2e.harness import Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, why
 from tests.fakes.gemini_api import (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.views import RunView
+from claudomator_py.domain.views import RunView
 from tests.e2e.harness import Daemon, wait_until
 from tests.e2e.scenarios_support import ended, why
 from tests.fakes import chat_api, gemini_api

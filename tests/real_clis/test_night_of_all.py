@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.views import AgentView
+from claudomator_py.domain.views import AgentView
 from tests.e2e.harness import SETTLED, Daemon, wait_until
 from tests.e2e.scenarios_support import in_state, why
 from tests.fakes import gemini_api, messages_api

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.views import RunView
+from claudomator_py.domain.views import RunView
 from tests.e2e.harness import Daemon, wait_until
 from tests.e2e.scenarios_support import ended, is_over, shim_file, why
 from tests.real_clis.account import UNREACHABLE, Account, command

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.agent import ModelChoice
-from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason
+from claudomator_py.domain.agent import ModelChoice
+from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
 from tests.fakes.chat_api import ChatApi, overloaded, throttled, unauthorized
 from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Text
-from tests.integration.runs.rig import Rig
+from tests.integration.hosts.rig import Rig
 from tests.real_clis.bench import LIMITS, Bench, bench_for, task
 from tests.real_clis.clis import OPENCODE, OPENCODE_STEP_USD
 

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from claudomator_py.core import crashpoint
-from claudomator_py.core.agent import AgentSpec, ModelChoice, Tier
-from claudomator_py.core.outcome import Outcome
-from claudomator_py.core.units import HOUR_MS, MINUTE_MS, SECOND_MS
+from claudomator_py.domain import crashpoint
+from claudomator_py.domain.agent import AgentSpec, ModelChoice, Tier
+from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.store import run_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run

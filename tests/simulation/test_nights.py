@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.units import HOUR_MS
+from claudomator_py.domain.units import HOUR_MS
 from tests.databases import open_migrated
 from tests.simulation.night import Night, Report, Weather, claude_and_codex
 

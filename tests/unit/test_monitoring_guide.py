@@ -5,8 +5,8 @@ from pathlib import Path
 
 import yaml
 
-from claudomator_py.core.settings import Settings, parse_settings
-from claudomator_py.web.metric_families import FAMILIES
+from claudomator_py.api.metrics import FAMILIES
+from claudomator_py.schema.settings import Settings, parse_settings
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/how-to/monitoring.md").read_text()

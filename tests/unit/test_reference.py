@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.settings import AgentEntry, Settings
+from claudomator_py.schema.settings import AgentEntry, Settings
 from docs.reference.generate import PAGES
 from docs.reference.schema_words import fields
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from claudomator_py.cli.findings.finding import Finding, ok, problem, warn
-from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.settings import MODEL_KINDS, Settings, default_agent, no_agent_found
-from claudomator_py.core.views import AgentView
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.views import AgentView
+from claudomator_py.schema.settings import MODEL_KINDS, Settings, default_agent, no_agent_found
 
 NOT_VERIFIED = "not verified against the service"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from claudomator_py.cli.connect import connect
 from claudomator_py.cli.findings.finding import Finding, ok, problem, warn
 from claudomator_py.client.errors import ClientError, NotStarted
-from claudomator_py.core.views import AgentView, CheckView
+from claudomator_py.domain.views import AgentView, CheckView
 
 MOST_APART_S = 10.0
 

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from claudomator_py.cli.findings.finding import Finding, ok, problem, warn
-from claudomator_py.core.settings import Inbox, Settings
-from claudomator_py.core.units import format_size
-from claudomator_py.documents.guard import InboxGuard, exposed_config
-from claudomator_py.documents.state_folder import exposed_state
-from claudomator_py.documents.trust import user_name
+from claudomator_py.domain.units import format_size
+from claudomator_py.schema.settings import Inbox, Settings
+from claudomator_py.schema.state_folder import exposed_state
+from claudomator_py.schema.trust import InboxGuard, exposed_config, user_name
 
 MOUNTS = Path("/proc/self/mountinfo")
 REMOTE = frozenset(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from claudomator_py.cli.findings.finding import Finding, ok, warn
 from claudomator_py.cli.units import UNIT, Manager, is_as_shipped
-from claudomator_py.core.settings import MODEL_KINDS, no_agent_found
+from claudomator_py.schema.settings import MODEL_KINDS, no_agent_found
 
 # Both ways of quoting that systemd has for one assignment.
 _PATH = re.compile(r"""^Environment=["']?PATH=(.*?)["']?\s*$""", re.MULTILINE)

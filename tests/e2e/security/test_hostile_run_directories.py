@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.run import Stream
+from claudomator_py.domain.run import Stream
 from tests.e2e.harness import Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, started
 from tests.e2e.warm import WarmStarter

@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.core.taskfile import parse_task
-from claudomator_py.web.app import create_app
-from claudomator_py.web.settings import WebSettings
+from claudomator_py.api.app import create_app
+from claudomator_py.api.settings import WebSettings
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.schema.taskfile import parse_task
 from tests.e2e.harness import Site
 from tests.e2e.test_worktrees import git
 from tests.fakes.desk import FakeDesk

@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
+from claudomator_py.api.guard import roles
 from claudomator_py.client import Client, ServiceProblem, TaskSpec
 from claudomator_py.client.errors import NotAuthorised
-from claudomator_py.core.views import TaskFilter, TokenRequest
-from claudomator_py.web import roles
+from claudomator_py.domain.views import TaskFilter, TokenRequest
 from tests.e2e.harness import COMMAND, Daemon, Site, open_site, wait_until
 from tests.e2e.warm import WarmStarter
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.cleanup import CleanupRequest
-from claudomator_py.core.views import RestartRequest
+from claudomator_py.domain.retention import CleanupRequest
+from claudomator_py.domain.views import RestartRequest
 from tests.e2e.harness import Site
 from tests.e2e.test_worktrees import done, git, spec
 

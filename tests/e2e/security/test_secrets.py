@@ -24,8 +24,8 @@ from urllib.parse import quote, urlsplit
 import httpx
 import pytest
 
-from claudomator_py.core.notice import DeliveryState
-from claudomator_py.core.views import HoldRequest, RejectRequest
+from claudomator_py.domain.notice import DeliveryState
+from claudomator_py.domain.views import HoldRequest, RejectRequest
 from tests.e2e.harness import COMMAND, REPOSITORY, Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state
 from tests.e2e.warm import WarmStarter

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core import crashpoint
-from claudomator_py.core.settings import Inbox as Trusting
-from claudomator_py.documents import taskfiles
-from claudomator_py.documents.guard import InboxGuard
-from claudomator_py.service.inbox.inbox import AfterAccept, Inbox
+from claudomator_py.domain import crashpoint
+from claudomator_py.schema import taskfiles
+from claudomator_py.schema.settings import Inbox as Trusting
+from claudomator_py.schema.trust import InboxGuard
+from claudomator_py.sources.inbox.inbox import AfterAccept, Inbox
 from tests.integration.inbox.fakes import MemoryIntake
 
 MakeInbox = Callable[..., Inbox]

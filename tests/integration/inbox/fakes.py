@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from claudomator_py.core.problem import Problem
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.service.inbox.inbox import FileReading, FileStamp
+from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.sources.inbox.inbox import FileReading, FileStamp
 from claudomator_py.store.errors import StoreUnavailable
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.settings import Inbox as Trusting
-from claudomator_py.documents.guard import InboxGuard
-from claudomator_py.service.inbox import archive
-from claudomator_py.service.inbox.files import Entry, Folder
-from claudomator_py.service.inbox.inbox import Inbox
+from claudomator_py.schema.settings import Inbox as Trusting
+from claudomator_py.schema.trust import InboxGuard
+from claudomator_py.sources.inbox import archive
+from claudomator_py.sources.inbox.files import Entry, Folder
+from claudomator_py.sources.inbox.inbox import Inbox
 from claudomator_py.store.errors import StoreUnavailable
 from tests.integration.inbox.conftest import Crashed, MakeInbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
@@ -107,7 +107,7 @@ def test_a_file_saved_again_before_the_move_is_a_new_arrival(
         path.write_text(task("a", "Second one."))
         return move(opened, entry, now_ns)
 
-    monkeypatch.setattr("claudomator_py.service.inbox.folder.archive", save_and_move)
+    monkeypatch.setattr("claudomator_py.sources.inbox.folder.archive", save_and_move)
     inbox.scan_once()
     assert path.read_text() == task("a", "Second one.")
     until(lambda: inbox.scan_once().accepted)

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.settings import Inbox as Trusting
-from claudomator_py.documents import taskfiles
-from claudomator_py.documents.guard import InboxGuard
-from claudomator_py.service.inbox.claims import Claims, InboxInUse
-from claudomator_py.service.inbox.inbox import Inbox
+from claudomator_py.schema import taskfiles
+from claudomator_py.schema.settings import Inbox as Trusting
+from claudomator_py.schema.trust import InboxGuard
+from claudomator_py.sources.inbox.claims import Claims, InboxInUse
+from claudomator_py.sources.inbox.inbox import Inbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
 
 HOLD = """
 import sys
-from claudomator_py.service.inbox.claims import Claims
+from claudomator_py.sources.inbox.claims import Claims
 claims = Claims()
 claims.take_all(sys.argv[1:])
 print("held", flush=True)
@@ -108,7 +108,7 @@ def test_where_there_are_no_such_locks_nothing_is_claimed(
     def refuse(*_: object) -> None:
         raise OSError(9, os.strerror(9))
 
-    monkeypatch.setattr("claudomator_py.service.inbox.claims.fcntl.flock", refuse)
+    monkeypatch.setattr("claudomator_py.sources.inbox.claims.fcntl.flock", refuse)
     claims.take_all([str(folder)])
     Claims().take_all([str(folder)])
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.settings import Inbox as Trusting
-from claudomator_py.service.inbox.inbox import Inbox
+from claudomator_py.schema.settings import Inbox as Trusting
+from claudomator_py.sources.inbox.inbox import Inbox
 from tests.integration.inbox.conftest import MakeInbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.problem import Problem
-from claudomator_py.documents import taskfiles
-from claudomator_py.service.inbox import errors
-from claudomator_py.service.inbox.inbox import FileReading, Inbox
-from claudomator_py.service.inbox.refusals import MOST_PROBLEMS, Refusals
+from claudomator_py.domain.errors import Problem
+from claudomator_py.schema import taskfiles
+from claudomator_py.sources.inbox import refusals
+from claudomator_py.sources.inbox.inbox import FileReading, Inbox
+from claudomator_py.sources.inbox.refusals import MOST_PROBLEMS, Refusals
 from tests.integration.inbox.conftest import MakeInbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
 
@@ -151,7 +151,7 @@ def test_of_very_many_problems_of_one_file_the_first_are_kept(inbox: Inbox, fold
 def test_a_name_too_long_for_an_error_file_is_refused_and_retaken(
     inbox: Inbox, intake: MemoryIntake, folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(errors._NOT_WRITTEN, "_next_s", 0.0)
+    monkeypatch.setattr(refusals._NOT_WRITTEN, "_next_s", 0.0)
     paths = [folder / f"{letter * 250}.yaml" for letter in "abc"]
     for path in paths:
         path.write_text("name: [")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.documents import taskfiles
-from claudomator_py.service.inbox import files
-from claudomator_py.service.inbox.inbox import Inbox
+from claudomator_py.schema import taskfiles
+from claudomator_py.sources.inbox import files
+from claudomator_py.sources.inbox.inbox import Inbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
 
 WHOLE = b"name: fix-login\ninstructions: |\n  The login page redirects twice.\n  Find out why, fix it, run the tests.\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.service.inbox.inbox import Inbox
+from claudomator_py.sources.inbox.inbox import Inbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
 
 
@@ -51,7 +51,7 @@ def test_folders_pipes_and_sockets_are_refused_unopened(
 def test_a_pipe_put_in_the_place_of_a_file_blocks_nothing(
     inbox: Inbox, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from claudomator_py.service.inbox.files import Folder
+    from claudomator_py.sources.inbox.files import Folder
 
     path = drop(folder, "a.yaml", task("a"))
     read = Folder.read

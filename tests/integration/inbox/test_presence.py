@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.service.inbox.inbox import Inbox
+from claudomator_py.sources.inbox.inbox import Inbox
 from tests.integration.inbox.conftest import MakeInbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.service.inbox.inbox import Inbox
+from claudomator_py.sources.inbox.inbox import Inbox
 from tests.integration.inbox.conftest import Crashed, MakeInbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task, until
 

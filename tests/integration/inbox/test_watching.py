@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.problem import Problem
-from claudomator_py.documents import taskfiles
-from claudomator_py.service.inbox import inbox as inbox_module
-from claudomator_py.service.inbox import watch
-from claudomator_py.service.inbox.inbox import FileReading, Inbox, ScanReport
+from claudomator_py.domain.errors import Problem
+from claudomator_py.schema import taskfiles
+from claudomator_py.sources.inbox import inbox as inbox_module
+from claudomator_py.sources.inbox import watch
+from claudomator_py.sources.inbox.inbox import FileReading, Inbox, ScanReport
 from claudomator_py.store.errors import StoreUnavailable
 from tests.integration.inbox.conftest import Crashed, MakeInbox
 from tests.integration.inbox.fakes import MemoryIntake, drop, task, until

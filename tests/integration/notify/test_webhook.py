@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.core.notice import DeliveryFault, Notice, NoticeKind, PayloadFormat
+from claudomator_py.domain.notice import DeliveryFault, Notice, NoticeKind, PayloadFormat
 from claudomator_py.notify.webhook import Webhook
 
 NOW_S = 1_790_000_000.4

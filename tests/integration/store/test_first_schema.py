@@ -17,12 +17,12 @@ from alembic import command
 from sqlalchemy import Connection, inspect, select, text
 
 import claudomator_py
-from claudomator_py.core.outcome import Outcome
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.planning.lanes import eligibility
-from claudomator_py.planning.snapshot import Snapshot
-from claudomator_py.routing.decision import DecisionRecord
-from claudomator_py.service.briefing.resuming import resumption_of
+from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.prompts.conversations import resumption_of
+from claudomator_py.scheduler.decision import DecisionRecord
+from claudomator_py.scheduler.lanes import eligibility
+from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.store import events, hold_rows, outbox_rows, run_rows, switch_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import alembic_config, migrate

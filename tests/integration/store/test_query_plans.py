@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event
 
-from claudomator_py.planning.admission import Taken
+from claudomator_py.scheduler.admission import Taken
 from claudomator_py.store import metric_rows, queue, run_rows, spending_rows
 from claudomator_py.store.database import Database
 from tests.databases import open_migrated

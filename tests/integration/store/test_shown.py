@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from claudomator_py.core.redact import MARK
-from claudomator_py.service.secrets import Secrets
+from claudomator_py.domain.redaction import MARK
+from claudomator_py.environment.secrets import Secrets
 from claudomator_py.store import events
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record

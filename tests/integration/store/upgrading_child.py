@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from claudomator_py.core import crashpoint
+from claudomator_py.domain import crashpoint
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
 

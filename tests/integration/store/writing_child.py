@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, text
 
-from claudomator_py.core import crashpoint
+from claudomator_py.domain import crashpoint
 from claudomator_py.store.database import Database
 
 IN_FLIGHT = 40

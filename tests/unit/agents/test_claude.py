@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.agents.claude import Claude
-from claudomator_py.core.agent import AgentSpec, ModelChoice
-from claudomator_py.core.run import Launch, LaunchRequest
-from claudomator_py.core.task import PermissionMode, Permissions, TaskSpec
+from claudomator_py.domain.agent import AgentSpec, ModelChoice
+from claudomator_py.domain.run import Launch, LaunchRequest
+from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
 
 CONVERSATION = "6f1c3a52-0b7e-5d7e-9c55-2f0f6a4d9b11"
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.agents.claude_reader import ClaudeReader
-from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason
-from claudomator_py.core.run import ExitRecord
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason
+from claudomator_py.domain.run import ExitRecord
 
 NOW_MS = 1_795_293_400_000
 LIMIT_MESSAGE = "You've hit your 5-hour limit · resets 6:36pm (America/New_York)"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from claudomator_py.agents.claude import Claude
-from claudomator_py.core.outcome import Outcome
-from claudomator_py.core.run import ExitRecord, Stream
+from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.run import ExitRecord, Stream
 
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings" / "claude"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((RECORDINGS / "expected.json").read_text())

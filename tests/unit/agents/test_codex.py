@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.agents.codex import Codex
-from claudomator_py.core.agent import AgentSpec, ModelChoice
-from claudomator_py.core.run import Launch, LaunchRequest
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.domain.agent import AgentSpec, ModelChoice
+from claudomator_py.domain.run import Launch, LaunchRequest
+from claudomator_py.domain.task import TaskSpec
 
 THREAD = "01a1ffd5-6378-7872-b1e0-348ec1720a85"
 LEAST = ("codex", "exec", "--json", "--skip-git-repo-check", "--config", "analytics.enabled=false")

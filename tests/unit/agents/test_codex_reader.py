@@ -7,10 +7,10 @@ import pytest
 
 from claudomator_py.agents.codex import Codex
 from claudomator_py.agents.codex_reader import CodexReader
-from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
-from claudomator_py.core.run import ExitRecord, LaunchRequest
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.domain.run import ExitRecord, LaunchRequest
+from claudomator_py.domain.task import TaskSpec
 
 NOW_MS = 1_795_293_400_000  # 2026-11-21T20:36:40Z
 HOUR_MS = 3_600_000

@@ -7,10 +7,10 @@ from typing import Literal
 import pytest
 
 from claudomator_py.agents.command import Command
-from claudomator_py.core.agent import AgentSpec, ModelChoice
-from claudomator_py.core.outcome import Outcome, OutcomeStatus
-from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.domain.agent import AgentSpec, ModelChoice
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus
+from claudomator_py.domain.run import ExitRecord, Launch, LaunchRequest
+from claudomator_py.domain.task import TaskSpec
 
 
 def agent(*command: str) -> AgentSpec:

@@ -7,8 +7,8 @@ import pytest
 from claudomator_py.agents import claude_reader, event_reader, jsonlines, simulated
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.jsonlines import MAX_DEPTH, MAX_LINE_BYTES, MAX_PEEK_BYTES, parse_events
-from claudomator_py.core.run import ExitRecord
-from claudomator_py.service.ports import OutputReader
+from claudomator_py.domain.run import ExitRecord
+from claudomator_py.ports import OutputReader
 
 NOW_MS = 1_795_293_400_000
 FAILED = ExitRecord(1, None, NOW_MS - 60_000, NOW_MS)

@@ -8,9 +8,9 @@ import pytest
 
 from claudomator_py.agents import gemini
 from claudomator_py.agents.gemini import Gemini
-from claudomator_py.core.agent import AgentSpec, ModelChoice
-from claudomator_py.core.run import Launch, LaunchRequest
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.domain.agent import AgentSpec, ModelChoice
+from claudomator_py.domain.run import Launch, LaunchRequest
+from claudomator_py.domain.task import TaskSpec
 
 CONVERSATION = "6f1c3a52-0b7e-5d7e-9c55-2f0f6a4d9b11"
 

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import pytest
 
 from claudomator_py.agents.gemini_reader import GeminiReader
-from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason
-from claudomator_py.core.run import ExitRecord
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason
+from claudomator_py.domain.run import ExitRecord
 
 STARTED_MS = 1_795_293_400_000
 HOURS_MS = 26_248_223

@@ -15,11 +15,10 @@ from claudomator_py.agents.codex_reader import CodexReader
 from claudomator_py.agents.codex_transcript import REQUEST
 from claudomator_py.agents.gemini_reader import GeminiReader
 from claudomator_py.agents.opencode_reader import OpencodeReader
-from claudomator_py.core.asking import MARKER, question_in
-from claudomator_py.core.plaintext import clause, finished, plain
-from claudomator_py.core.readable import ReadableText
-from claudomator_py.core.redact import Redactor
-from claudomator_py.core.run import ExitRecord
+from claudomator_py.domain.inputs import MARKER, question_in
+from claudomator_py.domain.redaction import Redactor
+from claudomator_py.domain.run import ExitRecord
+from claudomator_py.domain.text import ReadableText, clause, finished, plain
 
 CPU_S = 5.0
 """Generous: read once, all of it takes a few hundredths of a second."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.agents.known import KnownHealth
-from claudomator_py.core.agent import AgentHealth, AgentSpec
+from claudomator_py.domain.agent import AgentHealth, AgentSpec
 
 PATH = "/usr/bin:/bin"
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import pytest
 
 from claudomator_py.agents.opencode import Opencode
-from claudomator_py.core.agent import AgentSpec, ModelChoice
-from claudomator_py.core.run import Launch, LaunchRequest
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.domain.agent import AgentSpec, ModelChoice
+from claudomator_py.domain.run import Launch, LaunchRequest
+from claudomator_py.domain.task import TaskSpec
 
 SESSION = "ses_dff94c428ffeG77cg0o0mzTc2u"
 LEAST = ("opencode", "run", "--format=json", "--print-logs", "--log-level=ERROR")

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import pytest
 
 from claudomator_py.agents.opencode_reader import OpencodeReader
-from claudomator_py.core.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
-from claudomator_py.core.run import ExitRecord
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.domain.run import ExitRecord
 
 NOW_MS = 1_795_293_400_000  # 2026-11-21T20:36:40Z
 EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt"]

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.core.outcome import Outcome
-from claudomator_py.core.run import ExitRecord, Stream
+from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.run import ExitRecord, Stream
 
 NOW_MS = 1_795_293_400_000
 KINDS = ("gemini", "codex", "opencode")

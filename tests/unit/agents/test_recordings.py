@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.outcome import Outcome
-from claudomator_py.core.run import ExitRecord, LaunchRequest, Stream
-from claudomator_py.core.task import TaskSpec
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.run import ExitRecord, LaunchRequest, Stream
+from claudomator_py.domain.task import TaskSpec
 
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings"
 KINDS = ("gemini", "codex", "opencode")

@@ -13,10 +13,10 @@ from typing import ClassVar
 import pytest
 
 from claudomator_py.agents.simulated import Simulated
-from claudomator_py.core.agent import AgentSpec, ModelChoice
-from claudomator_py.core.outcome import Denied, Outcome, OutcomeStatus, Provenance
-from claudomator_py.core.run import ExitRecord, Launch, LaunchRequest
-from claudomator_py.core.task import Permissions, TaskSpec
+from claudomator_py.domain.agent import AgentSpec, ModelChoice
+from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance
+from claudomator_py.domain.run import ExitRecord, Launch, LaunchRequest
+from claudomator_py.domain.task import Permissions, TaskSpec
 
 TALK = "conversation-1"
 

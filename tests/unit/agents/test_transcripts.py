@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.core.transcript import Entry
+from claudomator_py.domain.run import Entry
 
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings"
 KINDS = ("claude", "codex", "gemini", "opencode")

@@ -12,11 +12,11 @@ from claudomator_py.agents.codex_reader import CodexReader
 from claudomator_py.agents.gemini_reader import GeminiReader
 from claudomator_py.agents.opencode_reader import OpencodeReader
 from claudomator_py.agents.simulated import SimulatedReader
-from claudomator_py.core.budget import WindowUse
-from claudomator_py.core.outcome import OutcomeStatus, Tokens
-from claudomator_py.core.pricing import Used
-from claudomator_py.core.run import ExitRecord
-from claudomator_py.service.ports import OutputReader
+from claudomator_py.domain.budget import WindowUse
+from claudomator_py.domain.outcome import OutcomeStatus, Tokens
+from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.run import ExitRecord
+from claudomator_py.ports import OutputReader
 
 NOW_MS = 1_795_293_400_000
 RESETS_S = NOW_MS // 1000 + 3600

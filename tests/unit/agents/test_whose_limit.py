@@ -8,10 +8,10 @@ from typing import Any, Literal
 import pytest
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.core.limits import RanOn, bucket_after
-from claudomator_py.core.outcome import Outcome
-from claudomator_py.core.run import ExitRecord
-from claudomator_py.service.ports import OutputReader
+from claudomator_py.domain.limits import RanOn, bucket_after
+from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.run import ExitRecord
+from claudomator_py.ports import OutputReader
 
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings"
 KINDS = ("claude", "gemini", "codex", "opencode")

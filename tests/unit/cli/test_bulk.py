@@ -5,8 +5,8 @@ import os
 import pty
 import subprocess
 
-from claudomator_py.core.lifecycle import Completed, Failed, Running
-from claudomator_py.core.outcome import Reason
+from claudomator_py.domain.lifecycle import Completed, Failed, Running
+from claudomator_py.domain.outcome import Reason
 from tests.fakes.command import Command
 from tests.fakes.desk import FakeDesk
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from claudomator_py.core.lifecycle import Cancelled, Completed, Failed, InputKind, NeedsInput, Queued, Running
-from claudomator_py.core.outcome import OutcomeStatus, Provenance, Reason
-from claudomator_py.core.problem import Problem
-from claudomator_py.core.views import FileProblemView, OutcomeView
+from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.lifecycle import Cancelled, Completed, Failed, InputKind, NeedsInput, Queued, Running
+from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
+from claudomator_py.domain.views import FileProblemView, OutcomeView
 from tests.fakes.command import Command
 from tests.fakes.desk import FakeDesk
 

@@ -11,8 +11,8 @@ from claudomator_py.cli.findings import agents, folders, machine, service
 from claudomator_py.cli.findings.daemon import same_time
 from claudomator_py.cli.findings.finding import Finding, Verdict
 from claudomator_py.cli.units import Manager, unit
-from claudomator_py.core.agent import AgentSpec
-from claudomator_py.core.settings import default_agent
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.schema.settings import default_agent
 from tests.fakes.command import Command
 from tests.fakes.daemon import Daemon
 from tests.fakes.desk import FakeDesk

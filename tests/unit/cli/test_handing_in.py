@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.api.guard.limits import Limits, Rate
 from claudomator_py.cli import handing_in
-from claudomator_py.web.limits import Limits, Rate
 from tests.fakes.command import Command
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.desk import FakeDesk

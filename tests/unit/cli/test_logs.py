@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from claudomator_py.core.lifecycle import Completed, Running
-from claudomator_py.core.outcome import OutcomeStatus
-from claudomator_py.core.plaintext import plain
-from claudomator_py.core.views import OutcomeView, RunCheckView
+from claudomator_py.domain.lifecycle import Completed, Running
+from claudomator_py.domain.outcome import OutcomeStatus
+from claudomator_py.domain.text import plain
+from claudomator_py.domain.views import OutcomeView, RunCheckView
 from tests.fakes.command import Command
 from tests.fakes.desk import FakeDesk
 

@@ -2,7 +2,7 @@
 
 import json
 
-from claudomator_py.core.notice import DeliveryState
+from claudomator_py.domain.notice import DeliveryState
 from tests.fakes.command import Command
 from tests.fakes.desk import FakeDesk
 

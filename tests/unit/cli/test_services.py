@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.cli.units import Manager, unit
-from claudomator_py.documents.configfile import load_config
+from claudomator_py.schema.configfile import load_config
 from tests.fakes.command import Command
 
 

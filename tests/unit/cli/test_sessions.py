@@ -6,7 +6,7 @@ import pytest
 
 from tests.fakes.command import Command
 from tests.fakes.daemon import Daemon
-from tests.unit.web.pages.conftest import Visitor, log_in
+from tests.unit.api.page.conftest import Visitor, log_in
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.documents.configfile import load_config
-from claudomator_py.documents.taskfiles import parse_task_file
+from claudomator_py.schema.configfile import load_config
+from claudomator_py.schema.taskfiles import parse_task_file
 from tests.fakes.command import Command
 
 

@@ -16,7 +16,7 @@ from tests.fakes.desk import FakeDesk
 
 HEAVY = (
     *("sqlmodel", "sqlalchemy", "fastapi", "starlette", "uvicorn", "alembic", "structlog", "prometheus_client"),
-    "claudomator_py.bootstrap",
+    "claudomator_py.app",
 )
 LAZY = ("httpx", "rich", "yaml")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.lifecycle import Cancelled, Completed, Failed, Running
-from claudomator_py.core.outcome import Reason
+from claudomator_py.domain.lifecycle import Cancelled, Completed, Failed, Running
+from claudomator_py.domain.outcome import Reason
 from tests.fakes.command import Command
 from tests.fakes.desk import FakeDesk
 

@@ -13,12 +13,12 @@ from claudomator_py.cli.status import overview, tasks_table
 from claudomator_py.cli.table import Column, fields, render, short_ids
 from claudomator_py.cli.times import ago, now_ms, parse_instant, until
 from claudomator_py.cli.waits import why_words
-from claudomator_py.core.lifecycle import Failed, Waiting, WaitReason
-from claudomator_py.core.outcome import Provenance, Reason
-from claudomator_py.core.schedule_view import FireView
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.core.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
-from claudomator_py.core.views import HoldView, NearLimitView, TaskFilter
+from claudomator_py.domain.lifecycle import Failed, Waiting, WaitReason
+from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
+from claudomator_py.domain.views import HoldView, NearLimitView, TaskFilter
+from claudomator_py.domain.views.schedules import FireView
 from tests.fakes.desk import START_MS, FakeDesk
 
 NOW = 1_790_000_000_000

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
-from claudomator_py.core.lifecycle import Completed, Running
+from claudomator_py.domain.lifecycle import Completed, Running
 from tests.e2e.harness import wait_until
 from tests.fakes.command import Command
 from tests.fakes.desk import FakeDesk

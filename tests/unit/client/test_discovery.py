@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.api.endpoint import ANNOUNCED, bind_own
 from claudomator_py.client.discovery import Endpoint, discover
 from claudomator_py.client.errors import DaemonNotRunning, DiscoveryFailed, NotAuthorised, NotStarted
-from claudomator_py.service.process.state_lock import hold_state
-from claudomator_py.web.endpoint import ANNOUNCED, bind_own
+from claudomator_py.daemon.locks import hold_state
 
 TOKEN = "t" * 40
 OTHER = "o" * 40

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.api.events import MOST_STREAMS
 from claudomator_py.client.errors import DaemonNotRunning, NotAuthorised, ServiceProblem
 from claudomator_py.client.http import Client
-from claudomator_py.core.lifecycle import Completed, Running
-from claudomator_py.core.outcome import OutcomeStatus
-from claudomator_py.core.views import OutcomeView
-from claudomator_py.web.streams import MOST_STREAMS
+from claudomator_py.domain.lifecycle import Completed, Running
+from claudomator_py.domain.outcome import OutcomeStatus
+from claudomator_py.domain.views import OutcomeView
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.desk import FakeDesk
 

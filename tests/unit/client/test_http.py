@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.api.endpoint import bind, url_of
 from claudomator_py.client.errors import ClientError, DaemonNotRunning, NotAuthorised, ServiceProblem, UnexpectedAnswer
 from claudomator_py.client.http import Client
-from claudomator_py.core.agent import Tier
-from claudomator_py.core.lifecycle import Completed, Failed, Running
-from claudomator_py.core.outcome import OutcomeStatus, Reason
-from claudomator_py.core.problem import Problem
-from claudomator_py.core.task import Priority, TaskSpec
-from claudomator_py.core.taskfile import parse_task
-from claudomator_py.core.views import FileProblemView, OutcomeView, RestartRequest, TaskFilter
-from claudomator_py.web.endpoint import bind, url_of
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.lifecycle import Completed, Failed, Running
+from claudomator_py.domain.outcome import OutcomeStatus, Reason
+from claudomator_py.domain.task import Priority, TaskSpec
+from claudomator_py.domain.views import FileProblemView, OutcomeView, RestartRequest, TaskFilter
+from claudomator_py.schema.taskfile import parse_task
 from tests.fakes.daemon import Daemon
 from tests.fakes.desk import FakeDesk
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.api.endpoint import bind_own
 from claudomator_py.client import peer
 from claudomator_py.client.discovery import Endpoint
 from claudomator_py.client.errors import NotAuthorised
 from claudomator_py.client.http import Client
 from claudomator_py.client.peer import check_peer
-from claudomator_py.web.endpoint import bind_own
 
 NOBODY = 65534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.core.log import LogFormat, LogLevel
-from claudomator_py.core.redact import Redactor
-from claudomator_py.core.settings import Log
-from claudomator_py.service.daemon_log import clean_with, get_logger, is_journal, set_up
+from claudomator_py.domain.redaction import Redactor
+from claudomator_py.log import clean_with, get_logger, is_journal, set_up
+from claudomator_py.schema.settings import Log, LogFormat, LogLevel
 
 TEXT = Log(format=LogFormat.TEXT)
 JSON = Log(format=LogFormat.JSON, level=LogLevel.DEBUG)

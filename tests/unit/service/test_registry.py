@@ -1,7 +1,7 @@
 """The agents that there are: those of the configuration, and those that are found later."""
 
-from claudomator_py.core.agent import AgentSpec
-from claudomator_py.service.registry import AgentRegistry
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.environment.registry import AgentRegistry
 from tests.fakes.agents import ScriptedKind
 from tests.fakes.world import CLAUDE, CODEX
 

@@ -1,7 +1,7 @@
 """What the daemon knows to be secret is taken out, and what a task brings only where that task is concerned."""
 
-from claudomator_py.core.redact import MARK
-from claudomator_py.service.secrets import Secrets
+from claudomator_py.domain.redaction import MARK
+from claudomator_py.environment.secrets import Secrets
 
 
 def test_what_is_added_later_is_found_and_what_was_known_stays_known() -> None:

@@ -2,10 +2,10 @@
 
 from hypothesis import given
 
-from claudomator_py.core.lifecycle import STATE_NAMES, State
+from claudomator_py.domain.lifecycle import STATE_NAMES, State
 from claudomator_py.store.tables import Task
 from claudomator_py.store.task_rows import columns_of, state_of
-from tests.unit.core.states import STATES
+from tests.unit.domain.states import STATES
 
 
 @given(STATES)

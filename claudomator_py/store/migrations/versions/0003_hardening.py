@@ -6,9 +6,9 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from claudomator_py.core.conversation import Resumption
-from claudomator_py.core.task import TaskSpec
-from claudomator_py.planning.lanes import eligibility
+from claudomator_py.domain.conversation import Resumption
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.scheduler.lanes import eligibility
 
 revision = "0003_hardening"
 down_revision = "0002_nights"

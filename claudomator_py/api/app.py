@@ -1,0 +1,113 @@
+"""The web application: routers on a desk, behind the security checks."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, Depends, FastAPI
+
+from claudomator_py import __version__
+from claudomator_py.api import (
+    agents,
+    backups,
+    browser_sessions,
+    cleanup,
+    drain,
+    events,
+    health,
+    inputs,
+    metrics,
+    notifications,
+    problem,
+    reasons,
+    runs,
+    schedules,
+    status,
+    tasks,
+    tokens,
+)
+from claudomator_py.api.events import Streams
+from claudomator_py.api.guard import login_codes, roles
+from claudomator_py.api.guard.asking import Holders, OnlyOperator, permitted
+from claudomator_py.api.guard.limits import Throttle
+from claudomator_py.api.guard.login_codes import LoginCodes
+from claudomator_py.api.guard.security import Security
+from claudomator_py.api.guard.sessions import Book, NoBook, Sessions
+from claudomator_py.api.guard.without_secrets import WithoutSecrets
+from claudomator_py.api.openapi import build
+from claudomator_py.api.page import application as pages
+from claudomator_py.api.page import errors, login
+from claudomator_py.api.request import strict_query
+from claudomator_py.api.settings import WebSettings
+from claudomator_py.daemon.metering import Meter
+from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.redaction import Redactor
+from claudomator_py.service.desk import Desks
+
+_DESCRIPTION = """What anyone can ask the daemon for. Every path but /livez and /readyz needs a token; `security`
+names the role that it takes: read, operate or admin, each of which permits what the ones before it do.
+Lists are paged by cursor, times are RFC 3339 in UTC, refusals are problem+json and say what to do next."""
+
+
+class _Application(FastAPI):
+    def include_router(self, router: APIRouter, *args: Any, **options: Any) -> None:
+        roles.check_all(router.routes)
+        super().include_router(router, *args, **options)
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            self.openapi_schema = build(self)
+        return self.openapi_schema
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def create_app(
+    desks: Desks,
+    settings: WebSettings,
+    meter: Meter | None = None,
+    streams: Streams | None = None,
+    clock: Callable[[], int] = _now_ms,
+    holders: Holders | None = None,
+    redactor: Callable[[], Redactor] = Redactor,
+    book: Book | None = None,
+) -> FastAPI:
+    """The application. It starts nothing. meter: None where nothing is measured. streams: what ends its event streams
+    when the server stops; None where they may break off. clock: epoch milliseconds, by which logins expire. holders:
+    who has which token; None: the operator alone has one. redactor: what takes secrets out of answers, asked for each.
+    book: where browsers that are logged in are written down; None: nowhere. Raises StoreUnavailable, and ValueError
+    where nobody has said who may do what a route does.
+    """
+    sessions = Sessions(book or NoBook(), settings.token, clock)
+    codes, throttle = LoginCodes(clock), Throttle(settings.limits)
+    streams, holders = streams or Streams(), holders or OnlyOperator()
+    desks.as_(OPERATOR).live.on_change(streams.wake)
+    holders.on_change(streams.wake)
+    sessions.on_end(streams.wake)
+    app = _Application(
+        title="Claudomator",
+        version=__version__,
+        description=_DESCRIPTION,
+        openapi_url="/openapi.json",
+        docs_url=None,  # those pages load scripts of other sites
+        redoc_url=None,
+        redirect_slashes=False,
+        dependencies=[Depends(permitted), Depends(strict_query)],
+    )
+    app.include_router(runs.router(desks, streams))
+    for resource in (tasks, inputs, schedules, agents, status, drain, notifications, backups, cleanup, tokens, health):
+        app.include_router(resource.router(desks))
+    app.include_router(events.router(desks, streams))
+    app.include_router(reasons.router())
+    app.include_router(metrics.router(meter))
+    app.include_router(login_codes.router(codes, settings))
+    app.include_router(browser_sessions.router(sessions))
+    problem.install(app)
+    pages.install(app, desks, login.Entrance(sessions, codes, throttle, settings))
+    app.add_middleware(WithoutSecrets, redactor=redactor)
+    app.add_middleware(
+        Security, settings=settings, sessions=sessions, holders=holders, throttle=throttle, dress=errors.dress
+    )
+    return app

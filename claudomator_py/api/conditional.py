@@ -1,0 +1,173 @@
+"""Conditional requests (RFC 9110, section 13): a task's version is its entity tag.
+
+The tag is strong: edits compare versions, so If-Match is compared strongly and a weak tag never matches. If-None-Match
+is compared weakly, and 304 says that the task was not changed; what the planner would say of a waiting task at this
+moment (why and until when it waits) is no part of its version. A precondition is looked at once the request itself was
+found in order (400, 404, 415, 422), and before the action is tried: 412 wins over the 409 of a state that forbids it.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from fastapi import Depends, Header, Request, Response
+
+from claudomator_py.api.problem import Refused
+from claudomator_py.domain.principal import LONGEST_KEY, RequestKey
+from claudomator_py.domain.views import TaskView
+
+HEADER: Final = "Idempotency-Key"
+_KEY = re.compile(
+    rf'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\]){{1,{LONGEST_KEY}}})"|([\w.:~+/=-]{{1,{LONGEST_KEY}}})', re.ASCII
+)
+_ESCAPED = re.compile(r'\\(["\\])')
+
+
+async def _request_key(
+    request: Request,
+    key: Annotated[
+        str | None,
+        Header(
+            alias=HEADER,
+            description="The client's own name for this request, such as a UUID. The same request with the same key "
+            "is answered as it was the first time, for 24 hours, and not done again.",
+            examples=['"8e03978e-40d5-43e8-bc93-6894a57f9324"'],
+        ),
+    ] = None,
+) -> RequestKey | None:
+    given = request.headers.getlist(HEADER)
+    if key is None or not given:
+        return None
+    match = _KEY.fullmatch(given[0].strip(" \t"))
+    if match is None or len(given) > 1:
+        raise Refused(
+            400,
+            "bad_idempotency_key",
+            f"{HEADER} is not one key of 1 to {LONGEST_KEY} characters.",
+            f'Send it once, as a quoted string: {HEADER}: "8e03978e-40d5-43e8-bc93-6894a57f9324".',
+        )
+    named = _ESCAPED.sub(r"\1", match[1]) if match[1] is not None else match[2]
+    return RequestKey(named, await _fingerprint(request))
+
+
+async def _fingerprint(request: Request) -> str:
+    digest = hashlib.sha256()
+    # Lengths first, so that no part can pass for the end of another.
+    for part in (
+        request.method.encode("ascii"),
+        request.scope["raw_path"],
+        request.scope["query_string"],
+        await request.body(),
+    ):
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()
+
+
+IdempotencyKey = Annotated[RequestKey | None, Depends(_request_key)]
+
+
+_TAG = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
+_SEPARATOR = re.compile(r"[ \t]*(?:,[ \t]*)+")
+_VERSION = re.compile(r"[1-9][0-9]{0,17}")
+_ANY: Final = "*"
+
+ETAG_HEADER = {
+    "ETag": {
+        "description": "The task's version, to be sent back in If-Match or If-None-Match",
+        "schema": {"type": "string", "pattern": '^"[0-9]+"$'},
+        "required": True,
+    }
+}
+NOT_MODIFIED = {"description": "That is the version still", "headers": ETAG_HEADER}
+
+
+def set_etag(response: Response, task: TaskView) -> None:
+    """Let the response carry the task's version."""
+    response.headers["ETag"] = etag(task.version)
+
+
+def etag(version: int) -> str:
+    """The entity tag of that version."""
+    return f'"{version}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """One entity tag."""
+
+    opaque: str
+    weak: bool
+
+
+class Tags:
+    """What a header asks for: any representation there is, or one of these."""
+
+    def __init__(self, tags: Sequence[Tag] | None) -> None:
+        """tags: None for ``*``."""
+        self._tags = tags
+
+    @property
+    def versions(self) -> frozenset[int] | None:
+        """For If-Match: the versions that the task may have when it is changed; None: any that it has."""
+        if self._tags is None:
+            return None
+        return frozenset(int(tag.opaque) for tag in self._tags if not tag.weak and _VERSION.fullmatch(tag.opaque))
+
+    def matches(self, version: int) -> bool:
+        """For If-None-Match: whether the client has this version already."""
+        return self._tags is None or any(tag.opaque == str(version) for tag in self._tags)
+
+
+def _parsed(request: Request, header: str) -> Tags | None:
+    """The header's tags, None without it. Several header lines are one list. Raises Refused for what is malformed."""
+    lines = request.headers.getlist(header)
+    if not lines:
+        return None
+    text = ",".join(lines).strip(" \t")
+    if text == _ANY:
+        return Tags(None)
+    tags: list[Tag] = []
+    position = 0
+    while position < len(text):
+        if separator := _SEPARATOR.match(text, position):
+            position = separator.end()
+            continue
+        match = _TAG.match(text, position)
+        if match is None or (tags and text[position - 1] not in ", \t"):
+            break
+        tags.append(Tag(match[2], weak=match[1] is not None))
+        position = match.end()
+    if position < len(text) or not tags:
+        raise Refused(
+            400,
+            "bad_precondition",
+            f"{header} is neither * nor a list of entity tags.",
+            'Send the ETag as it was given, in its quotes, such as "3".',
+        )
+    return Tags(tags)
+
+
+def _if_match(
+    request: Request,
+    value: Annotated[
+        str | None,
+        Header(alias="If-Match", description="The ETag last seen: the change is made only to that version."),
+    ] = None,
+) -> frozenset[int] | None:
+    tags = None if value is None else _parsed(request, "If-Match")
+    return None if tags is None else tags.versions
+
+
+def _if_none_match(
+    request: Request,
+    value: Annotated[
+        str | None, Header(alias="If-None-Match", description="An ETag: 304 if that is the version still.")
+    ] = None,
+) -> Tags | None:
+    return None if value is None else _parsed(request, "If-None-Match")
+
+
+IfMatch = Annotated[frozenset[int] | None, Depends(_if_match)]
+IfNoneMatch = Annotated[Tags | None, Depends(_if_none_match)]

@@ -1,0 +1,54 @@
+"""/v1/drain and /v1/undrain: start nothing new, and start again."""
+
+from fastapi import APIRouter
+
+from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.openapi import problems, request_body
+from claudomator_py.api.request import OptionalJsonObject
+from claudomator_py.domain.errors import Invalid
+from claudomator_py.domain.views import DrainRequest, DrainView
+from claudomator_py.schema.validation import validate
+from claudomator_py.service.desk import Desks
+
+_BODY = request_body(
+    "DrainRequest",
+    required=False,
+    examples={"without_a_reason": {}, "with_a_reason": {"reason": "The machine is restarted at six."}},
+)
+
+
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
+    routes = APIRouter(prefix="/v1", tags=["drain"])
+
+    @routes.get(
+        "/drain",
+        operation_id="getDrain",
+        summary="Whether tasks are started, and how many run",
+        responses=problems(503),
+    )
+    def state(by: Asking) -> DrainView:
+        """What readiness says of it, too, with the number of live runs to wait for."""
+        return desks.as_(by).drain_state()
+
+    @routes.post(
+        "/drain",
+        operation_id="drain",
+        summary="Start nothing new; what runs goes on",
+        responses=problems(400, 413, 415, 422, 503),
+        openapi_extra=_BODY,
+    )
+    def drain(by: Asking, document: OptionalJsonObject) -> DrainView:
+        """Harmless when repeated. It holds over restarts of the daemon, until it is taken back."""
+        request = validate(DrainRequest, document or {}, {})
+        if not isinstance(request, DrainRequest):
+            detail = "; ".join(problem.render() for problem in request)
+            raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=request)
+        return desks.as_(by).drain(request.reason)
+
+    @routes.post("/undrain", operation_id="undrain", summary="Start tasks again", responses=problems(503))
+    def undrain(by: Asking) -> DrainView:
+        """Harmless when repeated."""
+        return desks.as_(by).undrain()
+
+    return routes

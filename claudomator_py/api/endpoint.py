@@ -1,0 +1,124 @@
+"""Where the daemon listens: a TCP socket for browsers and other machines, a Unix socket for this user's own commands,
+and the file that tells them the URL.
+"""
+
+import contextlib
+import ipaddress
+import os
+import secrets
+import socket
+from pathlib import Path
+
+from claudomator_py.domain.crashpoint import crashpoint
+
+ENDPOINT_FILE = "endpoint"
+SOCKET_FILE = "api.sock"
+ANNOUNCED = (ENDPOINT_FILE, SOCKET_FILE)
+"""What a running daemon has in its state folder. A killed one leaves it behind."""
+_BACKLOG = 128
+_LONGEST_ADDRESS = 107
+"""Bytes of a Unix socket's address; the path of a folder may be longer."""
+
+
+def parse_listen(text: str) -> tuple[str, int]:
+    """Host and port of ``127.0.0.1:8484``, ``localhost:8484`` or ``[::1]:8484``. Raises ValueError."""
+    host, separator, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
+    if not separator or not host or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
+        raise ValueError(f"{text!r} is not an address to listen on; write host:port, such as 127.0.0.1:8484")
+    return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the host name or address."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def is_wildcard(host: str) -> bool:
+    """Whether the address stands for every address of the machine."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_unspecified
+    except ValueError:
+        return host in ("", "*", "0")
+
+
+def bind(listen: str) -> socket.socket:
+    """A listening, non-blocking socket; port 0 takes a free one. Raises ValueError, and OSError when it is taken."""
+    host, port = parse_listen(listen)
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind(address)
+        sock.listen(_BACKLOG)
+        sock.setblocking(False)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def bind_own(state_dir: Path) -> socket.socket:
+    """A listening, non-blocking Unix socket ``<state_dir>/api.sock`` (0600), in place of one that is there.
+
+    For whoever holds the state folder. Raises OSError, as where the file system takes no sockets.
+    """
+    folder = os.open(state_dir, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(SOCKET_FILE, dir_fd=folder)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            os.fchmod(sock.fileno(), 0o600)  # what bind creates has the mode of the socket
+            path = str(state_dir / SOCKET_FILE)  # which tools such as ss show
+            fits = len(os.fsencode(path)) <= _LONGEST_ADDRESS
+            sock.bind(path if fits else f"/proc/self/fd/{folder}/{SOCKET_FILE}")
+            sock.listen(_BACKLOG)
+            sock.setblocking(False)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+    finally:
+        os.close(folder)
+
+
+def bound_address(sock: socket.socket) -> str:
+    """Host and port that the socket listens on, as ``WebSettings.listen`` takes it."""
+    host, port = sock.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def url_of(sock: socket.socket) -> str:
+    """The URL by which a client on this machine reaches the socket."""
+    host, port = parse_listen(bound_address(sock))
+    if is_wildcard(host):
+        host = "::1" if ":" in host else "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def publish_endpoint(state_dir: Path, url: str) -> None:
+    """Write the URL to ``<state_dir>/endpoint`` (0600), whole or not at all."""
+    temporary = state_dir / f".{ENDPOINT_FILE}.{secrets.token_hex(8)}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(url + "\n")
+        crashpoint("endpoint-written")
+        temporary.replace(state_dir / ENDPOINT_FILE)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def withdraw_endpoint(state_dir: Path) -> None:
+    """Remove the file and the Unix socket: nothing listens any more."""
+    for name in ANNOUNCED:
+        (state_dir / name).unlink(missing_ok=True)

@@ -1,0 +1,198 @@
+"""How much one client may ask: token buckets for changes and for failed logins, and the size and pace of a request.
+
+The defaults hinder nobody who works: a loop that submits a hundred tasks a second goes on for ever. They bound what a
+program gone wild, or one that guesses tokens, takes of the daemon. Requests that only read are not counted.
+"""
+
+import ipaddress
+import math
+import resource
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from claudomator_py.api.problem import Refused
+
+MOST = 512
+_SHARE_OF_FILES = 4
+"""Connections take at most this part of the files that the process may have open: runs need some, too."""
+
+
+class Member(Protocol):
+    """A connection, as the crowd sees it."""
+
+    def may_go(self) -> bool:
+        """Whether it waits for a client that has shown no credentials yet, or has nothing at hand."""
+        ...
+
+    def drop(self) -> None:
+        """Close it at once."""
+        ...
+
+
+class Crowd:
+    """All connections of a server. For one event loop.
+
+    most: how many there may be. Up to half of them may have a request at hand before clients without credentials are
+    refused, and up to three quarters before all are.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self.most = most if most is not None else _affordable()
+        self._all: set[Member] = set()
+        self._waiting: dict[Member, None] = {}
+
+    def enter(self, member: Member) -> bool:
+        """A new connection, which waits for its client. False if there is no room, whoever else goes."""
+        self._all.add(member)
+        self._waiting[member] = None
+        if len(self._all) <= self.most or self.make_room(member):
+            return True
+        self.leave(member)
+        return False
+
+    def leave(self, member: Member) -> None:
+        """It is closed."""
+        self._all.discard(member)
+        self._waiting.pop(member, None)
+
+    def waits(self, member: Member) -> None:
+        """It waits for its client; if it did already, its place in the order stays."""
+        if member in self._all:
+            self._waiting.setdefault(member)
+
+    def works(self, member: Member) -> None:
+        """It has a whole request at hand."""
+        self._waiting.pop(member, None)
+
+    def make_room(self, newcomer: Member | None = None) -> bool:
+        """Drop the connection that has waited longest. False if there is none but the newcomer's."""
+        for member in self._waiting:
+            if member is not newcomer and member.may_go():
+                self.leave(member)
+                member.drop()
+                return True
+        return False
+
+    @property
+    def crowded(self) -> bool:
+        """Whether only clients with credentials are served."""
+        return 2 * self._at_hand > self.most
+
+    @property
+    def full(self) -> bool:
+        """Whether nobody is served but who asks for health."""
+        return 4 * self._at_hand > 3 * self.most
+
+    @property
+    def _at_hand(self) -> int:
+        return len(self._all) - len(self._waiting)
+
+
+def _affordable() -> int:
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST if files == resource.RLIM_INFINITY else max(1, min(MOST, files // _SHARE_OF_FILES))
+
+
+_IPV6_NETWORK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """per_second: how many in the long run; burst: how many at once after a pause."""
+
+    per_second: float
+    burst: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """changes: requests of one client that change something. failures: failed logins from one address.
+
+    clients: how many are told apart. target_bytes: of path and query. body_s: seconds until a body must be there;
+    login_body_s: the same for clients without credentials.
+    """
+
+    changes: Rate = Rate(200, 2_000)
+    failures: Rate = Rate(5, 200)
+    clients: int = 4_096
+    target_bytes: int = 8_192
+    body_s: float = 30.0
+    login_body_s: float = 5.0
+
+
+class Buckets:
+    """One token bucket for each client, full at first. Of very many, those not asked for longest are forgotten."""
+
+    def __init__(self, rate: Rate, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """clock: seconds."""
+        self._rate = rate
+        self._most = most
+        self._clock = clock
+        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, client: str) -> float:
+        """Take a token; 0, or the seconds until there is one, and then none was taken."""
+        now = self._clock()
+        level, since = self._levels.pop(client, (float(self._rate.burst), now))
+        level = min(self._rate.burst, level + (now - since) * self._rate.per_second)
+        missing = max(0.0, 1.0 - level)
+        self._levels[client] = (level if missing else level - 1.0, now)
+        if len(self._levels) > self._most:
+            self._levels.popitem(last=False)
+        return missing / self._rate.per_second
+
+
+class Throttle:
+    """Refuses clients that ask for too much. For one event loop."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._changes = Buckets(limits.changes, limits.clients)
+        self._failures = Buckets(limits.failures, limits.clients)
+
+    def change(self, client: str) -> None:
+        """A known client changes something. Raises Refused."""
+        if wait := self._changes.take(client):
+            raise _too_many("This client changes more than the daemon keeps up with.", wait)
+
+    def failure(self, client: tuple[str, int] | None) -> None:
+        """A token or code that is wrong came from that address. Raises Refused if many did.
+
+        To be called only when it was found to be wrong: the right one passes however many wrong ones come from the same
+        address, which all users of this machine share. They are too long to be guessed; the answer costs less.
+        """
+        if client is None:
+            return  # over the Unix socket, which no other user can reach; nor does it wait for what others do over TCP
+        if wait := self._failures.take(_network(client[0])):
+            raise _too_many("There were too many failed logins from this address.", wait)
+
+    def check_target(self, raw_path: bytes, query: bytes) -> None:
+        """Raises Refused for a path and query that are too long."""
+        if len(raw_path) + len(query) > self._limits.target_bytes:
+            raise Refused(
+                414,
+                "uri_too_long",
+                f"Path and query are longer than {self._limits.target_bytes} bytes.",
+                "Name a task by its id; none of our filters needs to be that long.",
+                headers={"Connection": "close"},
+            )
+
+
+def _too_many(detail: str, wait_s: float) -> Refused:
+    seconds = max(1, math.ceil(wait_s))
+    pause = "a second" if seconds == 1 else f"{seconds} seconds"
+    return Refused(
+        429, "too_many_requests", detail, f"Send it again after {pause}.", headers={"Retry-After": str(seconds)}
+    )
+
+
+def _network(address: str) -> str:
+    """What one client has at its command: an IPv4 address, a network of IPv6 addresses."""
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    return str(ipaddress.ip_network((known, _IPV6_NETWORK), strict=False)) if known.version == 6 else address

@@ -1,0 +1,175 @@
+"""Taking connections from a listening socket, however many come, also when the process has no file left to open.
+
+asyncio's own server builds all that a connection needs before it has said a word, and takes as many at once as its
+queue holds. Out of files, Python 3.11 logs that once for each of them. Here a new connection waits in a lobby for its
+first byte, which costs next to nothing; when the lobby is full, the one that has been silent longest goes. So the queue
+of the kernel, where nobody can tell who is who, stays short.
+"""
+
+import asyncio
+import errno
+import logging
+import select
+import socket
+from collections.abc import Callable
+
+from claudomator_py.api.guard.limits import Crowd
+
+_QUEUE = 2_048
+_AT_ONCE = 256
+"""Connections taken before those there are get their turn."""
+_PAUSE_S = 0.1
+_SAID_S = 60.0
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+log = logging.getLogger(__name__)
+
+
+class _Lobby:
+    """Connections that have said nothing yet, in the order in which they came.
+
+    most: how many. patience_s: how long each may stay. speaks: what is done with one that begins to speak.
+    """
+
+    def __init__(self, most: int, patience_s: float, speaks: Callable[[socket.socket], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._most = most
+        self._patience_s = patience_s
+        self._speaks = speaks
+        self._waiting: dict[int, tuple[socket.socket, float]] = {}
+        self._epoll = select.epoll()  # one for all: the loop's own takes several times as long for each
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop.add_reader(self._epoll, self._hear)
+
+    def enter(self, sock: socket.socket) -> None:
+        """A new connection."""
+        if len(self._waiting) >= self._most:
+            self.make_room()
+        sock.setblocking(False)
+        number = sock.fileno()
+        self._waiting[number] = sock, self._loop.time()
+        self._epoll.register(number, select.EPOLLIN)
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._patience_s, self._drop_silent)
+
+    def make_room(self) -> bool:
+        """Let the oldest connection go: on, if it speaks by now, otherwise away. False if there is none."""
+        for number in self._waiting:
+            self._let_go(number)
+            return True
+        return False
+
+    def close(self) -> None:
+        """Close all of them."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for number in list(self._waiting):
+            self._take_out(number).close()
+        self._loop.remove_reader(self._epoll)
+        self._epoll.close()
+
+    def _hear(self) -> None:
+        for number, _ in self._epoll.poll(0):
+            self._let_go(number)
+
+    def _let_go(self, number: int) -> None:
+        sock = self._take_out(number)
+        try:
+            speaks = bool(sock.recv(1, socket.MSG_PEEK))
+        except OSError:  # it is silent, or its client has gone
+            speaks = False
+        if speaks:
+            self._speaks(sock)
+        else:
+            sock.close()
+
+    def _drop_silent(self) -> None:
+        self._timer = None
+        now_s = self._loop.time()
+        for number, (_, since_s) in list(self._waiting.items()):
+            remaining_s = since_s + self._patience_s - now_s
+            if remaining_s > 0:
+                self._timer = self._loop.call_later(remaining_s, self._drop_silent)
+                return
+            self._take_out(number).close()
+
+    def _take_out(self, number: int) -> socket.socket:
+        sock, _ = self._waiting.pop(number)
+        self._epoll.unregister(number)
+        return sock
+
+
+class Listener:
+    """Takes connections while it is open. The socket stays its owner's to close.
+
+    make: the protocol of a connection that speaks. patience_s: how long one may be silent.
+    """
+
+    def __init__(
+        self, sock: socket.socket, make: Callable[[], asyncio.Protocol], crowd: Crowd, patience_s: float
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._socket = sock
+        self._make = make
+        self._crowd = crowd
+        self._lobby = _Lobby(max(1, crowd.most // 2), patience_s, self._begin)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._said_s: float | None = None
+        sock.setblocking(False)
+        sock.listen(_QUEUE)
+        self._resume()
+
+    def close(self) -> None:
+        """Take no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._loop.remove_reader(self._socket)
+        self._lobby.close()
+
+    async def wait_closed(self) -> None:
+        """Return once those that were taken have their protocols."""
+        await asyncio.gather(*self._tasks)
+
+    def _resume(self) -> None:
+        self._timer = None
+        self._loop.add_reader(self._socket, self._take_some)
+
+    def _take_some(self) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                taken, _address = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _EXHAUSTED:
+                    raise
+                self._pause(error)
+                return
+            self._lobby.enter(taken)
+
+    def _begin(self, taken: socket.socket) -> None:
+        task = self._loop.create_task(self._serve(taken))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, taken: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._make, taken)
+        except OSError as error:  # its client has gone already
+            log.debug("a connection ended at its beginning: %s", error)
+            taken.close()
+
+    def _pause(self, error: OSError) -> None:
+        """Wait for a file that a dropped connection, or something else, gives back; and do not ask without end."""
+        self._loop.remove_reader(self._socket)
+        dropped = self._lobby.make_room() or self._crowd.make_room()
+        now_s = self._loop.time()
+        if self._said_s is None or now_s - self._said_s > _SAID_S:
+            self._said_s = now_s
+            log.warning(
+                "no connection can be taken (%s)%s; raise the limit of open files (LimitNOFILE) of the daemon",
+                error.strerror,
+                ", so the one that has waited longest is dropped" if dropped else "",
+            )
+        self._timer = self._loop.call_later(0 if dropped else _PAUSE_S, self._resume)

@@ -1,0 +1,98 @@
+"""One-time codes by which a browser gets a session: short-lived, used once, and kept as hashes in memory only."""
+
+import hashlib
+import hmac
+import secrets
+import threading
+from collections.abc import Callable
+
+from fastapi import APIRouter, Request
+
+from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.settings import WebSettings
+from claudomator_py.domain.units import MINUTE_MS, format_instant
+from claudomator_py.domain.views import LoginCodeView
+
+LASTS_MS = MINUTE_MS
+MOST = 16
+_RANDOM_BYTES = 24
+
+
+class LoginCodes:
+    """The codes that are good now, ``MOST`` at a time; a further one replaces the oldest. Safe to use from threads.
+
+    clock: epoch milliseconds.
+    """
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self._issued: dict[bytes, tuple[int, str]] = {}
+        self._lock = threading.Lock()
+
+    def issue(self, principal_id: str) -> tuple[str, int]:
+        """A new code for a browser of that principal, and when it expires."""
+        code = secrets.token_urlsafe(_RANDOM_BYTES)
+        with self._lock:
+            now_ms = self._clock()
+            self._drop_expired(now_ms)
+            while len(self._issued) >= MOST:
+                del self._issued[next(iter(self._issued))]
+            self._issued[_hash(code)] = (now_ms + LASTS_MS, principal_id)
+        return code, now_ms + LASTS_MS
+
+    def is_good(self, code: str) -> bool:
+        """Whether the code is good. It stays so."""
+        given = _hash(code)
+        with self._lock:
+            self._drop_expired(self._clock())
+            return sum(hmac.compare_digest(known, given) for known in self._issued) > 0
+
+    def redeem(self, code: str) -> str | None:
+        """Whose code it was, if it was good; it is not any more."""
+        given = _hash(code)
+        with self._lock:
+            self._drop_expired(self._clock())
+            # All are compared, so that the time taken tells nothing.
+            matching = [known for known in self._issued if hmac.compare_digest(known, given)]
+            whose = [self._issued.pop(known)[1] for known in matching]
+        return whose[0] if whose else None
+
+    def _drop_expired(self, now_ms: int) -> None:
+        self._issued = {code: kept for code, kept in self._issued.items() if kept[0] > now_ms}
+
+
+def _hash(code: str) -> bytes:
+    return hashlib.sha256(code.encode("utf-8", "replace")).digest()
+
+
+def router(codes: LoginCodes, settings: WebSettings) -> APIRouter:
+    """The route, on these codes."""
+    routes = APIRouter(prefix="/v1", tags=["login"])
+
+    @routes.post(
+        "/login-codes",
+        status_code=201,
+        operation_id="createLoginCode",
+        summary="A code that lets one browser in, once, within a minute",
+    )
+    def create(by: Asking, request: Request) -> LoginCodeView:
+        """`claudomator open` asks for one. The code is no secret for longer than it takes to use it.
+
+        The browser may do what the token may that asks.
+        """
+        code, expires_ms = codes.issue(by.id)
+        path = f"/login?code={code}"
+        url = f"{_page_url(request, settings)}{path}"
+        return LoginCodeView(code=code, path=path, url=url, expires_at=format_instant(expires_ms))
+
+    return routes
+
+
+def _page_url(request: Request, settings: WebSettings) -> str:
+    """Where the browser has to go: by the way that the request came, if browsers can log in there."""
+    host = request.headers["host"].lower()
+    if host not in settings.page_hosts():
+        return f"http://{settings.page_host}"
+    # Only a proxy speaks TLS; whoever asks has the token, and is told of its own way in.
+    scheme = "https" if request.headers.get("x-forwarded-proto") == "https" else "http"
+    return f"{scheme}://{host}"

@@ -1,0 +1,96 @@
+"""The operator's token: made at the first start, kept in a file that only its owner can read."""
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from claudomator_py.domain.crashpoint import crashpoint
+
+TOKEN_FILE = "token"  # noqa: S105 - the name of a file
+_RANDOM_BYTES = 32
+_LONGEST = 512
+_SHORTEST = 16
+
+
+class TokenFileError(Exception):
+    """The token's file cannot be trusted or read; the message says why and what to do."""
+
+
+def ensure_token(state_dir: Path) -> str:
+    """The token in ``<state_dir>/token``; made, durably and with mode 0600, if there is none.
+
+    Two that start at once get the same one. Raises TokenFileError, OSError.
+    """
+    path = state_dir / TOKEN_FILE
+    try:
+        return read_token(path)
+    except FileNotFoundError:
+        _create(path, secrets.token_urlsafe(_RANDOM_BYTES))
+    return read_token(path)
+
+
+def credential_token(path: Path) -> str:
+    """The token in a file that the service manager has made for this service, whoever it belongs to.
+
+    Raises TokenFileError, OSError.
+    """
+    with path.open("rb") as file:
+        text = file.read(_LONGEST + 1).decode("ascii", "replace").strip()
+    if not _is_token(text):
+        raise TokenFileError(f"{path} does not hold a token. Give it {_SHORTEST} to {_LONGEST} ASCII characters.")
+    return text
+
+
+def read_token(path: Path) -> str:
+    """The token in the file. Raises FileNotFoundError, and TokenFileError unless it is its owner's alone and whole."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise TokenFileError(f"{path} cannot be read ({error.strerror}). Remove it, and a new one is made.") from error
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise TokenFileError(f"{path} is not a regular file. Remove it, and a new one is made.")
+        if found.st_uid != os.geteuid():
+            raise TokenFileError(f"{path} belongs to another user. Remove it, and a new one is made.")
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            raise TokenFileError(
+                f"{path} can be read by other users, so its token may be known. Remove it, and a new one is made."
+            )
+        text = os.read(descriptor, _LONGEST + 1).decode("ascii", "replace").strip()
+    finally:
+        os.close(descriptor)
+    if not _is_token(text):
+        raise TokenFileError(f"{path} does not hold a token. Remove it, and a new one is made.")
+    return text
+
+
+def _is_token(text: str) -> bool:
+    return _SHORTEST <= len(text) <= _LONGEST and text.isascii() and not any(c.isspace() for c in text)
+
+
+def _create(path: Path, token: str) -> None:
+    """Link a finished file into place, so that no reader ever sees half a token and no writer replaces another's."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(token + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        crashpoint("token-written")
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return
+        crashpoint("token-linked")
+    finally:
+        temporary.unlink(missing_ok=True)
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -1,0 +1,241 @@
+"""What a connection has to keep to before there is a request that the application could judge.
+
+uvicorn waits for the head of a request for ever, has no bound on connections that say nothing, and answers a malformed
+request in plain text. Here a head has its time, the newest comer finds room, and refusals are problems like all others.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import re
+import struct
+import sys
+import termios
+from typing import Any, Final
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from claudomator_py.api.guard.limits import Crowd
+from claudomator_py.api.guard.security import SECURITY_HEADERS, Load
+from claudomator_py.api.problem import Refused
+
+HEAD_BYTES: Final = 32 * 1024
+"""The longest head of a request: its first line and all headers."""
+HEADERS: Final = 100
+"""The most headers of a request."""
+CHUNKS: Final = 4_096
+"""The most chunks in a body: one of the largest size in parts of 256 bytes."""
+
+_OTHER_LINES = 2  # the request's first one, and the empty one at the end
+_END = re.compile(rb"\n\r?\n")
+
+
+class Parser(h11.Connection):
+    """The server's side of a connection. Raises h11.RemoteProtocolError with status 431 or 413 beyond the bounds."""
+
+    def __init__(self) -> None:
+        super().__init__(h11.SERVER, HEAD_BYTES)
+        self._chunks = 0
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """The next thing that the client said."""
+        if self.their_state is h11.IDLE:
+            self._chunks = 0
+            _check_head(self.trailing_data[0])
+        event = super().next_event()
+        if isinstance(event, h11.Data) and event.chunk_start:
+            self._chunks += 1
+            if self._chunks > CHUNKS:
+                raise h11.RemoteProtocolError("too many chunks", error_status_hint=413)
+        return event
+
+
+def _check_head(received: bytes) -> None:
+    found = _END.search(received, 0, HEAD_BYTES)
+    end = found.end() if found else len(received)
+    if end > HEAD_BYTES or received.count(b"\n", 0, end) > HEADERS + _OTHER_LINES:
+        raise h11.RemoteProtocolError("head too large", error_status_hint=431)
+
+
+_HEAD_TOO_LARGE = Refused(
+    431,
+    "headers_too_large",
+    f"The head of the request is larger than {HEAD_BYTES} bytes, or has more than {HEADERS} headers.",
+    "Send fewer or shorter headers; a browser sends less once the cookies of other programs on this host are deleted.",
+)
+_TOO_MANY_CHUNKS = Refused(
+    413, "too_large", f"The body comes in more than {CHUNKS} chunks.", "Send it in larger ones, or with its length."
+)
+_MALFORMED = Refused(400, "bad_http", "This is no HTTP/1.1 request.", "Send the request with an HTTP client.")
+_TOO_SLOW = Refused(408, "head_timeout", "The head of the request did not come in time.", "Send it again, at once.")
+
+
+class GuardedProtocol(H11Protocol):
+    """HTTP/1.1 with bounds.
+
+    head_s: seconds that a head may take from its first byte, or from the beginning of the connection.
+    """
+
+    head_s = 10.0
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def __init__(self, *, crowd: Crowd, **server: Any) -> None:
+        """crowd: all connections of the server. server: what uvicorn gives to each."""
+        super().__init__(**server)
+        self.conn = Parser()
+        self._crowd = crowd
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin with the wait for a first head."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a stream's transport is one
+        super().connection_made(transport)
+        if self._crowd.enter(self):
+            self._watch_head()
+        else:
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, and see whether it made the head complete."""
+        super().data_received(data)
+        self._watch_head()
+        self._settle()
+
+    def handle_events(self) -> None:
+        """Handle what is complete by now."""
+        # By what there is now, not when the connection was made: connections come and go.
+        self.app_state = {"load": Load.FULL if self._crowd.full else Load.CROWDED if self._crowd.crowded else Load.FREE}
+        super().handle_events()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        self._settle()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over."""
+        self._unwatch_head()
+        self._crowd.leave(self)
+        super().connection_lost(exc)
+
+    def may_go(self) -> bool:
+        """Whether it waits for a client that has shown no credentials yet, or has nothing at hand."""
+        at_hand = self.conn.their_state is not h11.IDLE and not self.cycle.response_complete
+        return not (at_hand and self.scope["state"].get("principal") is not None)
+
+    def drop(self) -> None:
+        """Close it at once."""
+        self.transport.abort()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what could not be parsed: that is the exception which is being handled."""
+        error = sys.exception()
+        status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400
+        self._refuse({431: _HEAD_TOO_LARGE, 413: _TOO_MANY_CHUNKS}.get(status, _MALFORMED))
+
+    def _settle(self) -> None:
+        """Say whose turn it is: the client's, whose head or body is not whole, or ours."""
+        if self.conn.their_state is h11.IDLE or self.conn.their_state is h11.SEND_BODY:
+            self._crowd.waits(self)
+        else:
+            self._crowd.works(self)
+
+    def _watch_head(self) -> None:
+        """Run the timer while the head of a request is awaited, from its first byte on."""
+        if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
+            self._unwatch_head()
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.head_s, self._give_up)
+
+    def _unwatch_head(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _give_up(self) -> None:
+        self._head_timer = None
+        if self.transport.is_closing():
+            return
+        if self.conn.trailing_data[0]:
+            self._refuse(_TOO_SLOW)
+        else:
+            self.transport.close()  # nothing was asked, so nobody waits for an answer
+
+    def _refuse(self, refused: Refused) -> None:
+        """Answer without the application, and close. What cannot be answered any more is only closed."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True  # the application finds nobody there
+            self.cycle.message_event.set()
+        response = refused.response("/")
+        headers = [*response.raw_headers, *SECURITY_HEADERS.items(), (b"connection", b"close")]
+        whole = (
+            h11.Response(status_code=response.status_code, headers=headers),
+            h11.Data(data=bytes(response.body)),
+            h11.EndOfMessage(),
+        )
+        with contextlib.suppress(h11.LocalProtocolError):  # another answer has begun
+            self.transport.write(b"".join(self.conn.send(event) or b"" for event in whole))
+        self.transport.close()
+
+
+PATIENCE_S = 60.0
+LAST_PATIENCE_S = 0.5
+"""How long a server that was asked to stop waits for a client that takes nothing."""
+
+
+class Connection(GuardedProtocol):
+    """Drops the connection when its client takes not one byte for a minute, while there is something to take.
+
+    An application only ever waits for its own client; here it is told when that is in vain.
+    """
+
+    patience_s = PATIENCE_S
+    _left = 0
+    _timer: asyncio.TimerHandle | None = None
+
+    def pause_writing(self) -> None:
+        """The client lags behind: see to it that it takes something."""
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        """The client has caught up."""
+        self._unwatch()
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over."""
+        self._unwatch()
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """The server stops: what is being taken is finished, but nobody is waited for."""
+        self.patience_s = LAST_PATIENCE_S
+        super().shutdown()
+        self._watch()
+
+    def _watch(self) -> None:
+        self._unwatch()
+        self._left = self._untaken()
+        if self._left:
+            self._timer = self.loop.call_later(self.patience_s, self._look)
+
+    def _look(self) -> None:
+        if self._untaken() >= self._left:
+            self.transport.abort()
+        else:
+            self._watch()
+
+    def _untaken(self) -> int:
+        """Bytes that the client has not taken, those in the kernel included: it holds megabytes, and says that it has
+        room again only when much of that is gone."""
+        socket = self.transport.get_extra_info("socket")
+        if socket is None or socket.fileno() < 0:
+            return 0
+        in_kernel: int = struct.unpack("i", fcntl.ioctl(socket.fileno(), termios.TIOCOUTQ, bytes(4)))[0]
+        return self.transport.get_write_buffer_size() + in_kernel
+
+    def _unwatch(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,397 @@
+"""What every request must pass before it is routed: who it speaks to, where it comes from, whose it is, how big it is.
+
+A local daemon is attacked through its user's browser. So the Host must be one of ours, exactly (DNS rebinding); a page
+of another site gets nothing, whatever the method (a Host check alone lets a cross-site POST through); and a token is
+needed even on loopback. No CORS header is ever sent.
+
+A browser has a session in a cookie instead of the token. It counts at the host where it began and nowhere else, for the
+pages and for the streams that they show, on requests of our own pages and on addresses that the user entered. What
+changes something must, besides, be said by the browser to come from our own page. A link on another page may lead to
+ours, but arrives as if without a session.
+"""
+
+import asyncio
+import hmac
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from claudomator_py.api.guard.asking import Holders
+from claudomator_py.api.guard.limits import Throttle
+from claudomator_py.api.guard.sessions import Sessions
+from claudomator_py.api.problem import Refused, unexpected
+from claudomator_py.api.settings import WebSettings
+from claudomator_py.domain.errors import Unavailable, shown
+from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.environment.variables import PREFIX
+
+MAX_BODY_BYTES = 1024 * 1024
+RUN_PREFIX = PREFIX.encode("ascii")
+LOGIN_BODY_BYTES = 4 * 1024
+"""What may be sent without credentials is a login, which is short."""
+OPEN_PATHS = frozenset({"/livez", "/readyz"})
+UNIX_HOST = "localhost"
+"""What clients of a Unix socket say as the Host, where there is none."""
+PUBLIC_PAGES = re.compile(r"/login|/static/[^/]+")
+_PAGES = re.compile(r"/|/(?:tasks|agents|schedules|select)/.+|/select|/sessions(?:/.+)?|/logout")
+_STREAMS = re.compile(r"/v1/events|/v1/runs/[^/]+/log")
+
+log = logging.getLogger(__name__)
+
+_READING = frozenset({"GET", "HEAD"})
+_ALLOWED_SITES = frozenset({b"same-origin", b"none"})
+SECURITY_HEADERS: Mapping[bytes, bytes] = {
+    b"cache-control": b"no-store",
+    b"content-security-policy": b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"referrer-policy": b"no-referrer",
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+}
+
+
+class Load(Enum):
+    """What the server can serve besides health."""
+
+    FREE = "everybody"
+    CROWDED = "clients with credentials"
+    FULL = "nobody"
+
+
+class _From(Enum):
+    """Who a request comes from, by what the browser says of it."""
+
+    NOBODY = "a client that is no browser, or an address that the user entered"
+    OWN_PAGE = "our own page"
+    LINK = "a link on a page of another origin"
+
+
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    """Who asks. by: None for nobody in particular. standing: whether that still holds, for answers that take long.
+
+    session: the browser's, by its id, if that is what was shown.
+    """
+
+    by: Principal | None = None
+    standing: Callable[[], bool] = lambda: True
+    session: str | None = None
+
+
+class Security:
+    """ASGI middleware; the outermost, so that its headers are on every response, errors of the inside included.
+
+    dress: turns a refusal into what the client can show, such as a page.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        settings: WebSettings,
+        sessions: Sessions,
+        holders: Holders,
+        throttle: Throttle,
+        dress: Callable[[Scope, Response], Response],
+    ) -> None:
+        self._app = app
+        self._authorities = settings.authorities()
+        self._token = settings.token.encode("ascii")
+        self._cookie = settings.cookie.encode("ascii")
+        self._sessions = sessions
+        self._holders = holders
+        self._dress = dress
+        self._limits = settings.limits
+        self._throttle = throttle
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # no websockets are offered: the server closes the connection
+        answer = _Answer(send)
+        try:
+            headers = _Headers(scope)
+            self._throttle.check_target(scope["raw_path"], scope["query_string"])
+            host = self._check_host(headers, over_unix=_over_unix(scope))
+            sender = _sender(headers, host, scope)
+            run = await self._run(headers)
+            admitted = self._admit(headers, host, sender, scope, run)
+            authorised = admitted.by is not None
+            state = scope.setdefault("state", {})
+            state.update(principal=admitted.by, standing=admitted.standing, session=admitted.session)
+            _check_load(state.get("load", Load.FREE), scope["path"], authorised=authorised)
+            heard = await self._hear(headers, receive, authorised=authorised)
+            if scope["method"] == "HEAD":
+                await self._app({**scope, "method": "GET"}, answer.only_head(heard), answer)
+            else:
+                await self._app(scope, heard, answer)
+        except _GoneError:
+            return  # nobody waits for an answer
+        except Refused as refused:
+            await self._dress(scope, refused.response(scope["path"]))(scope, receive, answer)
+        except Exception:
+            log.exception("%s %s failed", scope["method"], shown(scope["path"]))
+            if answer.started:
+                raise  # the server cuts the connection, so the client sees that the response is not whole
+            await self._dress(scope, unexpected(scope["path"]))(scope, receive, answer)
+
+    def _check_host(self, headers: "_Headers", *, over_unix: bool) -> str:
+        hosts = headers.all(b"host")
+        host = hosts[0].decode("latin-1").lower() if len(hosts) == 1 else ""
+        if host not in self._authorities and not (over_unix and host == UNIX_HOST):
+            said = f"The Host {shown(host)!r}" if host else "A request without exactly one Host"
+            raise Refused(
+                421,
+                "wrong_host",
+                f"{said} is not a name of this daemon.",
+                "Use the URL that the daemon printed at its start.",
+            )
+        return host
+
+    async def _run(self, headers: "_Headers") -> Principal | None:
+        """The run whose token was shown, if one was: only the database knows whether it is still under way."""
+        token = headers.bearer()
+        if token is None or not token.startswith(RUN_PREFIX):
+            return None
+        try:
+            return await asyncio.to_thread(self._holders.running, token.decode("latin-1"))
+        except Unavailable as error:
+            raise Refused(503, error.status, error.detail, error.remedy, headers={"Retry-After": "1"}) from error
+
+    def _admit(self, headers: "_Headers", host: str, sender: _From, scope: Scope, run: Principal | None) -> _Admitted:
+        """Who asks. Raises Refused where credentials are needed, and for whoever asks too much."""
+        try:
+            admitted = self._check_credentials(headers, host, sender, scope, run)
+        except Refused:
+            if headers.all(b"authorization"):  # a wrong token: who shows nothing does not guess
+                self._throttle.failure(scope["client"])
+            raise
+        if admitted.by is not None and scope["method"] not in _READING:
+            # Each principal is one client, and so is each browser session.
+            self._throttle.change(admitted.session or admitted.by.id)
+        return admitted
+
+    async def _hear(self, headers: "_Headers", receive: Receive, *, authorised: bool) -> Receive:
+        if authorised:
+            return await _bounded(headers, receive, MAX_BODY_BYTES, self._limits.body_s)
+        return await _bounded(headers, receive, LOGIN_BODY_BYTES, self._limits.login_body_s)
+
+    def _check_credentials(
+        self, headers: "_Headers", host: str, sender: _From, scope: Scope, run: Principal | None
+    ) -> _Admitted:
+        """Whose token it is, or whose session where one counts. Raises Refused where one is needed."""
+        if run is not None:
+            return _Admitted(run)  # what a run may follow ends with it
+        token = headers.bearer()
+        if token is not None and (by := self._holder(token)) is not None:
+            return _Admitted(by, lambda: self._holders.named(by.id) is not None)
+        method, path = scope["method"], scope["path"]
+        public, reading = PUBLIC_PAGES.fullmatch(path) is not None, method in _READING
+        page = public or _PAGES.fullmatch(path) is not None
+        if page and not reading and sender is not _From.OWN_PAGE:
+            raise _cross_site()
+        counts = page or (reading and _STREAMS.fullmatch(path) is not None)
+        if counts and sender is not _From.LINK:
+            for cookie in headers.cookies(self._cookie):
+                if (admitted := self._of_session(cookie, host)) is not None:
+                    return admitted
+        if public or path in OPEN_PATHS:
+            return _Admitted()
+        detail = "The token is not known, or no longer good." if headers.all(b"authorization") else "A token is needed."
+        raise Refused(
+            401,
+            "not_authorised",
+            detail,
+            "Send 'Authorization: Bearer TOKEN' with a token from `claudomator token create`, or the one in the file "
+            "`token` of the daemon's state folder.",
+            headers={"WWW-Authenticate": 'Bearer realm="claudomator"'},
+        )
+
+    def _holder(self, token: bytes) -> Principal | None:
+        if hmac.compare_digest(token, self._token):
+            return OPERATOR
+        return self._holders.holder(token.decode("latin-1"))
+
+    def _of_session(self, cookie: str, host: str) -> _Admitted | None:
+        """Whose session it is, if it counts there, as long as the token is good with which it was begun."""
+        session = self._sessions.find(cookie, host)
+        by = None if session is None else self._holders.named(session.principal)
+        if session is None or by is None:
+            return None
+        return _Admitted(by, lambda: self._of_session(cookie, host) is not None, session.id)
+
+
+def _over_unix(scope: Scope) -> bool:
+    """Whether the request came over a Unix socket: ASGI gives its path as the server, without a port."""
+    server = scope.get("server")
+    return server is not None and server[1] is None
+
+
+class _Headers:
+    """The request's headers, with repetitions."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._headers: list[tuple[bytes, bytes]] = scope["headers"]
+
+    def all(self, name: bytes) -> list[bytes]:
+        return [value for key, value in self._headers if key == name]
+
+    def bearer(self) -> bytes | None:
+        """The token that is shown, if it is a single one."""
+        given = self.all(b"authorization")
+        if len(given) != 1:
+            return None
+        scheme, _, token = given[0].partition(b" ")
+        return token.strip() if scheme.lower() == b"bearer" else None
+
+    def cookies(self, name: bytes) -> list[str]:
+        """All cookies of that name: another program on this host may have set one that hides ours."""
+        pairs = [pair.strip().partition(b"=") for header in self.all(b"cookie") for pair in header.split(b";")]
+        return [value.decode("latin-1") for key, _, value in pairs if key == name]
+
+
+class _Answer:
+    """Sends the response with our headers added, and remembers that it began."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._over: asyncio.Event | None = None
+        self.started = False
+
+    def only_head(self, receive: Receive) -> Receive:
+        """Send no body, whatever comes. A ``receive`` that says when that is done: streams would go on for ever."""
+        over = self._over = asyncio.Event()
+
+        async def receive_until_over() -> Message:
+            receiving, ending = asyncio.ensure_future(receive()), asyncio.ensure_future(over.wait())
+            try:
+                await asyncio.wait({receiving, ending}, return_when=asyncio.FIRST_COMPLETED)
+                return receiving.result() if receiving.done() else {"type": "http.disconnect"}
+            finally:
+                receiving.cancel()
+                ending.cancel()
+
+        return receive_until_over
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            present = {key.lower() for key, _ in message.get("headers", ())}
+            added = [(key, value) for key, value in SECURITY_HEADERS.items() if key not in present]
+            message = {**message, "headers": [*message.get("headers", ()), *added]}
+        if self._over is None:
+            await self._send(message)
+        elif not self._over.is_set():
+            await self._send(message)
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+            self._over.set()
+
+
+def _sender(headers: _Headers, host: str, scope: Scope) -> _From:
+    """Who sent it, by what the browser itself says. Raises Refused for a page of another site or origin.
+
+    That a whole page is opened by a link is allowed, since the other page sees nothing of it.
+    """
+    own = {f"http://{host}".encode("latin-1"), f"https://{host}".encode("latin-1")}
+    sites = headers.all(b"sec-fetch-site")
+    origins = headers.all(b"origin")
+    if any(origin.lower() not in own for origin in origins):
+        raise _cross_site()
+    if any(site not in _ALLOWED_SITES for site in sites):
+        opened = headers.all(b"sec-fetch-mode") == [b"navigate"] and headers.all(b"sec-fetch-dest") == [b"document"]
+        if len(sites) == 1 and opened and not origins and scope["method"] == "GET" and is_page(scope["path"]):
+            return _From.LINK
+        raise _cross_site()
+    return _From.OWN_PAGE if b"same-origin" in sites or (origins and not sites) else _From.NOBODY
+
+
+def is_page(path: str) -> bool:
+    """Whether the path is that of a page for people, and not of the API or a file."""
+    return path == "/login" or _PAGES.fullmatch(path) is not None
+
+
+def _cross_site() -> Refused:
+    return Refused(
+        403,
+        "cross_site",
+        "The request comes from a page of another site.",
+        "Open the daemon's own URL, or use the command line.",
+    )
+
+
+class _GoneError(Exception):
+    """The client has gone before its request was whole."""
+
+
+def _check_load(load: Load, path: str, *, authorised: bool) -> None:
+    """Raises Refused for what there is no room for. Health is told whatever the load."""
+    if load is not Load.FREE and not (load is Load.CROWDED and authorised) and path not in OPEN_PATHS:
+        raise Refused(
+            503,
+            "too_many_connections",
+            "There are too many requests at once.",
+            "Close some of the pages that are open in browsers, and send the request again.",
+            headers={"Retry-After": "1", "Connection": "close"},
+        )
+
+
+async def _bounded(headers: _Headers, receive: Receive, most: int, patience_s: float) -> Receive:
+    """A ``receive`` that replays the body, read whole, in time and within the limit. Raises Refused, _GoneError.
+
+    most: in bytes.
+    """
+    declared = headers.all(b"content-length")
+    if any(not value.isdigit() or int(value) > most for value in declared):
+        raise _too_large(most)
+    messages: list[Message] = []
+    size = 0
+    more = bool(declared or headers.all(b"transfer-encoding"))
+    try:
+        async with asyncio.timeout(patience_s):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise _GoneError
+                messages.append(message)
+                size += len(message.get("body", b""))
+                if size > most:
+                    raise _too_large(most)
+                more = message.get("more_body", False)
+    except TimeoutError:
+        raise _too_slow(patience_s) from None
+    pending = iter(messages)
+
+    async def replay() -> Message:
+        for message in pending:
+            return message
+        return await receive()
+
+    return replay
+
+
+def _too_slow(patience_s: float) -> Refused:
+    return Refused(
+        408,
+        "body_timeout",
+        f"The body was not there within {patience_s:g} seconds.",
+        "Send it again, whole and at once.",
+        headers={"Connection": "close"},
+    )
+
+
+def _too_large(most: int) -> Refused:
+    return Refused(
+        413,
+        "too_large",
+        f"The body is larger than {most} bytes.",
+        "Put long material into a file in the task's working directory and name it in the instructions.",
+        headers={"Connection": "close"},
+    )

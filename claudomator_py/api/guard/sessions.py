@@ -1,0 +1,243 @@
+"""Sessions of browsers: a random value in a cookie, and a row that says whose it is, where it counts and until when.
+
+Every request asks, on the event loop, so the sessions are kept in memory as well; only what has to outlive a restart is
+waited for: that one began, and that one ended.
+"""
+
+import hashlib
+import hmac
+import logging
+import re
+import secrets
+import threading
+import uuid
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, Protocol
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.errors import Unavailable
+from claudomator_py.domain.text import one_line
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
+from claudomator_py.store import session_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.events import caused_by, record
+from claudomator_py.store.tables import BrowserSession
+
+_MOST = 60
+# The first that fits: most of them claim to be the ones after, too.
+_BROWSERS = (
+    ("Edge", re.compile(r"\bEdgA?/(\d+)")),
+    ("Opera", re.compile(r"\bOPR/(\d+)")),
+    ("Firefox", re.compile(r"\b(?:Firefox|FxiOS)/(\d+)")),
+    ("Chrome", re.compile(r"\b(?:HeadlessChrome|Chrome|CriOS)/(\d+)")),
+    ("Safari", re.compile(r"\bVersion/(\d+)\S* (?:\S+ )?Safari/")),
+)
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iOS", "iPhone"),
+    ("iPadOS", "iPad"),
+    ("Windows", "Windows"),
+    ("macOS", "Mac OS X"),
+    ("ChromeOS", "CrOS"),
+    ("Linux", "Linux"),
+)
+
+
+def browser_name(user_agent: str) -> str:
+    """Such as ``Firefox 131 on Linux``; of what is not known, the beginning of what it said. Never empty."""
+    name = next((f"{name} {found[1]}" for name, known in _BROWSERS if (found := known.search(user_agent))), None)
+    if name is None:
+        said = one_line(user_agent)
+        return f"{said[:_MOST]}…" if len(said) > _MOST else said or "unknown"
+    system = next((name for name, part in _SYSTEMS if part in user_agent), None)
+    return name if system is None else f"{name} on {system}"
+
+
+IDLE_MS: Final = 2 * HOUR_MS
+"""How long a session lasts after its last use. A page that is open uses it."""
+LONGEST_MS: Final = 7 * DAY_MS
+"""How long it lasts at most."""
+MOST: Final = 64
+"""How many there may be at once; a further one replaces the one not used for longest."""
+WRITTEN_EVERY_MS: Final = 5 * MINUTE_MS
+_PURPOSE = b"claudomator browser session"
+_RANDOM_BYTES = 32
+_LONGEST = 200
+
+log = logging.getLogger(__name__)
+
+
+class Book(Protocol):
+    """Where sessions are written down."""
+
+    def current(self, issuer: str, now_ms: int) -> Sequence[BrowserSession]:
+        """Those of that issuer which have neither ended nor expired. Raises StoreUnavailable."""
+        ...
+
+    def add(self, session: BrowserSession) -> None:
+        """Write down a new one; durable on return. Raises StoreUnavailable."""
+        ...
+
+    def note_use(self, session_id: str, used_ms: int, expires_ms: int) -> None:
+        """Have it written that it was used. Never waits."""
+        ...
+
+    def end(self, session_ids: Collection[str], by: str, now_ms: int) -> None:
+        """Write down that they have ended, and by whom; durable on return. Raises StoreUnavailable."""
+        ...
+
+
+class StoredBook:
+    """Sessions in the database. Implements ``Book``."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def current(self, issuer: str, now_ms: int) -> Sequence[BrowserSession]:
+        """See ``Book``."""
+        return self._database.read(lambda connection: session_rows.current(connection, issuer, now_ms))
+
+    def add(self, session: BrowserSession) -> None:
+        """See ``Book``."""
+
+        def transaction(connection: Connection) -> None:
+            session_rows.add(connection, session)
+            data = {"browser": session.browser, "host": session.host}
+            record(connection, session.created_ms, "session_started", data=data)
+
+        self._database.write(caused_by(session.principal, transaction))
+
+    def note_use(self, session_id: str, used_ms: int, expires_ms: int) -> None:
+        """See ``Book``."""
+        try:
+            self._database.submit(lambda connection: session_rows.note_use(connection, session_id, used_ms, expires_ms))
+        except StoreUnavailable as error:
+            log.debug("the use of a session is not written: %s", error)
+
+    def end(self, session_ids: Collection[str], by: str, now_ms: int) -> None:
+        """See ``Book``."""
+
+        def transaction(connection: Connection) -> None:
+            for ended in session_rows.end(connection, session_ids, now_ms):
+                record(connection, now_ms, "session_ended", data={"browser": ended.browser, "of": ended.principal})
+
+        self._database.write(caused_by(by, transaction))
+
+
+class NoBook:
+    """Keeps nothing: sessions end with the process. Implements ``Book``."""
+
+    def current(self, issuer: str, now_ms: int) -> Sequence[BrowserSession]:
+        """See ``Book``."""
+        del issuer, now_ms
+        return ()
+
+    def add(self, session: BrowserSession) -> None:
+        """See ``Book``."""
+
+    def note_use(self, session_id: str, used_ms: int, expires_ms: int) -> None:
+        """See ``Book``."""
+
+    def end(self, session_ids: Collection[str], by: str, now_ms: int) -> None:
+        """See ``Book``."""
+
+
+class Sessions:
+    """Begins, judges and ends sessions. Safe to use from many threads.
+
+    They end with the operator's token: those that another one issued are not known. clock: epoch milliseconds.
+    """
+
+    def __init__(self, book: Book, token: str, clock: Callable[[], int]) -> None:
+        """Raises StoreUnavailable."""
+        self._book = book
+        self._issuer = hmac.digest(token.encode("ascii"), _PURPOSE, hashlib.sha256).hex()
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._listeners: tuple[Callable[[], None], ...] = ()
+        known = book.current(self._issuer, clock())
+        self._by_hash = {one.hash: one for one in known}
+        self._written_ms = {one.id: one.used_ms for one in known}
+
+    def on_end(self, callback: Callable[[], None]) -> None:
+        """Call callback after sessions were ended, on any thread. It must be quick and must not wait."""
+        self._listeners = (*self._listeners, callback)
+
+    def begin(self, principal_id: str, host: str, browser: str) -> str:
+        """A new session of that principal, as the cookie's value. host: where alone it counts. Waits for the store.
+
+        Raises Unavailable.
+        """
+        value = secrets.token_urlsafe(_RANDOM_BYTES)
+        now_ms = self._clock()
+        session = BrowserSession(
+            id=str(uuid.uuid4()),
+            hash=_hash(value),
+            principal=principal_id,
+            host=host,
+            issuer=self._issuer,
+            browser=browser,
+            created_ms=now_ms,
+            used_ms=now_ms,
+            expires_ms=now_ms + IDLE_MS,
+        )
+        surplus = [one.id for one in self.all()[MOST - 1 :]]
+        if surplus:
+            self.end(surplus, principal_id)
+        try:
+            self._book.add(session)
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+        with self._lock:
+            self._drop_expired(now_ms)
+            self._by_hash[session.hash] = session
+            self._written_ms[session.id] = now_ms
+        return value
+
+    def find(self, value: str, host: str) -> BrowserSession | None:
+        """The session of that cookie, if it counts on that host and is neither over nor ended. This uses it."""
+        # What is looked up is a digest, so the time that takes tells nothing of a value that would be found.
+        session = self._by_hash.get(_hash(value)) if len(value) <= _LONGEST else None
+        now_ms = self._clock()
+        if session is None or session.expires_ms <= now_ms or session.host != host:
+            return None
+        with self._lock:
+            session.used_ms = max(session.used_ms, now_ms)
+            session.expires_ms = max(session.expires_ms, min(now_ms + IDLE_MS, session.created_ms + LONGEST_MS))
+            due = now_ms - self._written_ms.get(session.id, now_ms) >= WRITTEN_EVERY_MS
+            if due:
+                self._written_ms[session.id] = now_ms
+        if due:
+            self._book.note_use(session.id, session.used_ms, session.expires_ms)
+        return session
+
+    def all(self) -> list[BrowserSession]:
+        """Those that count now, the last used first."""
+        now_ms = self._clock()
+        with self._lock:
+            current = [one for one in self._by_hash.values() if one.expires_ms > now_ms]
+        return sorted(current, key=lambda one: (-one.used_ms, one.id))
+
+    def end(self, session_ids: Collection[str], by: str) -> None:
+        """End them: at once, and for good once this returns. by: the principal that ends them.
+
+        Raises Unavailable; then they are ended, but a restart of the daemon brings them back.
+        """
+        with self._lock:
+            self._by_hash = {key: one for key, one in self._by_hash.items() if one.id not in session_ids}
+        for callback in self._listeners:
+            callback()
+        try:
+            self._book.end(session_ids, by, self._clock())
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+
+    def _drop_expired(self, now_ms: int) -> None:
+        self._by_hash = {key: one for key, one in self._by_hash.items() if one.expires_ms > now_ms}
+        ids = {one.id for one in self._by_hash.values()}
+        self._written_ms = {key: value for key, value in self._written_ms.items() if key in ids}
+
+
+def _hash(value: str) -> str:
+    return hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,218 @@
+"""The OpenAPI 3.1 document: what the routes say of themselves, plus what holds for all of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from claudomator_py.api.guard.roles import OPERATIONS, Needed
+from claudomator_py.api.guard.security import OPEN_PATHS
+from claudomator_py.api.problem import MEDIA_TYPE
+from claudomator_py.domain.retention import CleanupRequest
+from claudomator_py.domain.views import (
+    AnswerRequest,
+    ApproveRequest,
+    DrainRequest,
+    HoldRequest,
+    ProblemDetails,
+    RejectRequest,
+    ReleaseRequest,
+    RestartRequest,
+    TokenRequest,
+)
+from claudomator_py.schema.taskfile import task_json_schema
+
+_REF = "#/components/schemas/{model}"
+_MEANINGS = {
+    400: "The request is malformed: no HTTP, no JSON, or a header or cursor that cannot be read",
+    401: "The token is missing or wrong",
+    403: "The token lacks the role for it, or a page of another site sent it",
+    404: "There is no such thing",
+    408: "The request did not come in time",
+    409: "Not possible in this state, or a name that could mean several",
+    410: "It was kept for a time, which is over",
+    412: "If-Match does not name the version there is",
+    413: "The body is too large",
+    414: "Path and query are too long",
+    415: "The body is not of a type that is taken",
+    421: "The Host is not a name of this daemon",
+    422: "Well-formed, but not valid",
+    429: "Too many changes by this client, or wrong tokens or login codes from this address",
+    431: "The headers are too large, or too many",
+    500: "A fault of the daemon",
+    503: "The daemon cannot do it now: its database is in trouble, or there are too many requests",
+}
+_RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer", "minimum": 1}}}
+_HEADERS_OF: dict[int, dict[str, Any]] = {
+    401: {"WWW-Authenticate": {"description": "The scheme to use", "schema": {"type": "string"}}},
+    429: _RETRY_AFTER,
+    503: _RETRY_AFTER,
+}
+# Health is told whatever the number of requests.
+_HEALTH_TOO = (400, 403, 408, 413, 414, 421, 422, 429, 431, 500)
+_EVERYWHERE = (*_HEALTH_TOO, 401, 503)
+_WHOLE = "It concerns the whole daemon: a token of an organisation does not do."
+_UNSAID = "Successful Response"
+_DEFINITIONS = "#/$defs/"
+
+LOCATION_HEADER = {"Location": {"description": "Where the task is", "schema": {"type": "string"}, "required": True}}
+
+
+def _links(parameter: str, expression: str, **operations: str) -> dict[str, Any]:
+    """Links by name: what may be asked next, with a part of this answer as its parameter."""
+    return {
+        name: {"operationId": name, "parameters": {parameter: expression}, "description": description}
+        for name, description in operations.items()
+    }
+
+
+_OF_A_TASK = {
+    "getTask": "The task as it is now",
+    "explainTask": "Why it is where it is",
+    "listRuns": "Its runs",
+    "cancelTask": "Its end",
+    "restartTask": "A new generation of it",
+    "answerTask": "What to say to what it asks",
+    "approveTask": "Leave for what it asks for",
+    "rejectTask": "Its end, if it asks",
+}
+TASK_LINKS = _links("ref", "$response.body#/id", **_OF_A_TASK)
+FIRST_TASK_LINKS = _links("ref", "$response.body#/items/0/id", **_OF_A_TASK)
+FIRST_RUN_LINKS = _links("run_id", "$response.body#/items/0/id", getRun="The oldest run", readLog="What it wrote")
+FIRST_AGENT_LINKS = _links("name", "$response.body#/items/0/name", releaseAgent="The end of its holds")
+
+
+def request_body(model: str, *, required: bool, examples: dict[str, Any]) -> dict[str, Any]:
+    """The ``openapi_extra`` of a route that reads its JSON body itself. Each example is executed by a test."""
+    named = {name: {"summary": name.replace("_", " "), "value": value} for name, value in examples.items()}
+    schema = {"$ref": _REF.format(model=model)}
+    return {
+        "requestBody": {"required": required, "content": {"application/json": {"schema": schema, "examples": named}}}
+    }
+
+
+TASK_BODY = request_body(
+    "TaskDocument",
+    required=True,
+    examples={
+        "the_least": {"name": "update-changelog", "instructions": "Bring CHANGELOG.md up to date with the commits."},
+        "with_a_check": {
+            "name": "fix-login-redirect",
+            "instructions": "The login page redirects to /home twice. Find out why and fix it.",
+            "priority": "high",
+            "agent": {"tier": "powerful"},
+            "timeout": "45m",
+            "retry": {"max_attempts": 2, "backoff": "1m"},
+            "check": ["make test"],
+            "tags": ["shop", "login"],
+        },
+        "after_another": {
+            "name": "describe-login",
+            "instructions": "Describe in docs/login.md how the login works now.",
+            "depends_on": ["fix-login-redirect"],
+        },
+    },
+)
+RESTART_BODY = request_body(
+    "RestartRequest",
+    required=False,
+    examples={
+        "as_it_was": {},
+        "with_a_stronger_model": {"tier": "powerful", "reason": "The small model did not find the cause."},
+        "by_force": {"force": True},
+    },
+)
+
+
+def told(description: str, *headers: dict[str, Any], links: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What a route says of an answer besides its shape."""
+    merged = {name: header for group in headers for name, header in group.items()}
+    return {
+        "description": description,
+        **({"headers": merged} if merged else {}),
+        **({"links": links} if links else {}),
+    }
+
+
+def problems(*statuses: int, also: Mapping[Any, dict[str, Any]] | None = None) -> dict[int | str, dict[str, Any]]:
+    """The ``responses`` of a route that may refuse with these statuses. also: what is said of its other answers."""
+    documented: dict[int | str, dict[str, Any]] = {status: _response(status) for status in statuses}
+    return {**documented, **(also or {})}
+
+
+_BODIES = (
+    AnswerRequest,
+    ApproveRequest,
+    CleanupRequest,
+    DrainRequest,
+    HoldRequest,
+    RejectRequest,
+    ReleaseRequest,
+    RestartRequest,
+    TokenRequest,
+)
+
+
+def build(app: FastAPI) -> dict[str, Any]:
+    """The whole document of the application."""
+    schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    components: dict[str, Any] = schema.setdefault("components", {})
+    schemas: dict[str, Any] = components.setdefault("schemas", {})
+    details = ProblemDetails.model_json_schema(mode="serialization", ref_template=_REF)
+    schemas.update(details.pop("$defs", {}))
+    schemas["ProblemDetails"] = details
+    schemas.update(_task_document())
+    for model in _BODIES:
+        body = model.model_json_schema(ref_template=_REF)
+        schemas.update(body.pop("$defs", {}))
+        schemas[model.__name__] = body
+    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    for path, operations in schema["paths"].items():
+        for operation in operations.values():
+            responses = operation["responses"]
+            for status in _HEALTH_TOO if path in OPEN_PATHS else _EVERYWHERE:
+                responses.setdefault(str(status), _response(status))
+            for response in responses.values():
+                if response["description"] == _UNSAID:
+                    response["description"] = "As asked for"
+            needed = OPERATIONS[operation["operationId"]]
+            operation["security"] = _security(needed)
+            if needed.whole:
+                operation["description"] = f"{operation['description']}\n\n{_WHOLE}"
+            operation["responses"] = dict(sorted(responses.items()))
+    return schema
+
+
+def _security(needed: Needed) -> list[dict[str, list[str]]]:
+    """The role that it takes: OpenAPI 3.1 has role names here for schemes of any type."""
+    return [{}] if needed.role is None else [{"token": [needed.role.value]}]
+
+
+def _response(status: int) -> dict[str, Any]:
+    reference = {"schema": {"$ref": _REF.format(model="ProblemDetails")}}
+    headers = {"headers": _HEADERS_OF[status]} if status in _HEADERS_OF else {}
+    return {"description": _MEANINGS[status], "content": {MEDIA_TYPE: reference}, **headers}
+
+
+def _task_document() -> dict[str, Any]:
+    """The task file's schema as components: its definitions get a prefix, so that they meet no other of that name."""
+    whole = task_json_schema()
+    definitions = whole.pop("$defs", {})
+    whole.pop("$schema", None)
+    named = {f"TaskDocument_{name}": definition for name, definition in definitions.items()}
+    renamed: dict[str, Any] = _rerooted({"TaskDocument": {**whole, "required": ["name", "instructions"]}, **named})
+    return renamed
+
+
+def _rerooted(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {
+            key: _REF.format(model=f"TaskDocument_{value.removeprefix(_DEFINITIONS)}")
+            if key == "$ref" and isinstance(value, str) and value.startswith(_DEFINITIONS)
+            else _rerooted(value)
+            for key, value in node.items()
+        }
+    if isinstance(node, list):
+        return [_rerooted(value) for value in node]
+    return node

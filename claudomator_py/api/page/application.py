@@ -1,0 +1,16 @@
+"""The pages' part of the application."""
+
+from fastapi import FastAPI
+
+from claudomator_py.api.page import errors, front, inputs, login, schedules, selection, sessions, static, tasks
+from claudomator_py.service.desk import Desks
+
+
+def install(app: FastAPI, desks: Desks, entrance: login.Entrance) -> None:
+    """Add the pages. To be called after everything of the API."""
+    for page in (front, tasks, inputs, schedules, selection):
+        app.include_router(page.router(desks))
+    app.include_router(login.router(entrance))
+    app.include_router(sessions.router(entrance))
+    app.include_router(static.router())
+    errors.install(app)

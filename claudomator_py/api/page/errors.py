@@ -1,0 +1,65 @@
+"""Refusals in the browser: the API's own problem, what and what to do about it, as a page."""
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import Scope
+
+from claudomator_py.api.guard.security import is_page
+from claudomator_py.api.page.rendering import render
+from claudomator_py.api.problem import MEDIA_TYPE, Refused
+from claudomator_py.domain.errors import ServiceError
+from claudomator_py.domain.views import ProblemDetails
+
+_Handler = Callable[[Request, Exception], Response | Awaitable[Response]]
+_REFUSALS: tuple[type[Exception], ...] = (ServiceError, Refused, RequestValidationError, HTTPException)
+_API = ("/v1/", "/static/")
+_PAGE_REMEDIES = {"no_such_path": "Go to the overview, and find it from there.", "invalid": "Go back and correct it."}
+
+
+def install(app: FastAPI) -> None:
+    """Let refusals of pages be pages. To be called when the handlers for the API are there."""
+    for kind in _REFUSALS:
+        app.add_exception_handler(kind, _dressed(app.exception_handlers[kind]))
+
+
+def dress(scope: Scope, response: Response) -> Response:
+    """The refusal as a page, if it is one and a browser asked for a page; otherwise as it is."""
+    wants_page = "text/html" in Headers(scope=scope).get("accept", "") and not scope["path"].startswith(_API)
+    if not wants_page or response.media_type != MEDIA_TYPE:
+        return response
+    problem = ProblemDetails.model_validate_json(bytes(response.body))
+    if problem.status == 401:
+        return _login_needed(scope)
+    return problem_page(problem)
+
+
+def problem_page(problem: ProblemDetails) -> Response:
+    """A page that tells the problem."""
+    remedy = _PAGE_REMEDIES.get(problem.code, problem.remedy)
+    return render("problem.html", {"problem": problem, "remedy": remedy}, problem.status)
+
+
+def _login_needed(scope: Scope) -> Response:
+    """The page for who has no session. A link on another page arrives so, though there may be one: hence its link."""
+    path, query = "/", b""
+    if scope["method"] == "GET" and is_page(scope["path"]):
+        path, query = quote(scope["path"]), scope["query_string"]
+    onward = f"{path}?{query.decode('latin-1')}" if query else path
+    return render("login_needed.html", {"onward": onward}, 401)
+
+
+def _dressed(plain: Any) -> _Handler:
+    async def handler(request: Request, error: Exception) -> Response:
+        response = plain(request, error)
+        if isawaitable(response):
+            response = await response
+        return dress(request.scope, response)
+
+    return handler

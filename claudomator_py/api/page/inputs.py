@@ -1,0 +1,118 @@
+"""/tasks/{id}/answer, approve and reject: the forms by which a person says what a task needs to hear.
+
+Each form shows what is asked and sends the version of the task that it showed; if that has changed by then, nothing is
+done and the form is shown again, with what is true now.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, TypeVar
+
+from fastapi import APIRouter, Form, Path
+from fastapi.responses import RedirectResponse, Response
+from pydantic import BaseModel
+
+from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.page.rendering import render
+from claudomator_py.api.page.rows import row_of
+from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
+from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.views import AnswerRequest, ApproveRequest, RejectRequest, TaskView
+from claudomator_py.schema.validation import validate
+from claudomator_py.service.desk import Desk, Desks
+
+R = TypeVar("R", bound=BaseModel)
+Ref = Annotated[str, Path(max_length=128)]
+Version = Annotated[int, Form(ge=0)]
+Answer = Annotated[str, Form(max_length=20_000)]
+Reason = Annotated[str, Form(max_length=2_000)]
+Tools = Annotated[str, Form(max_length=20_000)]
+_STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Invalid: 422}
+
+
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
+    routes = APIRouter(prefix="/tasks", include_in_schema=False)
+
+    @routes.get("/{ref}/answer")
+    def ask_for_answer(by: Asking, ref: Ref) -> Response:
+        return _form("answer", desks.as_(by).task(ref), by)
+
+    @routes.post("/{ref}/answer")
+    def answer(by: Asking, ref: Ref, version: Version, text: Answer = "") -> Response:
+        desk = desks.as_(by)
+
+        def send() -> TaskView:
+            return desk.answer(ref, _valid(AnswerRequest, {"text": text.strip()}), if_version=version)
+
+        return _sent(desk, by, "answer", ref, send, text)
+
+    @routes.get("/{ref}/approve")
+    def ask_for_approval(by: Asking, ref: Ref) -> Response:
+        return _form("approve", desks.as_(by).task(ref), by)
+
+    @routes.post("/{ref}/approve")
+    def approve(by: Asking, ref: Ref, version: Version, tools: Tools = "") -> Response:
+        desk = desks.as_(by)
+
+        def send() -> TaskView:
+            offered = _rules(desk.task(ref))
+            # What was offered and not touched is allowed as it is, whatever characters are in it.
+            untouched = bool(offered) and tools.split() == " ".join(offered).split()
+            rules = [] if untouched else [line.strip() for line in tools.splitlines() if line.strip()]
+            if offered and not (untouched or rules):
+                raise Invalid("Nothing is named that would be allowed.", remedy="Name a tool, or reject the task.")
+            return desk.approve(ref, _valid(ApproveRequest, {"tools": rules}), if_version=version)
+
+        return _sent(desk, by, "approve", ref, send, tools)
+
+    @routes.get("/{ref}/reject")
+    def ask_for_rejection(by: Asking, ref: Ref) -> Response:
+        return _form("reject", desks.as_(by).task(ref), by)
+
+    @routes.post("/{ref}/reject")
+    def reject(by: Asking, ref: Ref, version: Version, reason: Reason = "") -> Response:
+        desk = desks.as_(by)
+
+        def send() -> TaskView:
+            request = _valid(RejectRequest, {"reason": reason.strip() or None})
+            return desk.reject(ref, request, if_version=version)
+
+        return _sent(desk, by, "reject", ref, send, reason)
+
+    return routes
+
+
+def _sent(desk: Desk, by: Principal, what: str, ref: str, send: Callable[[], TaskView], given: str) -> Response:
+    """Back to the task, or the form again with what was typed."""
+    try:
+        return RedirectResponse(f"/tasks/{send().id}", 303)
+    except (StaleVersion, Conflict, Invalid) as refusal:
+        return _form(what, desk.task(ref), by, refusal, given)
+
+
+def _form(what: str, task: TaskView, by: Principal, refusal: ServiceError | None = None, given: str = "") -> Response:
+    values = {
+        "what": what,
+        "task": task,
+        "asks": task.asks,
+        "row": row_of(task),
+        "refusal": refusal,
+        "offered": what in task.available_actions,
+        "rules": _rules(task),
+        "given": given,
+    }
+    return render("input.html", values, 200 if refusal is None else _STATUS[type(refusal)], by=by)
+
+
+def _rules(task: TaskView) -> list[str]:
+    """What allows the calls that its agent was denied."""
+    return list(dict.fromkeys(one.rule for one in task.asks.tools if one.rule)) if task.asks else []
+
+
+def _valid(model: type[R], given: dict[str, object]) -> R:
+    found = validate(model, given, {})
+    if not isinstance(found, model):
+        problems = found if isinstance(found, list) else []
+        detail = "; ".join(problem.render() for problem in problems)
+        raise Invalid(detail, remedy="Correct it.", problems=problems)
+    return found

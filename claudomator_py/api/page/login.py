@@ -1,0 +1,86 @@
+"""/login and /logout: a one-time code for a session, and its end.
+
+Looking at /login with a code does not use the code up: previews of links and browsers look ahead. Only the form does.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import RedirectResponse, Response
+
+from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.guard.limits import Throttle
+from claudomator_py.api.guard.login_codes import LoginCodes
+from claudomator_py.api.guard.sessions import LONGEST_MS, Sessions, browser_name
+from claudomator_py.api.page.rendering import render
+from claudomator_py.api.settings import WebSettings
+
+_LONGEST = 200
+Code = Annotated[str, Query(max_length=_LONGEST)]
+SentCode = Annotated[str, Form(max_length=_LONGEST)]
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """What a login needs."""
+
+    sessions: Sessions
+    codes: LoginCodes
+    throttle: Throttle
+    settings: WebSettings
+
+
+def router(entrance: Entrance) -> APIRouter:
+    """The routes."""
+    sessions, codes, settings = entrance.sessions, entrance.codes, entrance.settings
+    page_host, page_hosts = settings.page_host, settings.page_hosts()
+    routes = APIRouter(include_in_schema=False)
+
+    @routes.get("/login")
+    def ask(request: Request, code: Code = "") -> Response:
+        if request.headers["host"].lower() in page_hosts:
+            return render("login.html", {"code": code, "refused": False})
+        if codes.is_good(code):  # and nobody else is told the name
+            return RedirectResponse(f"http://{page_host}/login?code={quote(code)}", 303)
+        return render("login.html", {"code": "", "refused": bool(code)})
+
+    @routes.post("/login")
+    def log_in(request: Request, code: SentCode = "") -> Response:
+        host = request.headers["host"].lower()
+        if host not in page_hosts:
+            return render("login.html", {"code": "", "refused": False}, 403)
+        whose = codes.redeem(code)
+        if whose is None:
+            entrance.throttle.failure(request.client)
+            return render("login.html", {"code": "", "refused": True}, 403)
+        response = RedirectResponse("/", 303)
+        # A proxy that speaks TLS shows in the origin of its pages; the daemon itself speaks none.
+        secure = request.headers.get("origin", "").startswith("https:")
+        response.set_cookie(
+            settings.cookie,
+            sessions.begin(whose, host, browser_name(request.headers.get("user-agent", ""))),
+            max_age=LONGEST_MS // 1000,
+            httponly=True,
+            samesite="strict",
+            path="/",
+            secure=secure,
+        )
+        return response
+
+    @routes.post("/logout")
+    def log_out(by: Asking, request: Request) -> Response:
+        session: str | None = request.state.session
+        if session is not None:
+            sessions.end([session], by.id)
+        return logged_out(entrance)
+
+    return routes
+
+
+def logged_out(entrance: Entrance) -> Response:
+    """The answer to a browser whose session has ended."""
+    response = RedirectResponse("/login", 303)
+    response.delete_cookie(entrance.settings.cookie, path="/", httponly=True, samesite="strict")
+    return response

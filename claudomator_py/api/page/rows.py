@@ -1,0 +1,79 @@
+"""A task as a row of the front page."""
+
+from dataclasses import dataclass
+
+from claudomator_py.api.page.words import cost_text, model_text, short_line
+from claudomator_py.domain.views import TaskView
+from claudomator_py.domain.waits import Sentence, sentence_of
+
+# How a state looks. The word is always there, too: colour alone says nothing to some.
+TONES = {
+    "WAITING": "idle",
+    "QUEUED": "idle",
+    "RUNNING": "busy",
+    "NEEDS_INPUT": "ask",
+    "COMPLETED": "good",
+    "FAILED": "bad",
+    "CANCELLED": "off",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one line of a list says. label: its state, or nearer than that.
+
+    stamp: when it got where it is; since: whether it has been there from then on.
+    """
+
+    id: str
+    name: str
+    url: str
+    state: str
+    label: str
+    tone: str
+    agent: str | None
+    model: str | None
+    wait: Sentence | None
+    code: str | None
+    line: str | None
+    stamp: str
+    since: bool
+    attempts: int
+    cost: str | None
+    priority: str | None
+    tags: tuple[str, ...]
+
+
+def row_of(task: TaskView) -> Row:
+    """The row of a task."""
+    running, asks = task.state == "RUNNING", task.state == "NEEDS_INPUT"
+    line = short_line(task.result_text) if task.state == "COMPLETED" else None
+    # What is asked may run over many lines; the task's own page has them all.
+    text = short_line(task.reason_text) if asks else task.reason_short
+    label = (task.phase if running else task.reason if asks else None) or words_of(task.state)
+    # Where it runs is yet to be decided, wherever it ran before.
+    undecided = task.state in ("QUEUED", "WAITING") and task.runs > 0
+    return Row(
+        id=task.id,
+        name=task.name,
+        url=f"/tasks/{task.id}",
+        state=words_of(task.state),
+        label=label,
+        tone=TONES[task.state],
+        agent=task.agent_hint if undecided else task.agent,
+        model=None if undecided else model_text(task.tier, task.model),
+        wait=sentence_of(text, task.waiting_until, [hold.until for hold in task.holds]),
+        code=task.reason if task.state in ("FAILED", "QUEUED", "WAITING") else None,
+        line=line,
+        stamp=(task.started_at or task.updated_at) if running else task.updated_at,
+        since=running or task.state in ("WAITING", "QUEUED", "NEEDS_INPUT"),
+        attempts=task.attempts,
+        cost=cost_text(task.cost_usd),
+        priority=task.priority if task.priority != "normal" else None,
+        tags=task.tags,
+    )
+
+
+def words_of(state: str) -> str:
+    """A state as people say it: NEEDS_INPUT is ``needs input``."""
+    return state.replace("_", " ").lower()

@@ -1,0 +1,116 @@
+"""/select: several tasks at once. Choose them, look at what is about to be done, and read what became of each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Form, Path, Query
+from fastapi.responses import Response
+
+from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.page.front_model import filters_of
+from claudomator_py.api.page.rendering import render
+from claudomator_py.api.page.rows import row_of
+from claudomator_py.api.page.wanted import read_filter
+from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
+from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.views import RestartRequest, TaskFilter, TaskView
+from claudomator_py.service.desk import Desk, Desks
+
+_MOST = 200
+_LONGEST = 16
+Text = Annotated[str, Query(max_length=200)]
+Chosen = Annotated[list[str], Form(max_length=_MOST)]
+Field = Annotated[str, Form(max_length=10)]
+
+
+class Change(StrEnum):
+    """What can be done to several tasks."""
+
+    CANCEL = "cancel"
+    RESTART = "restart"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one task. refusal: why nothing was done, and the remedy."""
+
+    name: str
+    url: str
+    state: str
+    refusal: str | None
+
+
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
+    routes = APIRouter(prefix="/select", include_in_schema=False)
+
+    @routes.get("")
+    def select(by: Asking, state: Text = "", q: Text = "", tag: Text = "", marked: Text = "") -> Response:
+        return _choice(desks.as_(by), read_filter(state, q, tag), by, marked=bool(marked))
+
+    @routes.post("/{change}")
+    def act(
+        by: Asking,
+        change: Annotated[Change, Path()],
+        task: Chosen = [],  # noqa: B006 - read only
+        sure: Field = "",
+    ) -> Response:
+        desk = desks.as_(by)
+        chosen = [_parsed(one) for one in task]
+        if not chosen:
+            raise Invalid("No task was chosen.", remedy="Go back, and choose some.")
+        if not sure:
+            tasks = [desk.task(task_id) for task_id, _ in chosen]
+            shown = {"change": change.value, "rows": [row_of(one) for one in tasks], "chosen": task}
+            return render("select_sure.html", shown, by=by)
+        verdicts = [_done(desk, change, task_id, version) for task_id, version in chosen]
+        refused = sum(1 for one in verdicts if one.refusal is not None)
+        values = {"change": change.value, "verdicts": verdicts, "done": len(verdicts) - refused, "refused": refused}
+        return render("select_done.html", values, by=by)
+
+    return routes
+
+
+def _choice(desk: Desk, wanted: TaskFilter, by: Principal, *, marked: bool) -> Response:
+    page = desk.tasks(wanted, None, _MOST)
+    query = {"state": wanted.state, "q": wanted.text, "tag": wanted.tag}
+    given = urlencode({key: value for key, value in query.items() if value})
+    values = {
+        "filters": filters_of(wanted),
+        "choices": [(f"{task.id}:{task.version}", row_of(task)) for task in _changeable(page.items)],
+        "marked": marked,
+        "all_url": f"/select?{given}&marked=all" if given else "/select?marked=all",
+        "none_url": f"/select?{given}" if given else "/select",
+        "more": page.next_cursor is not None,
+        "most": _MOST,
+    }
+    return render("select.html", values, by=by)
+
+
+def _changeable(tasks: Sequence[TaskView]) -> list[TaskView]:
+    return [task for task in tasks if set(task.available_actions) & {*Change}]
+
+
+def _parsed(chosen: str) -> tuple[str, int]:
+    """The task's id, and the version that was shown."""
+    task_id, _, version = chosen.partition(":")
+    if not (version.isascii() and version.isdigit() and len(version) < _LONGEST):
+        raise Invalid("This is no form of this page.", remedy="Go back, and choose again.")
+    return task_id, int(version)
+
+
+def _done(desk: Desk, change: Change, task_id: str, version: int) -> Verdict:
+    """Each is bound to what was shown: one that has changed meanwhile is left as it is, and said."""
+    refusal: ServiceError | None = None
+    try:
+        if change is Change.CANCEL:
+            task = desk.cancel(task_id, if_version=version)
+        else:
+            task = desk.restart(task_id, RestartRequest(), if_version=version)
+    except (StaleVersion, Conflict, Invalid) as error:
+        refusal, task = error, desk.task(task_id)
+    row = row_of(task)
+    return Verdict(row.name, row.url, row.state, None if refusal is None else f"{refusal.detail} {refusal.remedy}")

@@ -1,0 +1,277 @@
+"""What the page of one task shows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from claudomator_py.api.page.rows import Row, row_of, words_of
+from claudomator_py.api.page.timeline import Moment, timeline_of
+from claudomator_py.api.page.words import cost_text, meaning_of, model_text, tokens_text, took
+from claudomator_py.domain.principal import INBOX, OPERATOR
+from claudomator_py.domain.views import (
+    CandidateView,
+    DecisionView,
+    DependencyView,
+    OutcomeView,
+    RunCheckView,
+    RunView,
+    TaskView,
+    WhyView,
+)
+from claudomator_py.domain.waits import Piece, Sentence, sentence_of
+
+_TONES = {
+    "succeeded": "good",
+    "failed": "bad",
+    "lost": "bad",
+    "limited": "ask",
+    "needs_input": "ask",
+    "cancelled": "off",
+}
+_ELSEWHERE = frozenset({"name", "instructions"})
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that the API offers for this task."""
+
+    label: str
+    url: str
+    grave: bool
+
+
+_CHECK_TONES = {"passed": "good", "failed": "bad", "lost": "bad", "running": "busy"}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The check of a run. log_url: the page with what it wrote."""
+
+    tone: str
+    status: str
+    commands: tuple[tuple[str, str], ...]
+    took: str | None
+    log_url: str
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A run. log_url: the page with its log."""
+
+    id: str
+    title: str
+    agent: str
+    model: str | None
+    tone: str
+    outcome: str
+    code: str | None
+    meaning: str | None
+    detail: str | None
+    exit_code: int | None
+    started: str
+    ended: str | None
+    took: str | None
+    tokens: str | None
+    cost: str | None
+    reset: Sentence | None
+    check: Check | None
+    log_url: str
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An agent as the last decision saw it."""
+
+    agent: str
+    load: str
+    verdict: str
+    picked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The log that is shown. live: the run still writes. check: it is that of the run's check."""
+
+    run_id: str
+    title: str
+    live: bool
+    check: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """The whole page."""
+
+    task: TaskView
+    row: Row
+    title: str
+    meaning: str | None
+    wait: Sentence | None
+    actions: tuple[Action, ...]
+    facts: tuple[tuple[str, str], ...]
+    sentences: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+    decided_at: str | None
+    attempts: tuple[Attempt, ...]
+    moments: tuple[Moment, ...]
+    log: Log | None
+    result: str | None
+    instructions: str | None
+    content: tuple[tuple[str, str], ...]
+
+
+def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, check: bool = False) -> TaskPage:
+    """The page. run_id: the run whose log is asked for; None: the last one. check: that of its check."""
+    task = why.task
+    row = row_of(task)
+    shown = next((run for run in runs if run.id == run_id), runs[-1] if runs else None)
+    check = check and shown is not None and shown.check is not None
+    spec = task.spec or {}
+    instructions = spec.get("instructions")
+    decision = why.decisions[0] if why.decisions else None
+    return TaskPage(
+        task=task,
+        row=row,
+        title=f"{task.name}: {row.state}",
+        meaning=meaning_of(task.reason) if task.state == "FAILED" else None,
+        wait=sentence_of(task.reason_text, task.waiting_until, [hold.until for hold in task.holds]),
+        actions=actions_of(task),
+        facts=_facts(task),
+        sentences=why.sentences,
+        candidates=tuple(_candidate(candidate, decision) for candidate in decision.candidates) if decision else (),
+        decided_at=decision.at if decision else None,
+        attempts=tuple(_attempt(number, run, shown, check=check) for number, run in reversed(list(enumerate(runs, 1)))),
+        moments=timeline_of(why.events),
+        log=_log(runs.index(shown) + 1, shown, check=check) if shown is not None else None,
+        result=task.result_text or None,
+        instructions=instructions if isinstance(instructions, str) else None,
+        content=tuple(
+            (key, _worded(value)) for key, value in spec.items() if key not in _ELSEWHERE and not _empty(value)
+        ),
+    )
+
+
+def actions_of(task: TaskView) -> tuple[Action, ...]:
+    """Exactly what the API offers; what this page does not know yet is left out."""
+    base = f"/tasks/{task.id}"
+    known = {
+        "answer": Action("Answer…", f"{base}/answer", grave=False),
+        "approve": Action("Approve…", f"{base}/approve", grave=False),
+        "reject": Action("Reject…", f"{base}/reject", grave=True),
+        "cancel": Action("Cancel…", f"{base}/cancel", grave=True),
+        "restart": Action("Restart…", f"{base}/restart", grave=False),
+        "restart_force": Action("Cancel and restart…", f"{base}/restart", grave=True),
+    }
+    return tuple(known[action] for action in task.available_actions if action in known)
+
+
+def _facts(task: TaskView) -> tuple[tuple[str, str], ...]:
+    others = [_needed(one) for one in task.depends_on if one != task.continues]
+    found = [
+        ("Last ran on" if task.state in ("QUEUED", "WAITING") and task.runs else "Agent", task.agent),
+        ("Tier and model", model_text(task.tier, task.model)),
+        ("Specialist", task.specialist),
+        ("Directory", task.working_dir),
+        ("Branch", task.branch),
+        ("Continues", None if task.continues is None else _needed(task.continues)),
+        ("Depends on", ", ".join(others)),
+        ("Priority", task.priority if task.priority != "normal" else None),
+        ("From", task.file_path or task.source),
+        ("By", None if task.creator in (OPERATOR.id, INBOX.id) else task.creator),
+        ("Organisation", task.organisation),
+        ("Tokens", tokens_text(task.tokens)),
+        ("Cost", cost_text(task.cost_usd)),
+        ("Budget", task.budget.text if task.budget is not None else None),
+        ("Generation", f"{task.generation}, {task.runs} runs in all" if task.generation > 1 else None),
+    ]
+    return tuple((name, value) for name, value in found if value)
+
+
+def _needed(one: DependencyView) -> str:
+    return f"{one.name} ({words_of(one.state) if one.state else 'not seen yet'})"
+
+
+def _attempt(number: int, run: RunView, shown: RunView | None, *, check: bool) -> Attempt:
+    outcome = run.outcome
+    its_log = shown is not None and shown.id == run.id
+    status = outcome.status if outcome is not None else run.state
+    generation = f", in generation {run.generation}" if run.generation > 1 else ""
+    return Attempt(
+        id=run.id,
+        title=f"Attempt {number}{generation}",
+        agent=run.agent,
+        model=model_text(run.tier, run.model),
+        tone=_TONES.get(status, "busy" if outcome is None and run.state not in ("ended", "revoked") else "off"),
+        outcome="given up before it started" if run.state == "revoked" else words_of(status),
+        code=outcome.reason if outcome is not None else None,
+        meaning=meaning_of(outcome.reason) if outcome is not None else None,
+        detail=_said(run),
+        exit_code=run.exit_code,
+        started=run.started_at,
+        ended=run.ended_at,
+        took=took(run.started_at, run.ended_at),
+        tokens=tokens_text(outcome.tokens) if outcome is not None else None,
+        cost=cost_text(outcome.cost_usd) if outcome is not None else None,
+        reset=_reset(outcome),
+        check=_check(run, run.check, shown=its_log and check) if run.check is not None else None,
+        log_url=f"/tasks/{run.task_id}?run={run.id}#log",
+        shown=its_log and not check,
+    )
+
+
+def _said(run: RunView) -> str | None:
+    """The error in the agent's own words, or the end of what a check wrote that failed."""
+    if run.check is not None and run.check.status == "failed":
+        return run.check.output
+    return run.outcome.detail if run.outcome is not None else None
+
+
+def _check(run: RunView, check: RunCheckView, *, shown: bool) -> Check:
+    return Check(
+        tone=_CHECK_TONES.get(check.status, "off"),
+        status=check.status,
+        commands=check.verdicts,
+        took=took(check.started_at, check.ended_at),
+        log_url=f"/tasks/{run.task_id}?run={run.id}&check=true#log",
+        shown=shown,
+    )
+
+
+def _reset(outcome: OutcomeView | None) -> Sentence | None:
+    if outcome is None or outcome.reset_at is None:
+        return None
+    named = ", ".join(part for part in (outcome.limit, outcome.provenance) if part)
+    return (Piece("Resets "), Piece(instant=outcome.reset_at), Piece(f" ({named})" if named else ""))
+
+
+def _candidate(candidate: CandidateView, decision: DecisionView) -> Candidate:
+    picked = candidate.agent == decision.agent
+    verdict = candidate.rejected_because or ("eligible" if candidate.eligible else "not eligible")
+    return Candidate(
+        agent=candidate.agent,
+        load=f"{candidate.active}/{candidate.max_concurrent}",
+        verdict=f"picked: {decision.reason}" if picked else verdict,
+        picked=picked,
+    )
+
+
+def _log(number: int, run: RunView, *, check: bool) -> Log:
+    live = run.state not in ("ended", "revoked")
+    title = f"Check of attempt {number}" if check else f"Attempt {number} on {run.agent}"
+    return Log(run.id, title, live, check)
+
+
+def _empty(value: object) -> bool:
+    return value is None or value in ("", [], {}, ())
+
+
+def _worded(value: object) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case Mapping():
+            return ", ".join(f"{key}: {_worded(item)}" for key, item in value.items() if not _empty(item))
+        case list() | tuple():
+            return ", ".join(_worded(item) for item in value)
+    return str(value)

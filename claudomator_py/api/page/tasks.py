@@ -1,0 +1,126 @@
+"""/tasks/{id}: one task, and the forms by which its operator acts on it.
+
+Each form shows the task as it is and sends the version that it showed; if the task has changed by then, nothing is done
+and the form is shown again, with what is true now.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Path, Query
+from fastapi.responses import RedirectResponse, Response
+
+from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.page.rendering import render
+from claudomator_py.api.page.rows import row_of
+from claudomator_py.api.page.task_model import task_page_of
+from claudomator_py.domain.agent import TIERS
+from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
+from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.views import RestartRequest, TaskView
+from claudomator_py.schema.validation import validate
+from claudomator_py.service.desk import Desk, Desks
+
+Ref = Annotated[str, Path(max_length=128)]
+RunId = Annotated[str | None, Query(max_length=128)]
+Version = Annotated[int, Form(ge=0)]
+Field = Annotated[str, Form(max_length=2_000)]
+_STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Invalid: 422}
+
+
+def router(desks: Desks) -> APIRouter:
+    """The routes, on these desks."""
+    routes = APIRouter(prefix="/tasks", include_in_schema=False)
+
+    @routes.get("/{ref}")
+    def show(by: Asking, ref: Ref, run: RunId = None, *, check: bool = False) -> Response:
+        desk = desks.as_(by)
+        why = desk.why(ref)
+        return render("task.html", {"page": task_page_of(why, desk.runs(why.task.id), run, check=check)}, by=by)
+
+    @routes.get("/{ref}/cancel")
+    def ask_to_cancel(by: Asking, ref: Ref) -> Response:
+        return _cancel_form(desks.as_(by).task(ref), by, None)
+
+    @routes.post("/{ref}/cancel")
+    def cancel(by: Asking, ref: Ref, version: Version) -> Response:
+        desk = desks.as_(by)
+        try:
+            return _back(desk.cancel(ref, if_version=version))
+        except (StaleVersion, Conflict) as refusal:
+            return _cancel_form(desk.task(ref), by, refusal)
+
+    @routes.get("/{ref}/restart")
+    def ask_to_restart(by: Asking, ref: Ref) -> Response:
+        return _restart_form(desks.as_(by), ref, by, {}, None)
+
+    @routes.post("/{ref}/restart")
+    def restart(
+        by: Asking,
+        ref: Ref,
+        version: Version,
+        agent: Field = "",
+        tier: Field = "",
+        model: Field = "",
+        reason: Field = "",
+        force: Field = "",
+        resume: Field = "",
+    ) -> Response:
+        desk = desks.as_(by)
+        given = {
+            "agent": agent,
+            "tier": tier,
+            "model": model.strip(),
+            "reason": reason.strip(),
+            "force": bool(force),
+            "resume": bool(resume),
+        }
+        try:
+            return _back(desk.restart(ref, _request(given), if_version=version))
+        except (StaleVersion, Conflict, Invalid) as refusal:
+            return _restart_form(desk, ref, by, given, refusal)
+
+    return routes
+
+
+def _request(given: Mapping[str, object]) -> RestartRequest:
+    found = validate(RestartRequest, {key: value for key, value in given.items() if value}, {})
+    if not isinstance(found, RestartRequest):
+        detail = "; ".join(problem.render() for problem in found)
+        raise Invalid(detail, remedy="Correct it.", problems=found)
+    return found
+
+
+def _back(task: TaskView) -> Response:
+    return RedirectResponse(f"/tasks/{task.id}", 303)
+
+
+def _cancel_form(task: TaskView, by: Principal, refusal: ServiceError | None) -> Response:
+    offered = "cancel" in task.available_actions
+    values = {"task": task, "row": row_of(task), "refusal": refusal, "offered": offered}
+    return render("cancel.html", values, _status(refusal), by=by)
+
+
+def _restart_form(
+    desk: Desk, ref: str, by: Principal, given: Mapping[str, object], refusal: ServiceError | None
+) -> Response:
+    task = desk.task(ref)
+    force = "restart_force" in task.available_actions
+    conversations = [run.outcome.conversation_id for run in desk.runs(task.id) if run.outcome is not None]
+    nothing: dict[str, object] = {"agent": "", "tier": "", "model": "", "reason": "", "resume": False}
+    values = {
+        "task": task,
+        "row": row_of(task),
+        "refusal": refusal,
+        "offered": force or "restart" in task.available_actions,
+        "force": force,
+        "resumable": any(conversations),
+        "agents": [agent.name for agent in desk.agents()],
+        "tiers": TIERS,
+        "given": nothing | dict(given),
+    }
+    return render("restart.html", values, _status(refusal), by=by)
+
+
+def _status(refusal: ServiceError | None) -> int:
+    return 200 if refusal is None else _STATUS[type(refusal)]

@@ -1,0 +1,25 @@
+"""What a form or an address says, as a value; or the refusal that names the field."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from claudomator_py.domain.errors import Invalid
+from claudomator_py.domain.views import TaskFilter
+from claudomator_py.domain.views.base import View
+from claudomator_py.schema.validation import validate
+
+V = TypeVar("V", bound=View)
+
+
+def read_fields(kind: type[V], given: Mapping[str, str]) -> V:
+    """What the fields that are filled in say. Raises Invalid."""
+    found = validate(kind, {key: value for key, value in given.items() if value}, {})
+    if isinstance(found, list):
+        detail = "; ".join(problem.render() for problem in found)
+        raise Invalid(detail, remedy="Go back, and choose something else.", problems=found)
+    return found
+
+
+def read_filter(state: str, text: str, tag: str) -> TaskFilter:
+    """The tasks that the filters in an address mean. Raises Invalid."""
+    return read_fields(TaskFilter, {"state": state, "text": text.strip(), "tag": tag.strip()})

@@ -1,0 +1,46 @@
+"""Values as the page words them: durations, amounts, reasons and long texts."""
+
+from datetime import datetime
+
+from claudomator_py.domain.outcome import REASON_POLICIES, Reason, Tokens
+from claudomator_py.domain.text import one_line
+from claudomator_py.domain.units import format_duration
+
+_LINE = 240
+
+
+def took(start: str, end: str | None) -> str | None:
+    """How long from one instant to the other, to the second; None: it goes on."""
+    if end is None:
+        return None
+    seconds = round((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
+    return format_duration(max(0, seconds) * 1000) if seconds > 0 else "under 1s"
+
+
+def tokens_text(tokens: Tokens) -> str | None:
+    """Tokens of a run: ``1,200 in, 80 out``; None: not known."""
+    parts = [f"{count:,} {name}" for count, name in ((tokens.input, "in"), (tokens.output, "out")) if count is not None]
+    return ", ".join(parts) or None
+
+
+def cost_text(usd: float | None) -> str | None:
+    """US dollars: ``$0.25``, and more places for less; None: not known."""
+    if usd is None:
+        return None
+    return f"${usd:.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.4f}"
+
+
+def meaning_of(reason: str | None) -> str | None:
+    """What a reason code means; None for one that is none."""
+    return REASON_POLICIES[Reason(reason)].meaning if reason in set(Reason) else None
+
+
+def short_line(text: str | None) -> str | None:
+    """The text on one line, cut where it gets long; None for none."""
+    line = one_line(text) if text else ""
+    return (line if len(line) <= _LINE else f"{line[: _LINE - 1]}…") or None
+
+
+def model_text(tier: str | None, model: str | None) -> str | None:
+    """Tier and model, whichever are known: ``powerful · opus``."""
+    return " · ".join(part for part in (tier, model) if part) or None

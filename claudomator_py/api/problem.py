@@ -1,0 +1,161 @@
+"""Every refusal as problem+json (RFC 9457): what was wrong, and what to do next."""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from claudomator_py.domain.errors import ErrorStatus, Problem, ServiceError, field_name, shown
+from claudomator_py.domain.views import ProblemDetails
+
+MEDIA_TYPE: Final = "application/problem+json"
+
+log = logging.getLogger(__name__)
+
+_HTTP_STATUS: dict[ErrorStatus, int] = {
+    "not_found": 404,
+    "ambiguous": 409,
+    "not_permitted": 403,
+    "conflict": 409,
+    "stale_version": 412,
+    "invalid": 422,
+    "bad_cursor": 400,
+    "gone": 410,
+    "idempotency_key_in_use": 409,
+    "idempotency_key_reused": 422,
+    "unavailable": 503,
+}
+
+# What the framework refuses by itself: a code, and what to do about it.
+_PLAIN: dict[int, tuple[str, str]] = {
+    400: ("bad_request", "Send well-formed JSON."),
+    404: ("no_such_path", "See /openapi.json for the paths there are."),
+    405: ("method_not_allowed", "See the Allow header for what this path takes."),
+    413: ("too_large", "Send at most 1 MiB."),
+    415: ("unsupported_media_type", "Send application/json."),
+    422: ("invalid", "Mend what is named in problems."),
+}
+_METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
+_OTHERWISE = ("refused", "See /openapi.json for what is accepted.")
+_INTERNAL_REMEDY = "See the daemon's log for what happened; the request may be repeated."
+
+
+class Refused(Exception):
+    """A request that the border refuses by itself."""
+
+    def __init__(
+        self, status: int, code: str, detail: str, remedy: str, *, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.remedy = remedy
+        self.headers = dict(headers or {})
+
+    def response(self, path: str) -> Response:
+        """The refusal as an answer to a request for that path."""
+        title = HTTPStatus(self.status).phrase
+        return problem_response(path, self.status, self.code, title, self.detail, self.remedy, headers=self.headers)
+
+
+def problem_response(
+    path: str,
+    status: int,
+    code: str,
+    title: str,
+    detail: str,
+    remedy: str,
+    *,
+    problems: Sequence[Problem] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """The response for one refusal; ``code`` is its stable name."""
+    body = ProblemDetails(
+        type=f"urn:problem-type:claudomator:{code}",
+        title=title,
+        status=status,
+        detail=detail,
+        instance=quote(path),
+        code=code,
+        remedy=remedy,
+        problems=tuple(problems),
+    )
+    content = json.dumps(body.model_dump(mode="json"), ensure_ascii=False).encode("utf-8", "backslashreplace")
+    return Response(content, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
+
+
+def unexpected(path: str) -> Response:
+    """The response for a fault of ours. It says nothing about the inside."""
+    title = HTTPStatus.INTERNAL_SERVER_ERROR.phrase
+    return problem_response(path, 500, "internal", title, "Something went wrong in the daemon.", _INTERNAL_REMEDY)
+
+
+def install(app: FastAPI) -> None:
+    """Let every exception that a request can raise become a problem."""
+    app.add_exception_handler(ServiceError, _service_error)
+    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(RequestValidationError, _validation)
+    app.add_exception_handler(HTTPException, _framework)
+
+
+def _service_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ServiceError)  # noqa: S101 - how the handler was installed
+    return problem_response(
+        request.url.path,
+        _HTTP_STATUS[error.status],
+        error.status,
+        error.title,
+        error.detail,
+        error.remedy,
+        problems=error.problems,
+    )
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)  # noqa: S101 - how the handler was installed
+    return error.response(request.url.path)
+
+
+def _validation(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - how the handler was installed
+    problems = [_as_problem(item) for item in error.errors()]
+    detail = "; ".join(str(problem) for problem in problems[:3])
+    code, remedy = _PLAIN[422]
+    return problem_response(request.url.path, 422, code, "Not valid", detail, remedy, problems=problems)
+
+
+def _as_problem(item: Mapping[str, Any]) -> Problem:
+    place = item["loc"][1:]  # without "query", "path" or "body"
+    return Problem(field=field_name(tuple(place)), message=shown(str(item["msg"])))
+
+
+def _framework(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - how the handler was installed
+    code, remedy = _PLAIN.get(error.status_code, _OTHERWISE)
+    title = HTTPStatus(error.status_code).phrase
+    method, path = request.method, request.url.path
+    detail = {
+        404: f"There is nothing at {shown(path)}.",
+        405: f"{method} is not possible on {shown(path)}.",
+    }.get(error.status_code, str(error.detail))
+    headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
+    return problem_response(path, error.status_code, code, title, detail, remedy, headers=headers)
+
+
+def _allowed(request: Request) -> str:
+    """All methods that the path takes; the framework names those of the first route that fits."""
+    routes = request.app.routes
+
+    def taken(method: str) -> bool:
+        return any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
+
+    found = {method for method in _METHODS if taken(method)}
+    return ", ".join(sorted(found | ({"HEAD"} if "GET" in found else set())))

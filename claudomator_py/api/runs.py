@@ -1,0 +1,192 @@
+"""/v1/runs: one run, and what it wrote: its bytes, or text and entries, in pages and as they come."""
+
+import logging
+import re
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+
+from claudomator_py.api.events import (
+    HEARTBEAT,
+    HEARTBEAT_S,
+    EventStream,
+    Streams,
+    message,
+    opening,
+    stream_response,
+    wants_stream,
+)
+from claudomator_py.api.guard.asking import Asking, Standing
+from claudomator_py.api.openapi import problems
+from claudomator_py.domain.errors import BadCursor, Invalid, ServiceError
+from claudomator_py.domain.run import Stream
+from claudomator_py.domain.views import LogEndView, LogEntryView, LogPageView, LogTextView, RunView
+from claudomator_py.queries.log_stream import LogFeed, LogItem, LogPosition, LogView
+from claudomator_py.service.desk import Desk, Desks
+
+log = logging.getLogger(__name__)
+
+MAX_LOG_BYTES = 1024 * 1024
+LOG_TYPE = "application/octet-stream"
+POLL_S = 0.25
+IDLE_POLL_S = 1.0
+_IDLE_AFTER_S = 30.0
+_BUSY_S = 0.02
+_PAGE = 200
+_READS_OF_PAGE = 64
+_POSITION = re.compile(r"(\d{1,16})(?:\.(\d{1,9}))?", re.ASCII)
+
+AnyView = Literal["raw", "text", "structured"]
+RunId = Annotated[str, Path(max_length=128, description="A run's whole id.")]
+_LOG_RESPONSE = {
+    "description": "What the run wrote from `offset`: its bytes, with secrets and terminal codes; or, with `view`, a "
+    "page of text or entries without them; or, with Accept: text/event-stream, these as they come",
+    "model": LogPageView,
+    "content": {
+        LOG_TYPE: {"schema": {"type": "string", "format": "binary"}},
+        **stream_response(
+            "Server-sent events: `output` with a piece of text or, with view=structured, `entry`; `id` is where to go "
+            "on. Then `end`, when the run is over; a client that comes again after that gets 204.",
+            'id: 4\nevent: output\ndata: {"offset":0,"next_offset":4,"text":"one\\n"}\n\n',
+        ),
+    },
+    "headers": {
+        "Claudomator-Next-Offset": {"description": "Where to go on", "schema": {"type": "integer"}},
+        "Claudomator-Ended": {"description": "Nothing follows", "schema": {"enum": ["true", "false"]}},
+    },
+}
+_NOTHING_LEFT = {"description": "To a stream's Last-Event-ID: the run is over, and everything was told"}
+Cursor = Annotated[str | None, Query(max_length=30, description="With `view`: the next_cursor of the part before.")]
+LastEventId = Annotated[str | None, Header(max_length=30, description="Of a stream: the id last seen.")]
+View = Annotated[
+    AnyView | None,
+    Query(
+        description="`raw`: the bytes; `text`: for people; `structured`: what the agent said and did. By default the "
+        "bytes, and the text in an event stream."
+    ),
+]
+Check = Annotated[bool, Query(description="What the run's check wrote, instead of its agent.")]
+
+
+def router(desks: Desks, streams: Streams) -> APIRouter:
+    """The routes, on these desks."""
+    routes = APIRouter(prefix="/v1/runs", tags=["runs"])
+
+    @routes.get("/{run_id}", operation_id="getRun", summary="One run", responses=problems(404, 422))
+    def get_run(by: Asking, run_id: RunId) -> RunView:
+        """The run with its outcome, once it has ended."""
+        return desks.as_(by).run(run_id)
+
+    @routes.get(
+        "/{run_id}/log",
+        operation_id="readLog",
+        summary="What a run wrote",
+        response_class=Response,
+        responses={200: _LOG_RESPONSE, 204: _NOTHING_LEFT, **problems(404, 422, 503)},
+    )
+    def read_log(
+        by: Asking,
+        standing: Standing,
+        request: Request,
+        run_id: RunId,
+        stream: Annotated[Stream, Query(description="Which of its two outputs.")] = "stdout",
+        offset: Annotated[int, Query(ge=0, le=2**53, description="Bytes before this one are left out.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=MAX_LOG_BYTES, description="Bytes; with `view`, items.")] = 65_536,
+        view: View = None,
+        check: Check = False,
+        cursor: Cursor = None,
+        last_event_id: LastEventId = None,
+    ) -> Response:
+        """Bytes from an offset; with `view`, what they say, in items; with Accept: text/event-stream, as it comes."""
+        desk = desks.as_(by)
+        if wants_stream(request):
+            begin = _position(last_event_id or cursor, offset)
+            feed = desk.live.open_log(run_id, stream, _readable(view), begin, check=check)
+            if last_event_id is not None and not feed.read(1) and feed.ended:
+                return Response(status_code=204)
+            feed = desk.live.open_log(run_id, stream, _readable(view), begin, check=check)
+            return EventStream(streams, _follow(desk, streams, run_id, feed, standing))
+        if view is None or view == "raw":
+            return _bytes(desk, run_id, stream, offset, limit, check=check)
+        feed = desk.live.open_log(run_id, stream, view, _position(cursor, offset), check=check)
+        page = _page(feed, min(limit, _PAGE))
+        return Response(page.model_dump_json(), media_type="application/json", headers={"Vary": "Accept"})
+
+    return routes
+
+
+def _bytes(desk: Desk, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool) -> Response:
+    chunk = desk.log(run_id, stream, offset, limit, check=check)
+    headers = {
+        "Claudomator-Next-Offset": str(chunk.next_offset),
+        "Claudomator-Ended": "true" if chunk.ended else "false",
+        "Content-Disposition": "attachment",  # what an agent wrote is never shown as a page
+        "Vary": "Accept",
+    }
+    return Response(chunk.data, headers=headers, media_type=LOG_TYPE)
+
+
+def _page(feed: LogFeed, most: int) -> LogPageView:
+    items: list[LogTextView | LogEntryView] = []
+    for _ in range(_READS_OF_PAGE):
+        items += [item.view for item in feed.read(most - len(items))]
+        if len(items) >= most or feed.caught_up or feed.ended:
+            break
+    return LogPageView(items=tuple(items), next_cursor=str(feed.position), ended=feed.ended)
+
+
+async def _follow(
+    desk: Desk, streams: Streams, run_id: str, feed: LogFeed, standing: Callable[[], bool]
+) -> AsyncIterator[bytes]:
+    yield opening(feed.position)
+    silent_s = 0.0
+    told_s = 0.0
+    try:
+        while not streams.closing:
+            begin_s = time.monotonic()
+            items = await streams.run(lambda: feed.read(_PAGE))
+            busy_s = time.monotonic() - begin_s
+            if not standing():
+                return  # the token was revoked meanwhile, or the browser logged out
+            if items:
+                yield b"".join(_message(item) for item in items)
+                silent_s = told_s = 0.0
+            if feed.ended:
+                run = await streams.run(lambda: desk.run(run_id))
+                status = run.outcome.status if run.outcome is not None else None
+                end = LogEndView(next_offset=feed.position.offset, state=run.state, status=status)
+                yield message("end", end, feed.position)
+                return
+            if feed.caught_up:
+                pause_s = POLL_S if silent_s < _IDLE_AFTER_S else IDLE_POLL_S
+                await streams.pause(pause_s)
+                silent_s += pause_s
+                told_s += pause_s
+                if told_s >= HEARTBEAT_S:
+                    yield HEARTBEAT
+                    told_s = 0.0
+            elif busy_s > _BUSY_S:
+                await streams.pause(busy_s)  # a flood is not told at the cost of everything else
+    except ServiceError as error:
+        log.warning("the stream of a log ends early: %s", error)  # its client comes again, and goes on where it was
+
+
+def _message(item: LogItem) -> bytes:
+    return message("output" if isinstance(item.view, LogTextView) else "entry", item.view, item.after)
+
+
+def _readable(view: AnyView | None) -> LogView:
+    if view == "raw":
+        raise Invalid("Bytes cannot be sent as events.", remedy="Ask for view=text, or without the event stream.")
+    return view or "text"
+
+
+def _position(text: str | None, offset: int) -> LogPosition:
+    if text is None:
+        return LogPosition(offset)
+    found = _POSITION.fullmatch(text)
+    if found is None:
+        raise BadCursor("The place was not given out by this service.", remedy="Begin again without it.")
+    return LogPosition(int(found[1]), int(found[2] or 0))

@@ -1,0 +1,5 @@
+"""The composition root: the only place that knows the concrete classes and puts them together into a daemon."""
+
+from claudomator_py.app.serving import serve
+
+__all__ = ["serve"]

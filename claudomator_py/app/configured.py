@@ -1,0 +1,246 @@
+"""What follows from the configuration, put together from the concrete classes; and put anew at a reload."""
+
+import asyncio
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.agents.detected import detected_agents
+from claudomator_py.classify.configured import CLI_VARIABLES, tier_model
+from claudomator_py.daemon.health import agent_check
+from claudomator_py.daemon.reload import ConfigurationRefused, Current
+from claudomator_py.dispatch.classify import TierAsker
+from claudomator_py.dispatch.collect import Collector
+from claudomator_py.dispatch.launch import LaunchRules
+from claudomator_py.dispatch.live_output import LiveRunMonitor
+from claudomator_py.dispatch.notifications import Herald
+from claudomator_py.dispatch.observe import Observer
+from claudomator_py.dispatch.reconciler import Reconciler
+from claudomator_py.dispatch.spending import Budgets
+from claudomator_py.dispatch.start import Starter
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.run import Bounds
+from claudomator_py.domain.views import CheckView
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.environment.secrets import Secrets
+from claudomator_py.environment.variables import agent_environment
+from claudomator_py.environment.workdirs import SYSTEM_FOLDERS, Workdirs, real_paths
+from claudomator_py.environment.worktrees import Isolating
+from claudomator_py.faults import Faults
+from claudomator_py.hosts.git.worktrees import LocalTrees
+from claudomator_py.hosts.local.host import LocalRunHost
+from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.log import get_logger
+from claudomator_py.scheduler.snapshot import Rules
+from claudomator_py.schema.known_secrets import secrets_of
+from claudomator_py.schema.settings import Classifier, ClassifierKind, Settings, settings_hash
+from claudomator_py.sources.inbox.claims import InboxInUse
+from claudomator_py.sources.inbox.inbox import InboxKeeper
+from claudomator_py.store.database import Database
+
+log = get_logger("claudomator")
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """What follows from the configuration: replaced as a whole, between two ticks."""
+
+    settings: Settings
+    rules: Rules
+    launch: LaunchRules
+    workdirs: Workdirs
+    asker: TierAsker | None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What ticks, and what it is made of."""
+
+    host: LocalRunHost
+    registry: AgentRegistry
+    reconciler: Reconciler
+    observer: Observer
+    current: Current[Configured]
+    isolating: Isolating
+    faults: Faults
+    monitor: LiveRunMonitor
+
+    @property
+    def workdirs(self) -> Workdirs:
+        """Where tasks may work at present."""
+        return self.current().workdirs
+
+    def close(self) -> None:
+        """Let go of what works beside the loop."""
+        self.monitor.close()
+        self.isolating.close()
+        asker = self.current().asker
+        if asker is not None:
+            asker.close()
+
+
+def _agents(settings: Settings) -> list[AgentSpec]:
+    return list(settings.agents.values()) if settings.agents_configured else detected_agents(search_path())
+
+
+def _asker(
+    classifier: Classifier, environ: Mapping[str, str], database: Database, former: Configured | None
+) -> TierAsker | None:
+    """The former one as long as nothing that it depends on is different, so that it keeps what it has learnt."""
+    if former is not None and former.settings.classifier == classifier:
+        return former.asker
+    nobody = AgentSpec(name="classifier", kind="gemini", pass_env=CLI_VARIABLES)
+    model = tier_model(classifier, environ, agent_environment(environ, nobody))
+    return (
+        None
+        if model is None
+        else TierAsker(database, model, classifier.timeout, now_ms, account=classifier.shared_account)
+    )
+
+
+def _configured(
+    settings: Settings,
+    environ: Mapping[str, str],
+    state: Path,
+    database: Database,
+    run_token: Callable[[str], str] | None,
+    former: Configured | None,
+) -> Configured:
+    roots = tuple(Path(root) for root in settings.workdir_roots)
+    workdirs = Workdirs(roots, (state, *(Path(path) for path in settings.inbox.paths)))
+    rules = Rules(
+        total=settings.concurrency.total,
+        per_workdir=settings.concurrency.per_workdir,
+        type_hint=settings.balancing.type_hint.value,
+        when_all_limited=settings.balancing.when_all_limited.value,
+        near_limit=settings.balancing.near_limit.value,
+        prefer_wait=settings.balancing.prefer_wait,
+        classifier=settings.classifier.kind is not ClassifierKind.NONE,
+        settings_hash=settings_hash(settings),
+    )
+    launch = LaunchRules(
+        Bounds(real_paths(roots), (*real_paths(workdirs.reserved), *SYSTEM_FOLDERS)),
+        settings.limits.grace,
+        settings.limits.output_cap,
+        environ,
+        settings.concurrency.input_hold,
+        run_token,
+    )
+    asker = _asker(settings.classifier, environ, database, former)
+    return Configured(settings, rules, launch, workdirs, asker)
+
+
+def assemble(
+    settings: Settings,
+    environ: Mapping[str, str],
+    state: Path,
+    database: Database,
+    launcher: Launcher,
+    secrets: Secrets,
+    run_token: Callable[[str], str] | None = None,
+) -> Parts:
+    """The parts for these settings. environ: the daemon's, with its credentials; state: the state folder.
+
+    secrets: learns those of the settings, and is what takes secrets out of anything. run_token: see
+    ``LaunchRules``.
+    """
+    agents = _agents(settings)
+    secrets.add(secrets_of(settings, agents, environ))
+    host = LocalRunHost(state / "runs", launcher, grace_ms=settings.limits.grace)
+    registry = AgentRegistry(agents, AGENT_KINDS, search_path(), secrets.clean)
+    current = Current(_configured(settings, environ, state, database, run_token, None))
+
+    def disk_low() -> bool:
+        return shutil.disk_usage(state).free < current().settings.limits.min_free
+
+    isolating = Isolating(LocalTrees(state / "worktrees", environ, umask=launcher.umask, clean=secrets.redact))
+    budgets = Budgets(lambda: current().settings.budget)
+    faults = Faults(now_ms, secrets.redact_piece)
+    observer = Observer(registry, lambda: current().rules, now_ms, disk_low, budgets, faults)
+    monitor = LiveRunMonitor(host, now_ms)
+    reconciler = Reconciler(
+        database,
+        host,
+        observer=observer,
+        starter=Starter(database, registry, host, lambda: current().launch, isolating, faults, budgets, secrets),
+        collector=Collector(
+            database, registry, host, monitor, lambda: current().launch, budgets, isolating, secrets=secrets
+        ),
+        clock=now_ms,
+        faults=faults,
+        asker=lambda: current().asker,
+    )
+    return Parts(host, registry, reconciler, observer, current, isolating, faults, monitor)
+
+
+async def take(
+    parts: Parts,
+    inbox: InboxKeeper,
+    herald: Herald,
+    environ: Mapping[str, str],
+    state: Path,
+    database: Database,
+    secrets: Secrets,
+    settings: Settings,
+) -> None:
+    """Put other settings in force. Everything is made before anything is replaced. Raises ConfigurationRefused where
+    an inbox is another daemon's."""
+    agents = _agents(settings)
+    secrets.add(secrets_of(settings, agents, environ))
+    found = await asyncio.to_thread(parts.registry.look, agents)
+    former = parts.current()
+    configured = _configured(settings, environ, state, database, former.launch.run_token, former)
+    try:
+        inbox.claim(settings.inbox)
+    except InboxInUse as error:
+        raise ConfigurationRefused(str(error)) from error
+    parts.registry.replace(agents, found)
+    parts.current.replace(configured)
+    parts.host.grace_ms = settings.limits.grace
+    if former.asker is not None and former.asker is not configured.asker:
+        # Beside everything else: what it was asked is still answered.
+        threading.Thread(target=former.asker.close, kwargs={"wait": True}, daemon=True).start()
+    await asyncio.to_thread(inbox.follow, settings.inbox)
+    await asyncio.to_thread(herald.follow, settings.notify)
+    tell_agents(parts)
+
+
+def look_again(parts: Parts) -> None:
+    """Look at every agent's program; without a configuration, also for programs installed since the last look."""
+    known = parts.registry.agents
+    parts.registry.refresh([] if parts.current().settings.agents_configured else detected_agents(search_path()))
+    if len(parts.registry.agents) != len(known):
+        tell_agents(parts)
+
+
+def search_path() -> str:
+    """Where the daemon looks for programs."""
+    return os.environ.get("PATH", os.defpath)
+
+
+def agents_check(parts: Parts) -> CheckView:
+    """Whether any agent can take a task that names none."""
+    return agent_check(parts.registry, search_path(), configured=parts.current().settings.agents_configured)
+
+
+def tell_agents(parts: Parts) -> None:
+    """Log which agents can run, and which cannot, and why; and that there is none, if so."""
+    registry = parts.registry
+    if not (check := agents_check(parts)).ok:
+        log.warning("no_agent", problem=check.detail, remedy=check.remedy)
+    for agent in registry.agents:
+        health = registry.health(agent.name)
+        if health.problem is not None:
+            log.warning("agent_unable", agent=agent.name, kind=agent.kind, problem=health.problem)
+        else:
+            log.info("agent_ready", agent=agent.name, kind=agent.kind, version=health.version or "not known")
+
+
+def now_ms() -> int:
+    """The present, in epoch milliseconds."""
+    return time.time_ns() // 1_000_000

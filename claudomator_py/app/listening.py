@@ -1,0 +1,84 @@
+"""The state folder, before anything is opened in it: made if it is missing, this user's own, and closed to others."""
+
+import os
+import socket
+import stat
+from pathlib import Path
+
+from claudomator_py.api.endpoint import bind, bind_own, is_loopback, parse_listen
+from claudomator_py.log import get_logger
+from claudomator_py.schema.state_folder import exposed_state
+
+log = get_logger("claudomator")
+
+
+class CannotListen(Exception):
+    """The address cannot be listened on; the message says why and what to do."""
+
+
+def open_sockets(address: str, state: Path) -> list[socket.socket]:
+    """The TCP socket on that address, and the Unix socket in the state folder where its file system takes one.
+
+    Raises CannotListen, ValueError.
+    """
+    host, _ = parse_listen(address)
+    if not is_loopback(host):
+        log.warning("listening_to_others", address=address, note="the token is all that protects it")
+    try:
+        tcp = bind(address)
+    except OSError as error:
+        raise CannotListen(
+            f"cannot listen on {address} ({error.strerror}); choose another http.listen, or port 0 for a free one"
+        ) from error
+    try:
+        return [tcp, bind_own(state)]
+    except OSError as error:
+        log.warning("no_unix_socket", state=str(state), problem=str(error), note="commands of this user connect by TCP")
+        return [tcp]
+
+
+PRIVATE = 0o700
+
+
+class StateExposed(Exception):
+    """Others could read or exchange what is in the state folder; the message says why and what to do."""
+
+
+def make_private(state: Path) -> None:
+    """Make the folder (0700) with what is missing above it, or close the one that is there.
+
+    Raises StateExposed before anything is made or changed, OSError.
+    """
+    _refuse_exposed(state)
+    for folder in (*reversed(state.parents), state):
+        if not folder.exists():
+            folder.mkdir(mode=PRIVATE)
+    descriptor = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            raise StateExposed(f"{state} was exchanged a moment ago; see who can write to the folders above it")
+        os.fchmod(descriptor, PRIVATE)
+        # A file system without permissions says yes and does nothing.
+        if (mode := stat.S_IMODE(os.fstat(descriptor).st_mode)) & 0o077:
+            raise StateExposed(
+                f"{state} stays open to other users (mode {mode:04o}): its file system keeps no permissions; "
+                "choose another state_dir, or mount it with umask=077"
+            )
+    finally:
+        os.close(descriptor)
+
+
+def _refuse_exposed(state: Path) -> None:
+    problem = exposed_state(state)
+    if problem is not None:
+        raise StateExposed(str(problem))
+
+
+def remove_leftovers(state: Path) -> None:
+    """Remove the files that a killed daemon was about to rename; its lock is held, so they are nobody's.
+
+    And pages that lead to login links of an earlier daemon, which this one does not know.
+    """
+    for pattern in (".token.*", ".endpoint.*", ".agents.json.*", "backups/.*.partial", "login-*.html"):
+        for path in state.glob(pattern):
+            path.unlink(missing_ok=True)

@@ -1,0 +1,391 @@
+"""The daemon, put together and run until it is told to end."""
+
+import asyncio
+import faulthandler
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from claudomator_py import __version__
+from claudomator_py.agents.known import KnownHealth
+from claudomator_py.api.app import create_app
+from claudomator_py.api.endpoint import (
+    ANNOUNCED,
+    bound_address,
+    publish_endpoint,
+    url_of,
+    withdraw_endpoint,
+)
+from claudomator_py.api.events import Streams
+from claudomator_py.api.guard.operator_token import TokenFileError, credential_token, ensure_token
+from claudomator_py.api.guard.sessions import StoredBook
+from claudomator_py.api.server import WebServer
+from claudomator_py.api.settings import WebSettings
+from claudomator_py.app.configured import (
+    Parts,
+    agents_check,
+    assemble,
+    look_again,
+    now_ms,
+    search_path,
+    take,
+    tell_agents,
+)
+from claudomator_py.app.listening import CannotListen, StateExposed, make_private, open_sockets, remove_leftovers
+from claudomator_py.daemon.health import Pulse, disk_check, inbox_checks
+from claudomator_py.daemon.locks import StateInUse, claim_database, hold_state
+from claudomator_py.daemon.loop import Daemon, StateLost
+from claudomator_py.daemon.metering import StoreMeter, Surroundings
+from claudomator_py.daemon.reload import ConfigurationRefused, Reloader
+from claudomator_py.daemon.retention import Retainer
+from claudomator_py.daemon.signals import handle_signals, install_crash_hook
+from claudomator_py.daemon.systemd import VARIABLES, Notifier, Supervision
+from claudomator_py.dispatch.notifications import Herald
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.notice import NotifyTarget
+from claudomator_py.domain.redaction import Redactor
+from claudomator_py.domain.text import escaped
+from claudomator_py.domain.views import CheckView
+from claudomator_py.environment.secrets import Secrets
+from claudomator_py.environment.variables import RunTokens, agent_environment, token_file, with_credentials
+from claudomator_py.faults import Fault, Faults
+from claudomator_py.faults import checks as fault_checks
+from claudomator_py.hosts.local.folders import RunFolders
+from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.hosts.local.watcher import HostWatch
+from claudomator_py.log import clean_with as clean_log_with
+from claudomator_py.log import get_logger
+from claudomator_py.log import set_up as set_up_log
+from claudomator_py.notify.configured import messenger
+from claudomator_py.ports import Messenger
+from claudomator_py.queries.queries import Queries
+from claudomator_py.schema import taskfiles
+from claudomator_py.schema.configfile import (
+    CONFIG_VARIABLE,
+    ConfigError,
+    LoadedConfig,
+    find_config,
+    load_config,
+    resolve_state_dir,
+)
+from claudomator_py.schema.known_secrets import secrets_in
+from claudomator_py.schema.settings import Inbox, Log, LogFormat, OnStop, Settings
+from claudomator_py.schema.trust import InboxGuard, exposed_config
+from claudomator_py.service.cleanup import Cleaner
+from claudomator_py.service.keyring import Keyring
+from claudomator_py.service.notices import StoredNotices
+from claudomator_py.service.schedules import StoredSchedules
+from claudomator_py.service.task_service import FrontDesk
+from claudomator_py.service.tokens import StoredTokens
+from claudomator_py.sources.inbox.claims import InboxInUse
+from claudomator_py.sources.inbox.inbox import InboxKeeper
+from claudomator_py.sources.inbox.intake import StoreIntake
+from claudomator_py.sources.schedules import Clockwork, Timekeeper
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.schema import is_current
+from claudomator_py.tasks.idempotency import Repeats
+
+log = get_logger("claudomator")
+
+HEALTH_S = 300.0
+AGENTS_FILE = "agents.json"
+ON_STOP_VARIABLE = "CLAUDOMATOR_ON_STOP"
+MIGRATION_S = 600
+PRIVATE_UMASK = 0o077
+EXIT_FAILURE = 1
+
+
+def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_format: LogFormat | None = None) -> int:
+    """Run the daemon until SIGTERM or SIGINT; the exit code of the process. log_format: instead of the configured."""
+    set_up_log(Log(format=log_format or LogFormat.TEXT))
+    install_crash_hook(os.environ)
+    try:
+        loaded = _load(config)
+        told = loaded.settings.log
+        set_up_log(told if log_format is None else told.model_copy(update={"format": log_format}))
+        state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
+        read = partial(_read_again, loaded.path or config)
+        with ExitStack() as stack:
+            # All that is ours is private; what runs and commands write is as open as the user has it.
+            umask = os.umask(PRIVATE_UMASK)
+            stack.callback(os.umask, umask)
+            return asyncio.run(_serve(loaded.settings, read, state, listen, umask, stack))
+    except ConfigError as error:
+        _say(str(error))
+    except StoreUnavailable as error:
+        _say(f"claudomator: {error.reason}; {error.remedy}")
+    except (
+        CannotListen,
+        InboxInUse,
+        StateExposed,
+        StateInUse,
+        StateLost,
+        TokenFileError,
+        OSError,
+        ValueError,
+    ) as error:
+        _say(f"claudomator: {error}")
+    return EXIT_FAILURE
+
+
+async def _serve(
+    settings: Settings, read: Callable[[], Settings], state: Path, listen: str | None, umask: int, stack: ExitStack
+) -> int:
+    notifier = _notifier()
+    make_private(state)
+    in_place = stack.enter_context(hold_state(state, ANNOUNCED))
+    remove_leftovers(state)
+    token = _token(state)
+    run_tokens = RunTokens(token)
+    environ = with_credentials(os.environ)
+    # All that is stored, shown, logged or sent goes through this one; the settings' own are added with their parts.
+    secrets = Secrets((token, *secrets_in(environ)), run_tokens.of)
+    clean_log_with(secrets.redact)
+    database = stack.enter_context(Database.open(settings.database, state_dir=state))
+    database.clean_with(secrets.clean)
+    _migrate(database, notifier)
+    claim_database(database, state)
+    launcher = Launcher(umask)
+    stack.callback(launcher.close)
+    parts = assemble(settings, environ, state, database, launcher, secrets, run_tokens.of)
+    stack.callback(parts.close)
+    known = KnownHealth(state / AGENTS_FILE, search_path())
+    recalled = known.recall(parts.registry.agents)
+    await asyncio.to_thread(parts.registry.begin, recalled)
+    loop = asyncio.get_running_loop()
+    watch = HostWatch(loop, parts.host)
+    stack.callback(watch.close)
+    pulse = Pulse(lambda: parts.faults.doing, now_ms)
+    daemon = Daemon(
+        parts.reconciler,
+        watch,
+        now_ms,
+        in_place,
+        pulse=pulse,
+        ticked=Supervision(notifier, database, now_ms, pulse).ticked,
+        longest_s=notifier.watchdog_s or HEALTH_S,
+    )
+    watch.wake = daemon.wake
+    parts.isolating.made = daemon.wake
+    parts.isolating.begin()
+    parts.monitor.news = daemon.wake
+    parts.monitor.start()
+    database.on_commit(daemon.wake)
+    # Of what is done beside the ticks: each thread has its own.
+    schedule_faults, retention_faults = (Faults(now_ms, secrets.redact_piece) for _ in range(2))
+    timekeeper = Timekeeper(database, parts.registry, lambda: parts.workdirs, now_ms, schedule_faults)
+    clockwork = Clockwork(timekeeper, lambda: inbox.looked())
+    intake = StoreIntake(database, parts.registry, lambda: parts.workdirs, now_ms, clockwork.wake)
+    inbox = InboxKeeper(intake, taskfiles, _guarding, daemon.wake, secrets.clean)
+    inbox.claim(settings.inbox)
+    stack.callback(inbox.close)
+    stack.callback(clockwork.close)
+    for_commands = agent_environment(environ, AgentSpec(name="notify", kind="command"))
+
+    def to(target: NotifyTarget) -> Messenger:
+        return messenger(target, environ, for_commands, time.time, umask)
+
+    herald = Herald(database, to, now_ms, secrets)
+    stack.callback(herald.close)
+    database.on_commit(herald.wake)
+    reloader = Reloader(
+        settings,
+        read,
+        partial(take, parts, inbox, herald, environ, state, database, secrets),
+        notifier,
+        database,
+        now_ms,
+    )
+
+    def least_free() -> int:
+        return parts.current().settings.limits.min_free
+
+    def faults() -> list[Fault]:
+        return [*parts.faults.all(), *schedule_faults.all(), *retention_faults.all()]
+
+    def health() -> list[CheckView]:
+        return [
+            *daemon.health(),
+            *fault_checks(faults()),
+            reloader.check(),
+            disk_check(state, least_free()),
+            agents_check(parts),
+            *inbox_checks(inbox.status()),
+        ]
+
+    keyring = Keyring(database, now_ms, run_tokens)
+    queries = Queries(
+        database,
+        parts.registry,
+        parts.host,
+        parts.observer,
+        now_ms,
+        inbox.refusals,
+        health,
+        secrets,
+        parts.faults,
+        parts.monitor.backlog,
+    )
+    repeats = Repeats(queries.read, now_ms)
+    schedules = StoredSchedules(
+        database, parts.registry, lambda: parts.workdirs, now_ms, queries.told, repeats, clockwork.wake
+    )
+    folders = RunFolders(state / "runs")
+    cleaner = Cleaner(database, folders, parts.isolating, now_ms)
+    retainer = Retainer(
+        database,
+        lambda: parts.current().settings.retention,
+        lambda: parts.current().settings.notify,
+        cleaner,
+        folders,
+        parts.isolating.trees,
+        now_ms,
+        retention_faults,
+    )
+    stack.callback(retainer.close)
+    desk = FrontDesk(
+        database,
+        queries,
+        parts.registry,
+        parts.host,
+        lambda: parts.workdirs,
+        StoredNotices(database, herald, now_ms),
+        schedules,
+        now_ms,
+        cleaner,
+        parts.isolating.trees,
+        repeats,
+        StoredTokens(database, keyring, now_ms),
+    )
+    around = Surroundings(
+        ticks=lambda: daemon.ticks,
+        checks=lambda: desk.readiness().checks,
+        refused_files=lambda: len(inbox.refusals),
+        free_bytes=lambda: shutil.disk_usage(state).free,
+        least_free_bytes=least_free,
+        faults=faults,
+    )
+    meter = StoreMeter(database, parts.observer, now_ms, around)
+    stack.callback(lambda: withdraw_endpoint(state) if in_place() else None)
+    sockets = open_sockets(listen or settings.http.listen, state)
+    url = url_of(sockets[0])
+    web = WebSettings(token=token, listen=bound_address(sockets[0]), allowed_hosts=settings.http.allowed_hosts)
+    streams = Streams()
+    book = StoredBook(database)
+    app = create_app(desk, web, meter, streams, holders=keyring, redactor=secrets.redactor, book=book)
+    server = WebServer(app, sockets, streams.close)
+    publish_endpoint(state, url)
+
+    def stop() -> None:
+        notifier.stopping()
+        daemon.stop(drain=_drains(parts.current().settings))
+
+    handle_signals(loop, stop=stop, reload=lambda: daemon.between_ticks(reloader.reload))
+    clockwork.start()
+    inbox.follow(settings.inbox)
+    herald.follow(settings.notify)
+    retainer.start()
+    log.info("listening", url=url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))
+    tell_agents(parts)
+    serving = asyncio.create_task(server.serve())
+    looking = asyncio.create_task(_keep_looking(parts, daemon, known, at_once=bool(recalled)))
+    try:
+        await server.until_up()
+        notifier.ready()
+        await daemon.run()
+    except StateLost as lost:
+        remedy = "put it back, or start the daemon again to begin with an empty one"
+        raise StateLost(f"the state folder {state} was removed or exchanged while it was in use; {remedy}") from lost
+    finally:
+        looking.cancel()
+        server.stop()
+        await serving
+    log.info("stopped", note="runs go on without the daemon, and the next one finds them")
+    return 0
+
+
+async def _keep_looking(parts: Parts, daemon: Daemon, known: KnownHealth, *, at_once: bool) -> None:
+    """Programs of agents are installed, upgraded and removed while the daemon runs. at_once: begin with a look."""
+    while True:
+        if at_once:
+            try:
+                await asyncio.to_thread(look_again, parts)
+            except Exception:
+                # The next look may see more; that there is one matters most.
+                log.exception("agents_not_looked_at")
+            daemon.wake()
+        at_once = True
+        try:
+            known.keep(parts.registry.agents, parts.registry.found)
+        except OSError as error:
+            log.warning("agents_not_kept", problem=str(error))
+        await asyncio.sleep(HEALTH_S)
+
+
+def _load(named: Path | None) -> LoadedConfig:
+    """The configuration, unless others could have written it: it says which programs are run. Raises ConfigError."""
+    path = find_config(named, os.environ, Path.cwd())
+    try:
+        is_named = named is not None or bool(os.environ.get(CONFIG_VARIABLE))
+        problem = None if path is None else exposed_config(path, named=is_named)
+    except OSError:
+        problem = None  # what keeps it from being read is said when it is
+    if path is not None and problem is not None:
+        raise ConfigError(path, [problem])
+    return load_config(path)
+
+
+def _read_again(path: Path | None) -> Settings:
+    """The settings in the file of the start, or, if there was none, in one that has come since."""
+    try:
+        return _load(path).settings
+    except ConfigError as error:
+        raise ConfigurationRefused(str(error)) from error
+
+
+def _drains(settings: Settings) -> bool:
+    """Whether live runs are awaited. The environment goes first: a unit that ends what is left has to be sure of it."""
+    return OnStop(os.environ.get(ON_STOP_VARIABLE) or settings.on_stop) is OnStop.DRAIN
+
+
+def _notifier() -> Notifier:
+    """The way to the service manager, which nothing that the daemon starts gets to know."""
+    notifier = Notifier.from_environ(os.environ)
+    for name in VARIABLES:
+        os.environ.pop(name, None)
+    if notifier.watchdog_s is not None:
+        faulthandler.enable()  # the watchdog ends a daemon that hangs by SIGABRT: the log will say where it hung
+    return notifier
+
+
+def _migrate(database: Database, notifier: Notifier) -> None:
+    if not is_current(database):
+        notifier.status("bringing the database to this version")
+        notifier.extend_timeout(MIGRATION_S)
+        from claudomator_py.store.migrate import migrate  # with alembic, which no other start needs
+
+        report = migrate(database)
+        if report.before is not None:
+            log.info("database_migrated", before=report.before, after=report.after, backup=str(report.backup or "none"))
+
+
+def _guarding(wanted: Inbox) -> InboxGuard:
+    guard = InboxGuard(wanted)
+    if guard.unknown:
+        log.warning("trusted_but_unknown", names=", ".join(guard.unknown), note="no user or group of that name")
+    return guard
+
+
+def _token(state: Path) -> str:
+    """The operator's token: the service manager's credential, else the one in the state folder."""
+    credential = token_file(os.environ)
+    return ensure_token(state) if credential is None else credential_token(credential)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{escaped(Redactor().redact(text))}\n")

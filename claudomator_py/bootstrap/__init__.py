@@ -1,5 +1,0 @@
-"""The composition root: the only place that knows the concrete classes and puts them together into a daemon."""
-
-from claudomator_py.bootstrap.serving import serve
-
-__all__ = ["serve"]

@@ -1,0 +1,101 @@
+"""What readiness says besides the scheduler and the store: room on the disk, agents, and inboxes that can be read."""
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from claudomator_py.dispatch.reconciler import Unserved
+from claudomator_py.domain.units import SECOND_MS, format_duration, format_size
+from claudomator_py.domain.views import CheckView
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.faults import Item
+from claudomator_py.ports import Clock
+from claudomator_py.schema.settings import no_agent_found
+from claudomator_py.sources.inbox.values import FolderStatus
+
+LATE_S = 60.0
+"""A tick takes milliseconds; one that ends what a lost run left behind, some seconds."""
+_REMEDY = "see `dmesg` and the mount that it works on; if this lasts, restart the daemon: runs carry on without it"
+
+
+class Pulse:
+    """Safe to ask from any thread. doing: the item that the tick works on at this moment.
+
+    monotonic: in seconds; time in which the machine slept does not count.
+    """
+
+    def __init__(
+        self, doing: Callable[[], Item | None], clock: Clock, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._doing = doing
+        self._clock = clock
+        self._monotonic = monotonic
+        self._round_s = monotonic()
+        self.unserved: Unserved | None = None
+        """The oldest request to cancel or restart that the last tick left untouched."""
+
+    def came_round(self, unserved: Unserved | None) -> None:
+        """A tick was completed."""
+        self._round_s = self._monotonic()
+        self.unserved = unserved
+
+    def check(self) -> CheckView:
+        """Whether a tick was completed lately, and has seen to what was asked for."""
+        since_s = self._monotonic() - self._round_s
+        if since_s > LATE_S:
+            doing = self._doing()
+            what = "" if doing is None else f"; it is {doing.doing.value} {doing.name or doing.id}"
+            detail = f"no tick was completed for {format_duration(int(since_s) * SECOND_MS)}{what}"
+            return CheckView(name="scheduler", ok=False, detail=detail, remedy=_REMEDY)
+        if (left := self.unserved) is not None and self._clock() - left.since_ms > LATE_S * SECOND_MS:
+            detail = f"that {left.name} is to be stopped was asked for at {left.since}, and nothing was done about it"
+            return CheckView(name="scheduler", ok=False, detail=detail, remedy="restart the daemon, and report a bug")
+        return CheckView(name="scheduler", ok=True, detail="the last tick was completed")
+
+    @property
+    def steady(self) -> bool:
+        """Whether the service manager may be told that all is well."""
+        return self.check().ok
+
+
+def disk_check(state: Path, least: int) -> CheckView:
+    """Whether there is room to start runs. least: ``limits.min_free``, in bytes."""
+    try:
+        free = shutil.disk_usage(state).free
+    except OSError as error:
+        detail = f"the state folder {state} cannot be looked at: {error.strerror}"
+        return CheckView(name="disk", ok=False, detail=detail, remedy="see what became of it")
+    have = f"{free // 2**20} MiB are free on the disk of the state folder"
+    if free >= least:
+        return CheckView(name="disk", ok=True, detail=have)
+    detail = f"{have}, and nothing is started below {format_size(least)}"
+    return CheckView(name="disk", ok=False, detail=detail, remedy="make room there, or lower limits.min_free")
+
+
+def agent_check(registry: AgentRegistry, path: str, *, configured: bool) -> CheckView:
+    """Whether any agent is open to balancing. path: where programs are looked for; configured: or agents are named.
+
+    A configuration without any says so on purpose; a machine without any agent is told of, and goes on.
+    """
+    names = [agent.name for agent in registry.agents if agent.auto_select]
+    if not names and not configured:
+        remedy = (
+            "install one and log in, or configure its program under agents; tasks that name no agent wait for one, "
+            "and a service looks on the PATH of its unit"
+        )
+        return CheckView(name="agents", ok=False, detail=no_agent_found(path), remedy=remedy, blocking=False)
+    detail = f"open to balancing: {', '.join(names)}" if names else "none is open to balancing, as configured"
+    return CheckView(name="agents", ok=True, detail=detail, blocking=False)
+
+
+def inbox_checks(status: Mapping[str, FolderStatus]) -> list[CheckView]:
+    """Whether each inbox can be read."""
+    return [_inbox_check(path, folder) for path, folder in sorted(status.items())]
+
+
+def _inbox_check(path: str, folder: FolderStatus) -> CheckView:
+    if folder.problem is None:
+        detail = f"{path}: {folder.files} files accepted, {folder.refused} refused"
+        return CheckView(name="inbox", ok=True, detail=detail)
+    return CheckView(name="inbox", ok=False, detail=f"{path}: {folder.problem.message}", remedy=folder.problem.remedy)

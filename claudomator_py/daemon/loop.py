@@ -1,0 +1,216 @@
+"""The loop: a tick whenever something happened, a slow one in case an event was missed, and an orderly stop."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from claudomator_py.daemon.health import Pulse
+from claudomator_py.dispatch.reconciler import Reconciler, TickReport
+from claudomator_py.domain.histogram import Histogram
+from claudomator_py.domain.views import CheckView
+from claudomator_py.faults import text_of
+from claudomator_py.log import get_logger
+from claudomator_py.ports import Clock
+from claudomator_py.store.database import StoreUnavailable
+
+log = get_logger("claudomator.daemon")
+
+SAFETY_S = 5.0
+RETRY_S = 1.0
+LONGEST_RETRY_S = 15.0
+"""Pauses after ticks that failed: the first, and the longest that it grows to while one after another fails."""
+
+TICK_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class StateLost(Exception):
+    """The state folder was removed or exchanged under the daemon: what it writes is nowhere any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """The ticks of this process. durations: in seconds, of those that came to their end; completed_ms: the last.
+
+    unserved_ms: when the oldest request to cancel or restart was made that the last one left untouched.
+    """
+
+    durations: Histogram
+    completed_ms: int | None = None
+    failed: int = 0
+    unserved_ms: int | None = None
+
+
+class Watch(Protocol):
+    """Notices the end of runs."""
+
+    def watch(self, live: Iterable[tuple[str, int]]) -> None:
+        """Watch these runs and steps, which are all that are live, on the loop's thread; harmless when repeated."""
+
+
+async def _tell_nobody() -> None:
+    pass
+
+
+class Daemon:
+    """Drives the reconciler from one asyncio loop. ``wake`` may be called from any thread.
+
+    in_place: whether the state folder is still the one that this daemon has locked. ticked: told on the loop after
+    each tick that came to its end, and only then. pulse: hears of each. longest_s: the most seconds between two ticks.
+    """
+
+    def __init__(
+        self,
+        reconciler: Reconciler,
+        watch: Watch,
+        clock: Clock,
+        in_place: Callable[[], bool],
+        *,
+        pulse: Pulse,
+        ticked: Callable[[], Awaitable[None]] = _tell_nobody,
+        longest_s: float = SAFETY_S,
+    ) -> None:
+        self._reconciler = reconciler
+        self._in_place = in_place
+        self._pulse = pulse
+        self._watch = watch
+        self._clock = clock
+        self._woken: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ticked = ticked
+        self._longest_s = min(SAFETY_S, longest_s)
+        self._between: deque[Callable[[], Awaitable[None]]] = deque()
+        self._stopping = False
+        self._live_to_await: int | None = None
+        self._trouble: str | None = None
+        self._failed_in_a_row = 0
+        self._unwatched = False
+        self.ticks = Ticks(Histogram.empty(TICK_BOUNDS_S))
+
+    async def run(self) -> None:
+        """Tick until ``stop``. Raises StateLost."""
+        self._loop = asyncio.get_running_loop()
+        self._woken = asyncio.Event()
+        while not self._stopping and not await self._sweep():
+            await self._rest(self._retry_pause())
+        while not self._stopping or self._live_to_await:
+            self._woken.clear()
+            if not self._in_place():
+                raise StateLost
+            while self._between:
+                await self._guarded(self._between.popleft()(), "work_between_ticks_failed")
+            report = await self._tick()
+            if self._stopping and not self._live_to_await:
+                break
+            pause = self._retry_pause() if report is None else self._pause(report)
+            await self._rest(pause)
+
+    def wake(self) -> None:
+        """Something happened: tick soon."""
+        loop, woken = self._loop, self._woken
+        if loop is not None and woken is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(woken.set)
+
+    def between_ticks(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Have the loop do this soon, while no tick is under way. On the loop's thread."""
+        self._between.append(work)
+        self.wake()
+
+    def stop(self, *, drain: bool = False) -> None:
+        """End after the present tick; nothing more is started.
+
+        Runs are left to their shims; with ``drain`` they are awaited, a check that is still to come included.
+        """
+        self._stopping = True
+        self._live_to_await = 1 if drain else None
+        self.wake()
+
+    def health(self) -> list[CheckView]:
+        """Whether the last tick came to its end, and lately, and starts things."""
+        if self._stopping:
+            detail = "the daemon is stopping: nothing is started any more"
+            return [CheckView(name="scheduler", ok=False, detail=detail, remedy="start it again once it has ended")]
+        if self._trouble is not None:
+            remedy = "see the daemon's log; it tries again by itself"
+            return [CheckView(name="scheduler", ok=False, detail=self._trouble, remedy=remedy)]
+        return [self._pulse.check()]
+
+    async def _sweep(self) -> bool:
+        """Nothing is started before it has been done once."""
+        try:
+            await asyncio.to_thread(self._reconciler.sweep)
+        except Exception as error:
+            self._failed(error)
+            return False
+        self._trouble = None
+        return True
+
+    async def _tick(self) -> TickReport | None:
+        """None, and the trouble remembered, if the tick failed: whatever it was, the next one carries on from there."""
+        begin_s = time.monotonic()
+        try:
+            starting = not self._stopping
+            report = await asyncio.to_thread(self._reconciler.tick, starting=starting)
+        except Exception as error:
+            self._failed(error)
+            self.ticks = replace(self.ticks, failed=self.ticks.failed + 1)
+            return None
+        self._trouble = None
+        self._failed_in_a_row = 0
+        durations = self.ticks.durations.plus(time.monotonic() - begin_s)
+        unserved_ms = None if report.unserved is None else report.unserved.since_ms
+        self.ticks = replace(self.ticks, durations=durations, completed_ms=self._clock(), unserved_ms=unserved_ms)
+        self._pulse.came_round(report.unserved)
+        self._follow(report)
+        if not starting and self._live_to_await is not None:
+            self._live_to_await = len(report.live)
+        await self._guarded(self._ticked(), "service_manager_not_told")
+        return report
+
+    def _failed(self, error: Exception) -> None:
+        """Logged once for as long as it is the same."""
+        known = isinstance(error, StoreUnavailable | OSError)
+        trouble = str(error) if known else f"a tick failed unexpectedly: {text_of(error)}"
+        if self._trouble != trouble:
+            log.error("tick_not_completed", problem=trouble, exc_info=None if known else error)
+        self._trouble = trouble
+
+    async def _guarded(self, work: Awaitable[None], event: str) -> None:
+        """Nothing that is done beside the ticks ends the loop."""
+        try:
+            await work
+        except Exception:
+            log.exception(event)
+
+    async def _rest(self, pause_s: float) -> None:
+        """Until something happens, or that long."""
+        try:
+            if self._woken is not None:
+                await asyncio.wait_for(self._woken.wait(), pause_s)
+        except TimeoutError:
+            return
+
+    def _retry_pause(self) -> float:
+        """Seconds until it is tried again, now that one more tick has failed."""
+        pause: float = min(RETRY_S * 2**self._failed_in_a_row, LONGEST_RETRY_S)
+        self._failed_in_a_row = min(self._failed_in_a_row + 1, 8)
+        return pause
+
+    def _follow(self, report: TickReport) -> None:
+        try:
+            self._watch.watch((step.run_id, step.step) for step in report.live)
+        except OSError as error:
+            # As without a free descriptor: the slow tick finds the end of a run, and watching is tried again.
+            if not self._unwatched:
+                log.warning("runs_not_watched", problem=str(error))
+            self._unwatched = True
+        else:
+            self._unwatched = False
+
+    def _pause(self, report: TickReport) -> float:
+        """Seconds until the next tick is due. Short of the longest interval even when a clock was set."""
+        if report.wake_ms is None:
+            return self._longest_s
+        return min(self._longest_s, max(0.0, (report.wake_ms - self._clock()) / 1000))

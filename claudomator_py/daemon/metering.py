@@ -1,0 +1,178 @@
+"""What is measured for monitoring: summed from rows when asked, beside what only this process knows."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from claudomator_py.daemon.loop import Ticks
+from claudomator_py.dispatch.observe import Observer
+from claudomator_py.domain.errors import Unavailable
+from claudomator_py.domain.histogram import Histogram
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.views import CheckView
+from claudomator_py.faults import Fault
+from claudomator_py.ports import Clock
+from claudomator_py.scheduler.admission import Blocked, Taken, admit
+from claudomator_py.scheduler.plan import load_of
+from claudomator_py.scheduler.snapshot import AgentSeen, Snapshot
+from claudomator_py.store import metric_rows, queue
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.metric_rows import EndedRuns
+
+FRESH_S = 5.0
+READY = "ready"
+OTHER_AGENT = "other"
+BY_HAND = "operator"
+"""The reason of a hold that an operator has put there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why tasks wait. agent: the configured agent or kind that they ask for; ``other``, or empty if they ask for none.
+
+    reason: as the API says it of each task.
+    """
+
+    state: str
+    reason: str
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Everything at one moment. Histograms in seconds, times in epoch milliseconds, sizes in bytes.
+
+    live: runs by agent and state. holds: by agent and reason, until when; None: until released. answers: questions for
+    a tier by source and cause. checks: what readiness says, by name. failing: items that fail again and again, by what
+    is done for them.
+    """
+
+    database: str
+    tasks: Mapping[str, int]
+    waits: Mapping[Wait, int]
+    agents: Sequence[AgentSeen]
+    slots: int
+    live: Mapping[tuple[str, str], int]
+    ended: Sequence[EndedRuns]
+    holds: Mapping[tuple[str, str], int | None]
+    answers: Mapping[tuple[str, str], int]
+    ticks: Ticks
+    writes: Histogram
+    writes_pending: int
+    refused_files: int
+    free_bytes: int
+    least_free_bytes: int
+    checks: Mapping[str, bool]
+    failing: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is measured and is in no row. least_free_bytes: below it nothing is started. faults: of single items."""
+
+    ticks: Callable[[], Ticks]
+    checks: Callable[[], Sequence[CheckView]]
+    refused_files: Callable[[], int]
+    free_bytes: Callable[[], int]
+    least_free_bytes: Callable[[], int]
+    faults: Callable[[], Sequence[Fault]] = tuple
+
+
+class Meter(Protocol):
+    """Synchronous and safe to call from many threads."""
+
+    def measure(self) -> Measured:
+        """The present, or what was measured a few seconds ago. Raises Unavailable."""
+
+
+class StoreMeter:
+    """Implements ``Meter``. However often it is asked, it reads the rows once in ``FRESH_S``."""
+
+    def __init__(self, database: Database, observer: Observer, clock: Clock, around: Surroundings) -> None:
+        self._database = database
+        self._observer = observer
+        self._clock = clock
+        self._around = around
+        self._lock = threading.Lock()
+        self._last: tuple[float, Measured] | None = None
+
+    def measure(self) -> Measured:
+        """See ``Meter``."""
+        with self._lock:
+            if self._last is not None and time.monotonic() - self._last[0] < FRESH_S:
+                return self._last[1]
+            try:
+                checks = self._around.checks()
+                measured = self._database.read(lambda connection: self._measure(connection, checks))
+            except StoreUnavailable as error:
+                raise Unavailable(error.reason, remedy=error.remedy) from error
+            self._last = time.monotonic(), measured
+            return measured
+
+    def _measure(self, connection: Connection, checks: Sequence[CheckView]) -> Measured:
+        around = self._around
+        present = self._observer.present(connection)
+        passed: dict[str, bool] = {}
+        for check in checks:
+            passed[check.name] = passed.get(check.name, True) and check.ok
+        return Measured(
+            database=self._database.dialect,
+            tasks=queue.counts(connection),
+            waits=self._waits(connection, present),
+            agents=present.agents,
+            slots=present.rules.total,
+            live=metric_rows.live_runs(connection),
+            ended=metric_rows.ended_runs(connection),
+            holds=_holds(present),
+            answers=metric_rows.answers(connection),
+            ticks=around.ticks(),
+            writes=self._database.written,
+            writes_pending=self._database.pending,
+            refused_files=around.refused_files(),
+            free_bytes=around.free_bytes(),
+            least_free_bytes=around.least_free_bytes(),
+            checks=passed,
+            failing=Counter(fault.item.doing.name.lower() for fault in around.faults() if fault.lasting),
+        )
+
+    def _waits(self, connection: Connection, present: Snapshot) -> Mapping[Wait, int]:
+        """A queued task's reason is asked of the planner, once for all that wait for the same."""
+        waits: Counter[Wait] = Counter()
+        for reason, number in metric_rows.waiting(connection).items():
+            waits[Wait("WAITING", reason)] += number
+        load = load_of(present)
+        firsts = [queue.first(connection, lane, 1)[0][2] for lane in queue.lanes(connection, Taken())]
+        samples = queue.contents(connection, firsts)
+        asked = self._observer.asked(connection, [task for task, _ in samples])
+        heads = {
+            task.lane: self._observer.head(task, TaskSpec.model_validate(spec), asked.get(task.id))
+            for task, spec in samples
+        }
+        for group in metric_rows.queued(connection, load.taken(present.rules)):
+            place = {"task_id": group.task_id, "dir_key": group.dir_key, "thread": group.thread or None}
+            head = heads[group.lane].model_copy(update=place)
+            verdict = admit(head, present.agents, present.rules, load)
+            reason = verdict.reason if isinstance(verdict, Blocked) else READY
+            waits[Wait("QUEUED", reason, _known(head.agent_type, present))] += group.number
+        return waits
+
+
+def _holds(present: Snapshot) -> Mapping[tuple[str, str], int | None]:
+    """By agent and reason, when the last hold ends (epoch milliseconds); None: it is to be released."""
+    ends: dict[tuple[str, str], int | None] = {}
+    for agent in present.agents:
+        for hold in sorted((hold for hold in agent.holds if hold.room is None), key=lambda hold: hold.end):
+            ends[agent.name, hold.reason.value if hold.reason is not None else BY_HAND] = hold.until
+    return ends
+
+
+def _known(agent_type: str | None, present: Snapshot) -> str:
+    """A task may ask for anything; only what is configured becomes a label."""
+    if not agent_type:
+        return ""
+    return agent_type if any(agent_type in (agent.name, agent.kind) for agent in present.agents) else OTHER_AGENT

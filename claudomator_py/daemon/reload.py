@@ -1,0 +1,116 @@
+"""Reloading the configuration: a good one is taken into use, a bad one is refused and the present one kept."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from claudomator_py.daemon.systemd import Notifier
+from claudomator_py.domain.views import CheckView
+from claudomator_py.log import get_logger
+from claudomator_py.ports import Clock
+from claudomator_py.schema.settings import Settings, settings_hash
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.events import record
+
+T = TypeVar("T")
+
+
+class Current(Generic[T]):
+    """Call it for the present value. Whoever holds one keeps it; nobody ever sees half of a change."""
+
+    def __init__(self, value: T) -> None:
+        self._value = value
+
+    def __call__(self) -> T:
+        return self._value
+
+    def replace(self, value: T) -> T:
+        """Put another in its place; the former one."""
+        former, self._value = self._value, value
+        return former
+
+
+log = get_logger("claudomator.reload")
+
+RELOADABLE = frozenset(
+    {"agents", "agents_configured", "balancing", "classifier", "concurrency", "inbox", "limits", "notify", "on_stop"}
+    | {"budget", "retention", "workdir_roots"}
+)
+"""Top-level keys that take effect without a restart; any other waits for one."""
+
+
+class ConfigurationRefused(Exception):
+    """The configuration cannot be used; a line for each problem: file, line, field, remedy."""
+
+
+def in_force(started: Settings, wanted: Settings) -> tuple[Settings, tuple[str, ...]]:
+    """Of the settings wanted, what can be in force in a process that began with others; and the keys that cannot."""
+    fixed = {name: getattr(started, name) for name in Settings.model_fields if name not in RELOADABLE}
+    waiting = tuple(sorted(name for name, value in fixed.items() if getattr(wanted, name) != value))
+    return wanted.model_copy(update=fixed), waiting
+
+
+class Reloader:
+    """Reads the configuration again and has it taken into use.
+
+    read: the settings as they are written now; raises ConfigurationRefused. take: puts settings in force; runs on the
+    daemon's loop between two ticks, and changes nothing if it raises.
+    """
+
+    def __init__(
+        self,
+        started: Settings,
+        read: Callable[[], Settings],
+        take: Callable[[Settings], Awaitable[None]],
+        notifier: Notifier,
+        database: Database,
+        clock: Clock,
+    ) -> None:
+        self._started = started
+        self._read = read
+        self._take = take
+        self._notifier = notifier
+        self._database = database
+        self._clock = clock
+        self._refusal: str | None = None
+        self._waiting: tuple[str, ...] = ()
+
+    async def reload(self) -> None:
+        """Whatever comes of it, the daemon goes on; ``check`` tells."""
+        self._notifier.reloading()
+        try:
+            settings, waiting = in_force(self._started, await asyncio.to_thread(self._read))
+            await self._take(settings)
+        except ConfigurationRefused as refused:
+            self._refuse(str(refused))
+        except Exception as error:
+            log.exception("configuration_not_taken")
+            self._refuse(f"it could not be taken into use: {error}")
+        else:
+            self._refusal, self._waiting = None, waiting
+            log.info("configuration_reloaded", **({"needs_restart": ", ".join(waiting)} if waiting else {}))
+            await asyncio.to_thread(self._record, settings, waiting)
+        finally:
+            self._notifier.ready()
+
+    def check(self) -> CheckView:
+        """Whether the configuration as it is written is the one in force."""
+        name = "configuration"
+        if self._refusal is not None:
+            detail = f"refused, the former one is in force: {self._refusal}"
+            remedy = "correct what is named, then reload it: systemctl reload, or SIGHUP"
+            return CheckView(name=name, ok=False, detail=detail, remedy=remedy, blocking=False)
+        if self._waiting:
+            return CheckView(name=name, ok=True, detail=f"in force, but needs a restart: {', '.join(self._waiting)}")
+        return CheckView(name=name, ok=True, detail="in force as it was last read")
+
+    def _refuse(self, why: str) -> None:
+        self._refusal = why
+        log.error("configuration_refused", problem=why, note="the former one stays in force")
+
+    def _record(self, settings: Settings, waiting: tuple[str, ...]) -> None:
+        data = {"hash": settings_hash(settings), "needs_restart": list(waiting)}
+        try:
+            self._database.write(lambda connection: record(connection, self._clock(), "config_reloaded", data=data))
+        except StoreUnavailable as error:
+            log.warning("the reload could not be recorded: %s", error)

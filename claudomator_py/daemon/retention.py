@@ -1,0 +1,198 @@
+"""Letting go of what has ended and was kept long enough, a few rows at a time, beside the loop.
+
+Each step is a transaction of its own and can be repeated, so a crash between any two loses nothing but time.
+"""
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Protocol, TypeVar
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.retention import Retention
+from claudomator_py.domain.worktree import Tree
+from claudomator_py.faults import Doing, Faults, Item
+from claudomator_py.log import get_logger
+from claudomator_py.ports import Clock
+from claudomator_py.service.cleanup import Cleaner, Folders
+from claudomator_py.store import outbox_rows, pruning
+from claudomator_py.store.database import Database, StoreUnavailable
+
+log = get_logger("claudomator.retention")
+
+FIRST_S = 1.0
+EVERY_S = 600.0
+BATCH = 200
+TASKS_AT_ONCE = 20
+DIRECTORIES_AT_ONCE = 500
+PAUSE_S = 0.05
+_STOP_S = 5.0
+
+T = TypeVar("T")
+
+
+class Trees(Protocol):
+    """The work trees that there are."""
+
+    def all(self) -> list[Tree]:
+        """Each of them."""
+
+
+class Retainer:
+    """Keeps the policy, in a thread of its own. policy: the one in force. targets: who has to have seen every event.
+
+    faults: of its thread alone.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        policy: Callable[[], Retention],
+        targets: Callable[[], Collection[str]],
+        cleaner: Cleaner,
+        folders: Folders,
+        trees: Trees,
+        clock: Clock,
+        faults: Faults,
+    ) -> None:
+        self._database = database
+        self._policy = policy
+        self._targets = targets
+        self._cleaner = cleaner
+        self._folders = folders
+        self._trees = trees
+        self._clock = clock
+        self._faults = faults
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
+
+    def start(self) -> None:
+        """Begin, and look again every ten minutes."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End after the step at hand."""
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join(_STOP_S)
+
+    def round(self) -> dict[str, int]:
+        """Remove all that was kept long enough; how much of what. Raises StoreUnavailable.
+
+        What cannot be removed keeps nothing else: it is tried again in a later round.
+        """
+        removed: dict[str, int] = {}
+        for name, step in self._steps(self._policy(), self._clock()).items():
+            number = self._faults.attempt(Item(Doing.PRUNE, name, name.replace("_", " ")), step)
+            if number:
+                removed[name] = number
+        if removed:
+            log.info("pruned", **removed)
+        return removed
+
+    def _steps(self, policy: Retention, now_ms: int) -> dict[str, Callable[[], int]]:
+        """What is to be removed, by what it is called, in this order."""
+        steps: dict[str, Callable[[], int]] = {}
+        if policy.runs is not None:
+            runs_ms = now_ms - policy.runs
+            steps["run_directories"] = partial(self._old_directories, runs_ms)
+            steps["decisions"] = self._in_batches(partial(_old, pruning.old_decisions, runs_ms), pruning.decisions)
+        if policy.events is not None:
+            steps |= self._what_happened(now_ms - policy.events)
+            steps["notices"] = partial(self._old_notices, now_ms)
+        if policy.tasks is not None:
+            steps["tasks"] = partial(self._old_tasks, now_ms - policy.tasks)
+        return steps
+
+    def _run(self) -> None:
+        pause_s = FIRST_S
+        while not self._stopped.wait(pause_s):
+            pause_s = EVERY_S
+            try:
+                self.round()
+            except StoreUnavailable as error:
+                log.warning("pruning_interrupted", problem=str(error))
+            except Exception:
+                log.exception("pruning_failed")
+
+    def _what_happened(self, before_ms: int) -> dict[str, Callable[[], int]]:
+        return {
+            "events": partial(self._old_events, before_ms),
+            "schedule_times": self._in_batches(partial(_old, pruning.old_fires, before_ms), pruning.fires),
+            "holds": self._in_batches(partial(_old, pruning.old_holds, before_ms), pruning.holds),
+        }
+
+    def _old_events(self, before_ms: int) -> int:
+        targets = tuple(self._targets())
+        end = self._database.read(lambda connection: pruning.events_end(connection, before_ms, targets))
+        return self._in_batches(lambda connection: pruning.old_events(connection, end, BATCH), pruning.events)()
+
+    def _old_notices(self, now_ms: int) -> int:
+        """Those that were delivered or given up. They are not counted."""
+        if self._database.read(lambda connection: outbox_rows.has_old(connection, now_ms)):
+            self._database.write(lambda connection: outbox_rows.forget_old(connection, now_ms))
+        return 0
+
+    def _old_directories(self, before_ms: int) -> int:
+        return self._repeat(lambda: self._cleaner.remove_old_runs(before_ms, DIRECTORIES_AT_ONCE, self._faults))
+
+    def _in_batches(
+        self, find: Callable[[Connection], Collection[T]], remove: Callable[[Connection, Collection[T]], int]
+    ) -> Callable[[], int]:
+        def one() -> int:
+            found = self._database.read(find)
+            number = self._database.write(lambda connection: remove(connection, found)) if found else 0
+            if number:
+                crashpoint("rows-pruned")
+            return number
+
+        return lambda: self._repeat(one)
+
+    def _repeat(self, step: Callable[[], int]) -> int:
+        """Until there is nothing left to do; others get their turn in between."""
+        total = 0
+        while not self._stopped.is_set() and (number := step()):
+            total += number
+            self._stopped.wait(PAUSE_S)
+        return total
+
+    def _old_tasks(self, before_ms: int) -> int:
+        """A task whose run directory or work tree is still there waits for that to go."""
+        there = set(self._folders.ids())
+        worked_in = {tree.task_id for tree in self._trees.all()}
+        total, after = 0, ""
+        while not self._stopped.is_set():
+            page = self._page(before_ms, after)
+            if not page:
+                break
+            after = page[-1][0]
+            going = [task_id for task_id, runs in page if task_id not in worked_in and there.isdisjoint(runs)]
+            if going:
+                total += self._remove_tasks(going, before_ms)
+                crashpoint("rows-pruned")
+            self._stopped.wait(PAUSE_S)
+        return total
+
+    def _remove_tasks(self, task_ids: Sequence[str], before_ms: int) -> int:
+        """Together; where that fails each by itself, so that one which cannot go keeps no other."""
+        try:
+            return self._database.write(partial(pruning.tasks, task_ids=task_ids, before_ms=before_ms))
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            if len(task_ids) == 1:
+                self._faults.note(Item(Doing.CLEAN, task_ids[0], f"task {task_ids[0]}", task_ids[0]), error)
+                return 0
+            return sum(self._remove_tasks([task_id], before_ms) for task_id in task_ids)
+
+    def _page(self, before_ms: int, after: str) -> Sequence[tuple[str, Sequence[str]]]:
+        return self._database.read(partial(pruning.old_tasks, before_ms=before_ms, after=after, limit=TASKS_AT_ONCE))
+
+
+def _old(
+    find: Callable[[Connection, int, int], Collection[T]], before_ms: int, connection: Connection
+) -> Collection[T]:
+    """The next batch of what is that old."""
+    return find(connection, before_ms, BATCH)

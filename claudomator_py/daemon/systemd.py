@@ -1,0 +1,134 @@
+"""What the service manager is told, by systemd's notify protocol, and how long it may hear nothing."""
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from collections.abc import Mapping
+
+from sqlalchemy import Connection
+
+from claudomator_py.daemon.health import Pulse
+from claudomator_py.ports import Clock
+from claudomator_py.store import hold_rows, queue, switch_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+
+log = logging.getLogger("claudomator.systemd")
+
+SOCKET = "NOTIFY_SOCKET"
+WATCHDOG = "WATCHDOG_USEC"
+WATCHDOG_PID = "WATCHDOG_PID"
+VARIABLES = (SOCKET, WATCHDOG, WATCHDOG_PID)
+
+
+class Notifier:
+    """Sends datagrams to the service manager; without one it does nothing. Nothing it does can stop the daemon.
+
+    watchdog_s: seconds between two signs of life at the most, half of what the manager allows; None: it wants none.
+    Safe to use from any thread.
+    """
+
+    def __init__(self, address: str | None, watchdog_s: float | None = None) -> None:
+        """address: a path, or ``@`` and a name for an abstract socket."""
+        self.watchdog_s = watchdog_s
+        self._address = _packed(address)
+        self._status: str | None = None
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> "Notifier":
+        """As the manager says in the environment, if there is one."""
+        return cls(environ.get(SOCKET) or None, _watchdog_s(environ))
+
+    def ready(self) -> None:
+        """The start, or a reload, is done."""
+        self._send("READY=1", f"MAINPID={os.getpid()}")
+
+    def reloading(self) -> None:
+        """A reload begins; ``ready`` ends it."""
+        self._send("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
+
+    def stopping(self) -> None:
+        """The end begins."""
+        self._send("STOPPING=1")
+
+    def alive(self) -> None:
+        """Work goes forward; to be called only when some was done."""
+        if self.watchdog_s is not None:
+            self._send("WATCHDOG=1")
+
+    def extend_timeout(self, seconds: int) -> None:
+        """The present step, start or stop, may take so much longer from now on."""
+        self._send(f"EXTEND_TIMEOUT_USEC={seconds * 1_000_000}")
+
+    def status(self, text: str) -> None:
+        """One line for ``systemctl status``; sent when it differs from the last one."""
+        if text != self._status:
+            self._status = text
+            self._send("STATUS=" + " ".join(text.split()))
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody listens."""
+        return self._address is not None
+
+    def _send(self, *lines: str) -> None:
+        if self._address is None:
+            return
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK) as sock:
+                sock.sendto("\n".join(lines).encode(), socket.MSG_NOSIGNAL, self._address)
+        except OSError as error:
+            log.warning("the service manager could not be told %s: %s", lines[0].partition("=")[0], error)
+
+
+def _packed(address: str | None) -> str | None:
+    if address is None or address.startswith("/"):
+        return address
+    if address.startswith("@") and len(address) > 1:
+        return "\0" + address[1:]
+    log.warning("%s is no address of this machine, so the service manager is told nothing", SOCKET)
+    return None
+
+
+def _watchdog_s(environ: Mapping[str, str]) -> float | None:
+    meant = environ.get(WATCHDOG_PID) in (None, "", str(os.getpid()))
+    allowed = environ.get(WATCHDOG, "")
+    if not meant or not allowed.isascii() or not allowed.isdigit() or int(allowed) == 0:
+        return None
+    return int(allowed) / 2_000_000
+
+
+_COUNTED = (("RUNNING", "running"), ("QUEUED", "queued"), ("WAITING", "waiting"), ("NEEDS_INPUT", "needs you"))
+
+
+class Supervision:
+    """Tells a notifier of completed ticks."""
+
+    def __init__(self, notifier: Notifier, database: Database, clock: Clock, pulse: Pulse) -> None:
+        self._pulse = pulse
+        self._notifier = notifier
+        self._database = database
+        self._clock = clock
+
+    async def ticked(self) -> None:
+        """A tick came to its end. On the daemon's loop, so that no other thread vouches for one that hangs."""
+        if self._pulse.steady:
+            self._notifier.alive()
+        if self._notifier.wanted:
+            self._notifier.status(await asyncio.to_thread(self._text))
+
+    def _text(self) -> str:
+        try:
+            return self._database.read(self._counts)
+        except StoreUnavailable as error:
+            return f"the store is not available: {error.reason}"
+
+    def _counts(self, connection: Connection) -> str:
+        counts = queue.counts(connection)
+        parts = [", ".join(f"{word} {counts.get(state, 0)}" for state, word in _COUNTED)]
+        if limited := sorted({hold.bucket.label for hold in hold_rows.in_force(connection, self._clock())}):
+            parts.append(f"limited: {', '.join(limited)}")
+        if switch_rows.find(connection, switch_rows.DRAIN) is not None:
+            parts.insert(0, "drained")
+        return "; ".join(parts)

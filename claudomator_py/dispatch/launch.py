@@ -1,0 +1,114 @@
+"""From a run's row to what its shim is told: prompt, command line, limits and environment."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from claudomator_py.domain.agent import AgentSpec, ModelChoice
+from claudomator_py.domain.conversation import Usage
+from claudomator_py.domain.run import Bounds, Launch, LaunchRequest, RunLimits, RunOrder
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.environment.variables import VARIABLE, environment
+from claudomator_py.environment.worktrees import folder_in_tree, isolated
+from claudomator_py.store.tables import Run
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRules:
+    """The configuration that launching depends on. bounds: of directories that tasks name; grace in milliseconds.
+
+    run_token: gives each run, by its id, the token by which it may ask this daemon; None: none has one.
+    input_hold_ms: how long the directory of a task that needs input is kept for it.
+    """
+
+    bounds: Bounds
+    grace_ms: int
+    output_bytes: int
+    environ: Mapping[str, str]
+    input_hold_ms: int = 30 * MINUTE_MS
+    run_token: Callable[[str], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A run directory's content, and the environment that is handed over at the spawn."""
+
+    order: RunOrder
+    environment: dict[str, str]
+
+
+def launch_request(
+    run: Run, spec: TaskSpec, agent: AgentSpec, *, prompt: str = "", effort: str | None = None
+) -> LaunchRequest:
+    """What the agent's kind needs to know of the run. prompt, effort: to start it; to read it, neither is needed."""
+    prior = Usage() if run.prior is None else Usage.model_validate(run.prior)
+    return LaunchRequest(
+        run_id=run.id,
+        agent=agent,
+        task=spec,
+        prompt=prompt,
+        model=ModelChoice(model=run.model, effort=effort) if run.model is not None else None,
+        conversation_id=run.conversation_id or "",
+        resume=run.resumes is not None,
+        prior_tokens=prior.tokens,
+        prior_cost_usd=prior.cost_usd,
+    )
+
+
+def agent_run(run: Run, spec: TaskSpec, agent: AgentSpec, launch: Launch, rules: LaunchRules) -> Prepared:
+    """The agent's run. spec: with ``add_dirs`` as the agent is given them."""
+    token = {} if rules.run_token is None else {VARIABLE: rules.run_token(run.id)}
+    variables = environment(rules.environ, agent, spec, launch.env, {**_own(run), **token})
+    return _prepared(run, spec, (launch.argv,), launch.stdin, variables, rules, spec.add_dirs)
+
+
+def check_run(run: Run, spec: TaskSpec, rules: LaunchRules) -> Prepared:
+    """The task's check after the agent's success. It gets no variable of the agent's, nor the run's token."""
+    nobody = AgentSpec(name="check", kind="check")
+    variables = environment(rules.environ, nobody, spec, {}, _own(run))
+    return _prepared(run, spec, spec.check, "", variables, rules)
+
+
+def _prepared(
+    run: Run,
+    spec: TaskSpec,
+    commands: tuple[tuple[str, ...], ...],
+    stdin: str,
+    variables: dict[str, str],
+    rules: LaunchRules,
+    folders: tuple[str, ...] = (),
+) -> Prepared:
+    cwd, bounds = _place(run, spec, rules)
+    order = RunOrder(
+        run_id=run.id,
+        commands=commands,
+        cwd=cwd,
+        roots=bounds.roots,
+        env_names=tuple(sorted(variables)),
+        stdin=stdin,
+        limits=RunLimits(spec.timeout, spec.stall_timeout, rules.grace_ms, rules.output_bytes),
+        scratch_of=run.scratch_of,
+        reserved=bounds.reserved,
+        folders=folders,
+        folder_bounds=rules.bounds,
+    )
+    return Prepared(order, variables)
+
+
+def _place(run: Run, spec: TaskSpec, rules: LaunchRules) -> tuple[str | None, Bounds]:
+    """Where it works, and the bounds of that: a work tree lies in none but itself, and in the state folder."""
+    if spec.working_dir is None:
+        return None, Bounds()
+    if (isolated_dir := isolated(spec)) is not None:
+        return folder_in_tree(isolated_dir, run.dir_key), Bounds(roots=(run.dir_key,))
+    return str(Path(spec.working_dir).expanduser()), rules.bounds
+
+
+def _own(run: Run) -> dict[str, str]:
+    return {
+        "CLAUDOMATOR_RUN": run.id,
+        "CLAUDOMATOR_TASK": run.task_id,
+        "CLAUDOMATOR_ATTEMPT": str(run.attempt),
+        "CLAUDOMATOR_IDEMPOTENCY_KEY": run.id,
+    }

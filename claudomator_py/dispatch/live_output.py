@@ -1,0 +1,371 @@
+"""Reading what runs write beside the tick: in small pieces, in turn, each byte once, however much there is.
+
+The tick only ever looks at what has been read so far. A run that writes faster than it is read falls behind; nothing
+else does.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.run import ExitRecord, Stream
+from claudomator_py.log import get_logger
+from claudomator_py.ports import Clock, OutputReader
+
+log = get_logger("claudomator.output")
+
+PIECE_BYTES = 1 << 16
+TURN_S = 0.01
+"""How long one run is read before the next has its turn; a piece is always read to its end."""
+SHARE, SHARE_OF_ENDED = 0.2, 0.5
+"""The most of one processor that reading takes, and while the output of an ended run is waited for: one interpreter
+runs the ticks and the API as well."""
+_SHORTEST_REST_S = 0.005
+_LONGEST_CLOSE_S = 5.0
+_AGAIN_S = 1.0
+
+
+class OutputHost(Protocol):
+    """Where the output of runs is; each method as in ``RunHost``."""
+
+    def read_on(self, run_id: str, stream: Stream, offset: int, limit: int) -> tuple[int, bytes]:
+        """The next bytes, and where they stand."""
+
+    def size(self, run_id: str, stream: Stream) -> int:
+        """Where the stream ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How much of an ended run's output is read before what it comes to is said. for_s: so many seconds all of it is
+    read; then only the last_bytes of each stream, where agents say how they came out."""
+
+    for_s: float
+    last_bytes: int
+
+
+PATIENCE = Patience(5.0, 8 << 20)
+WITH_CANCELLED = Patience(1.0, 1 << 20)
+"""With one that is stopped already, whatever it said."""
+BEHIND_BYTES = 32 << 20
+"""A run that is further behind is named in the log, and its task's explanation says so."""
+_LEFT_OUT = "there was too much to read when the run ended; its beginning and its end say what became of it"
+_STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a live run has said, as far as its output has been read; each field as in ``OutputReader``.
+
+    unread: the bytes between there and the end of the output, whether or not they were kept.
+    """
+
+    stuck_until: int | None = None
+    stuck_since: int | None = None
+    answered: bool = False
+    terminal: bool = False
+    used: Used = field(default_factory=Used)
+    unread: int = 0
+
+    def is_news_after(self, earlier: "Said") -> bool:
+        """Whether a tick may have something to do because of it. What was used is asked for at a pace of its own."""
+        return _news(self) != _news(earlier)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the output of an ended run comes to, all of it read.
+
+    outcome: by the exit record. undisturbed: as if nothing had ended the run; the same where nothing did.
+    """
+
+    outcome: Outcome
+    undisturbed: Outcome
+    answered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What a run has printed and nobody has read. ended: it prints no more, and is told of once all is read."""
+
+    unread: int
+    ended: bool
+
+
+@dataclass(slots=True)
+class _Cursor:
+    """The way through one stream. skipped: what follows is not what comes next. torn: in a line that has lost its
+    beginning."""
+
+    stream: Stream
+    offset: int = 0
+    skipped: bool = False
+    torn: bool = False
+
+    def skip(self, host: OutputHost, run_id: str, last_bytes: int) -> int:
+        """Leave out all but the last bytes; how many were left out. Raises OSError."""
+        left_out = max(0, host.size(run_id, self.stream) - last_bytes - self.offset)
+        self.offset += left_out
+        self.skipped = self.skipped or left_out > 0
+        return left_out
+
+    def take(self, host: OutputHost, run_id: str) -> bytes | None:
+        """The next bytes; None: there are none at present. A line that a hole has torn ends at the hole, and its rest
+        is left out, so that no line is put together from two. Raises OSError."""
+        start, data = host.read_on(run_id, self.stream, self.offset, PIECE_BYTES)
+        if not data:
+            return None
+        hole, self.skipped = self.skipped or start > self.offset, False
+        self.offset = start + len(data)
+        self.torn = self.torn or hole
+        if self.torn:
+            _, line_break, data = data.partition(b"\n")
+            self.torn = not line_break
+        return b"\n" + data if hole else data
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A run whose output is read. wanted: whether it is to be read on. record: how it ended, where that is known.
+
+    until_s: the monotonic clock's time until which all of an ended run's output is read.
+    heard_until: the offset in each stream up to which it has said what it ``said``.
+    report: what it comes to, read to its end. problem: what kept it from being read at the last attempt.
+    is_behind: the log says so. is_awaited: somebody wants to know once all is read that is there.
+    """
+
+    run_id: str
+    reader: OutputReader
+    cursors: tuple[_Cursor, ...] = field(default_factory=lambda: tuple(_Cursor(stream) for stream in _STREAMS))
+    wanted: bool = False
+    ended: bool = False
+    record: ExitRecord | None = None
+    until_s: float | None = None
+    said: Said = field(default_factory=Said)
+    heard_until: tuple[int, ...] = (0,) * len(_STREAMS)
+    report: Report | None = None
+    problem: OSError | None = None
+    not_understood: str | None = None
+    is_behind: bool = False
+    is_awaited: bool = False
+
+    def read(self, host: OutputHost) -> bool:
+        """Read it for a moment; whether there was no more. Raises OSError."""
+        end_s = time.monotonic() + TURN_S
+        unread = list(self.cursors)
+        while unread:
+            for cursor in list(unread):
+                data = cursor.take(host, self.run_id)
+                if data is None:
+                    unread.remove(cursor)
+                elif data:
+                    self.reader.feed(cursor.stream, data)
+            if unread and time.monotonic() >= end_s:
+                return False
+        return True
+
+    def hurry(self, host: OutputHost) -> int:
+        """Leave out what would take too long, now that it has ended; how many bytes. Raises OSError."""
+        patience = WITH_CANCELLED if self.record is not None and self.record.ended_by == "cancel" else PATIENCE
+        if self.until_s is None:
+            self.until_s = time.monotonic() + patience.for_s
+        if time.monotonic() < self.until_s:
+            return 0
+        return sum(cursor.skip(host, self.run_id, patience.last_bytes) for cursor in self.cursors)
+
+    def heard(self, unread: int) -> Said:
+        """What it has said by now."""
+        reader = self.reader
+        return Said(
+            reader.stuck_until, reader.stuck_since, reader.answered, reader.terminal, reader.used, max(0, unread)
+        )
+
+    def come_to(self, now_ms: int) -> Report:
+        """What it comes to by what has been read."""
+        if self.not_understood is not None:
+            detail = f"its output could not be understood: {self.not_understood}"
+            outcome = Outcome(status=OutcomeStatus.FAILED, reason=Reason.AGENT_ERROR, detail=detail)
+            return Report(outcome, outcome, answered=False)
+        outcome = undisturbed = self.reader.outcome(self.record, now_ms)
+        if self.record is not None and self.record.ended_by is not None:
+            undisturbed = self.reader.outcome(replace(self.record, ended_by=None), now_ms)
+        return Report(outcome, undisturbed, self.reader.answered)
+
+
+class LiveRunMonitor:
+    """Follows the output of runs. ``follow``, ``report`` and ``keep`` are for the tick and return at once; what they
+    ask for is read by ``turn``, on a thread of its own once ``start`` was called.
+
+    news: called, on that thread, when something was read that a tick may have to act on. rest: told how many seconds
+    to leave the processor to others; None: it sleeps for as long.
+    """
+
+    def __init__(self, host: OutputHost, clock: Clock, rest: Callable[[float], object] | None = None) -> None:
+        self._host = host
+        self._clock = clock
+        self.news: Callable[[], None] = lambda: None
+        self._followed: dict[str, _Followed] = {}
+        self._asked = threading.Condition()
+        self._closed = threading.Event()
+        self._rest = rest or self._closed.wait
+        self._thread = threading.Thread(target=self._work, name="output", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Read nothing more; the next daemon begins from the files."""
+        self._closed.set()
+        with self._asked:
+            self._asked.notify_all()
+        if self._thread.ident is not None:
+            self._thread.join(_LONGEST_CLOSE_S)
+
+    def follow(self, run_id: str, make: Callable[[], OutputReader]) -> Said:
+        """What the live run has said as far as is known; it is read on. make: a reader for it, if it has none yet.
+
+        Raises OSError that kept it from being read.
+        """
+        followed = self._ask(run_id, make)
+        _raise_problem(followed)
+        return followed.said
+
+    def report(self, run_id: str, make: Callable[[], OutputReader], record: ExitRecord | None) -> Report | None:
+        """What the run comes to; None: its output is being read. It has ended, and nothing that could write is left.
+
+        make: as in ``follow``. record: how it ended; None: its supervisor was lost. Raises OSError that kept it from
+        being read.
+        """
+        with self._asked:
+            followed = self._ask(run_id, make)
+            if not followed.ended:
+                followed.record, followed.ended = record, True
+        _raise_problem(followed)
+        return followed.report
+
+    def is_current(self, run_id: str) -> bool:
+        """Whether the run has printed nothing since what is known of it was read; else ``news`` comes once it is.
+
+        Ask before a live run is judged by what it does not say. Raises OSError.
+        """
+        followed = self._followed.get(run_id)
+        if followed is None:
+            return False
+        followed.is_awaited = any(
+            self._host.size(run_id, cursor.stream) > offset
+            for cursor, offset in zip(followed.cursors, followed.heard_until, strict=True)
+        )
+        return not followed.is_awaited
+
+    def backlog(self, run_id: str) -> Backlog | None:
+        """What there is to be read of the run, if it takes long enough to be told of. From any thread."""
+        followed = self._followed.get(run_id)
+        if followed is None or followed.report is not None:
+            return None
+        unread, ended = followed.said.unread, followed.ended
+        return Backlog(unread, ended) if ended or unread >= BEHIND_BYTES else None
+
+    def keep(self, run_ids: Collection[str]) -> None:
+        """Forget all runs but these."""
+        with self._asked:
+            self._followed = {run_id: one for run_id, one in self._followed.items() if run_id in run_ids}
+
+    def turn(self) -> bool:
+        """Read each run for a moment that is to be read, and rest for it; whether there is more to be read."""
+        owed_s = 0.0
+        for followed in self._wanted():
+            begin_s = time.monotonic()
+            self._read(followed)
+            share = SHARE_OF_ENDED if followed.ended else SHARE
+            owed_s += (time.monotonic() - begin_s) * (1 / share - 1)
+            if owed_s >= _SHORTEST_REST_S:
+                self._rest(owed_s)
+                owed_s = 0.0
+            if self._closed.is_set():
+                return False
+        return bool(self._wanted())
+
+    def _work(self) -> None:
+        while not self._closed.is_set():
+            with self._asked:
+                if not (self._wanted() or self._closed.is_set()):
+                    self._asked.wait()
+            try:
+                self.turn()
+            except Exception:
+                # Every run would be waited for without this thread.
+                log.exception("reading_failed")
+                self._closed.wait(_AGAIN_S)
+
+    def _wanted(self) -> list[_Followed]:
+        with self._asked:
+            return [one for one in self._followed.values() if one.wanted]
+
+    def _ask(self, run_id: str, make: Callable[[], OutputReader]) -> _Followed:
+        with self._asked:
+            followed = self._followed.get(run_id)
+            if followed is None:
+                followed = self._followed[run_id] = _Followed(run_id, make())
+            followed.wanted = followed.report is None
+            self._asked.notify_all()
+            return followed
+
+    def _read(self, followed: _Followed) -> None:
+        """One turn of that run. Whatever its output or its files are like, no other run is worse off."""
+        followed.wanted = False
+        ended = followed.ended  # before the look at the bytes: after the end nothing is written
+        said, is_all = followed.said, True
+        try:
+            if followed.not_understood is None:
+                left_out = followed.hurry(self._host) if ended else 0
+                if left_out > 0:
+                    log.warning("run_output_left_out", run_id=followed.run_id, bytes=left_out, note=_LEFT_OUT)
+                is_all = followed.read(self._host)
+                said = followed.heard(self._unread(followed))
+            report = followed.come_to(self._clock()) if is_all and ended else None
+        except OSError as error:
+            followed.problem = error
+            return
+        except Exception as error:
+            log.exception("output_not_understood", run_id=followed.run_id)
+            followed.not_understood, followed.wanted = str(error), followed.ended
+            return
+        awaited = is_all and followed.is_awaited
+        is_news = report is not None or awaited or said.is_news_after(followed.said)
+        followed.said, followed.report = said, report
+        followed.heard_until = tuple(cursor.offset for cursor in followed.cursors)
+        followed.is_awaited = followed.is_awaited and not awaited
+        if report is not None:
+            followed.wanted = False
+        elif not is_all:
+            followed.wanted = True
+            self._tell_behind(followed)
+        if is_news:
+            self.news()
+
+    def _unread(self, followed: _Followed) -> int:
+        ends = (self._host.size(followed.run_id, cursor.stream) - cursor.offset for cursor in followed.cursors)
+        return sum(max(0, unread) for unread in ends)
+
+    def _tell_behind(self, followed: _Followed) -> None:
+        if followed.said.unread < BEHIND_BYTES or followed.is_behind:
+            return
+        followed.is_behind = True
+        note = "it writes faster than it is read: what it says is taken in late, its cancel and timeouts are not"
+        log.warning("run_output_behind", run_id=followed.run_id, unread_bytes=followed.said.unread, note=note)
+
+
+def _news(said: Said) -> tuple[int | None, bool, bool, bool]:
+    return said.stuck_until, said.stuck_since is not None, said.answered, said.terminal
+
+
+def _raise_problem(followed: _Followed) -> None:
+    """Once for each attempt, so that what is wrong is told, and the next attempt is made."""
+    problem, followed.problem = followed.problem, None
+    if problem is not None:
+        raise problem

@@ -1,0 +1,258 @@
+"""Telling people: events become notices in an outbox, in order, and each gets to its target at least once.
+
+A thread for each target, so that one that does not answer delays no other, and none delays a task. How far the events
+were looked at is kept with the notices that were made of them, in one transaction: none is forgotten by a crash, and
+none is made twice. One that was sent right before a crash is sent again, under the same id.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.notice import DeliveryFault, DeliveryState, Happened, Notice, NotifyTarget, notice_of
+from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.readiness import backoff_ms
+from claudomator_py.domain.units import SECOND_MS, format_instant
+from claudomator_py.environment.secrets import Secrets
+from claudomator_py.ports import Clock, Messenger
+from claudomator_py.store import events, outbox_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.tables import Outbox
+
+log = logging.getLogger("claudomator.notify")
+
+ATTEMPTS = 12
+FIRST_PAUSE_MS = 5 * SECOND_MS
+PAGE = 200
+SETTLE_S = 0.1
+STORE_RETRY_S = 5.0
+IDLE_S = 60.0
+_KINDS = ("budget_spent", "hold", "state")
+_STOP_S = 2.0
+
+
+class Herald:
+    """Tells those who are configured, in the background. messenger: makes the way to a target. secrets: what no notice
+    may hold; None: nothing but what is one by its shape."""
+
+    def __init__(
+        self,
+        database: Database,
+        messenger: Callable[[NotifyTarget], Messenger],
+        clock: Clock,
+        secrets: Secrets | None = None,
+    ) -> None:
+        self._secrets = secrets or Secrets()
+        self._database = database
+        self._messenger = messenger
+        self._clock = clock
+        self._couriers: dict[str, _Courier] = {}
+
+    def follow(self, targets: Mapping[str, NotifyTarget]) -> None:
+        """Tell these, and no others. One that is new is told of what happens from now on, not of the past.
+
+        What is on its way to one that is gone, or has changed, is sent once it is there again.
+        """
+        former = self._couriers
+        kept = {name: courier for name, courier in former.items() if targets.get(name) == courier.target}
+        added = {
+            name: _Courier(self._database, name, target, self._messenger(target), self._clock, self._secrets)
+            for name, target in targets.items()
+            if name not in kept
+        }
+        _end([courier for name, courier in former.items() if name not in kept])
+        self._couriers = kept | added
+        for courier in added.values():
+            courier.start()
+
+    @property
+    def messengers(self) -> Mapping[str, Messenger]:
+        """The ways to the targets, by name."""
+        return {name: courier.messenger for name, courier in self._couriers.items()}
+
+    def wake(self) -> None:
+        """Something was committed. Quick, and from any thread."""
+        for courier in self._couriers.values():
+            courier.wake()
+
+    def close(self) -> None:
+        """Stop; what is on its way is sent after the next start."""
+        _end(list(self._couriers.values()))
+
+
+class _Courier(threading.Thread):
+    """Gathers and sends the notices for one target."""
+
+    def __init__(
+        self,
+        database: Database,
+        name: str,
+        target: NotifyTarget,
+        messenger: Messenger,
+        clock: Clock,
+        secrets: Secrets,
+    ) -> None:
+        super().__init__(name=f"notify-{name}", daemon=True)
+        self.target = target
+        self.messenger = messenger
+        self._database = database
+        self._to = name
+        self._clock = clock
+        self._secrets = secrets
+        self._woken = threading.Event()
+        self._stopped = threading.Event()
+
+    def wake(self) -> None:
+        """There may be something new."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Send nothing more after the one at hand."""
+        self._stopped.set()
+        self._woken.set()
+
+    def join(self, timeout: float | None = _STOP_S) -> None:
+        """Wait for the end; one that is stuck in a delivery ends with the process."""
+        if self.ident is not None:
+            super().join(timeout)
+
+    def run(self) -> None:
+        """Gather and send until stopped."""
+        while not self._stopped.is_set():
+            self._woken.clear()
+            try:
+                self._gather()
+                pause = self._send()
+            except StoreUnavailable as error:
+                log.warning("notices to %s wait for the store: %s", self._to, error)
+                pause = STORE_RETRY_S
+            except Exception:
+                log.exception("telling %s failed", self._to)
+                pause = STORE_RETRY_S
+            self._woken.wait(pause)
+            # Commits come in bursts, and a look after each would be a load on its own.
+            self._stopped.wait(SETTLE_S)
+
+    def _gather(self) -> None:
+        while not self._stopped.is_set():
+            cursor, newest = self._database.read(
+                lambda connection: (outbox_rows.cursor(connection, self._to), events.last_id(connection))
+            )
+            if cursor is None:
+                self._keep([], newest)
+                return
+            if not self._gather_page(cursor, newest):
+                return
+
+    def _gather_page(self, cursor: int, newest: int) -> bool:
+        """Look at the events after the cursor; whether there may be more of them. newest: at least up to here."""
+        rows = self._database.read(lambda connection: outbox_rows.events_after(connection, cursor, _KINDS, PAGE))
+        more = len(rows) == PAGE
+        reached = max([cursor if more else max(newest, cursor), *(row["id"] for row in rows)])
+        notices = [(row["id"], notice) for row in rows if (notice := self._readable(row)) is not None]
+        if notices or reached - cursor >= PAGE:
+            self._keep(notices, reached)
+            crashpoint("notice-stored")
+        return more
+
+    def _keep(self, notices: list[tuple[int, Notice]], reached: int) -> None:
+        self._database.write(lambda connection: self._store(connection, notices, reached))
+
+    def _readable(self, row: dict[str, object]) -> Notice | None:
+        """The notice of an event, if there is to be one. An event that cannot be read keeps no later one."""
+        try:
+            return self._notice(row)
+        except Exception:
+            log.exception("event %s cannot be made a notice to %s", row["id"], self._to)
+            return None
+
+    def _notice(self, row: dict[str, object]) -> Notice | None:
+        row = self._secrets.clean(row)  # what an earlier version stored may hold secrets
+        outcome = row["outcome"]
+        notice = notice_of(
+            Happened(
+                id=int(str(row["id"])),
+                at=format_instant(int(str(row["at_ms"]))),
+                kind=str(row["kind"]),
+                data=row["data"] if isinstance(row["data"], dict) else {},
+                task_id=_text(row["task_id"]),
+                task_name=_text(row["task_name"]),
+                run_id=_text(row["run_id"]),
+                agent=_text(row["agent"]),
+                outcome=Outcome.model_validate(outcome) if outcome is not None else None,
+            )
+        )
+        return notice if notice is not None and notice.kind in self.target.events else None
+
+    def _store(self, connection: Connection, notices: list[tuple[int, Notice]], reached: int) -> None:
+        now_ms = self._clock()
+        for event_id, notice in notices:
+            outbox_rows.add(connection, self._to, event_id, notice.model_dump(mode="json"), now_ms)
+        outbox_rows.move_cursor(connection, self._to, reached)
+        outbox_rows.forget_old(connection, now_ms)
+
+    def _send(self) -> float:
+        """Send all that is due; the seconds until there is more to do."""
+        while not self._stopped.is_set():
+            row = self._next()
+            if row is None:
+                break
+            self._deliver(row)
+        next_ms = self._database.read(lambda connection: outbox_rows.next_due(connection, self._to))
+        if next_ms is None:
+            return IDLE_S
+        return min(IDLE_S, max(0.0, (next_ms - self._clock()) / 1000))
+
+    def _next(self) -> Outbox | None:
+        now_ms = self._clock()
+        return self._database.read(lambda connection: outbox_rows.due(connection, self._to, now_ms))
+
+    def _deliver(self, row: Outbox) -> None:
+        attempts = row.attempts + 1
+        changes: dict[str, object] = {"attempts": attempts}
+        try:
+            self._hand_over(row)
+            crashpoint("notice-sent")
+        except DeliveryFault as fault:
+            now_ms = self._clock()
+            detail = self._secrets.redact_piece(fault.detail)
+            changes["error"] = detail
+            if fault.lasting or attempts >= ATTEMPTS:
+                log.error("a notice to %s is given up after attempt %d: %s", self._to, attempts, detail)
+                changes |= {"state": DeliveryState.DEAD.value, "ended_ms": now_ms}
+            else:
+                log.warning("a notice to %s was not delivered, attempt %d: %s", self._to, attempts, detail)
+                pause_ms = backoff_ms(FIRST_PAUSE_MS, attempts, f"{self._to}/{row.id}")
+                changes["next_ms"] = now_ms + max(pause_ms, int(fault.after_s * SECOND_MS))
+        else:
+            changes |= {"state": DeliveryState.DELIVERED.value, "ended_ms": self._clock(), "error": None}
+        self._database.write(lambda connection: outbox_rows.change(connection, row.id or 0, **changes))
+
+    def _hand_over(self, row: Outbox) -> None:
+        """Raises DeliveryFault, whatever it was: a notice that cannot be sent holds up none behind it."""
+        try:
+            notice = self._secrets.clean(Notice.model_validate(row.notice))
+        except ValueError as error:
+            raise DeliveryFault(f"the stored notice cannot be read: {error}", lasting=True) from error
+        try:
+            self.messenger.send(notice)
+        except DeliveryFault:
+            raise
+        except Exception as error:
+            log.exception("sending a notice to %s failed unexpectedly", self._to)
+            raise DeliveryFault(f"it failed unexpectedly ({type(error).__name__})") from error
+
+
+def _end(couriers: Sequence[_Courier]) -> None:
+    for courier in couriers:
+        courier.stop()
+    for courier in couriers:
+        courier.join()
+        courier.messenger.close()
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,358 @@
+"""Observing: from rows to the snapshot that ``plan`` decides on."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import partial
+
+from sqlalchemy import Connection
+
+from claudomator_py.dispatch.probing import Probed, probed, tries
+from claudomator_py.dispatch.spending import Budgets, Spent
+from claudomator_py.domain.agent import AgentSpec, Tier
+from claudomator_py.domain.limits import Bucket, Hold
+from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.faults import Doing, Faults, Item, item_of
+from claudomator_py.ports import Clock
+from claudomator_py.prompts.conversations import resumption_of
+from claudomator_py.scheduler.admission import CLASSIFYING, CONVERSATION, KEPT, SLOTS, WORKDIR, Blocked, Taken
+from claudomator_py.scheduler.classification import differs
+from claudomator_py.scheduler.lanes import held_by
+from claudomator_py.scheduler.plan import Planner, StartRun
+from claudomator_py.scheduler.snapshot import (
+    AgentSeen,
+    AskedTier,
+    Head,
+    HoldSeen,
+    Kept,
+    Rules,
+    Snapshot,
+)
+from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, spending_rows, switch_rows
+from claudomator_py.store.tables import Classification, Run, Task
+
+AHEAD = 2
+"""For so many tasks a slot is asked how strong a model they need before it is free."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Front:
+    """The next task of a lane. head: None if it cannot be understood. asked: whether somebody has asked for its tier,
+    or need not, as it is known.
+    """
+
+    position: queue.Position
+    item: Item
+    head: Head | None
+    eligibility: str
+    asked: bool
+
+    def fits(self, taken: Taken) -> bool:
+        """Whether it works where nothing is taken."""
+        if self.head is None:
+            return True
+        placed = self.head.dir_key not in taken.dir_keys or self.head.task_id in taken.keepers
+        return placed and (self.head.exclusive not in taken.threads or self.head.task_id in taken.in_turn)
+
+
+def _of_its_own(verdict: Blocked, head: Head) -> bool:
+    """Whether the head is blocked by what the others of its lane need not be: its place, or a question that is open."""
+    asking = verdict.reason == CLASSIFYING and head.asked is not None
+    return asking or verdict.reason in (WORKDIR, KEPT, CONVERSATION)
+
+
+def _awaits_preferred(verdict: Blocked) -> bool:
+    """Whether it could start elsewhere, and waits for the agent that it prefers until a time of its own."""
+    return verdict.reason == SLOTS and verdict.until is not None
+
+
+class Observer:
+    """Reads the present. rules: those in force. disk_low: whether there is too little room left to start anything.
+
+    budgets: what may be spent; None: anything. faults: of starts; None: there are none.
+    """
+
+    def __init__(
+        self,
+        registry: AgentRegistry,
+        rules: Callable[[], Rules],
+        clock: Clock,
+        disk_low: Callable[[], bool],
+        budgets: Budgets | None = None,
+        faults: Faults | None = None,
+    ) -> None:
+        self._registry = registry
+        self._rules = rules
+        self._clock = clock
+        self._disk_low = disk_low
+        self._budgets = budgets or Budgets()
+        self._faults = faults or Faults(clock)
+
+    def snapshot(self, connection: Connection) -> Snapshot:
+        """The present, with the heads that ``plan`` has to look at and no more: those that start, and those of which
+        is to be asked how strong a model they need.
+        """
+        present = self.present(connection)
+        planner = Planner(present)
+        heads = [] if planner.exhausted else list(self._looked_at(connection, planner, present.rules))
+        if present.rules.classifier and planner.exhausted and not present.drained:
+            known = {head.task_id for head in heads}
+            ahead = self._ahead(connection, planner, AHEAD * present.rules.total)
+            heads += [head for head in ahead if head.task_id not in known]
+            heads.sort(key=lambda head: (head.rank, head.created, head.task_id))
+        return present.model_copy(update={"heads": tuple(heads)})
+
+    def _looked_at(self, connection: Connection, planner: Planner, rules: Rules) -> Iterator[Head]:
+        """What a look at every queued task in order would start, in that order, and between them what would start if
+        its tier were known; of the lanes that are left out for another reason, the first task without a tier.
+
+        All lanes are followed at once, each from its first task that works where nothing is taken. When no agent can
+        take that one, none can take any of its lane, so all of them are left out together until a start changes what
+        is free: neither they nor those in a busy directory are looked at, however many they are.
+        """
+        paused, waited_ms = self._paused(connection), planner.now - rules.prefer_wait
+        lanes = set(queue.lanes(connection, planner.taken))
+        fronts = self._fronts(connection, lanes, planner, without=paused)
+        blocked: set[str] = set()
+        waited: dict[str, int] = {}
+        to_ask = AHEAD * rules.total if rules.classifier else 0
+        known = {front.eligibility for front in fronts.values() if front.asked}
+        while fronts and not planner.exhausted:
+            lane, front = min(fronts.items(), key=lambda item: item[1].position)
+            again = {lane}
+            verdict = None
+            if front.head is not None:
+                verdict = self._faults.attempt(front.item, partial(planner.consider, front.head), whole=False)
+            if isinstance(verdict, StartRun):
+                yield verdict.head
+                taken = planner.taken
+                again |= blocked | {name for name, other in fronts.items() if not other.fits(taken)}
+                blocked.clear()
+                waited.clear()
+            elif isinstance(verdict, Blocked) and _awaits_preferred(verdict) and lane not in waited:
+                # Others of the lane may have waited long enough for the agent that they prefer.
+                waited[lane] = waited_ms
+            elif isinstance(verdict, Blocked) and front.head is not None:
+                asking = verdict.reason == CLASSIFYING
+                if to_ask > 0 and not front.asked and (asking or front.eligibility not in known):
+                    yield front.head
+                known.add(front.eligibility)
+                to_ask -= 1 if asking else 0
+                if not _of_its_own(verdict, front.head) and not (asking and to_ask > 0):
+                    blocked.add(lane)
+                    again = set()
+            fronts = {name: other for name, other in fronts.items() if name != lane and name not in again}
+            if not planner.exhausted:
+                found = self._fronts(connection, again, planner, after=front.position, without=paused, queued_by=waited)
+                fronts |= found
+
+    def _fronts(
+        self,
+        connection: Connection,
+        lanes: Set[str],
+        planner: Planner,
+        *,
+        without: Set[str],
+        after: queue.Position | None = None,
+        queued_by: Mapping[str, int] | None = None,
+    ) -> dict[str, "_Front"]:
+        """By lane, the next task of it. A lane in which nothing is left has none."""
+        found = queue.heads(connection, lanes, planner.taken, after=after, without=without, queued_by=queued_by or {})
+        questions = self._questions(connection, [task for task, _ in found.values()])
+        return {lane: self._front(task, spec, questions.get(task.id)) for lane, (task, spec) in found.items()}
+
+    def _front(self, task: Task, spec: dict[str, object], question: Classification | None) -> "_Front":
+        item = item_of(Doing.START, task)
+        heading = partial(self._head_of, task, spec, question)
+        head: Head | None = self._faults.attempt(item, heading, whole=False)
+        asked = task.asked_tier is not None or task.tier is not None or (head is not None and head.tier is not None)
+        return _Front(queue.position(task), item, head, task.eligibility, asked)
+
+    def _head_of(self, task: Task, spec: dict[str, object], question: Classification | None) -> Head:
+        asked = None if question is None else _asked(question, self._registry)
+        return self.head(task, TaskSpec.model_validate(spec), asked)
+
+    def _paused(self, connection: Connection) -> set[str]:
+        """The tasks that are not tried now, as starting them has failed by a fault of their own."""
+        now_ms = self._clock()
+        starts = [fault.item for fault in self._faults.all() if fault.item.doing is Doing.START]
+        items = {item.id: item for item in starts if self._faults.is_paused(item, now_ms)}
+        tasks = [task for task, _ in queue.contents(connection, sorted(items))]
+        return {task.id for task in tasks if item_of(Doing.START, task).content == items[task.id].content}
+
+    def _ahead(self, connection: Connection, planner: Planner, number: int) -> list[Head]:
+        """Those of the next tasks of which nobody has asked yet how strong a model they need, so that they have their
+        tier when a slot is free; no more than that are next, as an answer costs money. Lanes that wait for more than a
+        slot are not counted.
+        """
+        firsts = {lane: queue.first(connection, lane, number) for lane in queue.lanes(connection, Taken())}
+        samples = queue.contents(connection, [found[0][2] for found in firsts.values()])
+        questions = self._questions(connection, [task for task, _ in samples])
+        fronts = {str(task.lane): self._front(task, spec, questions.get(task.id)) for task, spec in samples}
+        near: list[queue.Position] = []
+        for lane, front in fronts.items():
+            if front.head is None:
+                continue
+            verdict = self._faults.attempt(front.item, partial(planner.decide, front.head), whole=False)
+            if verdict is not None and (not isinstance(verdict, Blocked) or verdict.reason in (CLASSIFYING, SLOTS)):
+                near += firsts[lane]
+        tasks = queue.contents(connection, [task_id for *_, task_id in sorted(near)[:number]])
+        unasked = [self._front(task, spec, None) for task, spec in tasks if task.asked_tier is None]
+        return [front.head for front in unasked if front.head is not None]
+
+    def asked(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, AskedTier]:
+        """What was asked about the tiers of these tasks in their present generation."""
+        questions = self._questions(connection, tasks)
+        return {task_id: _asked(question, self._registry) for task_id, question in questions.items()}
+
+    def _questions(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, Classification]:
+        if not self._rules().classifier:
+            return {}
+        rows = classification_rows.of_tasks(connection, [task.id for task in tasks if task.asked_tier is not None])
+        present = ((task, rows.get((task.id, task.generation))) for task in tasks)
+        return {task.id: row for task, row in present if row is not None}
+
+    def head(self, task: Task, spec: TaskSpec, asked: AskedTier | None = None) -> Head:
+        """The task as planning sees it. asked: what was asked about its tier."""
+        return Head(
+            task_id=task.id,
+            version=task.version,
+            name=task.name,
+            lane=task.lane or "",
+            dir_key=task.dir_key,
+            rank=task.rank_ms,
+            created=task.created_ms,
+            agent_type=spec.agent.type,
+            tier=spec.agent.tier,
+            kept_tier=Tier(task.tier) if task.tier is not None else None,
+            asked=asked,
+            cannot=self._registry.lacking(spec),
+            model=spec.agent.model,
+            strict=spec.agent.strict,
+            conversation=held_by(resumption_of(task), spec),
+            thread=task.thread,
+            failed_on=task.failed_on,
+            failed_for=Reason(task.failed_for) if task.failed_for is not None else None,
+            queued=task.updated_ms,
+        )
+
+    @property
+    def budgets(self) -> Budgets:
+        """What may be spent."""
+        return self._budgets
+
+    def day_end(self, now_ms: int) -> int | None:
+        """When the day is over for which there are budgets, in epoch milliseconds; None without any."""
+        limited = any(agent.budget.units for agent in self._registry.agents) or self._budgets.total.units
+        return self._budgets.day(now_ms).end_ms if limited else None
+
+    def present(self, connection: Connection) -> Snapshot:
+        """The present without the queue."""
+        now_ms = self._clock()
+        live = run_rows.live(connection)
+        spent = self._budgets.spent(connection, now_ms) if self.day_end(now_ms) is not None else None
+        in_force, rules = hold_rows.in_force(connection, now_ms), self._rules()
+        return Snapshot(
+            now=now_ms,
+            rules=rules,
+            agents=_agents(
+                self._registry,
+                live,
+                in_force,
+                tries(connection, live, in_force, now_ms) if rules.when_all_limited == "try" else {},
+                probed(connection, live, now_ms),
+                run_rows.warned(connection, now_ms),
+                self._spent_holds(connection, spent, now_ms),
+            ),
+            live=len(live),
+            busy=dict(sorted(Counter(run.dir_key for run in live if run.dir_key).items())),
+            kept=tuple(Kept(**columns) for columns in queue.kept(connection, now_ms)),
+            threads=tuple(sorted(run.thread or run.task_id for run in live)),
+            in_turn=queue.in_turn(connection),
+            disk_low=self._disk_low(),
+            drained=switch_rows.find(connection, switch_rows.DRAIN) is not None,
+            day=None if spent is None else self._budgets.day_left(spent),
+        )
+
+    def _spent_holds(self, connection: Connection, spent: Spent | None, now_ms: int) -> dict[str, list[HoldSeen]]:
+        """What their own budgets keep from beginning on the agents, by agent."""
+        found = {}
+        for agent in self._registry.agents:
+            if spent is not None and agent.budget.units:
+                found[agent.name] = self._budgets.day_holds(agent, spent)
+            if agent.budget.window is not None:
+                said = spending_rows.windows(connection, agent.kind, agent.quota_account)
+                found.setdefault(agent.name, []).extend(self._budgets.window_holds(agent, said, now_ms))
+        return found
+
+
+def _agents(
+    registry: AgentRegistry,
+    live: Sequence[Run],
+    holds: Sequence[Hold],
+    tries: Mapping[Bucket, int],
+    probed: Sequence[Probed],
+    warned: Set[tuple[str, str]],
+    spent: Mapping[str, Sequence[HoldSeen]],
+) -> tuple[AgentSeen, ...]:
+    active = Counter(run.agent for run in live)
+    return tuple(
+        AgentSeen(
+            name=agent.name,
+            kind=agent.kind,
+            active=active[agent.name],
+            max_concurrent=agent.max_concurrent,
+            auto_select=agent.auto_select,
+            problem=registry.health(agent.name).problem,
+            holds=(
+                *_holds_seen(
+                    agent, [*((hold, None) for hold in holds), *((one.hold, one.room) for one in probed)], tries
+                ),
+                *spent.get(agent.name, ()),
+            ),
+            near_limit=(agent.kind, agent.quota_account) in warned,
+            models=agent.models,
+            default_tier=agent.default_tier,
+            fallback_model=agent.fallback_model,
+        )
+        for agent in sorted(registry.agents, key=lambda agent: agent.name)
+    )
+
+
+def _asked(row: Classification, registry: AgentRegistry) -> AskedTier:
+    agent, said = registry.find(row.agent), row.said_agent
+    known = (row.agent, agent.kind) if agent is not None else (row.agent,)
+    return AskedTier.model_validate(
+        {
+            "agent": row.agent,
+            "deadline": row.deadline_ms,
+            "answered": row.answered_ms is not None,
+            "source": row.source,
+            "tier": row.tier,
+            "cause": row.cause,
+            "detail": row.detail,
+            "said_agent": said if said and all(differs(said, name) for name in known) else None,
+        }
+    )
+
+
+def _holds_seen(
+    agent: AgentSpec, holds: Sequence[tuple[Hold, int | None]], tries: Mapping[Bucket, int]
+) -> tuple[HoldSeen, ...]:
+    return tuple(
+        HoldSeen(
+            bucket=hold.bucket.label,
+            reason=hold.reason,
+            until=hold.until_ms,
+            provenance=hold.provenance,
+            source=hold.source,
+            family=hold.bucket.family,
+            window=hold.window,
+            room=room,
+            tries=tries.get(hold.bucket) if room is None else None,
+        )
+        for hold, room in holds
+        if hold.bucket.is_of(agent.name, agent.kind, agent.quota_account)
+    )

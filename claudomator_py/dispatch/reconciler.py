@@ -1,0 +1,273 @@
+"""The tick: read what happened, ready what is due, plan, and start. Whatever a crash left behind is repaired by it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from claudomator_py.dispatch.collect import Collector
+from claudomator_py.dispatch.observe import Observer
+from claudomator_py.dispatch.start import NOTHING_BEGUN, Starter
+from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.run import RunConflict
+from claudomator_py.domain.units import format_instant
+from claudomator_py.faults import Doing, Faults, Item, item_of
+from claudomator_py.log import get_logger
+from claudomator_py.ports import Clock, RunHost
+from claudomator_py.scheduler.plan import StartRun, plan
+from claudomator_py.scheduler.tiers import AskTier
+from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, task_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import Run, Task
+from claudomator_py.tasks.accept import ENDED, cancel_now, ready
+
+log = get_logger("claudomator.tick")
+
+DUE_AT_ONCE = 500
+SOON_MS = 200
+COUNT_MS = 1_000
+"""How often is looked at what live runs have used, if a budget depends on it."""
+ALL_RUNS = "*"
+_RUN = 8
+"""Characters of a run's id that are enough for people."""
+_FOR_TASKS = (Doing.START, Doing.CLASSIFY, Doing.READY, Doing.CANCEL)
+_LEFT = {
+    "cancelled": "its run was alive, and has been asked to end",
+    "unkillable": "processes of its run cannot be ended",
+    "stuck": "it cannot be removed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LiveStep:
+    """A process to watch: the agent's run (step 0) or a check."""
+
+    run_id: str
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """A task that is to be cancelled or restarted, since then (epoch milliseconds), and that no tick has got to."""
+
+    name: str
+    since_ms: int
+
+    @property
+    def since(self) -> str:
+        """The time, as it is said to people."""
+        return format_instant(self.since_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class TickReport:
+    """What a tick did. wake_ms: when the next one is due at the latest by what is known (epoch milliseconds).
+
+    unserved: the oldest request that it left untouched. One that it tried to serve, and could not, is a fault instead.
+    """
+
+    started: int
+    live: tuple[LiveStep, ...]
+    wake_ms: int | None
+    unserved: Unserved | None = None
+
+
+class Asker(Protocol):
+    """Puts questions for tiers to a model, beside everything else."""
+
+    def ask(self, asks: Sequence[AskTier]) -> Mapping[str, Exception]:
+        """Commit the questions, and return before the answers come; by task, why its question could not be committed.
+
+        Raises StoreUnavailable.
+        """
+
+
+class Reconciler:
+    """Runs ticks, one at a time, on one thread."""
+
+    def __init__(
+        self,
+        database: Database,
+        host: RunHost,
+        *,
+        observer: Observer,
+        starter: Starter,
+        collector: Collector,
+        clock: Clock,
+        faults: Faults,
+        asker: Callable[[], Asker | None] = lambda: None,
+    ) -> None:
+        """faults: those of a tick's items. asker: the one in use at present, if any."""
+        self._database = database
+        self._host = host
+        self._observer = observer
+        self._starter = starter
+        self._collector = collector
+        self._clock = clock
+        self._faults = faults
+        self._asker = asker
+        self._seen: set[str] = set()
+        self._none_stale = False
+
+    def sweep(self) -> list[str]:
+        """Remove run directories that no row knows; the names of those that are gone.
+
+        Only between ticks: a start makes its directory before its row. One that cannot be removed is tried again by
+        later ticks. Raises StoreUnavailable.
+        """
+        known = frozenset(self._database.read(run_rows.ids))
+        swept = self._faults.attempt(Item(Doing.SWEEP, ALL_RUNS, "of a run"), lambda: self._host.sweep(known))
+        if swept is None:
+            return []
+        left = [each for each in swept if each.action != "removed"]
+        self._faults.forget_others(Doing.SWEEP, {each.name for each in left})
+        for each in left:
+            self._faults.note(Item(Doing.SWEEP, each.name), each.error or RunConflict(_LEFT[each.action]))
+        removed = [each.name for each in swept if each.action == "removed"]
+        if removed:
+            log.info("runs_swept", number=len(removed), note="directories without a row")
+        return removed
+
+    def tick(self, *, starting: bool = True) -> TickReport:
+        """One round; without ``starting`` nothing new begins.
+
+        What is done for one task or run may fail without the others: see ``Faults``. Raises StoreUnavailable; the next
+        tick carries on from there.
+        """
+        now_ms = self._clock()
+        self._seen.clear()
+        crashpoint("tick-begin")
+        if self._database.trouble is not None:
+            # Whether writing works again is known only by trying; nobody else may write for long.
+            self._database.probe()
+        if any(fault.item.doing is Doing.SWEEP and fault.again_ms <= now_ms for fault in self._faults.all()):
+            self.sweep()
+        self._collect(now_ms)
+        self._act_on_intents(now_ms)
+        self._ready_due(now_ms)
+        started = self._start() if starting else 0
+        self._forget_ended()
+        crashpoint("tick-end")
+        return self._report(started, now_ms)
+
+    def _collect(self, now_ms: int) -> None:
+        live = self._database.read(run_rows.live)
+        tasks = {task.id: task for task in self._database.read(queue.running)}
+        self._faults.attempt(Item(Doing.LIMITS, ALL_RUNS), lambda: self._collector.look_only_at(live, now_ms))
+        self._faults.forget_others(Doing.COLLECT, {run.id for run in live})
+        self._faults.forget_others(Doing.STOP, {run.id for run in live})
+        for run in live:
+            self._take_further(run, tasks.get(run.task_id), now_ms)
+
+    def _take_further(self, run: Run, task: Task | None, now_ms: int) -> None:
+        """That it is to be stopped does not wait for the end of a pause after a fault."""
+        self._seen.add(run.task_id)
+        name = f"{run.task_id if task is None else task.name} (run {run.id[:_RUN]})"
+        collecting = Item(Doing.COLLECT, run.id, name, run.task_id)
+        stopping = task is not None and (task.cancel_requested_ms is not None or task.restart_requested is not None)
+        item = replace(collecting, doing=Doing.STOP) if stopping else collecting
+        if self._faults.attempt(item, lambda: self._collector.collect(run, now_ms)) is not None and stopping:
+            self._faults.over(collecting)
+
+    def _act_on_intents(self, now_ms: int) -> None:
+        """A task whose run ended just before its cancellation was asked for has nothing left to stop."""
+        for task in self._database.read(queue.with_intent):
+            self._seen.update([task.id] if task.state != "RUNNING" else [])
+            if task.state in ("WAITING", "QUEUED", "NEEDS_INPUT") and task.cancel_requested_ms is not None:
+                self._change(Doing.CANCEL, task, partial(cancel_now, task=task, now_ms=now_ms))
+
+    def _ready_due(self, now_ms: int) -> None:
+        due = self._database.read(lambda connection: queue.due(connection, now_ms, DUE_AT_ONCE))
+        stale = self._stale()
+        for task in (*due, *stale):
+            self._change(Doing.READY, task, partial(_ready, task=task, now_ms=now_ms))
+
+    def _stale(self) -> Sequence[Task]:
+        """What an older version left waiting for nothing. Until there is none: this version leaves none behind, and
+        each look costs as much as there are tasks that wait for others.
+        """
+        if self._none_stale:
+            return ()
+        stale = self._database.read(lambda connection: queue.waiting_on_ended(connection, DUE_AT_ONCE))
+        self._none_stale = not stale
+        return stale
+
+    def _change(self, doing: Doing, task: Task, change: Callable[[Connection], object]) -> None:
+        self._faults.attempt(item_of(doing, task), lambda: self._database.write(change))
+
+    def _start(self) -> int:
+        snapshot = self._database.read(self._observer.snapshot)
+        actions = plan(snapshot)
+        self._ask([action for action in actions if isinstance(action, AskTier)])
+        starts = [action for action in actions if isinstance(action, StartRun)]
+        begun = self._starter.start(snapshot, starts) if starts else NOTHING_BEGUN
+        if begun.conflicts:
+            # As after an older copy of the database was put back: what it does not know is ended and removed.
+            log.warning("run_conflict", number=len(begun.conflicts), note="their directories are of unknown runs")
+            if self.sweep():
+                self._faults.forget(begun.conflicts)
+        return begun.number
+
+    def _ask(self, asks: Sequence[AskTier]) -> None:
+        asker = self._asker()
+        if asker is None or not asks:
+            return
+        now_ms = self._clock()
+        items = {
+            ask.head.task_id: Item(Doing.CLASSIFY, ask.head.task_id, ask.head.name, ask.head.task_id) for ask in asks
+        }
+        paused = {task_id for task_id, item in items.items() if self._faults.is_paused(item, now_ms)}
+        wanted = [ask for ask in asks if ask.head.task_id not in paused]
+        failed = self._faults.attempt(Item(Doing.CLASSIFY, ALL_RUNS, "all tasks"), lambda: asker.ask(wanted))
+        for task_id, item in items.items():
+            if failed is None or task_id in paused:
+                continue
+            if (error := failed.get(task_id)) is not None:
+                self._faults.note(item, error)
+            else:
+                self._faults.over(item)
+
+    def _forget_ended(self) -> None:
+        """Nothing is tried any more for a task that has ended."""
+        faults = [fault.item for fault in self._faults.all() if fault.item.doing in _FOR_TASKS and fault.item.task_id]
+        if not faults:
+            return
+        ids = {item.task_id for item in faults if item.task_id}
+        found = self._database.read(lambda connection: [task_rows.find(connection, task_id) for task_id in ids])
+        there = {task.id for task in found if task is not None and task.state not in ENDED}
+        self._faults.forget(item for item in faults if item.task_id not in there)
+
+    def _report(self, started: int, begun_ms: int) -> TickReport:
+        """begun_ms: when the tick began; what fell due since it may not have seen."""
+        live: Sequence[Run] = self._database.read(run_rows.live)
+        now_ms = self._clock()
+        times = [
+            self._database.read(queue.next_due),
+            self._database.read(lambda connection: queue.next_kept_end(connection, begun_ms)),
+            self._database.read(lambda connection: hold_rows.next_end(connection, begun_ms)),
+            self._database.read(lambda connection: classification_rows.next_deadline(connection, begun_ms)),
+            now_ms + SOON_MS if self._collector.watches or any(run.state == "starting" for run in live) else None,
+        ]
+        times += [
+            now_ms + COUNT_MS if self._collector.counts else None,
+            self._observer.day_end(begun_ms),
+            self._faults.next_ms(begun_ms),
+        ]
+        known = [time for time in times if time is not None]
+        steps = tuple(LiveStep(run.id, run.check_seq if run.state == "checking" else 0) for run in live)
+        return TickReport(started, steps, min(known) if known else None, self._unserved(begun_ms))
+
+    def _unserved(self, begun_ms: int) -> Unserved | None:
+        """Of what was asked for before the tick began, what it did not look at."""
+        left = [
+            Unserved(task.name, task.cancel_requested_ms or task.updated_ms)
+            for task in self._database.read(queue.with_intent)
+            if task.id not in self._seen
+        ]
+        return min((one for one in left if one.since_ms < begun_ms), key=lambda one: one.since_ms, default=None)
+
+
+def _ready(connection: Connection, task: Task, now_ms: int) -> None:
+    ready(connection, task, task_rows.spec_of(connection, task.id, task.revision), now_ms)

@@ -1,0 +1,195 @@
+"""What was spent, against the budgets in force: what may still begin, and what has to stop. Asked of rows each time."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.budget import (
+    Budget,
+    Day,
+    DayBudget,
+    Spending,
+    Unit,
+    WindowUse,
+    day_of,
+    figures,
+    left,
+    overspent,
+    spent,
+    unknown_text,
+)
+from claudomator_py.domain.limits import window_text
+from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.environment.workdirs import local_zone
+from claudomator_py.scheduler.snapshot import DayLeft, HoldSeen
+from claudomator_py.store import spending_rows
+from claudomator_py.store.events import record
+from claudomator_py.store.tables import Run
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What was spent on a day, by agent."""
+
+    day: Day
+    by_agent: Mapping[str, Spending]
+
+    def of(self, agent: str) -> Spending:
+        """What that agent has spent."""
+        return self.by_agent.get(agent, Spending())
+
+    @property
+    def total(self) -> Spending:
+        """What all agents have spent, those included that are no longer configured."""
+        return sum(self.by_agent.values(), Spending())
+
+
+class Budgets:
+    """The budgets in force. budget: that of a day for all agents."""
+
+    def __init__(self, budget: Callable[[], DayBudget] = DayBudget) -> None:
+        self._budget = budget
+
+    @property
+    def total(self) -> DayBudget:
+        """That of a day for all agents."""
+        return self._budget()
+
+    def day(self, at_ms: int) -> Day:
+        """The calendar day of that time."""
+        return day_of(at_ms, ZoneInfo(self._budget().timezone or local_zone()))
+
+    def spent(self, connection: Connection, at_ms: int, by: Principal = OPERATOR) -> Spent:
+        """What was spent on the day of that time, by the tasks that exist for that principal."""
+        day = self.day(at_ms)
+        return Spent(day, spending_rows.by_agent(connection, day.start_ms, day.end_ms, by))
+
+    def day_left(self, spent_today: Spent) -> DayLeft | None:
+        """What may still begin on that day; None: there is no budget for it."""
+        budget = self._budget()
+        if not budget.units:
+            return None
+        found = _room(budget, spent_today.total)
+        if found is None:
+            return DayLeft(text="", until=spent_today.day.end_ms)
+        return DayLeft(text=f"{found.text} today, all agents together", until=spent_today.day.end_ms, room=found.runs)
+
+    def day_holds(self, agent: AgentSpec, spent_today: Spent) -> list[HoldSeen]:
+        """What the agent's own budget for the day keeps from beginning on it."""
+        found = _room(agent.budget, spent_today.of(agent.name))
+        if found is None:
+            return []
+        hold = HoldSeen(
+            bucket=f"{agent.name} today",
+            reason=Reason.BUDGET,
+            until=spent_today.day.end_ms,
+            provenance=Provenance.OPERATOR,
+            source=f"{found.text} today",
+            room=found.runs or None,
+        )
+        return [hold]
+
+    def window_holds(self, agent: AgentSpec, said: Mapping[str, WindowUse], now_ms: int) -> list[HoldSeen]:
+        """What its share of a window keeps from beginning on the agent. said: by its account, of each window last."""
+        share = agent.budget.window or 100
+        return [
+            HoldSeen(
+                bucket=f"{agent.name} {name}",
+                reason=Reason.BUDGET,
+                until=use.resets_at,
+                provenance=Provenance.REPORTED,
+                source=f"{use.used:.0%} of its {window_text(name)}, of which it may use {share}%",
+                family=use.family,
+            )
+            for name, use in said.items()
+            if use.used * 100 >= share and use.resets_at > now_ms
+        ]
+
+    def telling(
+        self, connection: Connection, change: Callable[[Connection], T], run: Run, agent: AgentSpec, now_ms: int
+    ) -> T:
+        """Let the change happen in the transaction, and record which budgets of the run's day are used up by it."""
+        before = self._used_up(connection, run, agent)
+        done = change(connection)
+        for name, text in self._used_up(connection, run, agent).items():
+            if name not in before:
+                until_ms = self.day(run.started_ms).end_ms
+                told = {"agent": name or None, "figures": text, "until": until_ms}
+                record(connection, now_ms, "budget_spent", data=told)
+        return done
+
+    def _used_up(self, connection: Connection, run: Run, agent: AgentSpec) -> dict[str, str]:
+        """The budgets of the run's day that are used up, with figures: by its agent's name, and that of all by none."""
+        if not agent.budget.units and not self._budget().units:
+            return {}
+        today = self.spent(connection, run.started_ms)
+        found = {}
+        for name, budget, spending in ((agent.name, agent.budget, today.of(agent.name)), ("", self.total, today.total)):
+            unit = spent(budget, spending)
+            if unit is not None:
+                found[name] = figures(budget, spending, unit)
+        return found
+
+    def watches(self, spec: TaskSpec, agent: AgentSpec) -> bool:
+        """Whether what a run of that task uses on that agent could end it, or keep others from beginning."""
+        if agent.budget.window is not None:
+            return True
+        budgets: tuple[Budget, ...] = (spec.budget, agent.budget, self._budget())
+        return any(unit is not Unit.RUNS for budget in budgets for unit in budget.units)
+
+    def over(self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec) -> str | None:
+        """Why the run has to stop: which budget it is that is used up, with figures; None: none is."""
+        for whose, budget, spending in self._drawn_on(connection, run, spec, agent):
+            unit = overspent(budget, spending)
+            if unit is not None:
+                return f"{whose} is used up, {figures(budget, spending, unit)}{unknown_text(budget, spending)}"
+        return None
+
+    def usd_left(self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec) -> float | None:
+        """How many US dollars the run may use; None: any number."""
+        drawn_on = self._drawn_on(connection, run, spec, agent)
+        amounts = [left(budget, spending, Unit.USD) for _, budget, spending in drawn_on]
+        known = [amount for amount in amounts if amount is not None]
+        return min(known) if known else None
+
+    def _drawn_on(
+        self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec
+    ) -> list[tuple[str, Budget, Spending]]:
+        """The budgets that the run draws on: in words, what they allow, and what is spent of them."""
+        found: list[tuple[str, Budget, Spending]] = []
+        if spec.budget.units:
+            found.append(("its budget", spec.budget, spending_rows.of_task(connection, run.task_id)))
+        if agent.budget.units or self._budget().units:
+            today = self.spent(connection, run.started_ms)
+            found.append((f"the day's budget of {agent.name}", agent.budget, today.of(agent.name)))
+            found.append(("the day's budget of all agents", self._budget(), today.total))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """runs: that may still begin. text: what is used up, once none may."""
+
+    runs: int
+    text: str
+
+
+def _room(budget: Budget, spending: Spending) -> _Room | None:
+    """What a budget leaves; None: any number of runs may begin."""
+    unit = spent(budget, spending)
+    if unit is not None:
+        return _Room(0, f"{figures(budget, spending, unit)}{unknown_text(budget, spending)}")
+    runs = left(budget, spending, Unit.RUNS)
+    if runs is None:
+        return None
+    # As it will be when the last of them has begun.
+    then = Spending(runs=budget.runs or 0)
+    return _Room(int(runs), figures(budget, then, Unit.RUNS))

@@ -1,0 +1,85 @@
+"""An agent: a configured backend that runs work. Two logins of one CLI are two agents."""
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from claudomator_py.domain.budget import AgentBudget
+
+
+class Tier(StrEnum):
+    """How strong a model a task gets; each agent maps a tier to a model of its own."""
+
+    FAST = "fast"
+    BALANCED = "balanced"
+    POWERFUL = "powerful"
+
+
+DEFAULT_ACCOUNT = "default"
+_WITHOUT_ACCOUNT = frozenset({"command", "simulated"})
+
+TIERS = (Tier.FAST, Tier.BALANCED, Tier.POWERFUL)
+"""All tiers, weakest first."""
+
+
+class ModelChoice(BaseModel):
+    """A model by the name its CLI takes, and the reasoning effort where the CLI has one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str
+    effort: str | None = None
+
+
+class Price(BaseModel):
+    """US dollars per million tokens."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    input: float = Field(strict=True, ge=0, le=1_000_000)
+    output: float = Field(strict=True, ge=0, le=1_000_000)
+
+
+class AgentSpec(BaseModel):
+    """One configured agent.
+
+    command: argv prefix (for kind ``command`` the whole argv template). env: extra variables with their values;
+    pass_env: names of variables handed on from the daemon's environment. auto_select: open to balancing.
+    prices: by model, for an agent that does not say what it costs. budget: what it may spend on a day.
+    fallback_model: what a further attempt uses after the model was overloaded or not to be had.
+    script: kind ``simulated`` only, the behaviour used when a prompt gives none.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    kind: str
+    account: str = DEFAULT_ACCOUNT
+    command: tuple[str, ...] = ()
+    extra_args: tuple[str, ...] = ()
+    max_concurrent: int = 2
+    auto_select: bool = True
+    models: dict[Tier, ModelChoice] = Field(default_factory=dict)
+    prices: dict[str, Price] = Field(default_factory=dict)
+    budget: AgentBudget = AgentBudget()
+    default_tier: Tier = Tier.BALANCED
+    fallback_model: str | None = None
+    env: dict[str, str] = Field(default_factory=dict)
+    pass_env: tuple[str, ...] = ()
+    script: str | None = None
+
+    @property
+    def quota_account(self) -> str:
+        """Whose quota it uses: its account or, where none stands behind the program, that of nobody else."""
+        return self.name if self.kind in _WITHOUT_ACCOUNT and self.account == DEFAULT_ACCOUNT else self.account
+
+
+class AgentHealth(BaseModel):
+    """What a look at the agent's program found. problem: None, or why it cannot run, with the remedy."""
+
+    model_config = ConfigDict(frozen=True)
+
+    installed: bool
+    program: str | None = None
+    version: str | None = None
+    problem: str | None = None

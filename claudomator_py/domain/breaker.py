@@ -1,0 +1,41 @@
+"""A circuit breaker: after failures in a row nothing is tried for a while, then one trial decides."""
+
+from dataclasses import dataclass, replace
+
+from claudomator_py.domain.units import MINUTE_MS
+
+FAILURES = 3
+FIRST_PAUSE_MS = MINUTE_MS // 2
+LONGEST_PAUSE_MS = 10 * MINUTE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """failures: in a row. open_until: epoch milliseconds before which nothing is tried; None: closed.
+
+    trial: one try is under way after the pause, and nothing else is tried beside it.
+    """
+
+    failures: int = 0
+    open_until: int | None = None
+    trial: bool = False
+
+    def allows(self, now_ms: int) -> bool:
+        """Whether a try may begin."""
+        return self.open_until is None or (now_ms >= self.open_until and not self.trial)
+
+    def began(self) -> "Breaker":
+        """A try has begun; with an open breaker it is the trial."""
+        return self if self.open_until is None else replace(self, trial=True)
+
+    def succeeded(self) -> "Breaker":
+        """Closed again."""
+        return Breaker()
+
+    def failed(self, now_ms: int) -> "Breaker":
+        """One more failure. From the third in a row on it opens, for twice as long each time."""
+        failures = self.failures + 1
+        if failures < FAILURES:
+            return Breaker(failures)
+        pause = min(FIRST_PAUSE_MS << min(failures - FAILURES, 20), LONGEST_PAUSE_MS)
+        return Breaker(failures, now_ms + pause)

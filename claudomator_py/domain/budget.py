@@ -1,0 +1,224 @@
+"""Budgets: what may be spent, what is left of it, and which limit is met first. Spending itself is asked of rows."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, tzinfo
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+
+from claudomator_py.domain.errors import shown
+from claudomator_py.domain.fields import Count, Line, Strict, refusal
+from claudomator_py.domain.units import SECOND_MS
+
+LEAST_USD = 0.0001
+MOST_USD = 1_000_000
+MOST_TOKENS = 10**12
+MOST_RUNS = 1_000_000
+NEVER_TOO_MUCH = 1e-9
+"""US dollars by which a sum of floating-point numbers may be off."""
+
+
+class Unit(StrEnum):
+    """What a budget counts."""
+
+    USD = "usd"
+    TOKENS = "tokens"
+    RUNS = "runs"
+
+
+_WORDS = {Unit.USD: "USD", Unit.TOKENS: "tokens", Unit.RUNS: "runs"}
+_WHILE_RUNNING = (Unit.USD, Unit.TOKENS)
+"""What goes on rising while a run lives."""
+
+
+def _percent(value: object) -> object:
+    remedy = "write a whole number of percent, such as 80%"
+    text = value.strip() if isinstance(value, str) else ""
+    number = text.removesuffix("%").rstrip()
+    if not text.endswith("%") or not number.isascii() or not number.isdecimal() or not 0 < int(number[:4]) <= 100:
+        raise refusal(f"`{shown(str(value))}` is not a share", remedy)
+    return int(number)
+
+
+Dollars = Annotated[float, Field(strict=True, ge=LEAST_USD, le=MOST_USD)]
+Percent = Annotated[
+    int,
+    BeforeValidator(_percent),
+    PlainSerializer(lambda percent: f"{percent}%", return_type=str),
+    WithJsonSchema({"type": "string", "pattern": r"^([1-9][0-9]?|100) ?%$", "examples": ["80%"]}),
+]
+
+
+class Budget(Strict):
+    """What may be spent in all. Tokens: input and output together, what was cached included."""
+
+    usd: Dollars | None = Field(None, description="US dollars; the agent has to say what it costs, or have `prices`.")
+    tokens: Count | None = Field(
+        None, ge=1, le=MOST_TOKENS, description="Tokens, input and output together, cached ones included."
+    )
+    runs: Count | None = Field(
+        None, ge=1, le=MOST_RUNS, description="Runs, but for those that only met a known limit, or an outage."
+    )
+
+    def limit(self, unit: Unit) -> float | None:
+        """How much of the unit; None: any number."""
+        return {Unit.USD: self.usd, Unit.TOKENS: self.tokens, Unit.RUNS: self.runs}[unit]
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """What it limits."""
+        return tuple(unit for unit in Unit if self.limit(unit) is not None)
+
+
+class AgentBudget(Budget):
+    """What an agent may spend on a day, and how much of its account's window may be used up."""
+
+    window: Percent | None = Field(
+        None,
+        description="Share of a window: once its account has used up so much, nothing new starts until the reset. "
+        "Kind `claude` only.",
+    )
+
+
+class DayBudget(Budget):
+    """What all agents together may spend on a day."""
+
+    timezone: Annotated[Line, Field(max_length=100)] | None = Field(
+        None, description="Whose calendar days are meant, such as Europe/Berlin; missing: those of this machine."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What runs have used, as far as is known.
+
+    unpriced, uncounted: how many of them have ended without anybody knowing their dollars, or their tokens.
+    """
+
+    usd: float = 0.0
+    tokens: int = 0
+    runs: int = 0
+    unpriced: int = 0
+    uncounted: int = 0
+
+    def __add__(self, other: "Spending") -> "Spending":
+        return Spending(
+            self.usd + other.usd,
+            self.tokens + other.tokens,
+            self.runs + other.runs,
+            self.unpriced + other.unpriced,
+            self.uncounted + other.uncounted,
+        )
+
+    def amount(self, unit: Unit) -> float:
+        """How much of the unit."""
+        return {Unit.USD: self.usd, Unit.TOKENS: self.tokens, Unit.RUNS: self.runs}[unit]
+
+
+class WindowUse(BaseModel):
+    """What an account has used up of one of its windows. used: 1 is all of it. resets_at: epoch milliseconds.
+
+    family: the models that it is for; None: all.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    used: float
+    resets_at: int
+    family: str | None = None
+
+
+def spent(budget: Budget, spending: Spending) -> Unit | None:
+    """The limit that is used up, so that nothing more may start: of several, the one that was met by most."""
+    shares = [(share, unit) for share, unit in _shares(budget, spending, tuple(Unit)) if share >= 1]
+    return max(shares, key=lambda pair: pair[0])[1] if shares else None
+
+
+def is_spent(budget: Budget, ask: Callable[[], Spending]) -> bool:
+    """Whether it is used up; asks only if it limits anything."""
+    return bool(budget.units) and spent(budget, ask()) is not None
+
+
+def overspent(budget: Budget, spending: Spending) -> Unit | None:
+    """The limit that is exceeded by what runs while they live, so that they are to be stopped; see ``spent``."""
+    shares = _shares(budget, spending, _WHILE_RUNNING)
+    over = [(share, unit) for share, unit in shares if _exceeded(budget, spending, unit)]
+    return max(over, key=lambda pair: pair[0])[1] if over else None
+
+
+def left(budget: Budget, spending: Spending, unit: Unit) -> float | None:
+    """How much of the unit is left, 0 at least; None: any number."""
+    limit = budget.limit(unit)
+    return None if limit is None else max(0.0, limit - spending.amount(unit))
+
+
+def figures(budget: Budget, spending: Spending, unit: Unit) -> str:
+    """What was spent, and of what: ``2.10 of 2.00 USD``, ``5 of 5 runs``."""
+    limit = budget.limit(unit)
+    return f"{amount_text(unit, spending.amount(unit))} of {amount_text(unit, limit or 0)} {_WORDS[unit]}"
+
+
+def all_figures(budget: Budget, spending: Spending) -> str:
+    """The same for all that the budget limits, and what is not known of it."""
+    parts = [figures(budget, spending, unit) for unit in budget.units]
+    return ", ".join(parts) + unknown_text(budget, spending)
+
+
+def unknown_text(budget: Budget, spending: Spending) -> str:
+    """What a budget cannot count, to be put behind a figure; empty where all is known."""
+    unknown = []
+    if budget.usd is not None and spending.unpriced:
+        unknown.append(f"cost of {_runs(spending.unpriced)} not known")
+    if budget.tokens is not None and spending.uncounted:
+        unknown.append(f"tokens of {_runs(spending.uncounted)} not known")
+    return f" ({', '.join(unknown)})" if unknown else ""
+
+
+def amount_text(unit: Unit, amount: float) -> str:
+    """A number of the unit for people, without its name. What is not worth a cent is not called nothing."""
+    if unit is not Unit.USD:
+        return f"{int(amount):,}"
+    return f"{amount:.2f}" if round(amount, 2) == round(amount, 4) else f"{amount:.4f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A calendar day somewhere, in epoch milliseconds; its end is the beginning of the next."""
+
+    start_ms: int
+    end_ms: int
+
+    def has(self, at_ms: int) -> bool:
+        """Whether that time is on it."""
+        return self.start_ms <= at_ms < self.end_ms
+
+
+def day_of(at_ms: int, zone: tzinfo) -> Day:
+    """The calendar day in that zone on which the time lies: 23 or 25 hours of it where clocks are set."""
+    today = datetime.fromtimestamp(at_ms / SECOND_MS, zone).date()
+    return Day(_midnight_ms(today, zone), _midnight_ms(today + timedelta(days=1), zone))
+
+
+def _midnight_ms(day: date, zone: tzinfo) -> int:
+    """When the day begins: where clocks leave midnight out, at the moment when they are set."""
+    return round(datetime.combine(day, time(), zone).timestamp() * SECOND_MS)
+
+
+def _shares(budget: Budget, spending: Spending, units: tuple[Unit, ...]) -> Iterator[tuple[float, Unit]]:
+    """How much of each limit is used, 1 being all of it."""
+    for unit in units:
+        limit = budget.limit(unit)
+        if limit is not None:
+            allowance = NEVER_TOO_MUCH if unit is Unit.USD else 0
+            yield (spending.amount(unit) + allowance) / limit, unit
+
+
+def _exceeded(budget: Budget, spending: Spending, unit: Unit) -> bool:
+    limit = budget.limit(unit)
+    return limit is not None and spending.amount(unit) > limit + (NEVER_TOO_MUCH if unit is Unit.USD else 0)
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"

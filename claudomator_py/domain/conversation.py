@@ -1,0 +1,88 @@
+"""Conversations that go on in a later run: who names them, which one a task goes on in, and what it has used so far."""
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from claudomator_py.domain.lifecycle import InputKind
+from claudomator_py.domain.outcome import Outcome, Tokens
+
+
+class Conversations(StrEnum):
+    """What a kind of agent makes of conversations.
+
+    NONE: it holds none. GIVEN: each has the id that it is given. NAMED: it names each itself, and says so.
+    """
+
+    NONE = "none"
+    GIVEN = "given"
+    NAMED = "named"
+
+
+class Exchange(BaseModel):
+    """What an agent asked, and what it heard of the operator: an answer, or which tools it may use (allowed)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: InputKind
+    asked: str
+    answer: str | None = None
+    allowed: tuple[str, ...] = ()
+
+
+class Resumption(BaseModel):
+    """The conversation that the next run of a task goes on in: that of the run ``run_id``.
+
+    agent, kind: who has it; nobody else can go on in it. tier: how strong it was. revision: the content that the
+    conversation was last told for certain. words: what the operator adds to it. given_up: it cannot go on after all, or
+    is not to; a fresh one begins, and is told the words. optional: whoever can start first takes the task, its holder
+    in this conversation, anybody else in a fresh one. follows: the run of the task that this one continues; until a run
+    of its own goes on in the conversation, run_id is the same. heard: what was asked in this generation and heard from
+    the operator, which a fresh conversation is told; answering: the last of it is new to this one. asked: the operator
+    asked for this conversation, so nobody else takes over however long its agent is out of reach.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    run_id: str
+    agent: str
+    kind: str
+    tier: str | None
+    revision: int
+    words: str | None = None
+    given_up: bool = False
+    optional: bool = False
+    follows: str | None = None
+    heard: tuple[Exchange, ...] = ()
+    answering: bool = False
+    asked: bool = False
+
+    @property
+    def holder(self) -> str | None:
+        """The agent that the next run waits for, if not whatever happens to that; None: it waits for none."""
+        return None if self.given_up or self.optional else self.agent
+
+
+class Usage(BaseModel):
+    """What a conversation has used, as far as its runs have said. cost_usd: US dollars."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tokens: Tokens = Tokens(input=0, output=0)
+    cost_usd: float = 0.0
+
+    def after(self, outcome: Outcome | None) -> "Usage":
+        """With what that run used.
+
+        What a run has not said counts as nothing, so that it is counted with the next run of an agent that tells
+        totals, and the sum over the runs is right.
+        """
+        if outcome is None:
+            return self
+        return Usage(
+            tokens=Tokens(
+                input=(self.tokens.input or 0) + (outcome.tokens.input or 0),
+                output=(self.tokens.output or 0) + (outcome.tokens.output or 0),
+            ),
+            cost_usd=self.cost_usd + (outcome.cost_usd or 0.0),
+        )

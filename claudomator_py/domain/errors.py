@@ -1,0 +1,187 @@
+"""A problem in a document: what is wrong, where, and what to do about it."""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Path = tuple[str | int, ...]
+Lines = Mapping[Path, int]
+
+_SHOWN = 60
+
+
+class Problem(BaseModel):
+    """One thing wrong with a document.
+
+    line and column count from 1, in the file. field: the place in the document, such as ``agent.tier`` or ``check[0]``.
+    remedy: what to do about it. document: which of several ``---`` documents, from 1.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    line: int | None = None
+    column: int | None = None
+    field: str | None = None
+    message: str
+    remedy: str | None = None
+    document: int | None = None
+
+    def render(self, filename: str = "") -> str:
+        """One line: ``file:line: field: message; remedy``, without the parts that are not known."""
+        place = ":".join([printable(filename)] * bool(filename) + [str(n) for n in (self.line, self.column) if n])
+        parts = [part for part in (place, self.field, self.message) if part]
+        text = ": ".join(parts)
+        return f"{text}; {self.remedy}" if self.remedy else text
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+def field_name(path: Path) -> str | None:
+    """The path as people write it: ``agent.tier``, ``check[0]``; None for the whole document."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{shown(part)}" if text else shown(part)
+    return text or None
+
+
+def line_of(lines: Lines, path: Path) -> int | None:
+    """The line of the path, or of the nearest part that contains it."""
+    for length in range(len(path), -1, -1):
+        if path[:length] in lines:
+            return lines[path[:length]]
+    return None
+
+
+def suggestion(word: str, valid: Iterable[str]) -> str:
+    """A remedy that names the valid word nearest to this one, or else all of them."""
+    words = sorted(valid)
+    by_folded = {known.casefold(): known for known in words}
+    nearest = difflib.get_close_matches(word[:_SHOWN].casefold(), by_folded, n=1, cutoff=0.6)
+    if nearest:
+        return f"did you mean `{by_folded[nearest[0]]}`?"
+    return f"write one of {', '.join(words)}" if words else "remove it"
+
+
+def printable(text: str) -> str:
+    """The text with everything escaped that could break a line or speak to a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def shown(text: str) -> str:
+    """The text as a message quotes it: printable and short."""
+    return printable(text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "...")
+
+
+ErrorStatus = Literal[
+    "not_found",
+    "ambiguous",
+    "not_permitted",
+    "conflict",
+    "stale_version",
+    "invalid",
+    "bad_cursor",
+    "gone",
+    "idempotency_key_in_use",
+    "idempotency_key_reused",
+    "unavailable",
+]
+
+
+class ServiceError(Exception):
+    """A request that was refused. Nothing was changed.
+
+    status: the stable name of this kind of refusal. detail: what was wrong with this request. remedy: what to do next.
+    problems: each fault of a document, where it was one.
+    """
+
+    status: ClassVar[ErrorStatus]
+    title: ClassVar[str]
+
+    def __init__(self, detail: str, *, remedy: str, problems: Sequence[Problem] = ()) -> None:
+        super().__init__(f"{detail} {remedy}")
+        self.detail = detail
+        self.remedy = remedy
+        self.problems = tuple(problems)
+
+
+class NotFound(ServiceError):
+    """There is no such task, run or agent."""
+
+    status = "not_found"
+    title = "Not found"
+
+
+class Ambiguous(ServiceError):
+    """A prefix of an id that more than one task has."""
+
+    status = "ambiguous"
+    title = "More than one match"
+
+
+class Forbidden(ServiceError):
+    """Who asks may not do this."""
+
+    status = "not_permitted"
+    title = "Not permitted"
+
+
+class Conflict(ServiceError):
+    """The thing is in a state that does not allow it."""
+
+    status = "conflict"
+    title = "Not possible in this state"
+
+
+class StaleVersion(ServiceError):
+    """The version that the caller had seen (``if_version``) is no longer the current one."""
+
+    status = "stale_version"
+    title = "Changed in the meantime"
+
+
+class Invalid(ServiceError):
+    """The request itself is wrong."""
+
+    status = "invalid"
+    title = "Not valid"
+
+
+class BadCursor(ServiceError):
+    """A cursor that was not given out for this list, or not as it is now."""
+
+    status = "bad_cursor"
+    title = "Not a cursor of this list"
+
+
+class Gone(ServiceError):
+    """What is asked for was kept for a time, which is over."""
+
+    status = "gone"
+    title = "Not kept any more"
+
+
+class KeyInUse(ServiceError):
+    """The first request with this idempotency key is still in work."""
+
+    status = "idempotency_key_in_use"
+    title = "The first request is still in work"
+
+
+class KeyReused(ServiceError):
+    """The idempotency key names another request."""
+
+    status = "idempotency_key_reused"
+    title = "The key names another request"
+
+
+class Unavailable(ServiceError):
+    """The daemon cannot do it now, and may be able to later."""
+
+    status = "unavailable"
+    title = "Not available now"

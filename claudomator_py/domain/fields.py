@@ -1,0 +1,230 @@
+"""Field types that task file and configuration share: each checks a kind of value and says how to write it."""
+
+import ipaddress
+import json
+import re
+import shlex
+from collections.abc import Callable, Hashable
+from typing import Annotated, Any, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    StrictBool,
+    StrictInt,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core.core_schema import no_info_before_validator_function
+
+from claudomator_py.domain.errors import shown
+from claudomator_py.domain.units import format_duration, format_size, parse_duration, parse_size
+
+LONGEST_NAME = 100
+NAME_PATTERN = r"^[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9])?$"
+DURATION_PATTERN = r"^([0-9]{1,9}(ms|s|m|h|d))+$"
+SIZE_PATTERN = r"^[0-9]{1,12} ?(B|KiB|MiB|GiB|TiB|kB|MB|GB)$"
+ENV_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
+OWN_ENV_PREFIX = "CLAUDOMATOR_"
+
+_NAME = re.compile(NAME_PATTERN.removesuffix("$") + r"\Z")
+_ENV_NAME = re.compile(ENV_NAME_PATTERN.removesuffix("$") + r"\Z")
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_SHELL_WORDS = frozenset({"&&", "||", "|", ";", ">", ">>", "<", "<<", "&", "2>", "2>&1", "&>", ";;", "|&"})
+
+H = TypeVar("H", bound=Hashable)
+
+
+class Strict(BaseModel):
+    """Base of everything that a document says: frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def refusal(message: str, remedy: str | None = None) -> PydanticCustomError:
+    """The error that a validator raises: what is wrong, and what to do about it."""
+    return PydanticCustomError("refused", "{message}", {"message": message, "remedy": remedy})
+
+
+def _duration(value: object) -> object:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise refusal(f"is the bare number {value}, and its unit would be a guess", f"write {value}s or {value}m")
+    if not isinstance(value, str):
+        raise refusal("is not a duration", "write a number and a unit, such as 90s, 45m, 2h or 1d")
+    try:
+        return parse_duration(value)
+    except ValueError:
+        remedy = "write a number and a unit, such as 90s, 45m, 2h or 1d"
+        raise refusal(f"`{shown(value)}` is not a duration", remedy) from None
+
+
+def _size(value: object) -> object:
+    if not isinstance(value, str):
+        raise refusal("is not a size", "write a number and a unit, such as 512KiB, 256MiB or 2GiB")
+    try:
+        return parse_size(value)
+    except ValueError:
+        remedy = "write a number and a unit, such as 512KiB, 256MiB or 2GiB"
+        raise refusal(f"`{shown(value)}` is not a size", remedy) from None
+
+
+def _without_control(value: str) -> str:
+    if match := _CONTROL.search(value):
+        raise refusal(f"contains the control character U+{ord(match[0]):04X}", "remove it")
+    return value
+
+
+def _on_one_line(value: str) -> str:
+    if "\n" in value or "\r" in value:
+        raise refusal("runs over several lines", "write it on one")
+    return _without_control(value)
+
+
+def _name(value: str) -> str:
+    if _NAME.match(value):
+        return value
+    remedy = "use lower-case letters, digits, `-`, `_` and `.`, at most 100, with a letter or digit at both ends"
+    raise refusal(f"`{shown(value)}` is not a name", remedy)
+
+
+def _env_name(value: str) -> str:
+    if value.startswith(OWN_ENV_PREFIX):
+        raise refusal(f"`{shown(value)}` is set by Claudomator itself", f"choose a name without {OWN_ENV_PREFIX}")
+    if _ENV_NAME.match(value):
+        return value
+    raise refusal(f"`{shown(value)}` is not a variable's name", "use letters, digits and `_`, no digit first")
+
+
+def _directory(value: str) -> str:
+    if value.startswith(("/", "~/")) or value == "~":
+        return _on_one_line(value)
+    raise refusal(f"`{shown(value)}` is relative, and it would not be clear to what", "begin it with / or ~/")
+
+
+def _words(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        words = shlex.split(value)
+    except ValueError as error:
+        raise refusal(f"cannot be split into words: {str(error).lower()}", "close it, or write a list") from None
+    if words and (assignment := _ASSIGNMENT.match(words[0])):
+        raise refusal(f"begins with `{shown(assignment[0])}`, which only a shell understands", "set it under `env`")
+    bare = set(value.split())
+    for word in words:
+        if word in _SHELL_WORDS or (word in bare and word.endswith((";", "&"))):
+            remedy = f"write [sh, -c, {json.dumps(shown(value))}]"
+            raise refusal(f"`{shown(word)}` needs a shell, and none is used here", remedy)
+    return words
+
+
+def _with_program(words: tuple[str, ...]) -> tuple[str, ...]:
+    if words and not words[0]:
+        raise refusal("begins with an empty word", "begin it with the program to run")
+    return words
+
+
+def distinct(values: tuple[H, ...]) -> tuple[H, ...]:
+    """The values as they are. Raises a refusal when one is there twice."""
+    seen: set[H] = set()
+    for value in values:
+        if value in seen:
+            raise refusal(f"`{shown(str(value))}` is there twice", "remove one of them")
+        seen.add(value)
+    return values
+
+
+class _OneOrMore:
+    """Marks a list of texts whose single item may stand alone."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_before_validator_function(lambda v: [v] if isinstance(v, str) else v, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        listed = handler(schema)
+        forms = listed["items"].get("anyOf", [listed["items"]])
+        texts = [form for form in forms if handler.resolve_ref_schema(form).get("type") == "string"]
+        return {"anyOf": [*texts, listed]}
+
+
+def _schema(**schema: object) -> WithJsonSchema:
+    return WithJsonSchema(schema)
+
+
+def _serializer(function: Callable[[int], str]) -> PlainSerializer:
+    return PlainSerializer(function, return_type=str)
+
+
+Flag = StrictBool
+Count = StrictInt
+Text = Annotated[str, AfterValidator(_without_control)]
+Line = Annotated[str, Field(min_length=1, max_length=4_096), AfterValidator(_on_one_line)]
+Name = Annotated[str, AfterValidator(_name), _schema(type="string", pattern=NAME_PATTERN)]
+Directory = Annotated[Line, AfterValidator(_directory), _schema(type="string", pattern=r"^(/|~/|~$)", maxLength=4_096)]
+Duration = Annotated[
+    int,
+    BeforeValidator(_duration),
+    _serializer(format_duration),
+    _schema(type="string", pattern=DURATION_PATTERN, examples=["90s", "45m", "2h", "1d"]),
+]
+Size = Annotated[
+    int,
+    BeforeValidator(_size),
+    _serializer(format_size),
+    _schema(type="string", pattern=SIZE_PATTERN, examples=["512KiB", "256MiB", "2GiB"]),
+]
+Words = Annotated[
+    tuple[Text, ...],
+    Field(min_length=1, max_length=1_000),
+    BeforeValidator(_words),
+    AfterValidator(_with_program),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 1_000},
+            ]
+        }
+    ),
+]
+EnvName = Annotated[str, AfterValidator(_env_name), _schema(type="string", pattern=ENV_NAME_PATTERN)]
+Environment = dict[EnvName, Text]
+OneOrMore = _OneOrMore()
+Distinct = AfterValidator(distinct)
+
+
+_HOST = re.compile(
+    r"(?P<name>[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?"
+)
+
+
+def _allowed_host(value: str) -> str:
+    text = shown(value)
+    if "://" in value or "/" in value:
+        raise refusal(f"`{text}` is a URL or a path", "write the host alone, such as box.example or box.example:8443")
+    match = _HOST.fullmatch(value)
+    name = match["name"] if match is not None else value.partition(":")[0]
+    if name in ("*", "0") or _unspecified(name):
+        raise refusal(f"`{text}` stands for every host, which would let any page in", "name each host itself")
+    if match is None or int(match["port"] or 1) not in range(1, 65_536):
+        raise refusal(f"`{text}` is not a host", "write it as in a URL, such as box.example or [fd00::1]:8443")
+    return value.lower()
+
+
+def _unspecified(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_unspecified
+    except ValueError:
+        return False
+
+
+Hosts = Annotated[
+    tuple[Annotated[Line, AfterValidator(_allowed_host)], ...], Field(max_length=100), OneOrMore, Distinct
+]

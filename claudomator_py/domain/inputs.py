@@ -1,0 +1,142 @@
+"""What a person is asked: a question of an agent, leave for the tools that it was denied, or leave for a first run."""
+
+import re
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from claudomator_py.domain.lifecycle import InputKind
+from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.task import OnInput, PermissionMode, TaskSpec
+
+MARKER = "CLAUDOMATOR QUESTION:"
+"""Begins a line of an agent's last message; from there to its end it is a question to the operator."""
+MOST_QUESTION = 4_000
+"""Characters kept of a question."""
+BEFORE_FIRST_RUN = "asks for approval before its first run"
+UNSAID = "It ended with a question, and did not say which."
+_NAMED = 5
+_EMPHASIS = r"(?:\*\*|__)?"
+_MARKED_OR_FENCE = re.compile(
+    rf"^ {{0,3}}(?:(?P<fence>`{{3,}}|~{{3,}})|(?:#{{1,6}} )?{_EMPHASIS}{re.escape(MARKER)}{_EMPHASIS})", re.MULTILINE
+)
+
+
+class Asked(BaseModel):
+    """What the task waits to hear from a person. since_ms: since when, in epoch milliseconds.
+
+    agent, run_id: whose run asks; None: it is asked before the first run. tools: what leave is asked for. rejected:
+    what the person said who rejected it.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: InputKind
+    text: str
+    since_ms: int
+    agent: str | None = None
+    run_id: str | None = None
+    tools: tuple[Denied, ...] = ()
+    rejected: str | None = None
+
+
+class Leave(BaseModel):
+    """What a person allows a task besides its own permissions. kind: of the agents that name tools so."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: str
+    tools: tuple[str, ...]
+
+    def granted(self, spec: TaskSpec, kind: str) -> TaskSpec:
+        """The task with it, for an agent of that kind."""
+        allowed = spec.permissions.allowed_tools
+        more = tuple(tool for tool in self.tools if tool not in allowed)
+        if kind != self.kind or not more:
+            return spec
+        permissions = spec.permissions.model_copy(update={"allowed_tools": (*allowed, *more)})
+        return spec.model_copy(update={"permissions": permissions})
+
+
+def question_in(text: str) -> str | None:
+    """The question with which the message ends; None: it asks none.
+
+    It begins with ``MARKER`` at the start of a line, where a heading or emphasis may stand before it. In a quotation or
+    a fenced block that is no question.
+    """
+    opened: str | None = None
+    for found in _MARKED_OR_FENCE.finditer(text):
+        fence = found["fence"]
+        if fence is None:
+            if opened is None:
+                return _fit(text[found.end() :].strip()) or None
+        elif opened is None:
+            opened = fence
+        elif fence.startswith(opened):
+            opened = None
+    return None
+
+
+def _fit(question: str) -> str:
+    return question if len(question) <= MOST_QUESTION else f"{question[: MOST_QUESTION - 3]}..."
+
+
+def heard(outcome: Outcome, spec: TaskSpec, *, converses: bool) -> Outcome:
+    """The outcome as its task takes it. converses: whether the agent can go on in its conversation.
+
+    A question of a run that ended well, or tools that it was denied, need a person if the task waits for one. What was
+    denied does not matter if the task's check decides and passes.
+    """
+    well = outcome.status in (OutcomeStatus.SUCCEEDED, OutcomeStatus.NEEDS_INPUT)
+    question = _question(outcome, converses) if well else None
+    if question is not None:
+        if spec.on_input is OnInput.WAIT:
+            return _changed(outcome, status=OutcomeStatus.NEEDS_INPUT, question=question)
+        unheard = f"It asked, and on_input is deny, so nobody is told: {question}"
+        detail = "\n".join(part for part in (outcome.detail, unheard) if part)
+        return _changed(outcome, status=OutcomeStatus.SUCCEEDED, question=question, detail=detail)
+    refused = outcome.status is OutcomeStatus.FAILED and outcome.reason is Reason.PERMISSION_DENIED
+    if asks_leave(outcome, spec) and (refused or (well and not spec.check)):
+        return leave_asked(outcome)
+    return outcome
+
+
+def asks_leave(outcome: Outcome, spec: TaskSpec) -> bool:
+    """Whether the run was denied tools that the task has not itself forbidden, and the task waits for a person."""
+    own_wish = spec.permissions.mode is PermissionMode.PLAN
+    return bool(outcome.denied) and spec.on_input is OnInput.WAIT and not own_wish
+
+
+def leave_asked(outcome: Outcome) -> Outcome:
+    """The outcome of a run that needs leave for the tools that it was denied."""
+    return _changed(outcome, status=OutcomeStatus.NEEDS_INPUT)
+
+
+def asked_by(outcome: Outcome, agent: str, run_id: str, now_ms: int) -> Asked:
+    """What a person is asked by a run that needs input."""
+    if outcome.question is None and outcome.denied:
+        text = f"{agent} asks to use {named(outcome.denied)}"
+        return Asked(
+            kind=InputKind.APPROVAL, text=text, since_ms=now_ms, agent=agent, run_id=run_id, tools=outcome.denied
+        )
+    text = outcome.question or UNSAID
+    return Asked(kind=InputKind.QUESTION, text=text, since_ms=now_ms, agent=agent, run_id=run_id)
+
+
+def named(tools: Sequence[Denied]) -> str:
+    """The tool calls in words: ``Bash(npm publish)``."""
+    calls = list(dict.fromkeys(f"{one.tool}({one.input})" if one.input else one.tool for one in tools))
+    more = len(calls) - _NAMED
+    return ", ".join(calls[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _question(outcome: Outcome, converses: bool) -> str | None:
+    if outcome.question is not None:
+        return _fit(outcome.question)
+    if outcome.status is OutcomeStatus.NEEDS_INPUT:
+        return _fit(outcome.text or UNSAID)
+    return question_in(outcome.text) if converses and outcome.text is not None else None
+
+
+def _changed(outcome: Outcome, **changes: object) -> Outcome:
+    return Outcome.model_validate(outcome.model_dump() | {"reason": None, **changes})

@@ -1,0 +1,267 @@
+"""The states of a task, the events that change them, and nothing else: an illegal state cannot be built."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from claudomator_py.domain.outcome import Reason
+
+
+class WaitReason(StrEnum):
+    """Why a task is not ready."""
+
+    DEPENDENCY = "dependency"
+    TIME = "time"
+    BACKOFF = "backoff"
+    BUDGET = "budget"
+
+
+class QueueReason(StrEnum):
+    """What stands between a ready task and its start."""
+
+    READY = "ready"
+    LIMITED = "limited"
+
+
+class Phase(StrEnum):
+    """Where a running task is."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    CHECKING = "checking"
+    STOPPING = "stopping"
+
+
+class InputKind(StrEnum):
+    """What a person is asked for."""
+
+    APPROVAL = "approval"
+    QUESTION = "question"
+    CLARIFICATION = "clarification"
+    LOGIN = "login"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The task itself is not ready. until: epoch milliseconds, where a time is known."""
+
+    reason: WaitReason
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """Ready; only slots or holds stand in between."""
+
+    reason: QueueReason = QueueReason.READY
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """It has one live run."""
+
+    phase: Phase = Phase.STARTING
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsInput:
+    """A person has to act."""
+
+    kind: InputKind
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """Done, and its check passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Ended without success, for this reason."""
+
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """Ended by an operator."""
+
+
+State = Waiting | Queued | Running | NeedsInput | Completed | Failed | Cancelled
+Ready = Waiting | Queued | NeedsInput
+TERMINAL = (Completed, Failed, Cancelled)
+
+STATE_NAMES: dict[type[State], str] = {
+    Waiting: "WAITING",
+    Queued: "QUEUED",
+    Running: "RUNNING",
+    NeedsInput: "NEEDS_INPUT",
+    Completed: "COMPLETED",
+    Failed: "FAILED",
+    Cancelled: "CANCELLED",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BecameReady:
+    """What the task waited for has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """The task turned out not to be ready."""
+
+    reason: WaitReason
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run was committed for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseReached:
+    """Its run got to this phase."""
+
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """Its run succeeded, and so did its check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """It ended for this reason, and no further attempt follows."""
+
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """Its run failed and another attempt follows at this time (epoch milliseconds)."""
+
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
+class Requeued:
+    """Its run ended without using up an attempt: it met a limit, or never started."""
+
+    reason: QueueReason = QueueReason.READY
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InputAsked:
+    """A person has to act before it can go on."""
+
+    kind: InputKind
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelling:
+    """An operator cancelled it, and no run of it lives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """A new generation begins: a restart, or changed content. It lands in ``into``."""
+
+    into: Ready
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A person has said what was asked for. It goes on in ``into``."""
+
+    into: Waiting | Queued
+
+
+Event = (
+    BecameReady
+    | Deferred
+    | Started
+    | PhaseReached
+    | Succeeded
+    | Failing
+    | Retrying
+    | Requeued
+    | InputAsked
+    | Cancelling
+    | Renewed
+    | Answered
+)
+
+
+class IllegalTransition(Exception):
+    """The event cannot happen in this state."""
+
+    def __init__(self, state: State, event: Event) -> None:
+        super().__init__(f"{type(event).__name__} cannot happen to a task that is {STATE_NAMES[type(state)]}")
+        self.state = state
+        self.event = event
+
+
+_FAILS_WHILE: dict[type[State], frozenset[Reason] | None] = {
+    Waiting: frozenset({Reason.DEPENDENCY_FAILED, Reason.EXPIRED}),
+    Queued: frozenset({Reason.REJECTED}),
+    NeedsInput: frozenset({Reason.REJECTED, Reason.EXPIRED}),
+    Running: None,
+}
+
+
+def transition(state: State, event: Event) -> State:
+    """The state after the event. Raises IllegalTransition where the table of states has no such arrow."""
+    match state, event:
+        case Waiting(), BecameReady():
+            return Queued()
+        case ((Waiting() | Queued()), Deferred(reason, until)):
+            return Waiting(reason, until)
+        case Queued(), Started():
+            return Running(Phase.STARTING)
+        case Running(), PhaseReached(phase):
+            return Running(phase)
+        case Running(), Succeeded():
+            return Completed()
+        case ((Waiting() | Queued() | NeedsInput() | Running()), Failing(reason)):
+            allowed = _FAILS_WHILE[type(state)]
+            if allowed is None or reason in allowed:
+                return Failed(reason)
+        case Running(), Retrying(until):
+            return Waiting(WaitReason.BACKOFF, until)
+        case Running(), Requeued(reason, until):
+            return Queued(reason, until)
+        case ((Running() | Waiting() | Queued()), InputAsked(kind)):
+            return NeedsInput(kind)
+        case ((Waiting() | Queued() | NeedsInput() | Running()), Cancelling()):
+            return Cancelled()
+        case ((Waiting() | Queued() | NeedsInput() | Completed() | Failed() | Cancelled()), Renewed(into)):
+            return into
+        case NeedsInput(), Answered(into):
+            return into
+    raise IllegalTransition(state, event)
+
+
+def available_actions(state: State, *, begun: bool = True) -> tuple[str, ...]:
+    """What an operator can do with a task in this state. A forced restart of a running task cancels it first.
+
+    begun: whether a run of it asks; before the first one there is nobody to answer.
+    """
+    match state:
+        case Waiting():
+            return ("cancel", "restart")
+        case NeedsInput(InputKind.APPROVAL):
+            return (*(("approve", "answer") if begun else ("approve",)), "reject", "cancel", "restart")
+        case NeedsInput(InputKind.QUESTION):
+            return ("answer", "reject", "cancel", "restart")
+        case NeedsInput():
+            return ("cancel", "restart")
+        case Queued():
+            return ("cancel",)
+        case Running():
+            return ("cancel", "restart_force")
+        case Completed() | Failed() | Cancelled():
+            return ("restart",)

@@ -1,0 +1,235 @@
+"""Holds: reasons not to start anything on a bucket until a time, and how long they last."""
+
+import re
+from dataclasses import dataclass, replace
+
+from claudomator_py.domain.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Provenance, Reason
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+
+BRIEF_MS = 30 * SECOND_MS
+LONGEST_BRIEF_MS = 5 * MINUTE_MS
+FIRST_ESTIMATE_MS = 30 * SECOND_MS
+LONGEST_ESTIMATE_MS = HOUR_MS
+LONGEST_RESET_MS = 35 * DAY_MS
+"""No service has a window that is longer than a month: a reset that is farther away is not believed."""
+NEWS_MS = MINUTE_MS
+"""A hold that grows by no more than this is the same as before to a person."""
+LONGEST_TRY_MS = 10 * MINUTE_MS
+SHORTEST_MS = SECOND_MS
+STALE_MS = MINUTE_MS
+_STEEPEST = 20
+
+_GUESSED = (Provenance.ESTIMATED, Provenance.PROBED)
+_NUMBERS = {"one": 1, "two": 2, "three": 3, "five": 5, "six": 6, "seven": 7, "twelve": 12, "thirty": 30}
+_WINDOW = re.compile(rf"({'|'.join(_NUMBERS)})_(minute|hour|day)(?:_([a-z_]+))?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """What a hold is on: one agent alone, or an account of a kind, whichever agents use it.
+
+    family: only models of that family, such as ``opus``; None: all.
+    """
+
+    agent: str | None = None
+    kind: str | None = None
+    account: str | None = None
+    family: str | None = None
+
+    @property
+    def label(self) -> str:
+        """As people write it: ``home``, ``claude/default``, ``claude/default:opus``."""
+        whose = self.agent if self.agent is not None else f"{self.kind}/{self.account}"
+        return whose if self.family is None else f"{whose}:{self.family}"
+
+    def is_of(self, agent: str, kind: str, account: str) -> bool:
+        """Whether that agent draws on it."""
+        return self.agent == agent if self.agent is not None else (self.kind, self.account) == (kind, account)
+
+
+@dataclass(frozen=True, slots=True)
+class RanOn:
+    """What a run drew on. model: by its name; None: the agent chose."""
+
+    agent: str
+    kind: str
+    account: str
+    model: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why a bucket is left alone. until: epoch milliseconds; None: until an operator releases it.
+
+    reason: None for one that an operator has put there. source: where it was read, such as the agent's words. window:
+    the one that is used up, as the agent names it. run_id: the run that met it. doubted_ms: the reset that the agent
+    named, if that was too far away to be believed, cut as in ``believable``.
+    """
+
+    bucket: Bucket
+    reason: Reason | None
+    until_ms: int | None
+    provenance: Provenance
+    source: str
+    created_ms: int
+    window: str | None = None
+    run_id: str | None = None
+    doubted_ms: int | None = None
+
+    def holds_at(self, now_ms: int) -> bool:
+        """Whether it still holds."""
+        return self.until_ms is None or self.until_ms > now_ms
+
+    @property
+    def end(self) -> float:
+        """When it ends, for comparing: one without an end outlasts all."""
+        return float("inf") if self.until_ms is None else self.until_ms
+
+    def is_news_after(self, known: "Hold") -> bool:
+        """Whether a person who knows of that hold on the bucket wants to know of this one: it lasts longer."""
+        return self.end > known.end + NEWS_MS
+
+    def is_on(self, ran_on: "RanOn") -> bool:
+        """Whether it is on what such a run draws on."""
+        bucket = self.bucket
+        return bucket.is_of(ran_on.agent, ran_on.kind, ran_on.account) and (
+            bucket.family is None or in_family(ran_on.model, bucket.family)
+        )
+
+
+def in_family(model: str | None, family: str) -> bool:
+    """Whether the model is of that family, by its name or alias. One that has no name is of none."""
+    return model is not None and family in model.lower()
+
+
+TRIED_FIRST = frozenset(
+    reason for reason, policy in REASON_POLICIES.items() if policy.hold in (HoldKind.UNTIL_RESET, HoldKind.BRIEF)
+)
+"""Once a hold for one of these is over by its time, one run goes first."""
+
+
+def try_pause_ms(met: int) -> int:
+    """How long a bucket that is limited is not tried all the same, once it has been met so often: not at all after the
+    first time, then a second, and twice as long each time, at most ten minutes.
+    """
+    return 0 if met < 2 else min(SECOND_MS << min(met - 2, _STEEPEST), LONGEST_TRY_MS)
+
+
+def ramp(answered: int) -> int:
+    """How many runs may be live at once on a bucket whose limit is over: one, the probe, and twice as many with each
+    that has answered since.
+    """
+    return 1 << min(answered, _STEEPEST)
+
+
+def window_text(window: str) -> str:
+    """A window in words: ``five_hour`` is the 5h window, ``seven_day_opus`` the 7d opus window."""
+    found = _WINDOW.fullmatch(window)
+    if found is None:
+        return window
+    number, unit, rest = found.groups()
+    family = f" {rest.replace('_', ' ')}" if rest else ""
+    return f"{_NUMBERS[number]}{unit[0]}{family} window"
+
+
+def bucket_after(outcome: Outcome, ran_on: RanOn, spare: str | None = None) -> Bucket | None:
+    """What is held after a run's outcome; None: nothing.
+
+    A limit, a login and a credit are the account's; an outage is held against the agent alone, or, if it is the model's
+    and the agent has a spare one, against that model of the agent. A limit of a family
+    that the run's model is not of, by its name, is taken for the account's: else the same run would meet it again at
+    once, and for ever.
+    """
+    match _kind_of(outcome):
+        case HoldKind.NONE:
+            return None
+        case HoldKind.BRIEF:
+            falls_back = outcome.reason is not None and REASON_POLICIES[outcome.reason].falls_back
+            spared = falls_back and spare is not None and ran_on.model not in (None, spare)
+            return Bucket(agent=ran_on.agent, family=(ran_on.model or "").lower() if spared else None)
+        case HoldKind.UNTIL_OPERATOR:
+            return Bucket(kind=ran_on.kind, account=ran_on.account)
+    family = outcome.family if outcome.family is not None and in_family(ran_on.model, outcome.family) else None
+    return Bucket(kind=ran_on.kind, account=ran_on.account, family=family)
+
+
+def believable(outcome: Outcome, met_ms: int) -> Outcome:
+    """The outcome with resets at most 35 days after the run's end (epoch milliseconds).
+
+    One that was farther away is cut to that, and marked as ``estimated``.
+    """
+    latest_ms = met_ms + LONGEST_RESET_MS
+    changes: dict[str, object] = {}
+    if outcome.reset_at is not None and outcome.reset_at > latest_ms:
+        changes |= {"reset_at": latest_ms, "provenance": Provenance.ESTIMATED}
+    if outcome.near_limit_until is not None and outcome.near_limit_until > latest_ms:
+        changes |= {"near_limit_until": latest_ms}
+    return outcome.model_copy(update=changes) if changes else outcome
+
+
+def hold_after(
+    outcome: Outcome,
+    bucket: Bucket,
+    previous: Hold | None,
+    now_ms: int,
+    met_ms: int | None = None,
+    began_ms: int | None = None,
+) -> Hold | None:
+    """The hold that follows from a run's outcome, or None.
+
+    met_ms: when the run ended; None: now. A reset that has passed since is over, however long nobody looked. One that
+    is only ``estimated`` is not waited for. began_ms: when the run began; None: now. previous: the bucket's last hold,
+    released or not. What proved too short is doubled; an estimate that still runs is confirmed, as several runs meet
+    one limit together. Whatever is limited holds, or it would be tried again at once.
+    """
+    if outcome.reason is None:
+        return None
+    source = outcome.limit or outcome.detail or outcome.reason.value
+
+    doubted_ms = outcome.reset_at if outcome.provenance is Provenance.ESTIMATED else None
+
+    def hold(until_ms: int | None, provenance: Provenance) -> Hold:
+        return Hold(bucket, outcome.reason, until_ms, provenance, source, now_ms, outcome.limit, doubted_ms=doubted_ms)
+
+    def estimated(length_ms: int, longest_ms: int) -> Hold:
+        first = hold(now_ms + length_ms, Provenance.ESTIMATED)
+        return _estimated(first, previous, now_ms, now_ms if began_ms is None else began_ms, longest_ms)
+
+    match _kind_of(outcome):
+        case HoldKind.NONE:
+            return None
+        case HoldKind.UNTIL_OPERATOR:
+            return hold(None, Provenance.REPORTED)
+        case HoldKind.BRIEF:
+            return estimated(BRIEF_MS, LONGEST_BRIEF_MS)
+        case HoldKind.UNTIL_RESET:
+            if doubted_ms is not None or outcome.reset_at is None:
+                return estimated(FIRST_ESTIMATE_MS, LONGEST_ESTIMATE_MS)
+            if outcome.reset_at >= now_ms + SHORTEST_MS:
+                return hold(outcome.reset_at, outcome.provenance or Provenance.REPORTED)
+            # A reset that is long past says nothing about when the next one is.
+            recent = outcome.reset_at > (met_ms or now_ms) - STALE_MS
+            return estimated(SHORTEST_MS if recent else FIRST_ESTIMATE_MS, LONGEST_ESTIMATE_MS)
+
+
+def _kind_of(outcome: Outcome) -> HoldKind:
+    if outcome.reason is None:
+        return HoldKind.NONE
+    kind = REASON_POLICIES[outcome.reason].hold
+    limited = kind is HoldKind.NONE and outcome.status is OutcomeStatus.LIMITED
+    return HoldKind.UNTIL_RESET if limited else kind
+
+
+def _estimated(first: Hold, previous: Hold | None, now_ms: int, began_ms: int, longest_ms: int) -> Hold:
+    if previous is None or previous.until_ms is None:
+        return first
+    if previous.reason is not first.reason or previous.provenance not in _GUESSED:
+        return first
+    if previous.holds_at(now_ms):
+        return previous
+    length = previous.until_ms - previous.created_ms
+    # A run that was refused may have asked again for minutes before it gave up: what counts is when it was begun.
+    if began_ms - previous.until_ms >= max(length, STALE_MS):
+        return first
+    longer = min(max(2 * length, first.until_ms - now_ms if first.until_ms else 0), longest_ms)
+    return replace(first, until_ms=now_ms + longer, provenance=Provenance.PROBED)

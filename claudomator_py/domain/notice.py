@@ -1,0 +1,230 @@
+"""Notices: what of all that happens is worth telling a person, and to whom the configuration says to tell it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from claudomator_py.domain.fields import Distinct, Duration, EnvName, Line, OneOrMore, Strict, Words, refusal
+from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, Provenance, Reason
+from claudomator_py.domain.text import clause, subject_line
+from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
+from claudomator_py.domain.views.base import Instant, View
+
+MOST_TEXT = 1_000
+
+
+class NoticeKind(StrEnum):
+    """What happened."""
+
+    NEEDS_INPUT = "needs_input"
+    FAILED = "failed"
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+    AGENT_HELD = "agent_held"
+    LIMITED = "limited"
+    BUDGET_SPENT = "budget_spent"
+    TEST = "test"
+
+
+class Notice(BaseModel):
+    """One thing that happened, in words. id: of the event, and the same however often it is sent.
+
+    at: RFC 3339, UTC. title: one line; text: what an operator wants to know next, may be empty.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    kind: NoticeKind
+    at: str
+    title: str
+    text: str = ""
+    task_id: str | None = None
+    task_name: str | None = None
+    run_id: str | None = None
+    agent: str | None = None
+    reason: Reason | None = None
+
+
+class TargetKind(StrEnum):
+    """How a notice gets there."""
+
+    WEBHOOK = "webhook"
+    COMMAND = "command"
+
+
+class DeliveryState(StrEnum):
+    """Where a notice is on its way to one target. dead: it was given up, and an operator may send it again."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    DEAD = "dead"
+
+
+class PayloadFormat(StrEnum):
+    """What a webhook is sent: the notice as JSON, or what these services understand."""
+
+    JSON = "json"
+    NTFY = "ntfy"
+    SLACK = "slack"
+
+
+def _http(value: str) -> str:
+    if value.startswith(("http://", "https://")) and not any(c.isspace() for c in value):
+        return value
+    # The value is not shown: such URLs are secrets.
+    raise refusal("is not a URL of a webhook", "begin it with https://")
+
+
+class NotifyTarget(Strict):
+    """Where notices go."""
+
+    kind: TargetKind = Field(TargetKind.WEBHOOK, description="An HTTP POST, or a program that is started.")
+    url: Line | None = Field(None, description="Where a webhook posts to.")
+    url_env: EnvName | None = Field(
+        None, description="The daemon's variable with the URL, where it must not be in this file."
+    )
+    format: PayloadFormat = Field(
+        PayloadFormat.JSON, description="The notice as JSON; or as ntfy, or Slack and what is compatible, take it."
+    )
+    secret_env: EnvName | None = Field(
+        None, description="The daemon's variable with the secret that signs what is posted (HMAC-SHA256)."
+    )
+    command: Words = Field((), description="The program and its arguments; it reads the notice as JSON on stdin.")
+    events: Annotated[tuple[NoticeKind, ...], OneOrMore, Distinct] = Field(
+        (NoticeKind.NEEDS_INPUT, NoticeKind.FAILED, NoticeKind.AGENT_HELD), description="What it is told of."
+    )
+    timeout: Duration = Field(
+        10 * SECOND_MS, ge=100, le=5 * MINUTE_MS, description="The longest that one delivery may take."
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.kind is TargetKind.COMMAND:
+            if not self.command:
+                raise refusal("has no command", "write command: [program, argument]")
+            if self.url is not None or self.url_env is not None or self.secret_env is not None:
+                raise refusal("is a command, and has keys of a webhook", "remove url, url_env and secret_env")
+            return self
+        if self.command:
+            raise refusal("is a webhook, and has a command", "remove `command`, or write kind: command")
+        if (self.url is None) == (self.url_env is None):
+            raise refusal("needs one of url and url_env", "write url: https://...")
+        if self.url is not None:
+            _http(self.url)
+        return self
+
+
+class DeliveryView(View):
+    """A notice on its way to one target. error: why the last attempt failed. next_at: when it is sent again."""
+
+    id: int
+    target: str
+    state: DeliveryState
+    attempts: int
+    error: str | None = None
+    created_at: Instant
+    next_at: Instant | None = None
+    ended_at: Instant | None = None
+    notice: Notice
+
+
+class DeliveryFault(Exception):
+    """A notice could not be delivered. lasting: trying again would change nothing. after_s: when to, at the earliest.
+
+    The message says why, without the URL, which may be a secret.
+    """
+
+    def __init__(self, detail: str, *, lasting: bool = False, after_s: float = 0.0) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.lasting = lasting
+        self.after_s = after_s
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """An event row with what is known about its task and run. at: RFC 3339."""
+
+    id: int
+    at: str
+    kind: str
+    data: dict[str, Any]
+    task_id: str | None
+    task_name: str | None
+    run_id: str | None
+    agent: str | None
+    outcome: Outcome | None
+
+
+_STATES = {
+    "NEEDS_INPUT": NoticeKind.NEEDS_INPUT,
+    "FAILED": NoticeKind.FAILED,
+    "COMPLETED": NoticeKind.COMPLETED,
+    "CANCELLED": NoticeKind.CANCELLED,
+}
+
+
+def notice_of(event: Happened) -> Notice | None:
+    """The notice that the event is worth, or None. Its words are those of the event, which hold no secrets."""
+    if event.kind == "budget_spent":
+        return _of_budget(event)
+    if event.kind == "hold":
+        # A limit that a probe has met again was told when it was met first.
+        told = event.data.get("reason") is None or event.data.get("provenance") == Provenance.PROBED
+        return None if told else _of_hold(event)
+    if event.kind != "state" or event.data.get("state") not in _STATES or event.data.get("event") == "PhaseReached":
+        return None
+    kind = _STATES[event.data["state"]]
+    name = event.task_name or event.task_id or "a task"
+    said = event.data.get("reason")
+    reason = Reason(said) if kind is NoticeKind.FAILED and said is not None else None
+    title = f"{name}: {kind.value.replace('_', ' ')}" + (f" ({said})" if said is not None else "")
+    return _notice(event, kind, title, _text(event, reason), reason)
+
+
+def _of_budget(event: Happened) -> Notice:
+    agent, figures = event.data.get("agent"), event.data.get("figures")
+    whose = f"agent {agent} has spent its day" if agent is not None else "the day of all agents is spent"
+    text = "Nothing starts there before it is over, or its budget is raised."
+    return _notice(event, NoticeKind.BUDGET_SPENT, f"{whose}: {figures}", text, None)
+
+
+def _of_hold(event: Happened) -> Notice:
+    agent, until = event.data.get("agent"), event.data.get("until")
+    reason = Reason(event.data["reason"])
+    detail = clause(event.outcome.detail or "") if event.outcome is not None else ""
+    if until is None:
+        title = f"agent {agent} is held ({reason})"
+        text = f"{REASON_POLICIES[reason].meaning} Then: claudomator release {agent}"
+        return _notice(event, NoticeKind.AGENT_HELD, title, f"{text}\n{detail}".strip(), reason)
+    return _notice(event, NoticeKind.LIMITED, f"agent {agent} is limited ({reason})", detail, reason)
+
+
+def _text(event: Happened, reason: Reason | None) -> str:
+    asks = event.data.get("asks")
+    if asks is not None:
+        return f"{asks}\nTo say what it needs: claudomator why {event.task_name or event.task_id}"
+    parts = [REASON_POLICIES[reason].meaning] if reason is not None else []
+    if event.outcome is not None:
+        said = event.outcome.detail
+        cut = subject_line if event.outcome.reason is Reason.CHECK_FAILED else clause
+        parts += [cut(said)] if said else [event.outcome.text or ""]
+    return "\n".join(part for part in parts if part)
+
+
+def _notice(event: Happened, kind: NoticeKind, title: str, text: str, reason: Reason | None) -> Notice:
+    return Notice(
+        id=f"event-{event.id}",
+        kind=kind,
+        at=event.at,
+        title=title,
+        text=text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}...",
+        task_id=event.task_id,
+        task_name=event.task_name,
+        run_id=event.run_id,
+        agent=event.data.get("agent") or event.agent,
+        reason=reason,
+    )

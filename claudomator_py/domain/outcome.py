@@ -1,0 +1,241 @@
+"""How a run ended: one status, one stable reason code, and what each code means for the task and its agent."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from claudomator_py.domain.budget import WindowUse
+
+
+class OutcomeStatus(StrEnum):
+    """What became of a run."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    LIMITED = "limited"
+    NEEDS_INPUT = "needs_input"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+
+
+class Reason(StrEnum):
+    """Why something did not succeed. The codes are a public contract: API, logs, metrics and retry policy use them."""
+
+    RATE_LIMITED = "rate_limited"
+    OVERLOADED = "overloaded"
+    NETWORK = "network"
+    AUTH = "auth"
+    NO_CREDIT = "no_credit"
+    INVALID_MODEL = "invalid_model"
+    CONTEXT_TOO_LONG = "context_too_long"
+    REFUSED = "refused"
+    TURN_LIMIT = "turn_limit"
+    BUDGET = "budget"
+    TIMEOUT = "timeout"
+    STALLED = "stalled"
+    CHECK_FAILED = "check_failed"
+    PERMISSION_DENIED = "permission_denied"
+    BAD_INVOCATION = "bad_invocation"
+    INTERRUPTED = "interrupted"
+    CANCELLED = "cancelled"
+    REJECTED = "rejected"
+    HANDOFF_REFUSED = "handoff_refused"
+    UNREACHABLE = "unreachable"
+    NOT_RUNNING = "not_running"
+    DEPENDENCY_FAILED = "dependency_failed"
+    EXPIRED = "expired"
+    OUTPUT_LIMIT = "output_limit"
+    SETUP_FAILED = "setup_failed"
+    DISK_FULL = "disk_full"
+    LOST = "lost"
+    AGENT_ERROR = "agent_error"
+
+
+class Provenance(StrEnum):
+    """How a reset time is known."""
+
+    REPORTED = "reported"
+    ESTIMATED = "estimated"
+    PROBED = "probed"
+    OPERATOR = "operator"
+
+
+class HoldKind(StrEnum):
+    """What a reason code holds besides its own task."""
+
+    NONE = "none"
+    UNTIL_RESET = "until_reset"
+    BRIEF = "brief"
+    UNTIL_OPERATOR = "until_operator"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasonPolicy:
+    """What follows from a reason code.
+
+    meaning: one sentence for people. counts_attempt: it uses up one of ``retry.max_attempts``. retries: another
+    attempt may follow by itself. escalates: that attempt is made one tier up, unless the task pins its tier. hold:
+    what it holds on the agent. needs_person: nothing goes on until somebody has done something about it. falls_back: it
+    is the model's, so that another attempt on that agent uses its ``fallback_model``, if it has one; see ``retries``.
+    outage: the service is out of order for the moment, whatever the task is.
+    """
+
+    meaning: str
+    counts_attempt: bool = True
+    retries: bool = False
+    escalates: bool = False
+    hold: HoldKind = HoldKind.NONE
+    needs_person: bool = False
+    falls_back: bool = False
+    outage: bool = False
+
+
+def _ends(meaning: str) -> ReasonPolicy:
+    return ReasonPolicy(meaning=meaning)
+
+
+def _retries(meaning: str) -> ReasonPolicy:
+    return ReasonPolicy(meaning=meaning, retries=True)
+
+
+def _asks(meaning: str) -> ReasonPolicy:
+    return ReasonPolicy(meaning=meaning, needs_person=True)
+
+
+def _stops_agent(meaning: str) -> ReasonPolicy:
+    hold = HoldKind.UNTIL_OPERATOR
+    return ReasonPolicy(meaning=meaning, counts_attempt=False, retries=True, hold=hold, needs_person=True)
+
+
+REASON_POLICIES: dict[Reason, ReasonPolicy] = {
+    Reason.RATE_LIMITED: ReasonPolicy(
+        meaning="The account has no quota left until its window resets.",
+        counts_attempt=False,
+        retries=True,
+        hold=HoldKind.UNTIL_RESET,
+    ),
+    Reason.OVERLOADED: ReasonPolicy(
+        meaning="The model's service is at capacity for the moment.",
+        counts_attempt=False,
+        retries=True,
+        outage=True,
+        hold=HoldKind.BRIEF,
+        falls_back=True,
+    ),
+    Reason.NETWORK: ReasonPolicy(
+        meaning="The model's service could not be reached.",
+        counts_attempt=False,
+        retries=True,
+        outage=True,
+        hold=HoldKind.BRIEF,
+    ),
+    Reason.AUTH: _stops_agent("The agent is not logged in, or its key is not accepted."),
+    Reason.NO_CREDIT: _stops_agent("The account's credit is used up."),
+    Reason.INVALID_MODEL: ReasonPolicy(
+        meaning="The model asked for is not known or not allowed.", needs_person=True, falls_back=True
+    ),
+    Reason.CONTEXT_TOO_LONG: ReasonPolicy(
+        meaning="The conversation no longer fits the model's context.", retries=True, escalates=True
+    ),
+    Reason.REFUSED: _ends("The model declined to do the task."),
+    Reason.TURN_LIMIT: _ends("The run used up its turns before it was done."),
+    Reason.BUDGET: _ends("The run used up its budget before it was done."),
+    Reason.TIMEOUT: _ends("The run took longer than its timeout."),
+    Reason.STALLED: _retries("The run neither wrote nor computed anything for its stall timeout."),
+    Reason.CHECK_FAILED: _retries("The agent said it was done, but the task's check did not pass."),
+    Reason.PERMISSION_DENIED: _asks("The agent was not allowed to use the tools that it needed."),
+    Reason.BAD_INVOCATION: _asks("The agent's program did not accept how it was started."),
+    Reason.INTERRUPTED: _ends("The agent was ended by a signal that Claudomator did not send."),
+    Reason.CANCELLED: _ends("An operator cancelled it."),
+    Reason.REJECTED: _ends("A rule or a person rejected it."),
+    Reason.HANDOFF_REFUSED: _ends("The handoff to whoever runs the task was not valid."),
+    Reason.UNREACHABLE: ReasonPolicy(
+        meaning="The remote agent did not answer.", counts_attempt=False, retries=True, outage=True
+    ),
+    Reason.NOT_RUNNING: _asks("The remote agent is not running and cannot be woken."),
+    Reason.DEPENDENCY_FAILED: _ends("A task it depends on did not complete."),
+    Reason.EXPIRED: _ends("It was not done before its deadline."),
+    Reason.OUTPUT_LIMIT: _ends("The run wrote more output than allowed."),
+    Reason.SETUP_FAILED: _asks("The run could not be set up: directory, program or environment."),
+    Reason.DISK_FULL: _retries("There was no space left on the disk."),
+    Reason.LOST: _ends("The run was killed together with its supervisor; what it did is not known."),
+    Reason.AGENT_ERROR: _retries("The agent ended without success and gave no more specific reason."),
+}
+
+
+OUTAGES = frozenset(reason for reason, policy in REASON_POLICIES.items() if policy.outage)
+
+
+class Tokens(BaseModel):
+    """The run's own tokens, not the conversation's total."""
+
+    model_config = ConfigDict(frozen=True)
+
+    input: int | None = None
+    output: int | None = None
+
+
+def _sayable(text: str) -> str:
+    """Without what no text column and no JSON document can hold: NUL and halves of surrogate pairs."""
+    return text.replace("\0", "\ufffd").encode(errors="surrogatepass").decode(errors="replace")
+
+
+AgentText = Annotated[str, AfterValidator(_sayable)]
+
+
+class Denied(BaseModel):
+    """A tool call that was denied. input: what it was to do, in short.
+
+    rule: what allows it and as little else as its CLI can tell apart, as ``permissions.allowed_tools`` names it; None:
+    there is no such thing.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    tool: AgentText
+    input: AgentText = ""
+    rule: AgentText | None = None
+
+
+class Outcome(BaseModel):
+    """What an agent's reader makes of a finished run.
+
+    reset_at: epoch milliseconds, only with status ``limited``. limit: the window or bucket that the agent named,
+    such as ``five_hour``; family: the models that it is for, if not for all. detail: the error in the agent's own
+    words. text: the final answer. cost_usd: the run's own share in US dollars. conversation_lost: the agent does
+    not know the conversation that it was to go on in. near_limit_until: when a limit resets that the account was
+    warned of, in epoch milliseconds; near_limit: its name; near_limit_used: the share of it that was used up, from 0.
+    windows: what the account has used up of each of its windows, by name.
+    question: what it asked a person; denied: tool calls that it was denied.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    status: OutcomeStatus
+    reason: Reason | None = None
+    reset_at: int | None = None
+    provenance: Provenance | None = None
+    limit: AgentText | None = None
+    family: AgentText | None = None
+    near_limit_until: int | None = None
+    near_limit: AgentText | None = None
+    near_limit_used: float | None = None
+    conversation_id: AgentText | None = None
+    text: AgentText | None = None
+    detail: AgentText | None = None
+    tokens: Tokens = Tokens()
+    cost_usd: float | None = None
+    windows: dict[str, WindowUse] = Field(default_factory=dict)
+    conversation_lost: bool = False
+    question: AgentText | None = None
+    denied: tuple[Denied, ...] = ()
+
+    @model_validator(mode="after")
+    def _reason_unless_succeeded(self) -> "Outcome":
+        if self.status is OutcomeStatus.SUCCEEDED and self.reason is not None:
+            raise ValueError("a success has no reason")
+        if self.status not in (OutcomeStatus.SUCCEEDED, OutcomeStatus.NEEDS_INPUT) and self.reason is None:
+            raise ValueError(f"a run that is {self.status} needs a reason")
+        return self

@@ -1,0 +1,77 @@
+"""What a run cost, where the agent does not say: its tokens at configured prices; and whose cost nobody can know."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from claudomator_py.domain.agent import AgentSpec, Price
+from claudomator_py.domain.budget import Budget, WindowUse
+from claudomator_py.domain.outcome import Outcome, Tokens
+from claudomator_py.domain.task import TaskSpec
+
+_PER = 1_000_000
+_SAY_DOLLARS = frozenset({"claude", "opencode", "simulated"})
+_SAY_NOTHING = frozenset({"command"})
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What a run has used so far, as far as it has said. windows: what its account has used up of each."""
+
+    tokens: Tokens = field(default_factory=Tokens)
+    cost_usd: float | None = None
+    windows: Mapping[str, WindowUse] = field(default_factory=dict)
+
+    @classmethod
+    def by(cls, outcome: Outcome) -> "Used":
+        """What a run has used in all."""
+        return cls(outcome.tokens, outcome.cost_usd, outcome.windows)
+
+    def priced(self, prices: Mapping[str, Price], model: str | None) -> "Used":
+        """With its cost; see ``priced``."""
+        price = prices.get(model) if model is not None else None
+        if self.cost_usd or price is None:
+            return self
+        cost = cost_usd(self.tokens, price)
+        return self if cost is None else replace(self, cost_usd=cost)
+
+
+def cost_usd(tokens: Tokens, price: Price) -> float | None:
+    """US dollars for so many tokens; None if it is not known how many."""
+    if tokens.input is None or tokens.output is None:
+        return None
+    return (tokens.input * price.input + tokens.output * price.output) / _PER
+
+
+def priced(outcome: Outcome, prices: Mapping[str, Price], model: str | None) -> Outcome:
+    """The outcome with its cost. What the agent says is kept; a 0 is what it says of a model whose price it has not."""
+    cost = Used.by(outcome).priced(prices, model).cost_usd
+    return outcome if cost == outcome.cost_usd else outcome.model_copy(update={"cost_usd": cost})
+
+
+def unmeasured(task: TaskSpec, agent: AgentSpec) -> list[str]:
+    """What of the task's budget nobody could know on that agent, in sentences with the remedy."""
+    hint = task.agent
+    if hint.model is not None and hint.type in (agent.name, agent.kind):
+        models: Sequence[str] = (hint.model,)
+    elif hint.tier is not None:
+        models = [choice.model for tier, choice in agent.models.items() if tier is hint.tier]
+    else:
+        models = [choice.model for choice in agent.models.values()]
+    return [f"{agent.name} cannot keep to {why}" for why in unknown_to(task.budget, agent, models)]
+
+
+def unknown_to(budget: Budget, agent: AgentSpec, models: Sequence[str] | None = None) -> list[str]:
+    """What of the budget nobody can know when the agent runs these models, all of its own if not given."""
+    found = []
+    silent = agent.kind in _SAY_NOTHING
+    if budget.tokens is not None and silent:
+        found.append("budget.tokens: its program does not say how many it uses")
+    if budget.usd is not None and silent:
+        found.append("budget.usd: its program does not say what it costs")
+    elif budget.usd is not None and agent.kind not in _SAY_DOLLARS:
+        named = [choice.model for choice in agent.models.values()] if models is None else models
+        without = sorted({model for model in named if model not in agent.prices})
+        if without or not named:
+            price = f"it has no price for {', '.join(without)}" if without else "its models have no names"
+            found.append(f"budget.usd: its program does not say what it costs, and {price}; add `prices` to the agent")
+    return found

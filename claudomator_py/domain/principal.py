@@ -1,0 +1,73 @@
+"""Who asks: the principal behind a request, what its role permits, and which organisation's work it sees."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from claudomator_py.domain.units import DAY_MS
+
+
+class Role(StrEnum):
+    """What a principal may do. Each of read, operate and admin permits what the ones before it do.
+
+    read: look. operate: hand in, change and answer tasks and schedules as well. admin: whatever else there is, such as
+    tokens, holds and draining. run: a run of a task; it may do what is said of ``run`` alone, within its own task.
+    """
+
+    READ = "read"
+    OPERATE = "operate"
+    ADMIN = "admin"
+    RUN = "run"
+
+    def permits(self, needed: "Role") -> bool:
+        """Whether who has this role may do what needs that one."""
+        if Role.RUN in (self, needed):
+            return self is needed
+        return _ORDER.index(self) >= _ORDER.index(needed)
+
+
+_ORDER = (Role.READ, Role.OPERATE, Role.ADMIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who asks. id: how it is named in records, such as the name of its token.
+
+    organisation: it sees the work of this one only; None: of all. run_id: of role ``run``, the run that it speaks for.
+    """
+
+    id: str
+    role: Role
+    organisation: str | None = None
+    run_id: str | None = None
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether everybody's work exists for it."""
+        return self.organisation is None and self.role is not Role.RUN
+
+    def sees(self, organisation: str | None) -> bool:
+        """Whether all work of that organisation, None being the daemon's own, exists for it."""
+        return self.sees_all or (self.organisation == organisation and self.role is not Role.RUN)
+
+
+OPERATOR: Final = Principal("operator", Role.ADMIN)
+"""The user whom the daemon belongs to: whoever has the token in the state folder."""
+
+INBOX: Final = Principal("inbox", Role.OPERATE)
+"""Whoever may write into the inbox."""
+
+
+LONGEST_KEY: Final = 255
+KEPT_MS: Final = DAY_MS
+"""How long an answer is kept for repetitions, in milliseconds."""
+MOST_KEPT: Final = 10_000
+"""How many answers are kept; the oldest go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """The client's name for one request. fingerprint: a digest of what was asked, by which another request shows."""
+
+    key: str
+    fingerprint: str

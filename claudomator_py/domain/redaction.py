@@ -1,0 +1,288 @@
+"""Secrets taken out of text: values that are known, and what looks like a key.
+
+A guard against mishaps: it finds a secret as it is, and as JSON, a URL, a page or Base64 writes it, not one that a
+program took apart.
+"""
+
+import base64
+import html
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from itertools import islice
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.lifecycle import STATE_NAMES, InputKind, Phase, QueueReason, WaitReason
+from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason
+
+MARK = "[redacted]"
+SHORTEST = 8
+"""A shorter value is not taken for a secret: it would be found everywhere."""
+MAX_HELD = 64 * 1024
+"""Characters that are held back at most, while they may be the beginning of a secret."""
+
+_LINE_OF_SECRET = 16
+_OPEN_LOOKBACK = 4_096
+# What a key is made of, and the backslash of an escape before it: ``\nsk-...`` as JSON writes a line end and a key.
+_KEY_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-\\"
+_BEGINS = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
+_PEM_NAME = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_PEM_BODY = r"[A-Za-z0-9+/=\s\\:,.()-]*"
+_TOKENS = re.compile(
+    rf"{_BEGINS}(?:"
+    r"sk-[A-Za-z0-9_-]{16,}"
+    r"|AIza[A-Za-z0-9_-]{30,}"
+    r"|cm[tr]_[A-Za-z0-9_-]{20,}"
+    r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{20,}"
+    r"|cm[rt]_[A-Za-z0-9_-]{32,}"
+    r"|xox[abprs]-[A-Za-z0-9-]{10,}"
+    r"|A[KS]IA[A-Z0-9]{16,}"
+    r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
+    r"|(?i:bearer)\s{1,4}(?P<token>[A-Za-z0-9._~+/=-]{8,})"
+    r")"
+)
+# Looked for on its own: what stands before it must not take its first line for a token, and leave the rest.
+_PEM = re.compile(rf"-----BEGIN {_PEM_NAME}(?:{_PEM_BODY}?-----END {_PEM_NAME}|{_PEM_BODY})")
+# The password of a URL, as git tells of remotes and databases of their hosts.
+_PASSWORD = re.compile(r"://[^\s/@:\"'\\<>]{0,128}:(?P<token>[^\s/@\"'\\<>]{1,512})@")
+# What may yet become one of those that hold more than the characters of a token.
+_OPEN = re.compile(
+    r"(?::(?:/(?:/[^\s/@\"'\\<>]{0,700})?)?"
+    r"|eyJ[A-Za-z0-9_-]*\.[A-Za-z0-9_.-]*|(?i:bearer)(?:\s{1,4}[A-Za-z0-9._~+/=-]*)?|-----BEGIN[A-Z0-9 ]*-*)\Z"
+)
+
+_RESERVED = re.compile(rb"[^A-Za-z0-9_.~-]")
+# By how many bytes before it a value is shifted in Base64, the first characters that those bytes have a part in.
+_SHARED = (0, 2, 3)
+
+_ELLIPSIS = re.compile(r"\.{3,}|\N{HORIZONTAL ELLIPSIS}")
+_MOST_CUT = 500
+
+Span = tuple[int, int]
+
+
+class Redactor:
+    """Takes out these values, and what looks like a secret. Values shorter than SHORTEST are left alone."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        forms = {form for value in values for form in _forms(value)}
+        self._known = sorted(forms)
+        self._longest = max(map(len, forms), default=0)
+
+    def redact(self, text: str) -> str:
+        """The text with MARK in the place of each secret."""
+        return _marked(text, self._spans(text))
+
+    def redact_cut(self, text: str) -> str:
+        """As ``redact``, where texts may have been shortened: of a secret that breaks off before an ellipsis, what is
+        left is taken out as well, if it is no shorter than SHORTEST."""
+        return _marked(text, self._spans_of_cut(text))
+
+    def redact_piece(self, text: str) -> str:
+        """As ``redact_cut``, for a text of which the beginning or the end may be missing, and with it a part of a
+        secret."""
+        begun = max((_begun(form, text) for form in self._known), default=0)
+        ended = max((_ended(form, text) for form in self._known), default=0)
+        ends = [(0, ended)] * (ended >= SHORTEST) + [(len(text) - begun, len(text))] * (begun >= SHORTEST)
+        return _marked(text, _merged([*self._spans_of_cut(text), *ends]))
+
+    def finds(self, text: str) -> bool:
+        """Whether there is a secret in the text, or what is left of one before an ellipsis."""
+        return bool(self._spans_of_cut(text))
+
+    def settled(self, text: str) -> int:
+        """How much of the text can be shown whatever follows it: no secret begins there and ends later."""
+        place = len(text)
+        if (opened := _OPEN.search(text, max(0, place - _OPEN_LOOKBACK))) is not None:
+            place = opened.start()
+        place = min([place, *(len(text) - _begun(form, text) for form in self._known)])
+        spans = self._spans(text, announced=True)
+        while True:
+            before = place
+            place = len(text[:place].rstrip(_KEY_LETTERS))
+            for start, end in reversed(spans):
+                if start < place <= end:
+                    place = start
+            if place == before:
+                break
+        return place if len(text) - place <= MAX_HELD else len(text)
+
+    def _spans(self, text: str, *, announced: bool = False) -> list[Span]:
+        """Where secrets are, in order, those that overlap or touch as one. announced: with the words that say so."""
+        found = [match.span() if announced else _secret(match) for match in _TOKENS.finditer(text)]
+        found += [match.span() if announced else _secret(match) for match in _PASSWORD.finditer(text)]
+        found += [match.span() for match in _PEM.finditer(text)]
+        for form in self._known:
+            start = text.find(form)
+            while start >= 0:
+                found.append((start, start + len(form)))
+                start = text.find(form, start + 1)
+        return _merged(found)
+
+    def _spans_of_cut(self, text: str) -> list[Span]:
+        found = self._spans(text)
+        for ellipsis in islice(_ELLIPSIS.finditer(text), _MOST_CUT) if self._known else ():
+            place = ellipsis.start()
+            before = text[max(0, place - self._longest) : place]
+            begun = max(_begun(form, before) for form in self._known)
+            if begun >= SHORTEST:
+                found.append((place - begun, place))
+        return _merged(found)
+
+
+def _merged(found: Iterable[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(found):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _marked(text: str, spans: Iterable[Span]) -> str:
+    parts: list[str] = []
+    position = 0
+    for start, end in spans:
+        parts += (text[position:start], MARK)
+        position = end
+    return "".join((*parts, text[position:])) if parts else text
+
+
+def _secret(match: re.Match[str]) -> Span:
+    return match.span("token") if match["token"] is not None else match.span()
+
+
+def _forms(value: str) -> set[str]:
+    """How a secret may be written. A long line of one that has several is one as well."""
+    whole = value.strip()
+    parts = [whole, *(line for line in map(str.strip, whole.splitlines()) if len(line) >= _LINE_OF_SECRET)]
+    forms = set()
+    for part in parts:
+        if len(part) >= SHORTEST:
+            forms |= {part, json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1], _quoted(part)}
+            forms |= {_in_html(part), *_in_base64(part.encode(errors="replace"))}
+    return forms
+
+
+def _in_html(text: str) -> str:
+    """As a page writes it."""
+    return html.escape(text).replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
+
+
+def _in_base64(value: bytes) -> set[str]:
+    """What all Base64 texts with the value somewhere in them have in common, whatever stands before and after it."""
+    found = set()
+    for shift, shared in enumerate(_SHARED):
+        whole = base64.b64encode(bytes(shift) + value).decode()
+        open_bytes = (shift + len(value)) % 3
+        own = whole[shared : len(whole) - (4 - open_bytes if open_bytes else 0)]
+        found |= {own, own.replace("+", "-").replace("/", "_")}
+    return found
+
+
+def _quoted(text: str) -> str:
+    """As a URL writes it."""
+    return _RESERVED.sub(lambda byte: b"%%%02X" % byte[0][0], text.encode(errors="replace")).decode()
+
+
+def _ended(form: str, text: str) -> int:
+    """The length of the longest beginning of the text with which the form ends, short of all of it."""
+    last = form[-1]
+    end = text.rfind(last, 0, len(form) - 1)
+    while end >= 0:
+        if form.endswith(text[: end + 1]):
+            return end + 1
+        end = text.rfind(last, 0, end)
+    return 0
+
+
+def _begun(form: str, text: str) -> int:
+    """The length of the longest end of the text with which the form begins, short of all of it."""
+    first = form[0]
+    start = text.find(first, max(0, len(text) - len(form) + 1))
+    while start >= 0:
+        if form.startswith(text[start:]):
+            return len(text) - start
+        start = text.find(first, start + 1)
+    return 0
+
+
+T = TypeVar("T")
+
+_ENUMS: tuple[type[Enum], ...] = (
+    *(InputKind, OutcomeStatus, Phase, Provenance, QueueReason, Reason, Tier, WaitReason),
+)
+_CODES = frozenset({code.value for enum in _ENUMS for code in enum} | set(STATE_NAMES.values()))
+"""Words that programs act on, and everybody knows: they stay, whatever is a secret, so that no variable of a task can
+make what is stored unreadable."""
+
+_SAID = ("text", "detail", "question", "limit", "family", "near_limit")
+
+
+def clean(value: T, redactor: Redactor) -> T:
+    """The value without secrets in its texts. Codes, names of fields and keys of mappings stay as they are.
+
+    A model is copied, and not validated. The value itself is returned if there is nothing to take out.
+    """
+    # One look at all of it: most values are clean, and many small texts cost more than one of their size.
+    if not redactor.finds("\0".join(_texts(value))):
+        return value
+    cleaned: T = _replaced(value, redactor.redact_cut)
+    return cleaned
+
+
+def without_secrets(outcome: Outcome, redactor: Redactor) -> Outcome:
+    """All that an agent said and did, for people to read; parts of secrets at the ends of its words are none either.
+
+    What programs act on must hold no secret, so it is dropped if it does: a conversation's name, and a rule that would
+    name one on a command line.
+    """
+
+    def said(text: str | None) -> str | None:
+        return None if text is None else redactor.redact_piece(text)
+
+    def exact(text: str | None) -> str | None:
+        return None if text is None or redactor.finds(text) else text
+
+    changes: dict[str, object] = {name: said(getattr(outcome, name)) for name in _SAID}
+    changes["conversation_id"] = exact(outcome.conversation_id)
+    changes["windows"] = {redactor.redact(name): clean(use, redactor) for name, use in outcome.windows.items()}
+    changes["denied"] = tuple(
+        Denied(tool=redactor.redact(one.tool), input=redactor.redact_piece(one.input), rule=exact(one.rule))
+        for one in outcome.denied
+    )
+    return outcome.model_copy(update=changes)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        if not isinstance(value, Enum) and value not in _CODES:
+            yield value
+    elif isinstance(value, BaseModel):
+        for part in value.__dict__.values():
+            yield from _texts(part)
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _texts(part)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for part in value:
+            yield from _texts(part)
+
+
+def _replaced(value: Any, redact: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return value if isinstance(value, Enum) or value in _CODES else redact(value)
+    if isinstance(value, BaseModel):
+        parts = {name: (part, _replaced(part, redact)) for name, part in value.__dict__.items()}
+        changed = {name: after for name, (before, after) in parts.items() if after is not before}
+        return value.model_copy(update=changed) if changed else value
+    if isinstance(value, Mapping):
+        return {key: _replaced(part, redact) for key, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return type(value)(_replaced(part, redact) for part in value)
+    return value

@@ -1,0 +1,93 @@
+"""How long what has ended is kept."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+
+from claudomator_py.domain.errors import shown
+from claudomator_py.domain.fields import DURATION_PATTERN, Duration, Flag, Strict, refusal
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_duration, parse_duration
+from claudomator_py.domain.views.base import View
+
+FOREVER = "forever"
+
+
+def _kept(value: object) -> object:
+    if value == FOREVER:
+        return None
+    try:
+        return parse_duration(str(value))
+    except ValueError:
+        remedy = f"write a number and a unit, such as 30d, or {FOREVER}"
+        raise refusal(f"`{shown(str(value))}` is not a duration", remedy) from None
+
+
+def _text(kept_ms: int | None) -> str:
+    return FOREVER if kept_ms is None else format_duration(kept_ms)
+
+
+Kept = Annotated[
+    int | None,
+    BeforeValidator(_kept),
+    PlainSerializer(_text, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": f"^{FOREVER}$|{DURATION_PATTERN}", "examples": ["30d", FOREVER]}),
+]
+"""Milliseconds; None: forever."""
+
+
+class Retention(Strict):
+    """How long what has ended is kept. What a task that has not ended needs is kept in any case."""
+
+    runs: Kept = Field(
+        30 * DAY_MS,
+        ge=HOUR_MS,
+        description="Run directories of ended tasks, and the decisions behind their runs; or `forever`.",
+    )
+    events: Kept = Field(
+        90 * DAY_MS, ge=HOUR_MS, description="Events of ended tasks, times of schedules, ended holds; or `forever`."
+    )
+    tasks: Kept = Field(
+        365 * DAY_MS,
+        ge=2 * DAY_MS,
+        description="Ended tasks with all their runs, unless their file is still in the inbox; or `forever`.",
+    )
+
+
+DEFAULT_AGE_MS = 7 * DAY_MS
+
+
+class CleanupRequest(View):
+    """Remove what ended tasks have left and nobody misses."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dry_run: Flag = Field(False, description="Say what would be removed, and remove nothing.")
+    older_than: Duration = Field(DEFAULT_AGE_MS, le=3_650 * DAY_MS, description="Only what ended longer ago than that.")
+
+
+class CleanupItemView(View):
+    """A work tree with its branch, or the directory of a run with its output and scratch folder.
+
+    bytes: what it takes, or took, on the disk. removed: or would be, in a dry run. why: in words.
+    """
+
+    kind: Literal["worktree", "run"]
+    path: str
+    task_id: str | None = None
+    task: str | None = None
+    branch: str | None = None
+    bytes: int = 0
+    removed: bool
+    why: str
+
+
+class CleanupView(View):
+    """What was removed and what is kept. Run directories that are too young to be looked at are not listed.
+
+    freed_bytes: in a dry run, what would be. more: not everything was looked at; ask again.
+    """
+
+    dry_run: bool
+    items: tuple[CleanupItemView, ...] = ()
+    freed_bytes: int = 0
+    more: bool = False

@@ -1,0 +1,325 @@
+"""What an operator wants: the task's specification as it is after parsing. Times are whole milliseconds.
+
+A field reads what a task file says and writes the same: ``TaskSpec.model_validate(spec.model_dump(mode="json"))`` is
+the spec again.
+"""
+
+from datetime import UTC, datetime
+from enum import IntEnum, StrEnum
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
+
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.budget import Budget
+from claudomator_py.domain.errors import shown, suggestion
+from claudomator_py.domain.fields import (
+    LONGEST_NAME,
+    Count,
+    Directory,
+    Distinct,
+    Duration,
+    Environment,
+    Flag,
+    Line,
+    Name,
+    OneOrMore,
+    Strict,
+    Text,
+    Words,
+    refusal,
+)
+from claudomator_py.domain.schedule import STAMP_LENGTH, BadCron, CatchUp, Overlap, fire_name, parse_cron
+from claudomator_py.domain.units import DAY_MS, MINUTE_MS
+
+DEFAULT_TIMEOUT_MS = 60 * MINUTE_MS
+DEFAULT_STALL_MS = 30 * MINUTE_MS
+
+
+class Priority(IntEnum):
+    """Order among the runnable. A waiting task gains one level per 24 hours."""
+
+    LOW = 0
+    NORMAL = 1
+    HIGH = 2
+    URGENT = 3
+
+    @classmethod
+    def parse(cls, name: str) -> "Priority":
+        """The priority of that name. Raises KeyError."""
+        return cls[name.upper()]
+
+    @property
+    def label(self) -> str:
+        """The name as files and API write it."""
+        return self.name.lower()
+
+
+class OnLimit(StrEnum):
+    """What a task does when its agent meets a limit."""
+
+    FAILOVER = "failover"
+    WAIT = "wait"
+    FAIL = "fail"
+
+
+class OnLost(StrEnum):
+    """What a task does when a run was killed together with its supervisor."""
+
+    FAIL = "fail"
+    RETRY = "retry"
+
+
+class OnInput(StrEnum):
+    """What a task does when its agent asks a question, or is denied a tool."""
+
+    WAIT = "wait"
+    DENY = "deny"
+
+
+class Isolation(StrEnum):
+    """Where a task's changes are kept apart: nowhere, or in a work tree of git that is its own."""
+
+    NONE = "none"
+    WORKTREE = "worktree"
+
+
+class PermissionMode(StrEnum):
+    """How freely an agent may act."""
+
+    DEFAULT = "default"
+    ACCEPT_EDITS = "acceptEdits"
+    PLAN = "plan"
+    BYPASS = "bypassPermissions"
+
+
+def _priority(value: object) -> object:
+    labels = [level.label for level in Priority]
+    if isinstance(value, Priority):
+        return value
+    if isinstance(value, str) and value in labels:
+        return Priority.parse(value)
+    if isinstance(value, str):
+        raise refusal(f"`{shown(value)}` is not a priority", suggestion(value, labels))
+    raise refusal("is not a priority", f"write one of {', '.join(labels)}")
+
+
+def _instant(value: object) -> object:
+    remedy = "write it with an offset, such as 2026-12-01T08:00:00+01:00 or 2026-12-01T07:00:00Z"
+    try:
+        at = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+    except ValueError:
+        raise refusal(f"`{shown(str(value))}` is not a time", remedy) from None
+    if not isinstance(at, datetime):
+        raise refusal("is not a time", remedy)
+    if at.tzinfo is None:
+        raise refusal("does not say in which time zone", remedy)
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise refusal("is out of range", remedy) from None
+
+
+def _cron(value: str) -> str:
+    try:
+        parse_cron(value)
+    except BadCron as bad:
+        raise refusal(str(bad), bad.remedy) from None
+    return " ".join(value.split())
+
+
+PriorityName = Annotated[
+    Priority,
+    BeforeValidator(_priority),
+    PlainSerializer(lambda level: level.label, return_type=str),
+    WithJsonSchema({"type": "string", "enum": [level.label for level in Priority]}),
+]
+Instant = Annotated[
+    AwareDatetime,
+    BeforeValidator(_instant),
+    PlainSerializer(lambda at: at.isoformat().replace("+00:00", "Z"), return_type=str),
+    WithJsonSchema({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}[Tt ].*([Zz]|[+-]\d{2}:?\d{2})$"}),
+]
+
+
+# Blank space at the end is a matter of how a block is written (`|` or `|-`), not of content.
+Prose = Annotated[Text, AfterValidator(str.rstrip)]
+
+
+class AgentHint(Strict):
+    """Where the operator would like it to run."""
+
+    type: Line | None = Field(None, description="An agent's name, else a kind; a hint that balancing may override.")
+    tier: Tier | None = Field(None, description="How strong a model; given, nothing is asked.")
+    model: Line | None = Field(None, description="A model of the agent named by `type`; never passed to another.")
+    strict: Flag = Field(False, description="Wait for that agent rather than run elsewhere; needs `type`.")
+
+    @field_validator("model")
+    @classmethod
+    def _model_of_something(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and info.data.get("type", "") is None:
+            raise refusal("does not say of which agent", "add `type`, or write `tier` instead, which any agent has")
+        return value
+
+    @field_validator("strict")
+    @classmethod
+    def _strict_about_something(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and info.data.get("type", "") is None:
+            raise refusal("does not say for which agent", "add `type`, or remove `strict`")
+        return value
+
+
+class RetryPolicy(Strict):
+    """Attempts in all, the first included, and the first pause between them; it doubles with each."""
+
+    max_attempts: Count = Field(3, ge=1, le=100, description="Attempts in all, the first included.")
+    backoff: Duration = Field(
+        MINUTE_MS, le=7 * DAY_MS, description="Pause before the second attempt; doubled for each further one."
+    )
+
+
+Tools = Annotated[tuple[Line, ...], Field(max_length=500), OneOrMore, Distinct]
+
+
+class Permissions(Strict):
+    """What the agent may do, as far as its CLI can enforce it."""
+
+    mode: PermissionMode = Field(PermissionMode.DEFAULT, description="How freely the agent may act.")
+    allowed_tools: Tools = Field((), description="Tools it may use without asking, as its CLI names them.")
+    disallowed_tools: Tools = Field((), description="Tools it may not use, as its CLI names them.")
+
+
+class TaskSpec(Strict):
+    """One task, parsed and valid. ``extra`` holds the ``x-*`` keys, carried along and never interpreted."""
+
+    name: Name = Field(description="Lower-case letters, digits, `-`, `_` and `.`; the file's stem if missing.")
+    instructions: Prose = Field(
+        min_length=1, max_length=1_000_000, pattern=r"\S", description="What to do, in plain words."
+    )
+    working_dir: Directory | None = Field(
+        None, description="Where it runs, beginning with / or ~/; missing: a scratch folder of the run."
+    )
+    agent: AgentHint = Field(AgentHint(), description="Where it should run, and how strong a model.")
+    expected_output: Prose | None = Field(None, max_length=20_000, description="What to hand back.")
+    priority: PriorityName = Field(
+        Priority.NORMAL, description="Order among the tasks that could run; waiting gains a level every 24 hours."
+    )
+    depends_on: Annotated[tuple[Name, ...], Field(max_length=100), OneOrMore, Distinct] = Field(
+        (), description="Names of tasks that must complete first."
+    )
+    continues: Name | None = Field(
+        None,
+        description="A task that must complete first, and whose conversation this one goes on in, where it worked.",
+    )
+    schedule: Annotated[Line, AfterValidator(_cron)] | None = Field(
+        None,
+        description="Cron expression: minute, hour, day of month, month, day of week.",
+    )
+    timezone: Annotated[Line, Field(max_length=100)] | None = Field(
+        None, description="The zone of `schedule`, such as Europe/Berlin; missing: that of the daemon's machine."
+    )
+    overlap: Overlap = Field(
+        Overlap.SKIP, description="What becomes of a time at which a task of the schedule has not ended."
+    )
+    catch_up: CatchUp = Field(
+        CatchUp.SKIP, description="What becomes of times that passed while no daemon ran; `all` needs `overlap: queue`."
+    )
+    not_before: Instant | None = Field(None, description="Earliest start: RFC 3339, with an offset.")
+    timeout: Duration = Field(DEFAULT_TIMEOUT_MS, gt=0, le=30 * DAY_MS, description="Longest time one run may take.")
+    stall_timeout: Duration = Field(
+        DEFAULT_STALL_MS, gt=0, le=30 * DAY_MS, description="Longest time a run may neither write nor compute."
+    )
+    retry: RetryPolicy = Field(RetryPolicy(), description="When and how often a failed run is tried again.")
+    on_limit: OnLimit = Field(
+        OnLimit.FAILOVER,
+        description="At a limit: go to another agent, wait and go on in the same conversation, or fail.",
+    )
+    on_lost: OnLost = Field(
+        OnLost.FAIL,
+        description="What it does when a run was killed with its supervisor, or by a signal from elsewhere.",
+    )
+    on_input: OnInput = Field(
+        OnInput.WAIT,
+        description="When the agent asks a question or is denied a tool: wait for a person, or take the run as it is.",
+    )
+    approval: Flag = Field(False, description="Ask before its first run.")
+    isolation: Isolation = Field(
+        Isolation.NONE,
+        description="`worktree`: it runs on a branch of its own, in a copy of the git repository that `working_dir` "
+        "lies in.",
+    )
+    budget: Budget = Field(Budget(), description="What it may use up, all of its runs together, restarts included.")
+    max_turns: Count | None = Field(None, ge=1, le=10_000, description="Turns a run may take, where the CLI can count.")
+    check: Annotated[tuple[Words, ...], Field(max_length=50), OneOrMore] = Field(
+        (), description="Commands that must all exit 0 for success; split into words, no shell."
+    )
+    permissions: Permissions = Field(Permissions(), description="What the agent may do.")
+    env: Environment = Field(
+        {},
+        max_length=200,
+        description="Variables for the agent; put values in quotes. No place for secrets: use the agent's `pass_env`.",
+    )
+    add_dirs: Annotated[tuple[Directory, ...], Field(max_length=50), OneOrMore, Distinct] = Field(
+        (), description="Further folders the agent may use; the rules of `working_dir` hold for them."
+    )
+    tags: Annotated[tuple[Line, ...], Field(max_length=50), OneOrMore, Distinct] = Field(
+        (), description="Words to find it by."
+    )
+    extra: dict[str, Any] = Field({}, description="The `x-*` keys: carried along, never interpreted.")
+
+    @field_validator("isolation")
+    @classmethod
+    def _isolated_from_something(cls, value: Isolation, info: ValidationInfo) -> Isolation:
+        if value is Isolation.WORKTREE and info.data.get("working_dir", "") is None:
+            raise refusal("does not say of which repository", "add `working_dir`, or leave out `isolation`")
+        return value
+
+    @field_validator("depends_on")
+    @classmethod
+    def _not_after_itself(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if info.data.get("name") in value:
+            raise refusal("names the task itself, which would wait for ever", "remove its own name")
+        return value
+
+    @field_validator("continues")
+    @classmethod
+    def _not_itself(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and info.data.get("name") == value:
+            raise refusal("names the task itself, which would wait for ever", "name another task, or remove it")
+        return value
+
+    @field_validator("schedule")
+    @classmethod
+    def _short_enough(cls, value: str | None, info: ValidationInfo) -> str | None:
+        longest = LONGEST_NAME - STAMP_LENGTH
+        if value is not None and len(info.data.get("name", "")) > longest:
+            raise refusal("makes tasks whose names would be too long", f"shorten `name` to {longest} characters")
+        return value
+
+    @field_validator("timezone", "catch_up", "overlap")
+    @classmethod
+    def _of_a_schedule(cls, value: Any, info: ValidationInfo) -> Any:
+        if value not in (None, CatchUp.SKIP, Overlap.SKIP) and info.data.get("schedule", "") is None:
+            raise refusal("is about times, and there is no schedule", "add `schedule`, or remove it")
+        if value is CatchUp.ALL and info.data.get("overlap") is Overlap.SKIP:
+            raise refusal("would skip all but the first, as that has not ended", "add `overlap: queue`")
+        return value
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The names of all tasks that must complete first, the one that it continues included."""
+        return self.depends_on if self.continues is None else tuple(dict.fromkeys((*self.depends_on, self.continues)))
+
+    def fired(self, at_ms: int) -> "TaskSpec":
+        """The task that meets a time of this one's schedule."""
+        once = {"schedule": None, "timezone": None, "catch_up": CatchUp.SKIP, "overlap": Overlap.SKIP}
+        return self.model_copy(update={"name": fire_name(self.name, at_ms), **once})

@@ -1,0 +1,83 @@
+"""Units at the border: durations as people write them, instants as RFC 3339; inside, whole milliseconds."""
+
+import difflib
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from claudomator_py.domain.errors import shown
+
+SECOND_MS = 1_000
+MINUTE_MS = 60 * SECOND_MS
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+
+_UNIT_MS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
+_PART = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
+_DURATION = re.compile(r"(?:\d{1,9}(?:ms|s|m|h|d))+", re.ASCII)
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds in a duration such as ``90s``, ``45m``, ``2h``, ``1d`` or ``1h30m``.
+
+    Raises ValueError for anything else, a bare number included: its unit would be a guess.
+    """
+    stripped = text.strip()
+    if not _DURATION.fullmatch(stripped):
+        raise ValueError(f"{text!r} is not a duration; write a number and a unit, such as 90s, 45m, 2h or 1d")
+    return sum(int(number) * _UNIT_MS[unit] for number, unit in _PART.findall(stripped))
+
+
+def format_duration(milliseconds: int) -> str:
+    """The duration as ``parse_duration`` reads it, largest units first: 5400000 is ``1h30m``."""
+    if milliseconds <= 0:
+        return "0s"
+    parts = []
+    rest = milliseconds
+    for unit in ("d", "h", "m", "s", "ms"):
+        count, rest = divmod(rest, _UNIT_MS[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts)
+
+
+def format_instant(epoch_ms: int) -> str:
+    """The instant in RFC 3339, UTC, with milliseconds."""
+    instant = datetime.fromtimestamp(epoch_ms / 1000, tz=UTC)
+    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_UNIT_BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "kB": 10**3, "MB": 10**6, "GB": 10**9}
+_SIZE = re.compile(r"(\d{1,12}) ?(B|KiB|MiB|GiB|TiB|kB|MB|GB)", re.ASCII)
+
+
+def parse_size(text: str) -> int:
+    """Bytes in a size such as ``256MiB`` or ``1GB``. Raises ValueError for anything else, a bare number included."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a size; write a number and a unit, such as 512KiB, 256MiB or 2GiB")
+    return int(match[1]) * _UNIT_BYTES[match[2]]
+
+
+def format_size(count: int) -> str:
+    """The size as ``parse_size`` reads it, exact, in the largest binary unit that divides it."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if count and count % _UNIT_BYTES[unit] == 0:
+            return f"{count // _UNIT_BYTES[unit]}{unit}"
+    return f"{count}B"
+
+
+def unknown_zone(name: str) -> str:
+    """What is wrong with a name that no zone has."""
+    return f"there is no time zone `{shown(name)}`"
+
+
+def zone_remedy(name: str, known: Iterable[str]) -> str:
+    """The zone that was meant, as far as can be told: by its whole name, or by its city's."""
+    by_folded = {zone.casefold(): zone for zone in sorted(known)}
+    folded = name[:100].casefold().replace(" ", "_")
+    for zone in by_folded:
+        if folded and zone.rpartition("/")[2] == folded:
+            return f"did you mean `{by_folded[zone]}`?"
+    nearest = difflib.get_close_matches(folded, by_folded, n=1, cutoff=0.85)
+    return f"did you mean `{by_folded[nearest[0]]}`?" if nearest else "write a name such as Europe/Berlin or UTC"

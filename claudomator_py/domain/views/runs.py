@@ -1,0 +1,201 @@
+"""Runs: attempts at tasks."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.lifecycle import InputKind
+from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.domain.run import CheckResult, CheckStatus, Command, EndedBy, LogKind, command_text, ended_text
+from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.views.base import Instant, View
+
+RunState = Literal["starting", "running", "checking", "ended", "revoked"]
+
+
+class OutcomeView(View):
+    """How a run ended. detail: the error in the agent's own words; limit: the window that it named.
+
+    question: what it ended with; denied: tool calls that it was denied.
+    """
+
+    status: OutcomeStatus
+    reason: Reason | None = None
+    reset_at: Instant | None = None
+    provenance: Provenance | None = None
+    conversation_id: str | None = None
+    text: str | None = None
+    tokens: Tokens = Tokens()
+    cost_usd: float | None = None
+    detail: str | None = None
+    limit: str | None = None
+    question: str | None = None
+    denied: tuple[Denied, ...] = ()
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> "OutcomeView":
+        """The shape of an outcome."""
+        return cls(
+            status=outcome.status,
+            reason=outcome.reason,
+            reset_at=None if outcome.reset_at is None else format_instant(outcome.reset_at),
+            provenance=outcome.provenance,
+            conversation_id=outcome.conversation_id,
+            text=outcome.text,
+            tokens=outcome.tokens,
+            cost_usd=outcome.cost_usd,
+            detail=outcome.detail,
+            limit=outcome.limit,
+            question=outcome.question,
+            denied=outcome.denied,
+        )
+
+
+class InputView(View):
+    """What a person is asked. text: the question, or what leave is asked for. since: since when.
+
+    agent, run_id: whose run asks; None: it is asked before the first run. tools: what leave is asked for; approving
+    allows the ``rule`` of each. kept_until: until when its working directory is kept from others; None: it is not.
+    """
+
+    kind: InputKind
+    text: str
+    since: Instant
+    agent: str | None = None
+    run_id: str | None = None
+    tools: tuple[Denied, ...] = ()
+    kept_until: Instant | None = None
+
+
+class LogTextView(View):
+    """A piece of what a run wrote, from the byte ``offset`` up to ``next_offset``, as text for people.
+
+    Without terminal codes, and with ``[redacted]`` in the place of secrets.
+    """
+
+    offset: int
+    next_offset: int
+    text: str
+
+
+class LogEntryView(View):
+    """One thing that an agent said or did, made from the bytes from ``offset`` up to ``next_offset``.
+
+    tool: its name, for a call and its result. at: when, as far as the agent says. omitted: characters of the text that
+    were left out; the bytes have them. partial: the text goes on in the next entry of this kind.
+    """
+
+    offset: int
+    next_offset: int
+    kind: LogKind
+    text: str
+    tool: str | None = None
+    at: Instant | None = None
+    omitted: int = 0
+    partial: bool = False
+
+
+class LogPageView(View):
+    """A part of a log. next_cursor: where to go on, now or when there is more. ended: nothing will follow."""
+
+    items: tuple[LogEntryView | LogTextView, ...]
+    next_cursor: str
+    ended: bool
+
+
+class LogEndView(View):
+    """The run is over, and its log was told up to ``next_offset``. state: the run's; status: of its outcome."""
+
+    next_offset: int
+    state: RunState
+    status: OutcomeStatus | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    """Bytes of a run's stream from ``offset``. ended: the run is over and nothing follows ``next_offset``."""
+
+    data: bytes
+    offset: int
+    next_offset: int
+    ended: bool
+
+
+class RunCheckView(View):
+    """The check of a run: the task's ``check``, run after the agent's success.
+
+    commands: run in this order, up to the first that does not exit with 0. step: the index of the one that ended it;
+    None while it runs, and when no record was left. exit_code: that command's. ended_by: what stopped it, if
+    Claudomator did. error: why the command could not be started. output: the end of what it wrote, if it failed; the
+    log has all of it.
+    """
+
+    status: CheckStatus
+    commands: tuple[Command, ...]
+    step: int | None = None
+    exit_code: int | None = None
+    ended_by: EndedBy | None = None
+    error: str | None = None
+    started_at: Instant
+    ended_at: Instant | None = None
+    output: str | None = None
+
+    @classmethod
+    def of(cls, result: CheckResult) -> "RunCheckView":
+        """The shape of a check."""
+        return cls(
+            status=result.status,
+            commands=result.commands,
+            step=result.step,
+            exit_code=result.exit_code,
+            ended_by=result.ended_by,
+            error=result.error,
+            started_at=format_instant(result.started_ms),
+            ended_at=None if result.ended_ms is None else format_instant(result.ended_ms),
+            output=result.output,
+        )
+
+    @property
+    def text(self) -> str:
+        """What it came to besides its status, in words: ``make lint (2 of 3) exited with 2``; else its commands."""
+        if self.status == "lost":
+            return "what ran it was killed before it could record the end"
+        if self.step is None or self.status == "passed":
+            return ", ".join(command_text(command) for command in self.commands)
+        which = f" ({self.step + 1} of {len(self.commands)})" if len(self.commands) > 1 else ""
+        how = ended_text(self.exit_code, self.ended_by, self.error)
+        return f"{command_text(self.commands[self.step])}{which} {how}"
+
+    @property
+    def verdicts(self) -> tuple[tuple[str, str], ...]:
+        """Each command, and what came of it, in words."""
+        return tuple((command_text(command), self._verdict(index)) for index, command in enumerate(self.commands))
+
+    def _verdict(self, index: int) -> str:
+        if self.step is None:
+            return "" if self.status == "running" else "not known"
+        if index != self.step:
+            return "passed" if index < self.step else "not run"
+        return "passed" if self.status == "passed" else ended_text(self.exit_code, self.ended_by, self.error)
+
+
+class RunView(View):
+    """One attempt at a task. resumes: the run whose conversation it went on in; None: it began one.
+
+    check: how its check went; None: it was not checked, as its task has no check or its agent did not succeed.
+    """
+
+    id: str
+    task_id: str
+    generation: int
+    attempt: int
+    agent: str
+    model: str | None = None
+    tier: Tier | None = None
+    state: RunState
+    started_at: Instant
+    ended_at: Instant | None = None
+    exit_code: int | None = None
+    outcome: OutcomeView | None = None
+    check: RunCheckView | None = None
+    resumes: str | None = None

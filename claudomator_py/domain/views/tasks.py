@@ -1,0 +1,256 @@
+"""Tasks, and which of them to list."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.budget import Budget
+from claudomator_py.domain.outcome import Tokens
+from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.task import Instant as GivenInstant
+from claudomator_py.domain.views.agents import BudgetView, HoldView
+from claudomator_py.domain.views.base import EventView, Instant, StateName, View
+from claudomator_py.domain.views.runs import InputView
+from claudomator_py.domain.worktree import TreeStanding
+
+PriorityLabel = Literal["low", "normal", "high", "urgent"]
+Action = Literal["cancel", "restart", "restart_force", "answer", "approve", "reject"]
+
+
+class DependencyView(View):
+    """A name that a task depends on; the task is known once a task of that name was seen."""
+
+    name: str
+    task_id: str | None = None
+    state: StateName | None = None
+
+
+class WorktreeView(View):
+    """A task's work tree, on its branch. commits: since it was made. changed: files that are not committed.
+
+    standing: ``unchanged``, ``merged``, ``ahead``, ``dirty``, ``locked``, ``gone`` or ``unknown``; detail: in words.
+    seen_at: when all this was so: after the last run in it, or when a cleanup last looked; None: not yet.
+    """
+
+    path: str
+    standing: TreeStanding
+    commits: int = 0
+    changed: int = 0
+    detail: str = ""
+    seen_at: Instant | None = None
+
+
+class TaskView(View):
+    """A task. reason: why it waits or failed; reason_text: the same in words, with all that its agent said of it;
+    reason_short: in a clause, for lists; None where the reason says enough. attempts: used up in this generation. asks:
+    what a person is asked while it needs input. agent_hint: the agent that its content names. agent, tier, model,
+    branch and specialist are those of its last run, else what is asked for. runs: how many there were in all. tokens
+    and cost_usd: summed over its runs. budget: what it may spend and has spent, in all generations; None if it has
+    none. started_at: that of its last run. source: ``file`` or ``api``. depends_on: with the task that it continues.
+    continues: that task; thread: the id of the one that began the thread, once that is known. holds: those that keep it
+    queued, of each agent that it could run on. worktree: how that of its last run stands, once it does not run. Both it
+    and spec, the content as a task file would write it, are absent in lists. warnings: what it asks for and nobody can
+    give it, while it has yet to run. creator: who made it: the name of a token, `operator`, or `inbox` for a file.
+    organisation: whose it is, if anybody's in particular.
+    """
+
+    id: str
+    name: str
+    version: int
+    state: StateName
+    phase: str | None = None
+    reason: str | None = None
+    reason_text: str | None = None
+    waiting_until: Instant | None = None
+    priority: PriorityLabel
+    tags: tuple[str, ...] = ()
+    working_dir: str | None = None
+    branch: str | None = None
+    specialist: str | None = None
+    agent: str | None = None
+    tier: Tier | None = None
+    model: str | None = None
+    attempts: int = 0
+    runs: int = 0
+    result_text: str | None = None
+    tokens: Tokens = Tokens()
+    cost_usd: float | None = None
+    created_at: Instant
+    updated_at: Instant
+    available_actions: tuple[Action, ...] = ()
+    asks: InputView | None = None
+    generation: int = 1
+    revision: int = 1
+    started_at: Instant | None = None
+    depends_on: tuple[DependencyView, ...] = ()
+    continues: DependencyView | None = None
+    thread: str | None = None
+    source: str = "api"
+    file_path: str | None = None
+    reason_short: str | None = None
+    agent_hint: str | None = None
+    holds: tuple[HoldView, ...] = ()
+    budget: BudgetView | None = None
+    worktree: WorktreeView | None = None
+    spec: dict[str, object] | None = None
+    creator: str = OPERATOR.id
+    organisation: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class TaskFilter(View):
+    """Which tasks to list, all conditions together; None: any."""
+
+    state: StateName | None = Field(default=None, description="Only tasks in this state.")
+    name: str | None = Field(default=None, description="Only tasks of this name.")
+    text: str | None = Field(default=None, max_length=200, description="Only tasks with this in their name.")
+    tag: str | None = Field(default=None, description="Only tasks with this tag.")
+    agent: str | None = Field(default=None, description="Only tasks whose last run was on this agent.")
+    creator: str | None = Field(default=None, max_length=100, description="Only tasks made by this name.")
+    source: str | None = Field(default=None, description="Only tasks from here: `file`, `api` or `schedule`.")
+
+
+class CandidateView(View):
+    """An agent as a decision saw it. rejected_because: None for one that could have been picked."""
+
+    agent: str
+    active: int
+    max_concurrent: int
+    limited: bool = False
+    limited_until: Instant | None = None
+    eligible: bool
+    rejected_because: str | None = None
+
+
+class ClassificationView(View):
+    """Where the tier came from. cause: why it is no answer; reason: the classifier's own words, or its fault.
+
+    asked_about: the agent that was picked when it was asked. said_agent: the one that the answer spoke of, if that was
+    another; it changes nothing.
+    """
+
+    source: Literal["pinned", "kept", "cache", "classifier", "default"]
+    cause: str | None = None
+    reason: str | None = None
+    asked_about: str | None = None
+    said_agent: str | None = None
+
+
+class PolicyCheckView(View):
+    """What one rule said about the choice."""
+
+    rule: str
+    allowed: bool
+    detail: str | None = None
+
+
+class DecisionView(View):
+    """Why a run was started where it was."""
+
+    route: str
+    specialist: str | None = None
+    agent: str
+    tier: Tier | None = None
+    model: str | None = None
+    confidence: float | None = None
+    reason: str
+    risk: str | None = None
+    required_capabilities: tuple[str, ...] = ()
+    policy_checks: tuple[PolicyCheckView, ...] = ()
+    fallback: str | None = None
+    classification: ClassificationView
+    candidates: tuple[CandidateView, ...] = ()
+    overridden_hint: str | None = None
+    run_id: str
+    at: Instant
+
+
+class WhyView(View):
+    """Why a task is where it is: sentences for people, newest decision first, and the events in order."""
+
+    task: TaskView
+    sentences: tuple[str, ...]
+    decisions: tuple[DecisionView, ...] = ()
+    events: tuple[EventView, ...] = ()
+
+
+class DrainRequest(View):
+    """Why nothing is to be started."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    reason: str | None = Field(default=None, max_length=2_000)
+
+
+Family = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
+class HoldRequest(View):
+    """Nothing is to be started on an agent. until: None: until it is released. family: only on its models of it.
+
+    account: nor on the others that draw on its account.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    until: GivenInstant | None = Field(default=None, description="RFC 3339, with an offset; missing: until released.")
+    family: Family | None = Field(
+        default=None, description="Only models with this in their name, such as `opus`; missing: all."
+    )
+    account: bool = Field(default=False, description="All agents of its kind that draw on the same account, too.")
+    reason: str | None = Field(default=None, max_length=500, description="Why; shown to whoever asks.")
+
+
+class ReleaseRequest(View):
+    """Which holds of an agent are to end. family: only those on this family of models; None: all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    family: Family | None = Field(default=None, description="Only holds on this family of models; missing: all holds.")
+
+
+class RestartRequest(View):
+    """What a restart changes. What the task's content pins stays pinned where a field is None.
+
+    budget: what it names replaces what the content has. force: a running task is cancelled first. resume: go on in the
+    last conversation instead of a fresh one, on the agent that has it. reason: kept with the task; a conversation that
+    goes on is told it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    agent: str | None = None
+    specialist: str | None = None
+    tier: Tier | None = None
+    model: str | None = None
+    budget: Budget | None = None
+    force: bool = False
+    resume: bool = False
+    reason: str | None = Field(default=None, max_length=2_000)
+
+
+class AnswerRequest(View):
+    """What a person answers: its agent is told, in the conversation in which it asked."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str = Field(min_length=1, max_length=20_000, pattern=r"\S", description="The answer, in plain words.")
+
+
+class ApproveRequest(View):
+    """What a person allows. tools: instead of what each denied call needs, these, as the agent's CLI names them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tools: tuple[Annotated[str, Field(min_length=1, max_length=4_096, pattern=r"^[^\x00-\x1f\x7f]+$")], ...] = Field(
+        default=(), max_length=100, description="Instead of what each denied call needs: rules, as its CLI names them."
+    )
+
+
+class RejectRequest(View):
+    """Why a task is rejected."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    reason: str | None = Field(default=None, max_length=2_000, description="Why; kept with the task.")

@@ -1,0 +1,110 @@
+"""The configured agents and what was last found of their programs."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.domain.budget import Budget
+from claudomator_py.domain.pricing import unmeasured
+from claudomator_py.domain.task import Permissions, TaskSpec
+from claudomator_py.ports import AgentKind
+
+_ASKS_FOR_ALL = TaskSpec(
+    name="all",
+    instructions="all",
+    max_turns=1,
+    permissions=Permissions(allowed_tools=("read",), disallowed_tools=("bash",)),
+    add_dirs=("/",),
+    budget=Budget(usd=1.0, tokens=1),
+)
+
+
+class AgentRegistry:
+    """Agents by name, in the order of the configuration. Safe to use from any thread."""
+
+    def __init__(
+        self,
+        agents: Sequence[AgentSpec],
+        kinds: Mapping[str, AgentKind],
+        path: str,
+        clean: Callable[[AgentHealth], AgentHealth] = lambda found: found,
+    ) -> None:
+        """clean: takes secrets out of what programs say when they are looked at."""
+        self._clean = clean
+        self._agents = {agent.name: agent for agent in agents}
+        self._kinds = kinds
+        self._path = path
+        self._health: dict[str, AgentHealth] = {}
+        self._lock = threading.Lock()
+
+    def refresh(self, also: Sequence[AgentSpec] = ()) -> None:
+        """Look at every agent's program again, at the same time. also: agents to add, unless there is one so named."""
+        agents = self._agents
+        grown = {**agents, **{agent.name: agent for agent in also if agent.name not in agents}}
+        found = self.look(tuple(grown.values()))
+        with self._lock:
+            if self._agents is agents:
+                self._agents, self._health = grown, found
+
+    def begin(self, known: Mapping[str, AgentHealth]) -> None:
+        """Look at the programs of all but those of which something is known from before."""
+        found = self.look([agent for agent in self.agents if agent.name not in known])
+        with self._lock:
+            self._health = {**known, **found}
+
+    @property
+    def found(self) -> dict[str, AgentHealth]:
+        """What was last found, by name."""
+        with self._lock:
+            return dict(self._health)
+
+    def look(self, agents: Sequence[AgentSpec]) -> dict[str, AgentHealth]:
+        """What is found of these agents' programs now, by name. Blocks for as long as the slowest takes."""
+        with ThreadPoolExecutor(max_workers=max(1, min(8, len(agents)))) as pool:
+            return dict(zip((agent.name for agent in agents), pool.map(self._look, agents), strict=True))
+
+    def replace(self, agents: Sequence[AgentSpec], found: dict[str, AgentHealth]) -> None:
+        """These are the agents from now on, with what ``look`` has found of them. Runs of others go on."""
+        with self._lock:
+            self._agents = {agent.name: agent for agent in agents}
+            self._health = found
+
+    def _look(self, agent: AgentSpec) -> AgentHealth:
+        return self._clean(self._kinds[agent.kind].health(agent, self._path))
+
+    @property
+    def agents(self) -> tuple[AgentSpec, ...]:
+        """All agents."""
+        return tuple(self._agents.values())
+
+    @property
+    def kinds(self) -> Mapping[str, AgentKind]:
+        """All kinds that this program knows, configured or not."""
+        return self._kinds
+
+    def find(self, name: str) -> AgentSpec | None:
+        """The agent of that name, or None."""
+        return self._agents.get(name)
+
+    def kind_of(self, agent: AgentSpec) -> AgentKind:
+        """How to start and read it."""
+        return self._kinds[agent.kind]
+
+    def lacking(self, spec: TaskSpec) -> dict[str, str]:
+        """By agent, what the task asks for and the agent cannot enforce; without those that can do it all."""
+        found = {agent.name: self.unsupported(spec, agent) for agent in self._agents.values()}
+        return {name: "; ".join(sentences) for name, sentences in found.items() if sentences}
+
+    def unsupported(self, spec: TaskSpec, agent: AgentSpec) -> list[str]:
+        """What the task asks for and that agent cannot enforce, in sentences."""
+        return [*self._kinds[agent.kind].unsupported(spec, agent), *unmeasured(spec, agent)]
+
+    def cannot_enforce(self, agent: AgentSpec) -> list[str]:
+        """What no task can have enforced by this agent, in sentences."""
+        return self.unsupported(_ASKS_FOR_ALL, agent)
+
+    def health(self, name: str) -> AgentHealth:
+        """What was last found. Before the first look nothing is held against an agent."""
+        with self._lock:
+            return self._health.get(name, AgentHealth(installed=True))

@@ -1,0 +1,181 @@
+"""Working directories: which ones are allowed, and which tasks share one."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from tzlocal import get_localzone_name
+
+from claudomator_py.domain.errors import Problem, shown
+from claudomator_py.domain.units import unknown_zone, zone_remedy
+
+# What Linux takes, in bytes: of the name of one folder, and of a whole path.
+_NAME_BYTES = 255
+_PATH_BYTES = 4_095
+_MOST_LINKS = 40
+SYSTEM_FOLDERS = ("/proc", "/sys", "/dev", "/run/user")
+"""Folders of the running system: where a path in them leads depends on who follows it, and when."""
+_ORDINARY = Path("/dev/shm")  # noqa: S108 - a user may build there, in memory
+
+
+@dataclass(frozen=True, slots=True)
+class Workdirs:
+    """roots: where a working directory may lie; empty: anywhere. reserved: inbox and state folders.
+
+    The same holds for the further folders of a task.
+    """
+
+    roots: tuple[Path, ...]
+    reserved: tuple[Path, ...]
+
+    def problem(self, folder: str, field: str = "working_dir") -> Problem | None:
+        """Why a task may not use that folder, or None. The shim checks again when it starts."""
+        if (problem := path_problem(field, folder)) is not None:
+            return problem
+        try:
+            misplaced = self._misplaced(folder)
+        except OSError as error:
+            why = error.strerror or str(error)
+        except RuntimeError:
+            why = "its symbolic links lead in a circle"
+        else:
+            if misplaced is None:
+                return None
+            message, remedy = misplaced
+            return Problem(field=field, message=message, remedy=remedy)
+        remedy = "choose a folder that the daemon can reach"
+        return Problem(field=field, message=f"{shown(folder)} cannot be looked at: {why}", remedy=remedy)
+
+    def _misplaced(self, folder: str) -> tuple[str, str] | None:
+        """What is wrong with where it lies, and what to do. Raises OSError, RuntimeError."""
+        systems = [Path(system) for system in SYSTEM_FOLDERS]
+        for place in _passed(folder):
+            if (through := next((system for system in systems if _lies_in(place, system)), None)) is not None:
+                return f"{shown(folder)} leads through {through}, which is the system's", "choose an ordinary folder"
+        path = resolve(folder)
+        if (around := next((system for system in systems if system.is_relative_to(path)), None)) is not None:
+            return f"{shown(folder)} is or contains {around}, which is the system's", "choose an ordinary folder"
+        directory_key(folder)
+        if self.roots and not any(path.is_relative_to(real_path(root)) for root in self.roots):
+            roots = ", ".join(str(root) for root in self.roots)
+            remedy = f"choose a folder under {roots}, or add its root to workdir_roots"
+            return f"{folder} is not under a root", remedy
+        for own in self.reserved:
+            reserved = real_path(own)
+            if path.is_relative_to(reserved) or reserved.is_relative_to(path):
+                remedy = "choose another folder, or move the inbox and the state folder out of it"
+                return f"{folder} contains or lies in {own}, which Claudomator itself uses", remedy
+        return None
+
+
+def path_problem(field: str, path: str) -> Problem | None:
+    """Why no folder can have this path, or None: a name in it or the whole is longer than the system takes.
+
+    Not a rule of the task file's schema: what was accepted before stays readable.
+    """
+    try:
+        sizes = [len(part.encode()) for part in path.split("/")]
+    except UnicodeEncodeError:
+        return Problem(field=field, message=f"{shown(path)} cannot be written as UTF-8", remedy="rename the folder")
+    if max(sizes) > _NAME_BYTES:
+        message = f"a name in {shown(path)} has {max(sizes)} bytes; the system takes at most {_NAME_BYTES}"
+    elif sum(sizes) + len(sizes) - 1 > _PATH_BYTES:
+        message = f"{shown(path)} has more than the {_PATH_BYTES} bytes that the system takes"
+    else:
+        return None
+    return Problem(field=field, message=message, remedy="check it for a mistake, or choose a shorter path")
+
+
+def resolve(working_dir: str) -> Path:
+    """The directory's real path; it need not exist. Raises OSError, or RuntimeError for links that go in a circle."""
+    return Path(working_dir).expanduser().resolve()
+
+
+def _passed(folder: str) -> Iterator[Path]:
+    """The places that the way to a folder leads through, links included, as far as they are there.
+
+    Raises RuntimeError for links that go in a circle.
+    """
+    here, links = Path("/"), 0
+    ahead = list(reversed(Path(folder).expanduser().parts[1:]))
+    while ahead:
+        part = ahead.pop()
+        here = here.parent if part == ".." else here / part
+        yield here
+        try:
+            target = here.readlink()
+        except OSError:
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise RuntimeError(folder)
+        ahead += [part for part in reversed(target.parts) if part != target.anchor]
+        here = Path("/") if target.is_absolute() else here.parent
+
+
+def _lies_in(place: Path, system: Path) -> bool:
+    return system in place.parents and not place.is_relative_to(_ORDINARY)
+
+
+def further_folders(folders: Sequence[str]) -> tuple[str, ...]:
+    """The real paths of a task's further folders, as an agent is given them: no link in them leads elsewhere later.
+
+    Raises OSError, or RuntimeError for links that go in a circle.
+    """
+    return tuple(dict.fromkeys(str(resolve(folder)) for folder in folders))
+
+
+def directory_key(working_dir: str | None) -> str:
+    """What tasks in one directory share: the top of its git work tree, else itself; empty for a scratch folder.
+
+    Raises OSError or RuntimeError where ``Workdirs.problem`` finds one.
+    """
+    if working_dir is None:
+        return ""
+    path = resolve(working_dir)
+    for folder in (path, *path.parents):
+        if (folder / ".git").exists():
+            return str(folder)
+    return str(path)
+
+
+def place_in_repository(working_dir: str) -> Path:
+    """Where the directory lies in its git work tree, relative to the top. Raises as ``directory_key`` does."""
+    return resolve(working_dir).relative_to(directory_key(working_dir))
+
+
+def real_paths(roots: Sequence[Path]) -> tuple[str, ...]:
+    """The folders as real paths."""
+    return tuple(str(real_path(root)) for root in roots)
+
+
+def real_path(folder: Path) -> Path:
+    """Its real path; of one that cannot be resolved the path as it is written, in which no working directory lies."""
+    try:
+        return folder.resolve()
+    except (OSError, RuntimeError):
+        return folder.absolute()
+
+
+def local_zone() -> str:
+    """The IANA name of this machine's time zone; UTC where it has none that has a name."""
+    name = get_localzone_name()
+    return name if name is not None and known_zone(name) else "UTC"
+
+
+def known_zone(name: str) -> bool:
+    """Whether this machine knows the time zone."""
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
+
+
+def zone_problem(name: str | None) -> Problem | None:
+    """What is wrong with the zone that a task names, or None."""
+    if name is None or known_zone(name):
+        return None
+    remedy = zone_remedy(name, available_timezones())
+    return Problem(field="timezone", message=unknown_zone(name), remedy=remedy)

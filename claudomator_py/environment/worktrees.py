@@ -1,0 +1,244 @@
+"""Work trees for tasks that ask for one: made beside the loop, since a checkout may take minutes, before their run."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.task import Isolation, TaskSpec
+from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.views import TaskView, WorktreeView
+from claudomator_py.domain.worktree import Tree, TreeOrder, TreeStanding, TreeState, branch_name, is_tree_of, tree_name
+from claudomator_py.environment.workdirs import directory_key, place_in_repository, resolve
+from claudomator_py.log import get_logger
+from claudomator_py.store import events, run_rows, task_rows
+from claudomator_py.store.tables import Run, Task
+
+log = get_logger("claudomator.worktree")
+
+TREE_USED = "worktree"
+"""The event: the tree, its branch and what is not in it, told with the first run of a generation."""
+_AT_ONCE = 2
+
+
+class Trees(Protocol):
+    """Work trees on this machine. Safe to use from many threads."""
+
+    def ensure(self, order: TreeOrder) -> Tree:
+        """The tree, made now unless it is there. Raises TreeFault; another exception if somebody else is at it."""
+
+    def all(self) -> list[Tree]:
+        """The trees that there are."""
+
+    def find(self, name: str) -> Tree | None:
+        """The tree of that name."""
+
+    def look(self, tree: Tree) -> TreeState:
+        """How it stands at present, which is kept. Never raises."""
+
+    def seen(self, name: str) -> TreeState | None:
+        """How the tree of that name stood when it was last looked at; None: not since a run was last in it.
+
+        Starts no process.
+        """
+
+    def users(self, tree: Tree) -> list[int]:
+        """The processes that work in it."""
+
+    def size(self, tree: Tree) -> int:
+        """The bytes that it takes on the disk."""
+
+    def remove(self, tree: Tree) -> None:
+        """Remove a spent tree and its branch. Raises TreeFault, or another exception if somebody is at it."""
+
+    def close(self) -> None:
+        """End what is under way, and do nothing more."""
+
+
+def isolated(spec: TaskSpec) -> str | None:
+    """The working directory of a task that has a work tree of its own; None: it has none."""
+    return spec.working_dir if spec.isolation is Isolation.WORKTREE else None
+
+
+def tree_wanted(connection: Connection, task: Task, working_dir: str, earlier: Run | None) -> TreeOrder:
+    """The tree of the task's present generation: that of its earlier runs, and of the conversation that it goes on in.
+
+    earlier: the run whose conversation or work the next one goes on with, of whichever task. Raises OSError or
+    RuntimeError for a directory that cannot be looked at.
+    """
+    runs = [run for run in run_rows.of_task(connection, task.id) if run.generation == task.generation and run.dir_key]
+    before = runs[0] if runs else earlier
+    owner = None if before is None else _owner(connection, before)
+    if before is None or owner is None:
+        owner, repository = task, Path(directory_key(working_dir)).name
+        name = tree_name(repository, task.name, task.id, task.generation)
+    else:
+        name = Path(before.dir_key).name
+    return TreeOrder(name, branch_name(owner.name, name), owner.id, str(resolve(working_dir)))
+
+
+def _owner(connection: Connection, run: Run) -> Task | None:
+    """The task that the run's tree was made for, if it has one: its own, or one that it continues."""
+    name = Path(run.dir_key).name
+    told = _told_of(connection, run)
+    for task_id in (run.task_id, *([told["of"]] if told and "of" in told else [])):
+        if is_tree_of(name, task_id):
+            return task_rows.find(connection, task_id)
+    return None
+
+
+def _told_of(connection: Connection, run: Run) -> dict[str, Any] | None:
+    """What was told of the tree that the run works in."""
+    told = (event.data for event in reversed(events.of_task(connection, run.task_id)) if event.kind == TREE_USED)
+    return next((data for data in told if data["path"] == run.dir_key), None)
+
+
+def folder_in_tree(working_dir: str, tree: str) -> str:
+    """Where a run in that tree works: as deep in it as the working directory lies in its repository."""
+    try:
+        return str(Path(tree) / place_in_repository(working_dir))
+    except (OSError, RuntimeError):
+        return tree
+
+
+def branch_of(connection: Connection, task: Task, run: Run | None) -> str | None:
+    """The branch that the run works on, if it has a tree."""
+    tree = "" if run is None else Path(run.dir_key).name
+    if is_tree_of(tree, task.id):
+        return branch_name(task.name, tree)
+    if run is None or task.thread is None or not tree:
+        return None
+    told = _told_of(connection, run)
+    return None if told is None else str(told["branch"])
+
+
+def tell_tree(connection: Connection, run: Run, tree: Tree) -> None:
+    """Record which tree the run works in, unless that was told of an earlier one."""
+    told_before = [event.data for event in events.of_task(connection, run.task_id) if event.kind == TREE_USED]
+    if told_before and told_before[-1]["path"] == tree.path:
+        return
+    data: dict[str, object] = {"path": tree.path, "branch": tree.branch, "base": tree.base}
+    if tree.task_id != run.task_id:
+        data["of"] = tree.task_id
+    told = {
+        "uncommitted_left_out": tree.left_out,
+        "submodules_left_out": tree.submodules,
+        "filters_left_out": list(tree.filters),
+    }
+    data |= {key: value for key, value in told.items() if value}
+    events.record(connection, run.started_ms, TREE_USED, task_id=run.task_id, run_id=run.id, data=data)
+
+
+def with_tree(view: TaskView, trees: Trees, read: Callable[[Callable[[Connection], str]], str]) -> TaskView:
+    """The view with how its tree stood after its last run, or when it was last cleaned up. Not while it runs.
+
+    Reads what was noted then: git is not asked by whoever only looks.
+    """
+    if view.branch is None or view.state == "RUNNING":
+        return view
+
+    def folder(connection: Connection) -> str:
+        runs = run_rows.of_task(connection, view.id)
+        return runs[-1].dir_key if runs else ""
+
+    tree = trees.find(Path(read(folder)).name)
+    if tree is None:
+        return view
+    state = trees.seen(tree.name) or TreeState(TreeStanding.UNKNOWN, words="it has not been looked at yet")
+    told = WorktreeView(
+        path=tree.path,
+        standing=state.standing,
+        commits=state.commits,
+        changed=state.changed,
+        detail=state.words,
+        seen_at=format_instant(state.seen_ms) if state.seen_ms else None,
+    )
+    return view.model_copy(update={"worktree": told})
+
+
+def _tell_nobody() -> None:
+    pass
+
+
+class Isolating:
+    """Makes and looks at trees, a few at a time. made: called, on any thread, when that is done or has failed."""
+
+    def __init__(self, trees: Trees) -> None:
+        self.trees = trees
+        self.made: Callable[[], None] = _tell_nobody
+        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="worktree")
+        # The end of a run waits for a look, which must not wait for others' checkouts.
+        self._lookers = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="worktree-look")
+        self._making: dict[str, Future[Tree]] = {}
+        self._looking: dict[str, Future[TreeState]] = {}
+        self._leaving: set[str] = set()
+        self._lock = threading.Lock()
+
+    def tree(self, order: TreeOrder) -> Tree | None:
+        """The tree, with the folder that its runs work in; None: it is being made, or removed; ask again once told.
+
+        Raises TreeFault, TreeBusy or whatever else kept it from being made, and the next call tries again.
+        """
+        with self._lock:
+            if order.name in self._leaving:
+                return None
+            making = self._making.get(order.name)
+            if making is None:
+                self._making[order.name] = making = self._pool.submit(self.trees.ensure, order)
+                making.add_done_callback(lambda _: self.made())
+                return None
+            if not making.done():
+                return None
+            del self._making[order.name]
+        tree = making.result()
+        return tree if Path(tree.path).is_dir() else None
+
+    def begin(self) -> None:
+        """Look at the trees of which it is not known how they stand, such as those of earlier versions."""
+        for tree in self.trees.all():
+            if self.trees.seen(tree.name) is None:
+                self._lookers.submit(self.trees.look, tree)
+
+    def looked_after_run(self, path: str) -> bool:
+        """Whether the tree in that folder was looked at after a run in it has ended; ask again once told.
+
+        Each True is for one run. Also True where that folder is no tree.
+        """
+        tree = self.trees.find(Path(path).name)
+        if tree is None or tree.path != path:
+            return True
+        with self._lock:
+            looking = self._looking.get(path)
+            if looking is None:
+                self._looking[path] = looking = self._lookers.submit(self.trees.look, tree)
+                looking.add_done_callback(lambda _: self.made())
+                return False
+            if not looking.done():
+                return False
+            del self._looking[path]
+        return True
+
+    @contextmanager
+    def leaving(self, name: str) -> Iterator[bool]:
+        """While the tree is removed no run gets it. False: it is being made for one."""
+        with self._lock:
+            free = name not in self._making and name not in self._leaving
+            if free:
+                self._leaving.add(name)
+        try:
+            yield free
+        finally:
+            if free:
+                with self._lock:
+                    self._leaving.discard(name)
+                self.made()
+
+    def close(self) -> None:
+        """End what git is doing for it; what is half made is found again by the next daemon."""
+        self.trees.close()
+        for pool in (self._pool, self._lookers):
+            pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,127 @@
+"""What is kept of work trees beside their folders: records, locks, and what the last look found."""
+
+import fcntl
+import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from claudomator_py.domain.worktree import Tree, TreeBusy, TreeStanding, TreeState
+from claudomator_py.hosts.durable import flush_directory, write_new
+from claudomator_py.hosts.git.shadow import POINTER, pointing_to
+
+_RECORD = ".json"
+_LOCK = ".lock"
+_STATE = ".state"
+
+
+class TreeRecords:
+    """Records of the trees under one folder, each beside the tree that it is of."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def names(self) -> list[str]:
+        """Of all trees that there is a record of."""
+        if not self._root.is_dir():
+            return []
+        return sorted(path.name.removesuffix(_RECORD) for path in self._root.glob(f"*{_RECORD}"))
+
+    def read(self, name: str) -> tuple[Tree, bool] | None:
+        """The record, and whether the tree was whole. One that cannot be read is none."""
+        try:
+            data = json.loads((self._root / f"{name}{_RECORD}").read_bytes())
+            made = data.pop("made")
+            data["filters"] = tuple(data.get("filters", ()))
+            return Tree(**(data | {"name": name, "path": str(self._root / name)})), bool(made)
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
+            return None
+
+    def write(self, tree: Tree, *, made: bool) -> None:
+        """Durably. Raises OSError."""
+        new = self._root / f".{tree.name}{_RECORD}"
+        data = {key: value for key, value in asdict(tree).items() if key not in ("name", "path")}
+        write_new(new, json.dumps({**data, "made": made}, indent=2).encode())
+        new.rename(self._root / f"{tree.name}{_RECORD}")
+        flush_directory(self._root)
+
+    def forget(self, name: str) -> None:
+        """Remove all that is kept of it. Raises OSError."""
+        for suffix in (_STATE, _RECORD, _LOCK):
+            (self._root / f"{name}{suffix}").unlink(missing_ok=True)
+        flush_directory(self._root)
+
+    def state(self, name: str) -> TreeState | None:
+        """What the last look found; None: there was none since the tree was last handed out."""
+        try:
+            data = json.loads((self._root / f"{name}{_STATE}").read_bytes())
+            return TreeState(**(data | {"standing": TreeStanding(data["standing"])}))
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
+            return None
+
+    def keep_state(self, name: str, state: TreeState) -> None:
+        """Keep what a look found. Raises OSError."""
+        new = self._root / f".{name}{_STATE}"
+        new.write_text(json.dumps(asdict(state)))
+        new.rename(self._root / f"{name}{_STATE}")
+
+    def forget_state(self, name: str) -> None:
+        """It is about to change. Raises OSError."""
+        (self._root / f"{name}{_STATE}").unlink(missing_ok=True)
+
+    @contextmanager
+    def held(self, name: str) -> Iterator[int]:
+        """Hold the tree's lock; its descriptor. Raises TreeBusy; OSError."""
+        path = self._root / f"{name}{_LOCK}"
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise TreeBusy(name) from None
+            if not path.exists() or path.stat().st_ino != os.fstat(fd).st_ino:
+                raise TreeBusy(name)
+            yield fd
+        finally:
+            os.close(fd)
+
+
+def finding(tree: Tree) -> str | None:
+    """What is wrong with a tree that is there: not what git made, by our record of that; None: nothing.
+
+    An agent can write in it. What it puts in the place of the ``.git`` file would lead git to a directory, and to a
+    configuration, of the agent's making.
+    """
+    try:
+        folder = os.open(tree.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        return f"its folder cannot be opened ({error.strerror})"
+    try:
+        status = os.stat(POINTER, dir_fd=folder, follow_symlinks=False)
+        if not stat.S_ISREG(status.st_mode):
+            what = "link" if stat.S_ISLNK(status.st_mode) else "folder" if stat.S_ISDIR(status.st_mode) else "device"
+            return f"its .git is a {what}, not the file that git made"
+        fd = os.open(POINTER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        with os.fdopen(fd, "rb") as file:
+            if file.read(status.st_size + 1) != pointing_to(tree.git_dir):
+                return "its .git file was changed, and leads elsewhere"
+    except FileNotFoundError:
+        return "its .git file is gone"
+    except OSError as error:
+        return f"its .git file cannot be read ({error.strerror})"
+    finally:
+        os.close(folder)
+    if back_pointer(tree.git_dir) != f"{tree.path}/{POINTER}":
+        return "its repository does not know it any more"
+    return None
+
+
+def back_pointer(git_dir: str | Path) -> str | None:
+    """The ``.git`` file of the work tree whose git directory this is, as git has noted it there."""
+    try:
+        return (Path(git_dir) / "gitdir").read_text(errors="surrogateescape").removesuffix("\n")
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,228 @@
+"""A repository under a configuration of our own, so that git runs nothing that the repository names.
+
+git does what ``.git/config`` says: it runs filters, hooks, a file system monitor, fetches through any command, reads
+further files. An agent that may only write files can write that one. A list of what to switch off would be as long as
+git's manual, and one setting behind the next version. So git never reads it: it is given a *shadow*, a folder of ours
+whose configuration we write, with links to what holds data in the repository's directory (objects, references, the
+list of work trees). By ``GIT_DIR`` and ``GIT_COMMON_DIR`` it is held there, and so are all programs that it starts.
+
+What this closes, whether it is written to the configuration of the repository or of a work tree, or to a file that one
+of them includes:
+
+- programs for content: ``filter.*``, ``diff.*`` (external, textconv), ``merge.*``, ``core.editor``, pagers, aliases;
+- programs beside a command: ``core.hooksPath`` and ``hooks/``, ``core.fsmonitor``, ``gc``, ``maintenance``, ``trace2``;
+- programs for transport: ``core.sshCommand``, ``core.gitProxy``, ``remote.*.uploadpack``, ``ext::`` addresses,
+  credential helpers, promisor remotes of partial clones, ``protocol.*`` that would allow them;
+- programs for signatures: ``gpg.program``, with ``log.showSignature``;
+- where git works: ``domain.worktree``, ``include.path``, ``extensions.worktreeConfig``, a ``commondir`` exchanged.
+
+Only settings that say how files are compared, and where a branch is pushed to, are copied (``_COPIED``). The user's own
+configuration holds, its filters included: ``git lfs install`` works, ``git lfs install --local`` does not. A submodule
+that is checked out has a configuration of its own, so git is not sent into it. That a repository of somebody else is
+not entered (``safe.directory``) git sees to when it finds the directories.
+"""
+
+import os
+import re
+import shutil
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from claudomator_py.hosts.durable import flush_directory, write_new
+from claudomator_py.hosts.git.git import Git, GitRefused
+
+# What holds data in a git directory. Not the logs of references: git appends to those by whatever link is there.
+_LINKED = ("objects", "refs", "packed-refs", "reftable", "info", "shallow", "index", "lfs")
+_TREES = "worktrees"
+_COPIED = re.compile(
+    r"core\.(repositoryformatversion|filemode|symlinks|ignorecase|precomposeunicode|autocrlf|eol|checkstat|trustctime"
+    r"|protecthfs|protectntfs|sparsecheckout|sparsecheckoutcone|bigfilethreshold|logallrefupdates|sharedrepository)"
+    r"|extensions\.(objectformat|compatobjectformat|refstorage)"
+    r"|index\.sparse"
+    r"|branch\..+\.(remote|merge)"
+    r"|remote\..+\.fetch",
+    re.DOTALL,
+)
+# They say nothing of how data are read.
+_IGNORED_EXTENSIONS = frozenset({"noop", "noop-v1", "partialclone", "preciousobjects", "relativeworktrees"})
+_WORKTREE_CONFIG = "extensions.worktreeconfig"
+_ADDRESS = re.compile(r"remote\..+\.(url|lfsurl)", re.DOTALL)
+_HARMLESS_ADDRESS = re.compile(r"(https?|ssh)://[^-]|[A-Za-z0-9_.][A-Za-z0-9_.@-]*:(?!:|//)")
+_FILTER = re.compile(r"filter\.(.+)\.(clean|smudge|process)", re.DOTALL)
+_LARGEST_CONFIG = 2**20
+
+POINTER = ".git"
+"""The file in a work tree that names its git directory."""
+
+Settings = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """Where git keeps what. top: of the work tree. git_dir: of that work tree. common_dir: of all of its work trees."""
+
+    top: str
+    git_dir: str
+    common_dir: str
+
+
+def discover(git: Git, folder: Path | str) -> Repository:
+    """The repository that a folder lies in. Reads the configuration there, and runs nothing of it. Raises GitRefused,
+    such as for one that belongs to another user."""
+    asked = ("--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir")
+    found = git(folder, "rev-parse", *asked).split("\n")
+    if len(found) != len(asked) - 1:
+        raise GitRefused("its path has a line break in it")
+    top, git_dir, common_dir = (os.path.realpath(path) for path in found)
+    if not Path(folder).resolve().is_relative_to(top):
+        raise GitRefused(f"core.worktree leads elsewhere, to {top}")
+    return Repository(top, git_dir, common_dir)
+
+
+def pointing_to(git_dir: str) -> bytes:
+    """What git writes into the ``.git`` file of a work tree."""
+    return f"gitdir: {git_dir}\n".encode(errors="surrogateescape")
+
+
+class Shadow:
+    """git for one repository, under our configuration. path: a folder for that, which is replaced."""
+
+    def __init__(self, git: Git, path: Path, common_dir: str) -> None:
+        """Raises GitRefused; OSError."""
+        self._git = git
+        self._path = path
+        self._common = Path(common_dir)
+        if not self._common.is_dir():
+            raise GitRefused(f"its git directory {common_dir} is not there any more")
+        settings = self._settings(self._common / "config")
+        if ("true" in [value for key, value in settings if key == _WORKTREE_CONFIG]) and (
+            (self._common / "config.worktree").exists()
+        ):
+            settings = [*settings, *self._settings(self._common / "config.worktree")]
+        self._filters = tuple(dict.fromkeys(found[1] for key, _ in settings if (found := _FILTER.fullmatch(key))))
+        self._make(_configuration(settings))
+
+    def __call__(
+        self,
+        *arguments: str,
+        git_dir: str | None = None,
+        work_tree: str | None = None,
+        timeout_s: float = 30.0,
+        keep: Sequence[int] = (),
+    ) -> str:
+        """See ``Git``. git_dir: of a linked work tree; None: of the repository itself. Raises GitRefused."""
+        own = git_dir is None or git_dir == str(self._common)
+        variables = {"GIT_DIR": str(self._path) if own else str(git_dir), "GIT_COMMON_DIR": str(self._path)}
+        if work_tree is not None:
+            variables["GIT_WORK_TREE"] = work_tree
+        folder = work_tree or self._path
+        return self._git(folder, *arguments, variables=variables, timeout_s=timeout_s, keep=keep)
+
+    def says(self, *arguments: str) -> bool:
+        """A question that git answers by its exit code: 0 yes, 1 no. Raises GitRefused for any other."""
+        try:
+            self(*arguments)
+        except GitRefused as refused:
+            if refused.code == 1:
+                return False
+            raise
+        return True
+
+    def filters_left_out(self) -> tuple[str, ...]:
+        """The content filters that only the repository's configuration defines, and which are not run, therefore.
+
+        Raises GitRefused.
+        """
+        if not self._filters:
+            return ()
+        listed = self("config", "--name-only", "--null", "--list").split("\0")
+        users = {found[1] for key in listed if (found := _FILTER.fullmatch(key))}
+        return tuple(name for name in self._filters if name not in users)
+
+    def add(self, path: str, *what: str, timeout_s: float, keep: Sequence[int] = ()) -> str:
+        """Have git make a work tree at path; its git directory, to which its ``.git`` file points. Raises GitRefused;
+        OSError."""
+        if not (trees := self._common / _TREES).exists():
+            trees.mkdir()
+            # Others may share the repository, whatever this process keeps from them.
+            trees.chmod(stat.S_IMODE(self._common.stat().st_mode))
+        self("worktree", "add", *what, timeout_s=timeout_s, keep=keep)
+        # git has written the way through the shadow into it.
+        pointer = Path(path) / POINTER
+        made = self._common / _TREES / Path(pointer.read_text().strip()).name
+        # Not beside it: there the repository may have a link of any name.
+        new = self._path / "pointer"
+        write_new(new, pointing_to(str(made)))
+        new.rename(pointer)
+        flush_directory(pointer.parent)
+        return str(made)
+
+    def delete(self, ref: str, tip: str) -> None:
+        """Delete a reference, if it is at that commit, with its log. Raises GitRefused."""
+        self("update-ref", "-d", ref, tip)
+        with suppress(OSError):
+            (log := self._common / "logs" / ref).unlink()
+            log.parent.rmdir()
+
+    def remove(self) -> None:
+        """Remove it; the repository stays as it is."""
+        shutil.rmtree(self._path, ignore_errors=True)
+
+    def _settings(self, file: Path) -> Settings:
+        """What a configuration file says. What it includes is not read."""
+        text = _read_regular(file, _LARGEST_CONFIG)
+        listed = self._git("/", "config", "--file", "-", "--no-includes", "--null", "--list", stdin=text)
+        pairs = (entry.partition("\n") for entry in listed.split("\0") if entry)
+        return [(key, value if equals else "true") for key, equals, value in pairs]
+
+    def _make(self, configuration: str) -> None:
+        if self._path.exists():
+            shutil.rmtree(self._path)
+        self._path.mkdir(mode=0o700)
+        there = (name for name in _LINKED if (self._common / name).exists())
+        for name in (*there, *(path.name for path in self._common.glob("sharedindex.*")), _TREES):
+            (self._path / name).symlink_to(self._common / name)
+        (self._path / "HEAD").write_bytes(_read_regular(self._common / "HEAD", _LARGEST_CONFIG))
+        (self._path / "config").write_text(configuration, encoding="utf-8", errors="surrogateescape")
+
+
+def _configuration(settings: Settings) -> str:
+    """Our configuration, of what may be taken over. Raises GitRefused for a format that we do not know."""
+    lines = []
+    for key, value in settings:
+        section, _, name = key.partition(".")
+        if section == "extensions" and not (
+            _COPIED.fullmatch(key) or name in _IGNORED_EXTENSIONS or key == _WORKTREE_CONFIG
+        ):
+            raise GitRefused(f"the repository needs {key}, which is not supported")
+        if _COPIED.fullmatch(key) or (_ADDRESS.fullmatch(key) and _HARMLESS_ADDRESS.match(value)):
+            lines.append(_line(key, value))
+    return "".join(lines)
+
+
+def _line(key: str, value: str) -> str:
+    section, _, rest = key.partition(".")
+    subsection, _, name = rest.rpartition(".")
+    head = f'{section} "{_quoted(subsection)}"' if subsection else section
+    escaped = _quoted(value).replace("\n", "\\n").replace("\t", "\\t").replace("\b", "\\b")
+    return f'[{head}]\n\t{name} = "{escaped}"\n'
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _read_regular(file: Path, most: int) -> bytes:
+    """What a regular file holds; nothing, if it is not there. Raises GitRefused for a pipe and the like; OSError."""
+    try:
+        fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    with os.fdopen(fd, "rb") as opened:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > most:
+            raise GitRefused(f"{file} is no plain file of at most {most} bytes")
+        return opened.read(most)

@@ -1,0 +1,392 @@
+"""Work trees on this machine: made, found again after a crash, looked at and, when nothing is lost by it, removed.
+
+Beside the folder ``<name>`` of a tree lies its record, ``<name>.json``. It is written before git is asked for anything
+and removed after everything else, so what a crash leaves is known by its record; ``made`` in it says that the tree is
+whole. ``<name>.lock`` is held by whoever is at a tree, and by the git that it called: after a crash of the daemon the
+next one waits for a git that is still at work. ``<name>.state`` is what the last look found.
+
+Where git keeps what of a tree is in the record, too. It is never asked of the tree, in which an agent can write; and
+of the repository git is only shown its data, see ``git_shadow``.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeOrder, TreeStanding, TreeState
+from claudomator_py.hosts import leftovers
+from claudomator_py.hosts.git.git import Git, GitRefused, fault_of
+from claudomator_py.hosts.git.records import TreeRecords, back_pointer, finding
+from claudomator_py.hosts.git.shadow import POINTER, Repository, Shadow, discover
+
+CHECKOUT_S = 600.0
+STATUS_S = 60.0
+_MOST_WORDS = 2_000
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class LocalTrees:
+    """Trees under one folder, which is made with the first (0700). Safe to use from many threads."""
+
+    def __init__(
+        self,
+        root: Path,
+        environ: Mapping[str, str],
+        clock: Callable[[], int] = _now_ms,
+        umask: int = -1,
+        clean: Callable[[str], str] = str,
+    ) -> None:
+        """umask: for what is written into repositories and trees; -1: that of this process. clean: takes secrets out of
+        words that are kept."""
+        self._root = root.resolve()
+        self._records = TreeRecords(self._root)
+        self._git = Git(environ, umask)
+        self._clock = clock
+        self._clean = clean
+        self._locks: dict[str, threading.Lock] = {}
+        self._guard = threading.Lock()
+
+    def path(self, name: str) -> Path:
+        """The folder of the tree of that name."""
+        return self._root / name
+
+    def ensure(self, order: TreeOrder) -> Tree:
+        """The tree, made now unless it is there. Raises TreeBusy; TreeFault, with git's words and what to do."""
+        try:
+            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._records.held(order.name) as lock:
+                record = self._records.read(order.name)
+                if record is None:
+                    return self._make_of(order, lock)
+                tree, made = record
+                if tree.task_id != order.task_id:
+                    raise TreeFault(f"{tree.path} belongs to task {tree.task_id}; move it away")
+                if not made or not Path(tree.path).exists():
+                    return self._again(tree, made, order, lock)
+                tree = self._located(tree)
+                if (wrong := finding(tree)) is not None:
+                    raise TreeFault(f"{tree.path} is no work tree of git any more: {_suspicious(tree, wrong)}")
+                self._records.forget_state(order.name)
+                return tree
+        except GitRefused as refused:
+            raise fault_of(refused, order.folder) from refused
+        except OSError as error:
+            raise TreeFault(f"{self.path(order.name)} cannot be made ({error.strerror})") from error
+
+    def all(self) -> list[Tree]:
+        """The trees that there are, those that a crash left unfinished included, by name."""
+        records = (self._records.read(name) for name in self._records.names())
+        return [record[0] for record in records if record is not None]
+
+    def find(self, name: str) -> Tree | None:
+        """The tree of that name, or None."""
+        record = self._records.read(name) if name else None
+        return None if record is None else record[0]
+
+    def seen(self, name: str) -> TreeState | None:
+        """How the tree of that name stood when it was last looked at; None: not since a run was last in it.
+
+        Starts no process.
+        """
+        return self._records.state(name)
+
+    def look(self, tree: Tree) -> TreeState:
+        """How it stands at present, which is kept for ``seen``. Never raises."""
+        with self._alone(tree.path):
+            state = self._look(tree)
+            # An agent may have written them, such as the reason of a lock.
+            words = self._clean(state.words.encode(errors="replace").decode()[:_MOST_WORDS])
+            state = replace(state, words=words, seen_ms=self._clock())
+            if not self._git.closed and self._records.read(tree.name) is not None:
+                with suppress(OSError):
+                    self._records.keep_state(tree.name, state)
+        return state
+
+    def users(self, tree: Tree) -> list[int]:
+        """The processes that work in its folder, as far as they can be seen."""
+        return working_in(Path(tree.path))
+
+    def size(self, tree: Tree) -> int:
+        """The bytes that its folder takes on the disk."""
+        return leftovers.size_of(Path(tree.path))
+
+    def remove(self, tree: Tree) -> None:
+        """Remove the tree and its branch, which must be spent: it is looked at once more, directly before.
+
+        Raises TreeBusy; TreeFault, and then nothing that is not in the repository is lost.
+        """
+        try:
+            with self._records.held(tree.name):
+                record = self._records.read(tree.name)
+                if record is None:
+                    return
+                tree = self._located(record[0])
+                with self._at(tree) as at, self._alone(tree.common_dir):
+                    tip = at.tip()
+                    state = at.state(made=record[1])
+                    if not state.standing.is_spent:
+                        raise TreeFault(f"{tree.path} is {state.standing.value}")
+                    if record[1] and Path(tree.path).exists():
+                        # Forced only for this: unforced, git would look for changes itself, in a directory that the
+                        # tree names.
+                        at.shadow("worktree", "remove", "--force", "--", tree.path, timeout_s=CHECKOUT_S)
+                    else:
+                        at.clear()
+                    crashpoint("worktree-removed")
+                    at.delete_branch(tip)
+                self._records.forget(tree.name)
+        except GitRefused as refused:
+            raise fault_of(refused, tree.path) from refused
+        except OSError as error:
+            raise TreeFault(f"{tree.path} cannot be removed ({error.strerror})") from error
+
+    def close(self) -> None:
+        """End what git is doing, and do nothing more."""
+        self._git.close()
+
+    # --- making -----------------------------------------------------------------------------------------------------
+
+    def _make_of(self, order: TreeOrder, lock: int) -> Tree:
+        """Raises GitRefused; OSError."""
+        source = discover(self._git, order.folder)
+        tree = Tree(
+            name=order.name,
+            path=str(self.path(order.name)),
+            branch=order.branch,
+            task_id=order.task_id,
+            repository=source.top,
+            base="",
+            onto=None,
+            left_out=False,
+            submodules=False,
+            common_dir=source.common_dir,
+            source_dir=source.git_dir,
+        )
+        with self._at(tree) as at:
+            tree = at.survey(source)
+        return self._make(tree, lock)
+
+    def _make(self, tree: Tree, lock: int, *, branch_is_there: bool = False) -> Tree:
+        self._records.forget_state(tree.name)
+        self._records.write(tree, made=False)
+        crashpoint("worktree-intended")
+        what = ["--", tree.path, tree.branch] if branch_is_there else ["-b", tree.branch, "--", tree.path, tree.base]
+        with self._at(tree) as at, self._alone(tree.common_dir):
+            try:
+                made = at.shadow.add(tree.path, *what, timeout_s=CHECKOUT_S, keep=[lock])
+            except (GitRefused, OSError):
+                at.clear()
+                if not branch_is_there:
+                    at.delete_branch(tree.base)
+                self._records.forget(tree.name)
+                raise
+        crashpoint("worktree-added")
+        tree = replace(tree, git_dir=made)
+        self._records.write(tree, made=True)
+        crashpoint("worktree-made")
+        return tree
+
+    def _again(self, tree: Tree, made: bool, order: TreeOrder, lock: int) -> Tree:
+        """A crash left it unfinished, and no run has been in it; or its folder was removed by somebody."""
+        tree = self._located(tree)
+        with self._at(tree) as at, self._alone(tree.common_dir):
+            at.clear()
+            if not made:
+                at.delete_branch(tree.base)
+            branch_is_there = at.tip() is not None
+        if branch_is_there:
+            return self._make(tree, lock, branch_is_there=True)
+        return self._make_of(order, lock)
+
+    # --- looking ----------------------------------------------------------------------------------------------------
+
+    def _look(self, tree: Tree) -> TreeState:
+        try:
+            with self._records.held(tree.name):
+                record = self._records.read(tree.name)
+                if record is None:
+                    return TreeState(TreeStanding.GONE)
+                tree = self._located(record[0])
+                with self._at(tree) as at:
+                    return at.state(made=record[1])
+        except GitRefused as refused:
+            return TreeState(TreeStanding.UNKNOWN, words=refused.words)
+        except (OSError, TreeBusy) as error:
+            return TreeState(TreeStanding.UNKNOWN, words=str(error))
+
+    def _located(self, tree: Tree) -> Tree:
+        """With the directories that records of earlier versions do not name: by the repository, not by the tree.
+
+        Raises GitRefused.
+        """
+        if tree.common_dir:
+            return tree
+        if not Path(tree.repository).is_dir():
+            raise GitRefused(f"its repository {tree.repository} is not there any more")
+        source = discover(self._git, tree.repository)
+        known = Path(source.common_dir).glob("worktrees/*")
+        git_dir = next((str(path) for path in known if back_pointer(path) == f"{tree.path}/{POINTER}"), "")
+        return replace(tree, git_dir=git_dir, common_dir=source.common_dir, source_dir=source.git_dir)
+
+    @contextmanager
+    def _at(self, tree: Tree) -> Iterator["_At"]:
+        """The tree's lock is held. Raises GitRefused; OSError."""
+        shadow = Shadow(self._git, self._root / f".{tree.name}{POINTER}", tree.common_dir)
+        try:
+            yield _At(shadow, tree)
+        finally:
+            shadow.remove()
+
+    @contextmanager
+    def _alone(self, path: str) -> Iterator[None]:
+        """One thread at a time looks at a tree, or adds to or takes from a repository's list of trees: git itself does
+        not see to that."""
+        with self._guard:
+            lock = self._locks.setdefault(path, threading.Lock())
+        with lock:
+            yield
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """git at one tree. All methods raise GitRefused."""
+
+    shadow: Shadow
+    tree: Tree
+
+    def survey(self, source: Repository) -> Tree:
+        """The tree, with what it is made from."""
+        git_dir = source.git_dir
+        base = self.shadow("rev-parse", "--verify", "HEAD^{commit}", git_dir=git_dir)
+        onto = self.shadow("rev-parse", "--symbolic-full-name", "HEAD", git_dir=git_dir)
+        return replace(
+            self.tree,
+            base=base,
+            onto=onto if onto.startswith("refs/") else None,
+            left_out=bool(self._status(git_dir, source.top)),
+            submodules=bool(self.shadow("ls-tree", "--name-only", base, "--", ".gitmodules")),
+            filters=self.shadow.filters_left_out(),
+        )
+
+    def state(self, *, made: bool) -> TreeState:
+        """How it stands."""
+        tree = self.tree
+        tip = self.tip()
+        if not made or not os.path.lexists(tree.path):
+            if tip is None or self._is_merged(tip):
+                return TreeState(TreeStanding.GONE)
+            return TreeState(TreeStanding.AHEAD, self._commits(tip), words="its folder is gone, its branch is not")
+        if (wrong := finding(tree)) is not None:
+            return TreeState(TreeStanding.UNKNOWN, words=_suspicious(tree, wrong))
+        lock = self._lock_reason()
+        head = self.shadow("rev-parse", "HEAD", git_dir=tree.git_dir)
+        ends = {head} if tip is None else {head, tip}
+        commits = max(self._commits(end) for end in ends)
+        changed = len(self._status(tree.git_dir, tree.path).splitlines())
+        if lock is not None:
+            return TreeState(TreeStanding.LOCKED, commits, changed, lock)
+        if changed:
+            return TreeState(TreeStanding.DIRTY, commits, changed)
+        if not all(self._is_merged(end) for end in ends):
+            return TreeState(TreeStanding.AHEAD, commits)
+        if (submodule := self._submodule()) is not None:
+            words = f"what is in its submodule {submodule} is not known: git is not run there; remove the tree by hand"
+            return TreeState(TreeStanding.UNKNOWN, commits, words=words)
+        return TreeState(TreeStanding.MERGED if commits else TreeStanding.UNCHANGED, commits)
+
+    def tip(self) -> str | None:
+        """The commit that its branch is at; None: there is no such branch."""
+        ref = f"refs/heads/{self.tree.branch}"
+        if not self.shadow.says("show-ref", "--verify", "--quiet", "--", ref):
+            return None
+        return self.shadow("rev-parse", "--verify", ref)
+
+    def clear(self) -> None:
+        """Have git forget a tree that is not whole, or not there. Its branch stays."""
+        # Not pruned: that would make git forget the user's trees on disks that are not there at the moment, too. What
+        # is only half made is locked, so forced twice.
+        path = self.tree.path
+        forget = ("worktree", "remove", "--force", "--force", "--", path)
+        if Path(path).exists():
+            try:
+                self.shadow(*forget)
+            except GitRefused:
+                leftovers.remove(Path(path))
+        if f"worktree {path}" in self._listed():
+            self.shadow(*forget)
+
+    def delete_branch(self, tip: str | None) -> None:
+        """Delete the branch if it is still there, and nobody has it checked out."""
+        ref = f"refs/heads/{self.tree.branch}"
+        if tip is not None and tip == self.tip() and f"branch {ref}" not in self._listed():
+            self.shadow.delete(ref, tip)
+
+    def _status(self, git_dir: str, work_tree: str) -> str:
+        """Changes and new files, a line each. Submodules count by their commit alone: git is not sent into them."""
+        asked = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty")
+        return self.shadow(*asked, git_dir=git_dir, work_tree=work_tree, timeout_s=STATUS_S)
+
+    def _submodule(self) -> str | None:
+        """One that is checked out in it."""
+        tree = self.tree
+        staged = self.shadow("ls-files", "--stage", "-z", git_dir=tree.git_dir, work_tree=tree.path)
+        links = (entry.partition("\t")[2] for entry in staged.split("\0") if entry.startswith("160000 "))
+        return next((link for link in links if os.path.lexists(Path(tree.path, link, POINTER))), None)
+
+    def _commits(self, end: str) -> int:
+        return int(self.shadow("rev-list", "--count", f"{self.tree.base}..{end}"))
+
+    def _is_merged(self, commit: str) -> bool:
+        return any(self.shadow.says("merge-base", "--is-ancestor", commit, target) for target in self._targets())
+
+    def _targets(self) -> Iterator[str]:
+        """Where its commits may have gone: what it was made from, the branch there, and that one's upstream."""
+        onto = self.tree.onto
+        yield self.tree.base
+        names = ["HEAD"] if onto is None else [onto, f"{onto.removeprefix('refs/heads/')}@{{upstream}}"]
+        for name in names:
+            asked = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+            try:
+                yield self.shadow(*asked, git_dir=self.tree.source_dir)
+            except GitRefused:
+                continue
+
+    def _listed(self) -> list[str]:
+        return self.shadow("worktree", "list", "--porcelain").splitlines()
+
+    def _lock_reason(self) -> str | None:
+        """None: it is not locked."""
+        here = False
+        for line in self._listed():
+            key, _, value = line.partition(" ")
+            if key == "worktree":
+                here = value == self.tree.path
+            elif here and key == "locked":
+                return value
+        return None
+
+
+def _suspicious(tree: Tree, wrong: str) -> str:
+    return f"{wrong}, so git is not run there; see what was done in {tree.path}, and move it away"
+
+
+def working_in(path: Path) -> list[int]:
+    """The processes whose working directory is that folder or lies in it, as far as they can be seen."""
+    real = path.resolve()
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                if (process / "cwd").readlink().is_relative_to(real):
+                    found.append(int(process.name))
+            except OSError:
+                continue
+    return sorted(found)

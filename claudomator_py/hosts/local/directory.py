@@ -1,0 +1,156 @@
+"""A run directory from the daemon's side: made before the run, asked to cancel, removed in the end."""
+
+import json
+from pathlib import Path
+
+from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.run import RunConflict, RunFate, RunOrder
+from claudomator_py.hosts import leftovers
+from claudomator_py.hosts.durable import flush_directory, write_new
+from claudomator_py.hosts.local.settle import held_lock, mark, settle, shim_identity, write_revoked
+from claudomator_py.hosts.shim import events, output, procfs, record, spec
+from claudomator_py.hosts.shim.main import PROMPT
+
+CHECK = "check"
+SCRATCH = "work"
+HANDOFF = "handoff.json"
+HANDOFF_NOTE = "handoff.md"
+NEW_SUFFIX = ".new"
+TRASH_SUFFIX = ".trash"
+
+_LAST_REMOVED = (record.REVOKED, record.LOCK)
+
+
+class RunStarted(RunConflict):
+    """The directory belongs to a run that was started already; a run starts at most once."""
+
+
+class RunAlive(RunConflict):
+    """The run's shim is alive; cancel it and wait for its end first."""
+
+
+class RunDirectory:
+    """One directory of the protocol: a run's own, or that of a check in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def create(self, order: RunOrder, *, scratch: Path | None = None, handoff: bytes | None = None) -> None:
+        """Make the directory with everything the shim needs; it is complete and durable, or not there.
+
+        scratch: the working directory of an order without one; made here if it lies here; None: ``work``. What an
+        earlier attempt left without starting the run is replaced. Raises RunStarted, RunAlive, OSError.
+        """
+        if self.path.exists():
+            if settle(self.path).fate is not RunFate.REVOKED:
+                raise RunStarted(f"the run in {self.path} has been started already")
+            self.remove()
+        new = self.path.with_name(f".{self.path.name}{NEW_SUFFIX}")
+        remove_tree(new)
+        new.mkdir(mode=0o700)
+        crashpoint("run-dir-new")
+        scratch = scratch or self.path / SCRATCH
+        if order.cwd is None and scratch.parent == self.path:
+            (new / scratch.name).mkdir(mode=0o700)
+        files = {
+            spec.FILE: _spec_json(order, order.cwd or str(scratch)),
+            PROMPT: order.stdin.encode(errors="surrogateescape"),
+        }
+        if handoff is not None:
+            files[HANDOFF] = handoff
+        if order.handoff is not None:
+            files[HANDOFF_NOTE] = order.handoff.encode(errors="surrogateescape")
+        for name, data in files.items():
+            write_new(new / name, data)
+        for name in (output.STDOUT, output.STDERR, record.LOCK):
+            (new / name).touch(mode=0o600)
+        flush_directory(new)
+        crashpoint("run-files-written")
+        new.rename(self.path)
+        crashpoint("run-dir-renamed")
+        flush_directory(self.path.parent)
+        crashpoint("run-dir-made")
+
+    def request_cancel(self) -> None:
+        """Ask for the run's end; durable when this returns, and done by the shim, or by its absence. Raises OSError.
+
+        The shim is woken by a signal only when its boot, pid and start time agree and it holds the lock; else it
+        sees the request within a quarter of a second.
+        """
+        mark(self.path / record.CANCEL)
+        crashpoint("cancel-made")
+        flush_directory(self.path)
+        crashpoint("cancel-written")
+        identity = shim_identity(self.path)
+        if identity is None:
+            return
+        with held_lock(self.path) as held:
+            if not held:
+                procfs.send(identity.pid, identity.start_time, events.NUDGE)
+                crashpoint("cancel-nudged")
+
+    def checks(self) -> list["RunDirectory"]:
+        """The directories of the run's checks."""
+        return [RunDirectory(path) for path in self.path.glob(f"{CHECK}*") if path.is_dir()]
+
+    def remove(self) -> None:
+        """Remove the directory with its checks; nothing if there is none. Raises RunAlive, OSError.
+
+        It is given up before, and the lock is held to the last, so that a shim that wakes late starts nothing.
+        """
+        for check in self.checks():
+            check.remove()
+        try:
+            with held_lock(self.path) as held:
+                if not held:
+                    raise RunAlive(f"the run in {self.path} is alive; cancel it and wait for its end")
+                write_revoked(self.path)
+                trash = self.path.with_name(f".{self.path.name}{TRASH_SUFFIX}")
+                remove_tree(trash)
+                self.path.rename(trash)
+                crashpoint("run-dir-trashed")
+                remove_tree(trash)
+        except FileNotFoundError:
+            return
+        flush_directory(self.path.parent)
+        crashpoint("run-dir-removed")
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a tree, whatever an agent left in it; nothing if there is none. Raises OSError.
+
+    The specification goes first and the marks last: what a crash leaves over can never be started.
+    """
+    if not path.is_dir():
+        return
+    (path / spec.FILE).unlink(missing_ok=True)
+    for entry in sorted(path.iterdir(), key=lambda entry: entry.name in _LAST_REMOVED):
+        if entry.is_dir() and not entry.is_symlink():
+            leftovers.remove(entry)
+        else:
+            entry.unlink()
+    path.rmdir()
+
+
+def _spec_json(order: RunOrder, cwd: str) -> bytes:
+    limits = order.limits
+    data = {
+        "run_id": order.run_id,
+        "commands": order.commands,
+        "cwd": cwd,
+        "roots": order.roots,
+        "reserved": order.reserved,
+        "folders": {
+            "paths": order.folders,
+            "roots": order.folder_bounds.roots,
+            "reserved": order.folder_bounds.reserved,
+        },
+        "env_names": order.env_names,
+        "limits": {
+            "timeout_ms": limits.timeout_ms,
+            "stall_ms": limits.stall_ms,
+            "grace_ms": limits.grace_ms,
+            "output_bytes": limits.output_bytes,
+        },
+    }
+    return json.dumps(data, indent=2).encode()

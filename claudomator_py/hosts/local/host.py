@@ -1,0 +1,137 @@
+"""The host of runs on this machine: the service's way to run directories, shims and what is left of them."""
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from claudomator_py.domain.run import RunOrder, RunStatus, Stream, Swept
+from claudomator_py.hosts.local.directory import CHECK, SCRATCH, RunDirectory
+from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.hosts.local.output import output_size, read_output, read_raw, read_tail
+from claudomator_py.hosts.local.settle import ShimIdentity, settle
+from claudomator_py.hosts.local.sweep import kill_survivors, sweep
+from claudomator_py.hosts.shim import procfs
+
+_GIVE_UP_MS = 5_000
+_MOST_TAKEN_OVER = 5
+
+
+class LocalRunHost:
+    """Runs under one root, which it makes (0700). Safe to call from many threads.
+
+    step: 0 is the agent's run; n is the n-th time that its check was begun.
+    """
+
+    def __init__(self, root: Path, launcher: Launcher, *, grace_ms: int) -> None:
+        """grace_ms: between TERM and KILL for what a lost shim left; it may be set anew. Raises OSError."""
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._root = root.absolute()
+        self._launcher = launcher
+        self.grace_ms = grace_ms
+        self._launched: dict[Path, ShimIdentity] = {}
+        self._taken_over: dict[Path, int] = {}
+        self._lock = threading.Lock()
+
+    def path(self, run_id: str, step: int = 0) -> Path:
+        """The directory of that run or check."""
+        run = self._root / run_id
+        if step == 0:
+            return run
+        return run / (CHECK if step == 1 else f"{CHECK}-{step}")
+
+    def prepare(self, order: RunOrder, step: int = 0) -> None:
+        """Make the run directory, durably. What is there from an earlier attempt at the same is replaced.
+
+        Raises RunStarted, RunAlive, OSError.
+        """
+        directory = RunDirectory(self.path(order.run_id, step))
+        directory.create(order, scratch=self.path(order.scratch_of or order.run_id) / SCRATCH)
+
+    def has_scratch(self, run_id: str) -> bool:
+        """Whether the scratch folder that was made with that run is there."""
+        return (self.path(run_id) / SCRATCH).is_dir()
+
+    def discard(self, run_id: str) -> None:
+        """Remove the directory of a run that was prepared and is not to be started. Raises RunAlive, OSError."""
+        RunDirectory(self.path(run_id)).remove()
+
+    def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
+        """Start the shim. It may start the run, or find it revoked. Raises OSError."""
+        path = self.path(run_id, step)
+        pid = self._launcher.start(path, environment)
+        process = procfs.read(pid)
+        if process is not None:
+            with self._lock:
+                self._launched[path] = ShimIdentity(pid, process.start)
+
+    def launched_pid(self, run_id: str, step: int = 0) -> int | None:
+        """The pid of the shim that was spawned for it here, while it lives."""
+        identity = self._awaited(self.path(run_id, step))
+        return None if identity is None else identity.pid
+
+    def settle(self, run_id: str, step: int = 0) -> RunStatus:
+        """What became of the run. One that nobody holds and that has not started is revoked by this look, unless the
+        shim spawned for it here is still on its way. Raises OSError."""
+        path = self.path(run_id, step)
+        return settle(path, awaited=self._awaited(path) is not None)
+
+    def take_over(self, run_id: str) -> bool:
+        """Start a shim for a run that is ORPHANED, unless one is on its way. It needs no environment, as it starts
+        nothing. False: that was tried often enough, so what is left is to be ended. Raises OSError.
+        """
+        path = self.path(run_id)
+        if self._awaited(path) is not None:
+            return True
+        with self._lock:
+            tried = self._taken_over[path] = self._taken_over.get(path, 0) + 1
+        if tried > _MOST_TAKEN_OVER:
+            return False
+        self.spawn(run_id, {})
+        return True
+
+    def taken_over(self, run_id: str) -> int:
+        """How often a shim was started here to take it over."""
+        with self._lock:
+            return self._taken_over.get(self.path(run_id), 0)
+
+    def cancel(self, run_id: str, step: int = 0) -> None:
+        """Ask the shim to end the run; durable when it returns, and harmless when repeated. Raises OSError."""
+        RunDirectory(self.path(run_id, step)).request_cancel()
+
+    def end_survivors(self, run_id: str) -> bool:
+        """End what a lost shim left behind; blocks for about the time of grace if there is any, and 5 seconds more
+        for what does not even end by KILL. True: no process of the run is left."""
+        return not kill_survivors(run_id, grace_ms=self.grace_ms, give_up_ms=_GIVE_UP_MS).left
+
+    def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> bytes:
+        """At most limit bytes of a stream from the offset; empty when there are none (yet), or no such file.
+
+        What an output cap has punched out reads as zeros, so that offsets stay what they are. Raises OSError.
+        """
+        return read_raw(self.path(run_id, step), stream, offset, limit)
+
+    def read_on(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> tuple[int, bytes]:
+        """At most limit bytes of a stream from the offset, and where they stand: later, if an output cap has punched
+        out what was there. Raises OSError."""
+        chunk = read_output(self.path(run_id, step), stream, offset, limit)
+        return chunk.start, chunk.data
+
+    def size(self, run_id: str, stream: Stream, step: int = 0) -> int:
+        """Where the stream ends, in bytes from its beginning; 0 where there is none (yet). Raises OSError."""
+        return output_size(self.path(run_id, step), stream)
+
+    def tail(self, run_id: str, stream: Stream, limit: int, step: int = 0) -> bytes:
+        """The last limit bytes of the stream, without what an output cap has punched out. Raises OSError."""
+        return read_tail(self.path(run_id, step), stream, limit)
+
+    def sweep(self, known: frozenset[str]) -> list[Swept]:
+        """Remove directories that no row knows, ending what runs in them. Raises OSError if none can be looked at."""
+        return sweep(self._root, known, grace_ms=self.grace_ms)
+
+    def _awaited(self, path: Path) -> ShimIdentity | None:
+        with self._lock:
+            identity = self._launched.get(path)
+            if identity is not None and not procfs.is_same(identity.pid, identity.start_time):
+                del self._launched[path]
+                return None
+            return identity

@@ -1,0 +1,149 @@
+"""Starting shims: through a fork server, or one interpreter per shim where that does not work."""
+
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.hosts.shim import crash, forkserver, procfs
+
+log = logging.getLogger(__name__)
+
+_INSTALLATION = str(Path(__file__).parents[2])
+_IMPORT = "import sys; sys.path.append(sys.argv.pop(1)); from claudomator_py.hosts.shim.{0} import {1}; {1}()"
+_ANSWER_SECONDS = 10.0
+_ATTEMPTS = 2
+
+
+class Launcher:
+    """Starts shims, which then belong to nobody: they outlive the launcher, its fork server and the daemon.
+
+    Safe to call from many threads. The fork server is started with the first run, and again if it is lost.
+    """
+
+    def __init__(self, umask: int = -1) -> None:
+        """umask: of the runs; -1: that of this process."""
+        self.umask = umask
+        self._lock = threading.Lock()
+        self._server: _ForkServer | None = None
+        self._direct: list[int] = []
+
+    def start(self, run_dir: Path, env: Mapping[str, str]) -> int:
+        """Start a shim for the run and return its pid; it answers for itself in the run directory from then on.
+
+        env: the agent's variables; they reach the shim through a socket or its standard input, and no file on a disk.
+        A pid says nothing about whether the shim took the run: should an answer be lost, a second one is started, and
+        one of the two leaves. Raises OSError when no process can be made.
+        """
+        # The shim is not one of the run's processes, and must not look like one.
+        environ = {name: value for name, value in env.items() if name != procfs.RUN_VARIABLE}
+        if crash.VARIABLE in os.environ:
+            environ.setdefault(crash.VARIABLE, os.environ[crash.VARIABLE])
+        with self._lock:
+            pid = self._ask(run_dir, environ)
+            if pid is None:
+                pid = self._start_directly(run_dir, environ)
+        crashpoint("run-spawned")
+        return pid
+
+    def close(self) -> None:
+        """End the fork server. The shims go on."""
+        with self._lock:
+            self._drop()
+            self._reap()
+
+    def _ask(self, run_dir: Path, environ: dict[str, str]) -> int | None:
+        problem: OSError | None = None
+        for _ in range(_ATTEMPTS):
+            try:
+                if self._server is None:
+                    self._server = _ForkServer(self.umask)
+                return self._server.ask(run_dir, environ)
+            except OSError as failure:
+                problem = failure
+                self._drop()
+        log.warning("the fork server cannot be used, starting the shim of %s by itself: %s", run_dir.name, problem)
+        return None
+
+    def _start_directly(self, run_dir: Path, environ: dict[str, str]) -> int:
+        self._reap()
+        command = _command(self.umask, "main", "main_with_input", str(run_dir.absolute()))
+        # What a task sets is for its agent: in the shim's own environment, LD_PRELOAD would be code in the supervisor.
+        with _in_memory(json.dumps(environ).encode()) as fd:
+            given = (os.POSIX_SPAWN_DUP2, fd, 0)
+            pid = os.posix_spawn(sys.executable, command, {}, file_actions=[given], setsid=True)
+        self._direct.append(pid)
+        return pid
+
+    def _reap(self) -> None:
+        """Collect shims started directly that have ended: they are this process's children."""
+        self._direct = [pid for pid in self._direct if os.waitpid(pid, os.WNOHANG)[0] == 0]
+
+    def _drop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+
+@contextmanager
+def _in_memory(data: bytes) -> Iterator[int]:
+    """A file of that content that is on no disk, to be read from its beginning. Raises OSError."""
+    fd = os.memfd_create("environment")
+    try:
+        with open(fd, "wb", closefd=False) as file:
+            file.write(data)
+        os.lseek(fd, 0, os.SEEK_SET)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+class _ForkServer:
+    """The fork server's process and the daemon's end of its socket."""
+
+    def __init__(self, umask: int) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._process = subprocess.Popen(
+                    _command(umask, "forkserver", "serve"), env={}, stdin=theirs.fileno(), start_new_session=True
+                )
+            except OSError:
+                ours.close()
+                raise
+        ours.settimeout(_ANSWER_SECONDS)
+        self._socket = ours
+
+    def ask(self, run_dir: Path, environ: dict[str, str]) -> int:
+        """Have a shim forked. Raises OSError, also when the server is gone or does not answer."""
+        forkserver.send(self._socket, {"directory": str(run_dir.absolute()), "environ": environ})
+        answer = forkserver.receive(self._socket)
+        if answer is None:
+            raise ConnectionResetError("it is gone")
+        pid = answer.get("pid")
+        if not isinstance(pid, int):
+            raise OSError(f"it answered: {answer.get('error')}")
+        return pid
+
+    def close(self) -> None:
+        """End it: it sees the closed socket; one that does not is killed."""
+        self._socket.close()
+        try:
+            self._process.wait(1)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _command(umask: int, module: str, function: str, *arguments: str) -> list[str]:
+    """The interpreter bare: no site packages, no environment, nothing to import that is not ours or the library's."""
+    flags = ("-I", "-S", "-X", "utf8")
+    begin = "" if umask < 0 else f"import os; os.umask({umask:#o}); "
+    return [sys.executable, *flags, "-c", begin + _IMPORT.format(module, function), _INSTALLATION, *arguments]

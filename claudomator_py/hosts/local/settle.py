@@ -1,0 +1,155 @@
+"""Whether a run lives, and how it ended: decided only while holding the run's lock."""
+
+import fcntl
+import logging
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.run import EndedBy, ExitRecord, RunFate, RunStatus
+from claudomator_py.hosts.durable import flush_directory, write_new
+from claudomator_py.hosts.shim import procfs, record
+
+log = logging.getLogger(__name__)
+
+_BUSY_SECONDS = 2.0
+_BUSY_PAUSE = 0.01
+_LARGEST = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class ShimIdentity:
+    """A shim that is alive now; start_time in clock ticks since boot."""
+
+    pid: int
+    start_time: int
+
+
+def settle(path: Path, *, awaited: bool = False) -> RunStatus:
+    """Decide what became of the run in that directory. One that nobody holds and that was not started is revoked: a
+    shim that wakes late leaves.
+
+    awaited: its shim was launched and is known to live, so that it is STARTING instead. Safe to call again and at the
+    same time. Raises OSError.
+    """
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            with held_lock(path) as held:
+                if held:
+                    crashpoint("lock-held")
+                    return _decide(path, awaited=awaited)
+        except FileNotFoundError:
+            return RunStatus(RunFate.MISSING)
+        # Somebody has the lock: a shim, which says so in a moment, or another caller, who decides in a moment.
+        if shim_identity(path) is not None or time.monotonic() > deadline:
+            return RunStatus(RunFate.ALIVE if (path / record.STARTED).exists() else RunFate.STARTING)
+        time.sleep(_BUSY_PAUSE)
+
+
+def shim_identity(path: Path) -> ShimIdentity | None:
+    """The run's shim, if it is alive: same boot, same pid, same start time. None otherwise, or not known yet."""
+    try:
+        pid, start_time, boot = record.identity(record.read(path / record.SHIM))
+    except (OSError, ValueError):
+        return None
+    if boot != procfs.boot_id() or not procfs.is_same(pid, start_time):
+        return None
+    return ShimIdentity(pid, start_time)
+
+
+@contextmanager
+def held_lock(path: Path) -> Iterator[bool]:
+    """Try to take the run's lock; False if somebody has it. Raises FileNotFoundError when there is no directory."""
+    fd = os.open(path / record.LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        if os.fstat(fd).st_nlink == 0:
+            raise FileNotFoundError(f"{path} has been removed")
+        yield True
+    finally:
+        os.close(fd)
+
+
+def _decide(path: Path, *, awaited: bool) -> RunStatus:
+    """The lock is held."""
+    exit_record = read_exit(path)
+    if exit_record is not None:
+        return RunStatus(RunFate.ENDED, exit_record)
+    if (path / record.STARTED).exists() or (path / record.EXIT).exists():
+        return RunStatus(RunFate.ORPHANED if _has_orphan(path) else RunFate.UNFINISHED)
+    if (path / record.REVOKED).exists():
+        return RunStatus(RunFate.REVOKED)
+    if awaited:
+        return RunStatus(RunFate.STARTING)
+    write_revoked(path)
+    return RunStatus(RunFate.REVOKED)
+
+
+def _has_orphan(path: Path) -> bool:
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return record.orphan(directory) is not None
+    finally:
+        os.close(directory)
+
+
+def write_revoked(path: Path) -> None:
+    """Give the run up for good; the caller holds its lock. Raises OSError."""
+    mark(path / record.REVOKED)
+    crashpoint("revoked-made")
+    flush_directory(path)
+    crashpoint("revoked-written")
+
+
+def mark(path: Path) -> None:
+    """Make the empty file, which says something by being there. Whatever an agent put in its place says the same.
+    Raises OSError."""
+    try:
+        write_new(path)
+    except OSError:
+        if not os.path.lexists(path):
+            raise
+
+
+def read_exit(path: Path) -> ExitRecord | None:
+    """The exit record; None where there is none that can be read."""
+    try:
+        return _exit_record(record.read(path / record.EXIT))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as problem:
+        log.warning("the exit record in %s cannot be read: %s", path, problem)
+        return None
+
+
+_ENDED_BY: Mapping[str | None, EndedBy | None] = {None: None} | {word: word for word in get_args(EndedBy)}
+
+
+def _exit_record(data: dict[str, object]) -> ExitRecord:
+    """Raises ValueError for what no shim has written."""
+    match data:
+        case {
+            "exit_code": int() | None as exit_code,
+            "ended_by": str() | None as ended_by,
+            "started_ms": int(started_ms),
+            "ended_ms": int(ended_ms),
+            "error": str() | None as error,
+            "step": int(step),
+        } if (
+            all(abs(number) <= _LARGEST for number in (exit_code or 0, started_ms, ended_ms, step))
+            and ended_by in _ENDED_BY
+            and "\0" not in (error or "")
+        ):
+            (error or "").encode()  # a ValueError for half of a surrogate pair, which no database takes
+            return ExitRecord(exit_code, _ENDED_BY[ended_by], started_ms, ended_ms, error, step)
+    raise ValueError("no shim wrote that")

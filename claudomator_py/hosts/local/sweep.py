@@ -1,0 +1,90 @@
+"""Folders as agents leave them: of any depth, and with any permissions."""
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.run import RunFate, Swept
+from claudomator_py.hosts.local.directory import NEW_SUFFIX, TRASH_SUFFIX, RunAlive, RunDirectory, remove_tree
+from claudomator_py.hosts.local.settle import settle
+from claudomator_py.hosts.shim import procfs
+from claudomator_py.hosts.shim.stop import end_all
+
+
+@dataclass(frozen=True, slots=True)
+class Survivors:
+    """How many were ended, and the pids of those that were still there at the end: no retry before there are none."""
+
+    ended: int
+    left: tuple[int, ...]
+
+
+def find_survivors(run_id: str) -> list[int]:
+    """Pids of the run's processes that are alive."""
+    return [process.pid for process in _alive(run_id)]
+
+
+def kill_survivors(run_id: str, *, grace_ms: int, give_up_ms: int = 30_000) -> Survivors:
+    """End the run's processes: TERM, then KILL, until none is left. Blocks for as long as that takes.
+
+    give_up_ms: how long to wait for what even KILL does not end. A process that emptied its environment is not found,
+    unless one it descends from still lives.
+    """
+    deadline = time.monotonic() + (grace_ms + give_up_ms) / 1000
+    stopped = end_all(lambda: _alive(run_id), grace_ms / 1000, _pause, deadline)
+    crashpoint("survivors-ended")
+    return Survivors(stopped.signalled, tuple(process.pid for process in stopped.left))
+
+
+def _pause(seconds: float) -> None:
+    crashpoint("survivors-signalled")
+    time.sleep(seconds)
+
+
+def _alive(run_id: str) -> list[procfs.Process]:
+    found = [process for process in procfs.of_run(run_id, procfs.snapshot()) if process.alive]
+    return found or procfs.newcomers(run_id)
+
+
+_LIVE = (RunFate.STARTING, RunFate.ALIVE)
+
+
+def sweep(root: Path, known_run_ids: Collection[str], *, grace_ms: int) -> list[Swept]:
+    """Remove the directories under root that belong to no known run; processes of such a run are ended first.
+
+    One that cannot be removed is left where it is, and the others are removed. What a crash left half made or half
+    removed is named only if it is stuck. Not to be called while a run is being prepared: its directory is made before
+    its row. Raises OSError if root cannot be read.
+    """
+    swept = []
+    for path in sorted(root.iterdir()):
+        if path.name in known_run_ids:
+            continue
+        try:
+            if path.is_symlink() or not path.is_dir():
+                continue
+            if path.name.startswith(".") and path.suffix in (NEW_SUFFIX, TRASH_SUFFIX):
+                remove_tree(path)
+            else:
+                swept.append(Swept(path.name, _sweep_run(RunDirectory(path), grace_ms)))
+        except OSError as error:
+            swept.append(Swept(path.name, "stuck", error))
+    return swept
+
+
+def _sweep_run(directory: RunDirectory, grace_ms: int) -> Literal["removed", "cancelled", "unkillable"]:
+    alive = [part for part in (directory, *directory.checks()) if settle(part.path).fate in _LIVE]
+    for part in alive:
+        part.request_cancel()
+    if alive:
+        return "cancelled"
+    if kill_survivors(directory.path.name, grace_ms=grace_ms).left:
+        return "unkillable"
+    try:
+        directory.remove()
+    except RunAlive:
+        return "cancelled"
+    return "removed"

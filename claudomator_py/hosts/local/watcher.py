@@ -1,0 +1,157 @@
+"""Noticing the end of shims, with asyncio: a pidfd per run, no polling once the shim is known."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from claudomator_py.hosts.local.host import LocalRunHost
+from claudomator_py.hosts.local.settle import ShimIdentity, held_lock, shim_identity
+from claudomator_py.hosts.shim import procfs, record
+
+
+class HostWatch:
+    """Calls ``wake`` on the loop's thread when a watched run may have ended; set it before the first is watched.
+
+    It says so once for each shim: what is made of the end may take a while, and is not hurried by being told again.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, host: LocalRunHost) -> None:
+        self._host = host
+        self._watcher = RunWatcher(loop, self._end)
+        self._watched: dict[str, int] = {}
+        self._ended: dict[str, int] = {}
+        self.wake: Callable[[], None] = lambda: None
+
+    def watch(self, live: Iterable[tuple[str, int]]) -> None:
+        """Watch these runs and steps, which are all that are live, on the loop's thread; harmless when repeated."""
+        steps = {f"{run_id}/{step}": (run_id, step) for run_id, step in live}
+        self._ended = {name: shims for name, shims in self._ended.items() if name in steps}
+        for name, (run_id, step) in steps.items():
+            taken_over = self._host.taken_over(run_id)
+            if self._ended.get(name) != taken_over:
+                self._watched.setdefault(name, taken_over)
+                self._watcher.watch(name, self._host.path(run_id, step), self._host.launched_pid(run_id, step))
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        self._watcher.close()
+
+    def _end(self, name: str) -> None:
+        self._ended[name] = self._watched.pop(name)
+        self.wake()
+
+
+_FIRST_PAUSE = 0.02
+_LONGEST_PAUSE = 1.0
+_START_SECONDS = 30.0
+_NEVER_STARTS = (record.STARTED, record.REVOKED, record.CANCEL, record.EXIT)
+
+
+@dataclass(slots=True)
+class _Watched:
+    path: Path
+    fd: int | None = None
+    timer: asyncio.TimerHandle | None = None
+    give_up_at: float = 0.0
+    pause: float = _FIRST_PAUSE
+
+
+class RunWatcher:
+    """Calls on_end with the run's id, once, when no shim has the run any more; then ``settle`` says how it ended.
+
+    Everything happens on the loop's thread.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_end: Callable[[str], None]) -> None:
+        self._loop = loop
+        self._on_end = on_end
+        self._watched: dict[str, _Watched] = {}
+
+    def watch(self, run_id: str, run_dir: Path, shim_pid: int | None = None) -> None:
+        """Watch a run; nothing happens if it is watched already.
+
+        shim_pid: from the launcher, for a shim that may not have said yet who it is. A run that has not been taken by
+        a shim for 30 seconds counts as ended too. Raises OSError, and then it is not watched.
+        """
+        if run_id in self._watched:
+            return
+        watched = _Watched(run_dir, give_up_at=self._loop.time() + _START_SECONDS)
+        self._watched[run_id] = watched
+        if shim_pid is None:
+            watched.timer = self._loop.call_later(0, self._find, run_id)
+            return
+        try:
+            launched = procfs.read(shim_pid)
+            self._follow(run_id, None if launched is None else ShimIdentity(launched.pid, launched.start))
+        except OSError:
+            self.unwatch(run_id)
+            raise
+
+    def unwatch(self, run_id: str) -> None:
+        """Forget the run; nothing happens if it is not watched."""
+        watched = self._watched.pop(run_id, None)
+        if watched is not None:
+            self._release(watched)
+
+    def close(self) -> None:
+        """Forget all runs."""
+        for run_id in list(self._watched):
+            self.unwatch(run_id)
+
+    def _find(self, run_id: str) -> None:
+        """Look for the run's shim: follow it, look again later, or say that the run has none."""
+        watched = self._watched[run_id]
+        watched.timer = None
+        identity = shim_identity(watched.path)
+        if identity is not None:
+            self._follow(run_id, identity)
+        elif _is_held(watched.path) or (_may_start(watched.path) and self._loop.time() < watched.give_up_at):
+            watched.timer = self._loop.call_later(watched.pause, self._find, run_id)
+            watched.pause = min(watched.pause * 2, _LONGEST_PAUSE)
+        else:
+            self._end(run_id)
+
+    def _follow(self, run_id: str, identity: ShimIdentity | None) -> None:
+        watched = self._watched[run_id]
+        if identity is not None:
+            watched.fd = procfs.open_pidfd(identity.pid, identity.start_time)
+        if watched.fd is None:
+            watched.timer = self._loop.call_later(0, self._gone, run_id)
+        else:
+            self._loop.add_reader(watched.fd, self._gone, run_id)
+
+    def _gone(self, run_id: str) -> None:
+        """A shim is gone. Another may have the run: of two that were started, one leaves at once."""
+        watched = self._watched[run_id]
+        self._release(watched)
+        if shim_identity(watched.path) is not None or _is_held(watched.path):
+            self._find(run_id)
+        else:
+            self._end(run_id)
+
+    def _end(self, run_id: str) -> None:
+        self.unwatch(run_id)
+        self._on_end(run_id)
+
+    def _release(self, watched: _Watched) -> None:
+        if watched.fd is not None:
+            self._loop.remove_reader(watched.fd)
+            os.close(watched.fd)
+            watched.fd = None
+        if watched.timer is not None:
+            watched.timer.cancel()
+            watched.timer = None
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        with held_lock(path) as free:
+            return not free
+    except FileNotFoundError:
+        return False
+
+
+def _may_start(path: Path) -> bool:
+    return path.is_dir() and not any((path / name).exists() for name in _NEVER_STARTS)

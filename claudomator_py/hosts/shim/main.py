@@ -1,0 +1,293 @@
+"""One run, from its start to its exit record."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+
+from claudomator_py.hosts.shim import crash as crash_points
+from claudomator_py.hosts.shim import linux, procfs, record, workdir
+from claudomator_py.hosts.shim.crash import crash
+from claudomator_py.hosts.shim.events import Events
+from claudomator_py.hosts.shim.output import STDERR, STDOUT, Output, disk_is_full
+from claudomator_py.hosts.shim.record import Ending
+from claudomator_py.hosts.shim.spawn import spawn
+from claudomator_py.hosts.shim.spec import BadSpec, Spec, load
+from claudomator_py.hosts.shim.stop import end_all, kill_children
+from claudomator_py.hosts.shim.watch import Watch
+
+PROMPT = "prompt.md"
+LOG = "shim.log"
+
+ENDED = 0
+LEFT = 3
+BROKEN = 4
+
+# So often a hopping process is struck at before the next walk through /proc.
+_STRIKES = 50
+
+
+def main() -> None:
+    """Supervise the run whose directory is the first argument, and exit with ENDED, LEFT or BROKEN."""
+    sys.exit(run(sys.argv[1], dict(os.environ)))
+
+
+def main_with_input() -> None:
+    """The same, with the agent's variables as JSON on the standard input: this process has none of them itself."""
+    with open(0, "rb", closefd=False) as file:
+        environ = json.load(file)
+    sys.exit(run(sys.argv[1], environ))
+
+
+def run(path: str, environ: dict[str, str]) -> int:
+    """Supervise the run in that directory. environ: where the agent's variables come from.
+
+    A run that was started is never started again; if its shim was killed and its agent is alive, that is taken over.
+    Returns ENDED when the run has ended; LEFT when the run was not to be started, or not by this process;
+    BROKEN after a fault of the shim itself, or when the directory was removed: everything was ended, and no exit status
+    is made up.
+    """
+    crash_points.arm(environ.get(crash_points.VARIABLE))
+    _detach()
+    events = Events()
+    try:
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return LEFT
+    lock = record.take_lock(directory)
+    if lock is None:
+        return LEFT
+    orphan = record.orphan(directory)
+    if orphan is None and record.given_up(directory):
+        return LEFT
+    supervisor = Supervisor(directory, environ, events)
+    try:
+        return supervisor.run() if orphan is None else supervisor.take_over(orphan)
+    except Exception as fault:
+        _log_fault(directory, fault)
+        supervisor.end_everything(grace=0)
+        return BROKEN
+
+
+def _detach() -> None:
+    """Become nobody's: an own session, the parent of all orphans below, no terminal, no busy file system."""
+    try:
+        os.setsid()
+    except PermissionError:
+        pass  # It is a session's leader already.
+    crash("session-made")
+    linux.become_subreaper()
+    crash("subreaper-set")
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    if null > 2:
+        os.close(null)
+
+
+class Stage:
+    """What the commands of a run share: directory, environment and output."""
+
+    def __init__(self, directory: int, spec: Spec, environ: dict[str, str]) -> None:
+        """Open it all. Raises OSError, NotAllowed."""
+        self._directory = directory
+        self._cwd, real = workdir.open_checked(spec.cwd, spec.bounds)
+        crash("cwd-opened")
+        for folder in spec.folders:
+            workdir.check_further(folder, spec.folder_bounds)
+        self.outputs = [Output(directory, name, spec.output_bytes) for name in (STDOUT, STDERR)]
+        crash("output-opened")
+        self._env = {name: environ[name] for name in spec.env_names if name in environ}
+        self._env["PWD"] = real
+        self._env[procfs.RUN_VARIABLE] = spec.run_id
+
+    def spawn(self, argv: list[str]) -> int:
+        """Start a command, with the prompt on its standard input. Returns its pid. Raises OSError."""
+        stdin = os.open(PROMPT, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._directory)
+        try:
+            return spawn(argv, self._env, self._cwd, (stdin, self.outputs[0].fd, self.outputs[1].fd))
+        finally:
+            os.close(stdin)
+
+
+def put_away(outputs: list[Output]) -> None:
+    """After the last word: bring the output within its cap, and back into its place if it was removed."""
+    for output in outputs:
+        output.grew()
+        output.within_cap()
+        try:
+            output.put_back()
+        except OSError:
+            continue  # Without room for it the run has ended all the same.
+
+
+class Supervisor:
+    """Starts the commands, holds them to the limits and ends whatever is left."""
+
+    def __init__(self, directory: int, environ: dict[str, str], events: Events) -> None:
+        self._directory = directory
+        self._environ = environ
+        self._events = events
+        self._run_id = ""
+        self._agent = 0
+        self._status: int | None = None
+
+    def run(self) -> int:
+        """Go through the protocol. The lock is held, and the run is not given up."""
+        try:
+            exit_file = record.ExitFile(self._directory)
+        except OSError:
+            return LEFT  # Nothing was started, and the daemon will see that.
+        ending = Ending()
+        try:
+            record.write_shim(self._directory)
+            record.claim_start(self._directory)
+            spec = load(self._directory)
+            stage = Stage(self._directory, spec, self._environ)
+        except (BadSpec, workdir.NotAllowed) as problem:
+            ending.error = str(problem)
+        except OSError as problem:
+            ending.error = str(problem)
+            if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+                ending.ended_by = "disk_full"
+        else:
+            self._run_id = spec.run_id
+            self._work(spec, stage, ending)
+            ending.stragglers = self.end_everything(spec.grace)
+            if record.is_gone(self._directory):
+                return BROKEN
+            put_away(stage.outputs)
+        crash("stragglers-ended")
+        ending.ended_ms = ending.ended_ms or record.now_ms()
+        exit_file.commit(ending)
+        return ENDED
+
+    def take_over(self, agent: procfs.Process) -> int:
+        """Hold an agent to its limits whose shim was killed, until it ends. The lock is held.
+
+        How it exits only its parent would learn, so there is a record only if it is ended here. Raises BadSpec,
+        OSError.
+        """
+        record.write_shim(self._directory)
+        spec = load(self._directory)
+        self._run_id = spec.run_id
+        outputs = [Output(self._directory, name, spec.output_bytes) for name in (STDOUT, STDERR)]
+        watch = Watch(self._directory, spec, outputs, self._events, agent)
+        ending = Ending()
+        ending.started_ms -= round(procfs.age(agent) * 1000)
+        pidfd = procfs.open_pidfd(agent.pid, agent.start)
+        if pidfd is not None:
+            self._events.wake_at_end_of(pidfd)
+        while procfs.is_same(agent.pid, agent.start):
+            ending.ended_by = watch.ending()
+            if ending.ended_by:
+                break
+            self._events.wait(watch.pause())
+        crash("orphan-ended")
+        ending.ended_ms = record.now_ms()
+        ending.stragglers = self.end_everything(spec.grace)
+        if record.is_gone(self._directory):
+            return BROKEN
+        put_away(outputs)
+        if ending.ended_by:
+            record.ExitFile(self._directory).commit(ending)
+        return ENDED
+
+    def _work(self, spec: Spec, stage: Stage, ending: Ending) -> None:
+        """Run one command after another, up to the first that does not exit 0 or a limit ends."""
+        watch = Watch(self._directory, spec, stage.outputs, self._events)
+        for step, argv in enumerate(spec.commands):
+            ending.ended_by = watch.ending()
+            if ending.ended_by:
+                return
+            ending.step = step
+            try:
+                pid = stage.spawn(argv)
+            except OSError as problem:
+                ending.exit_code = None
+                ending.error = f"{argv[0]} cannot be started: {problem.strerror}"
+                return
+            try:
+                record.write_agent(self._directory, pid)
+            except OSError:
+                pass  # It runs all the same; only nobody could take it over.
+            self._follow(pid, spec, watch, ending)
+            if ending.ended_by or ending.exit_code != 0:
+                return
+
+    def _follow(self, pid: int, spec: Spec, watch: Watch, ending: Ending) -> None:
+        self._agent, self._status = pid, None
+        while not self._agent_ended():
+            ending.ended_by = watch.ending()
+            if ending.ended_by:
+                self.end_everything(spec.grace)
+                break
+            self._events.wait(watch.pause())
+        while not self._agent_ended():
+            self._events.wait(1)
+        ending.exit_code = self._status
+        ending.ended_ms = record.now_ms()
+        crash("agent-ended")
+        if ending.ended_by is None and ending.exit_code != 0 and disk_is_full(self._directory):
+            ending.ended_by = "disk_full"
+
+    def end_everything(self, grace: float) -> int:
+        """End every process of the run. Returns how many there were."""
+        return end_all(self._members, grace, self._pause, none_left=self._none_left).signalled
+
+    def _none_left(self) -> bool:
+        """Whether no process below this one is left. Every orphan below falls to it, so without children there is none.
+
+        A child that is left is killed: the walk through /proc had its chance, and missed it.
+        """
+        for _ in range(_STRIKES):
+            if not self._reap():
+                return True
+            kill_children()
+        return False
+
+    def _members(self) -> list[procfs.Process]:
+        self._reap()
+        processes = procfs.snapshot()
+        found = {process.pid: process for process in procfs.descendants([os.getpid()], processes)}
+        if self._run_id:
+            for process in procfs.of_run(self._run_id, processes):
+                found[process.pid] = process
+        return [process for process in found.values() if process.alive]
+
+    def _pause(self, seconds: float) -> None:
+        self._events.wait(seconds)
+
+    def _agent_ended(self) -> bool:
+        self._reap()
+        return self._status is not None
+
+    def _reap(self) -> bool:
+        """Collect every child that has ended: the agent, and orphans that fell to this process.
+
+        Whether there are children still.
+        """
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self._agent:
+                self._agent, self._status = 0, os.waitstatus_to_exitcode(status)
+
+
+def _log_fault(directory: int, fault: Exception) -> None:
+    """Write the traceback to the run's ``shim.log``."""
+    try:
+        fd = os.open(
+            LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory
+        )
+        os.dup2(fd, 2)
+    except OSError:
+        return
+    sys.excepthook(type(fault), fault, fault.__traceback__)

@@ -1,0 +1,220 @@
+"""The files by which a run's progress is known, written so that each is either complete or not there."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+import time
+
+from claudomator_py.hosts.shim import procfs
+from claudomator_py.hosts.shim.crash import crash
+
+LOCK = "lock"
+SHIM = "shim.json"
+AGENT = "agent.json"
+STARTED = "started"
+REVOKED = "revoked"
+CANCEL = "cancel"
+EXIT = "exit.json"
+EXIT_TEMPORARY = "exit.json.tmp"
+
+_EXIT_BYTES = 4096
+_LONGEST_READ = 64 * 1024
+_LARGEST_PID = 2**22
+_ERROR_CHARACTERS = 500
+_LOCK_ATTEMPTS = 100
+_LOCK_PAUSE = 0.01
+
+
+def take_lock(directory: int) -> int | None:
+    """Take the run's lock, for life. None: another shim has it, or the directory is gone.
+
+    The daemon holds it for moments only, to decide; that is waited out.
+    """
+    try:
+        fd = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
+    except OSError:
+        return None
+    crash("lock-opened")
+    for _ in range(_LOCK_ATTEMPTS):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_LOCK_PAUSE)
+            continue
+        crash("lock-taken")
+        return fd
+    return None
+
+
+def exists(directory: int, name: str) -> bool:
+    """Whether the run directory has that file."""
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def is_gone(directory: int) -> bool:
+    """Whether the run directory was removed: nobody can ask for anything here any more, nor read a record."""
+    return os.fstat(directory).st_nlink == 0
+
+
+def given_up(directory: int) -> bool:
+    """Whether this run may no longer be started, or has been already. Holds for good while the lock is held."""
+    return any(exists(directory, name) for name in (REVOKED, CANCEL, STARTED, EXIT))
+
+
+def read(path: str | os.PathLike[str], directory: int | None = None) -> dict[str, object]:
+    """What one of these files says. An agent can have put anything in its place: what is no such file is not waited
+    for, followed or taken into memory. directory: an opened one, in which a relative path lies. Raises OSError,
+    ValueError.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=directory)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise ValueError("it is no file")
+        text = os.read(fd, _LONGEST_READ + 1)
+    finally:
+        os.close(fd)
+    if len(text) > _LONGEST_READ:
+        raise ValueError("it is too long")
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(data, dict):
+        raise ValueError("it is no object")
+    return data
+
+
+def write_shim(directory: int) -> None:
+    """Say which process supervises the run. Not flushed: after a loss of power there is no such process. Raises
+    OSError.
+    """
+    _write_identity(directory, SHIM, os.getpid())
+    crash("shim-written")
+    os.rename(_temporary(SHIM), SHIM, src_dir_fd=directory, dst_dir_fd=directory)
+    crash("shim-renamed")
+
+
+def write_agent(directory: int, pid: int) -> None:
+    """Say which process is the agent, so that another shim can take it over if this one is killed. Not flushed, for
+    the same reason. Raises OSError.
+    """
+    _write_identity(directory, AGENT, pid)
+    os.rename(_temporary(AGENT), AGENT, src_dir_fd=directory, dst_dir_fd=directory)
+    crash("agent-recorded")
+
+
+def living_agent(directory: int) -> procfs.Process | None:
+    """The agent of a run whose shim may be gone, if it is alive: same boot, same pid, same start time. None otherwise,
+    or if it is not known.
+    """
+    try:
+        pid, start_time, boot = identity(read(AGENT, directory))
+    except (OSError, ValueError):
+        return None
+    process = procfs.read(pid)
+    same = process is not None and process.alive and process.start == start_time and boot == procfs.boot_id()
+    return process if same else None
+
+
+def identity(data: dict[str, object]) -> tuple[int, int, str]:
+    """Pid, start time and boot of the process that the file names. Raises ValueError."""
+    match data:
+        case {"pid": int(pid), "start_time": int(start_time), "boot_id": str(boot)} if 0 < pid <= _LARGEST_PID:
+            return pid, start_time, boot
+    raise ValueError("it names no process")
+
+
+def orphan(directory: int) -> procfs.Process | None:
+    """The agent of a run that was started and has no exit record, if it is alive; the lock is held, so nobody
+    supervises it.
+    """
+    unfinished = exists(directory, STARTED) and not exists(directory, EXIT) and not exists(directory, REVOKED)
+    return living_agent(directory) if unfinished else None
+
+
+def _write_identity(directory: int, name: str, pid: int) -> None:
+    process = procfs.read(pid)
+    data = {"boot_id": procfs.boot_id(), "pid": pid, "start_time": process.start if process else 0}
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(_temporary(name), flags, 0o600, dir_fd=directory)
+    try:
+        os.write(fd, json.dumps(data).encode())
+    finally:
+        os.close(fd)
+
+
+def _temporary(name: str) -> str:
+    return f"{name}.tmp"
+
+
+def claim_start(directory: int) -> None:
+    """Record durably that the run is started; only after this may the agent be. Raises FileExistsError, OSError."""
+    fd = os.open(STARTED, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
+    try:
+        crash("started-made")
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    crash("started-synced")
+    os.fsync(directory)
+    crash("started-directory-synced")
+
+
+class Ending:
+    """How the run ended, as far as it is known; the fields are those of ``exit.json``.
+
+    ended_by: what the shim itself did: cancel, timeout, stall, output_limit, disk_full, or interrupt (the shim was
+    told to stop by a signal). stragglers: processes that outlived the agent and were ended.
+    """
+
+    __slots__ = ("ended_by", "ended_ms", "error", "exit_code", "started_ms", "step", "stragglers")
+
+    def __init__(self) -> None:
+        self.exit_code: int | None = None
+        self.ended_by: str | None = None
+        self.started_ms = now_ms()
+        self.ended_ms = 0
+        self.error: str | None = None
+        self.step = 0
+        self.stragglers = 0
+
+
+class ExitFile:
+    """The exit record, whose space is reserved before anything is started: a full disk cannot keep it from being
+    written."""
+
+    def __init__(self, directory: int) -> None:
+        """Reserve it. Raises OSError."""
+        self._directory = directory
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._fd = os.open(EXIT_TEMPORARY, flags, 0o600, dir_fd=directory)
+        os.posix_fallocate(self._fd, 0, _EXIT_BYTES)
+        crash("exit-reserved")
+
+    def commit(self, ending: Ending) -> None:
+        """Write the record durably under its final name."""
+        fields: dict[str, object] = {name: getattr(ending, name) for name in Ending.__slots__}
+        if ending.error is not None:
+            fields["error"] = ending.error[:_ERROR_CHARACTERS]
+        data = json.dumps(fields).encode()
+        os.pwrite(self._fd, data, 0)
+        os.ftruncate(self._fd, len(data))
+        crash("exit-written")
+        os.fsync(self._fd)
+        crash("exit-synced")
+        os.rename(EXIT_TEMPORARY, EXIT, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+        crash("exit-renamed")
+        os.fsync(self._directory)
+        crash("exit-directory-synced")
+
+
+def now_ms() -> int:
+    """Epoch milliseconds."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,98 @@
+"""What to run and within which limits: the contents of ``spec.json``, which the daemon writes and the shim reads."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from claudomator_py.hosts.shim.workdir import Bounds
+
+FILE = "spec.json"
+
+
+class BadSpec(Exception):
+    """The specification cannot be used."""
+
+
+class Spec:
+    """One run.
+
+    commands: argv of each step; the first that does not exit 0 is the last. cwd: absolute; bounds: where it may lie.
+    folders: further ones that the commands were given, real paths; folder_bounds: where they may lie. env_names:
+    variables handed on from the shim's environment; their values are in no file. timeout, stall, grace: seconds; None:
+    no limit. output_bytes: per stream.
+    """
+
+    __slots__ = (
+        "bounds",
+        "commands",
+        "cwd",
+        "env_names",
+        "folder_bounds",
+        "folders",
+        "grace",
+        "output_bytes",
+        "run_id",
+        "stall",
+        "timeout",
+    )
+
+    def __init__(
+        self,
+        *,
+        run_id: str,
+        commands: list[list[str]],
+        cwd: str,
+        bounds: Bounds,
+        folders: list[str],
+        folder_bounds: Bounds,
+        env_names: list[str],
+        timeout: float | None,
+        stall: float | None,
+        grace: float,
+        output_bytes: int,
+    ) -> None:
+        self.run_id = run_id
+        self.commands = commands
+        self.cwd = cwd
+        self.bounds = bounds
+        self.folders = folders
+        self.folder_bounds = folder_bounds
+        self.env_names = env_names
+        self.timeout = timeout
+        self.stall = stall
+        self.grace = grace
+        self.output_bytes = output_bytes
+
+
+def load(directory: int) -> Spec:
+    """Read the specification in an opened run directory. Raises BadSpec."""
+    try:
+        fd = os.open(FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        with open(fd, encoding="utf-8") as file:
+            data = json.load(file)
+        limits = data["limits"]
+        # An earlier version wrote neither.
+        folders = data.get("folders") or {"paths": [], "roots": [], "reserved": []}
+        spec = Spec(
+            run_id=data["run_id"],
+            commands=data["commands"],
+            cwd=data["cwd"],
+            bounds=Bounds(data["roots"], data.get("reserved", [])),
+            folders=folders["paths"],
+            folder_bounds=Bounds(folders["roots"], folders["reserved"]),
+            env_names=data["env_names"],
+            timeout=_seconds(limits["timeout_ms"]),
+            stall=_seconds(limits["stall_ms"]),
+            grace=limits["grace_ms"] / 1000,
+            output_bytes=limits["output_bytes"],
+        )
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise BadSpec(f"{FILE} cannot be used: {type(problem).__name__}: {problem}") from problem
+    if not spec.commands or not all(spec.commands):
+        raise BadSpec(f"{FILE} names no command to run")
+    return spec
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000

@@ -1,0 +1,110 @@
+"""Ending every process of a run: TERM, a time of grace, then KILL until none is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from claudomator_py.hosts.shim import procfs
+from claudomator_py.hosts.shim.crash import crash
+
+_FIRST_PAUSE = 0.005
+_LONGEST_PAUSE = 0.25
+_ROUNDS_BEFORE_GROUPS = 1
+
+
+class Stopped:
+    """What ending a run's processes came to: how many were signalled, and those still there at the deadline."""
+
+    __slots__ = ("left", "signalled")
+
+    def __init__(self, signalled: int, left: list[procfs.Process]) -> None:
+        self.signalled = signalled
+        self.left = left
+
+
+def end_all(
+    find: Callable[[], list[procfs.Process]],
+    grace: float,
+    pause: Callable[[float], None],
+    deadline: float | None = None,
+    none_left: Callable[[], bool] = lambda: True,
+) -> Stopped:
+    """End what find finds, and what it finds anew each time, until it finds nothing and there is none left.
+
+    grace: seconds between TERM and KILL. pause: waits that many seconds, or less. deadline: when to give up on what
+    even KILL does not end, on the monotonic clock; None: never. none_left: a proof that find, which takes its time to
+    look around, has missed nothing; it ends what it finds against it.
+    """
+    seen: set[tuple[int, int]] = set()
+    left = _terminate(find, grace, pause, seen)
+    rounds = 0
+    length = _FIRST_PAUSE
+    while (left or not none_left()) and (deadline is None or time.monotonic() < deadline):
+        for process in left:
+            seen.add(process.identity)
+            procfs.send(process.pid, process.start, signal.SIGKILL)
+        if rounds >= _ROUNDS_BEFORE_GROUPS:
+            _kill_groups(left)
+        crash("kill-sent")
+        if left:
+            pause(length)
+            length = min(length * 2, _LONGEST_PAUSE)
+        rounds += 1
+        left = find()
+    return Stopped(len(seen), left)
+
+
+def _terminate(
+    find: Callable[[], list[procfs.Process]],
+    grace: float,
+    pause: Callable[[float], None],
+    seen: set[tuple[int, int]],
+) -> list[procfs.Process]:
+    end = time.monotonic() + grace
+    length = _FIRST_PAUSE
+    while left := find():
+        for process in left:
+            if process.identity not in seen:
+                seen.add(process.identity)
+                procfs.send(process.pid, process.start, signal.SIGTERM)
+                # A stopped process would take note of TERM only once it goes on.
+                procfs.send(process.pid, process.start, signal.SIGCONT)
+        crash("term-sent")
+        remaining = end - time.monotonic()
+        if remaining <= 0:
+            break
+        pause(min(length, remaining))
+        length = min(length * 2, _LONGEST_PAUSE)
+    return left
+
+
+def kill_children() -> None:
+    """Kill this process's own children and their groups, at once: faster than they can fork.
+
+    The pid of a child that was not waited for belongs to nobody else.
+    """
+    own = os.getpgrp()
+    for pid in procfs.children():
+        try:
+            group = os.getpgid(pid)
+            if group not in (own, 0, 1):
+                os.killpg(group, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            continue
+
+
+def _kill_groups(processes: list[procfs.Process]) -> None:
+    """Kill whole process groups: processes that fork faster than /proc can be read are caught only all at once.
+
+    Every descendant of the agent is in a group made in the agent's own session or below, never in a stranger's.
+    """
+    own = os.getpgrp()
+    for pgid in {process.pgid for process in processes} - {own, 0, 1}:
+        try:
+            os.killpg(pgid, signal.SIGKILL)
+        except OSError:
+            continue

@@ -1,0 +1,121 @@
+"""The limits of a run: whether one of them ends it now, and when to look again."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from claudomator_py.hosts.shim import procfs, record
+from claudomator_py.hosts.shim.events import Events
+from claudomator_py.hosts.shim.output import Output, disk_is_full
+from claudomator_py.hosts.shim.spec import Spec
+
+_PAUSE = 0.25
+_FLOOD_PAUSE = 0.01
+_FLOOD_BYTES = 1 << 20
+_IDLE_SHARE = 0.01
+_SAMPLES_PER_STALL = 8
+_SHORTEST_SAMPLE = 0.05
+_LONGEST_SAMPLE = 15.0
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Watch:
+    """Watches over one run from its start. Looking is cheap: the tree is walked only to rule out a stall."""
+
+    def __init__(
+        self, directory: int, spec: Spec, outputs: list[Output], events: Events, agent: procfs.Process | None = None
+    ) -> None:
+        """agent: one that another shim has started, so that it is not below this process; None: it begins now.
+
+        Raises OSError.
+        """
+        now = time.monotonic()
+        begun = now if agent is None else now - procfs.age(agent)
+        self._directory = directory
+        self._outputs = outputs
+        self._events = events
+        self._deadline = None if spec.timeout is None else begun + spec.timeout
+        self._stall = None if spec.stall is None else Stall(spec.stall, now, agent)
+        self._flooded = False
+
+    def ending(self) -> str | None:
+        """What ends the run now, as ``exit.json`` names it; None: it goes on."""
+        now = time.monotonic()
+        grown = sum(output.grew() for output in self._outputs)
+        self._flooded = grown > _FLOOD_BYTES
+        if record.exists(self._directory, record.CANCEL):
+            return "cancel"
+        if self._events.interrupted or record.is_gone(self._directory):
+            return "interrupt"
+        if self._deadline is not None and now >= self._deadline:
+            return "timeout"
+        if not all(output.within_cap() for output in self._outputs):
+            return "output_limit"
+        if disk_is_full(self._directory):
+            return "disk_full"
+        if self._stall is not None and self._stall.reached(now, wrote=grown > 0):
+            return "stall"
+        return None
+
+    def pause(self) -> float:
+        """Seconds until the next look; a signal comes through at once."""
+        now = time.monotonic()
+        waits = [_FLOOD_PAUSE if self._flooded else _PAUSE]
+        if self._deadline is not None:
+            waits.append(self._deadline - now)
+        if self._stall is not None:
+            waits.append(self._stall.next_look - now)
+        return max(min(waits), 0.0)
+
+
+class Stall:
+    """Tells a run that hangs from one that is silently busy.
+
+    It hangs when for the whole limit it wrote nothing and its processes used less than 1 % of one processor: an idle
+    runtime's own timers are not work. A shorter burst than that within a sample goes unseen.
+    """
+
+    def __init__(self, limit: float, now: float, agent: procfs.Process | None = None) -> None:
+        """limit: seconds. now: on the monotonic clock. agent: one that is not below this process."""
+        self._limit = limit
+        self._agent = agent
+        self._interval = min(max(limit / _SAMPLES_PER_STALL, _SHORTEST_SAMPLE), _LONGEST_SAMPLE)
+        self._active = now
+        self._sampled = now
+        self._used: dict[int, int] = {}
+        self.next_look = now + self._interval
+
+    def reached(self, now: float, *, wrote: bool) -> bool:
+        """Whether the run hangs. wrote: it wrote something since the last call."""
+        if wrote or (now >= self.next_look and self._worked(now)):
+            self._active = now
+        if now >= self.next_look:
+            self.next_look = now + self._interval
+        if now < self._active + self._limit:
+            self.next_look = min(self.next_look, self._active + self._limit)
+            return False
+        return True
+
+    def _worked(self, now: float) -> bool:
+        before, self._used = self._used, cpu_by_process(self._agent)
+        elapsed, self._sampled = now - self._sampled, now
+        ticks = sum(max(used - before.get(key, 0), 0) for key, used in self._used.items())
+        return ticks >= max(1.0, elapsed * _TICKS * _IDLE_SHARE)
+
+
+def cpu_by_process(agent: procfs.Process | None = None) -> dict[int, int]:
+    """Clock ticks used so far by each descendant; under 0, by those that have ended and were waited for here.
+
+    agent: one that is not below this process; it counts with what is below it.
+    """
+    times = os.times()
+    used = {0: round((times.children_user + times.children_system) * _TICKS)}
+    processes = procfs.snapshot()
+    roots = [os.getpid()]
+    if agent is not None and agent.pid in processes:
+        roots.append(agent.pid)
+        used[agent.pid] = processes[agent.pid].cpu
+    for process in procfs.descendants(roots, processes):
+        used[process.pid] = process.cpu
+    return used

@@ -1,0 +1,139 @@
+"""What the daemon says of itself on stderr: lines for people or JSON for programs, with journald's priorities.
+
+An event has a name that stays, and fields; ``task``, ``task_id``, ``run_id``, ``agent`` and ``reason`` mean the same in
+all of them. What other libraries log by the standard module comes out alike.
+"""
+
+import json
+import logging
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from typing import TextIO, cast
+
+import structlog
+from structlog.stdlib import BoundLogger
+from structlog.typing import EventDict, WrappedLogger
+
+from claudomator_py.domain.redaction import Redactor
+from claudomator_py.domain.text import plain
+from claudomator_py.domain.units import format_instant
+from claudomator_py.schema.settings import Log, LogFormat
+
+JOURNAL_VARIABLE = "JOURNAL_STREAM"
+CHATTY = ("alembic", "uvicorn", "httpx", "httpcore")
+"""Libraries that tell of every step; of these only warnings are wanted."""
+
+Clean = Callable[[str], str]
+
+_PRIORITIES = {"critical": 2, "error": 3, "warning": 4, "info": 6, "debug": 7}
+_LEFTOVERS = frozenset({"message", "asctime", "color_message"})
+_BARE = re.compile(r"[^\s\"=\\]+")
+
+
+def get_logger(name: str) -> BoundLogger:
+    """A logger whose keyword arguments become fields; ``bind`` gives one that has some of them always."""
+    processors = [structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs]
+    logger = structlog.wrap_logger(logging.getLogger(name), processors=processors, wrapper_class=BoundLogger)
+    return cast(BoundLogger, logger)
+
+
+class _DaemonHandler(logging.StreamHandler[TextIO]):
+    """The one that ``set_up`` installed. clean: what each text goes through before it is written."""
+
+    clean: Clean = staticmethod(Redactor().redact)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self.clean(super().format(record))
+
+
+def set_up(log: Log, *, stream: TextIO | None = None, environ: Mapping[str, str] = os.environ) -> None:
+    """Log to the stream (stderr unless given) from now on; may be called again.
+
+    What looks like a secret is not written; see ``clean_with`` for those that are known.
+    """
+    target = stream or sys.stderr
+    handler = _DaemonHandler(target)
+    handler.setFormatter(_formatter(log.format, journal=is_journal(target, environ)))
+    root = logging.getLogger()
+    for old in [known for known in root.handlers if isinstance(known, _DaemonHandler)]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    level = logging.getLevelNamesMapping()[log.level.upper()]
+    root.setLevel(level)
+    for chatty in CHATTY:
+        logging.getLogger(chatty).setLevel(max(level, logging.WARNING))
+
+
+def clean_with(clean: Clean) -> None:
+    """Take secrets out of whatever is logged from now on. clean: may be called on any thread, and must not log."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, _DaemonHandler):
+            handler.clean = clean
+
+
+def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Whether the stream is the journal itself: systemd names its device and inode in the environment."""
+    device, _, inode = environ.get(JOURNAL_VARIABLE, "").partition(":")
+    try:
+        found = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return (device, inode) == (str(found.st_dev), str(found.st_ino))
+
+
+def _formatter(form: LogFormat, *, journal: bool) -> logging.Formatter:
+    render = _as_json if form is LogFormat.JSON else _as_text
+
+    def finish(_: WrappedLogger, level: str, event: EventDict) -> str:
+        text = render(event, journal=journal)
+        if not journal:
+            return text
+        # Each line is an entry of its own there.
+        return "\n".join(f"<{_PRIORITIES.get(level, 6)}>{line}" for line in text.split("\n"))
+
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[_describe, structlog.stdlib.ExtraAdder(), _without_leftovers],
+        processors=[
+            structlog.processors.format_exc_info,
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            finish,
+        ],
+    )
+
+
+def _describe(_: WrappedLogger, level: str, event: EventDict) -> EventDict:
+    record: logging.LogRecord = event["_record"]
+    described: EventDict = {"ts": format_instant(int(record.created * 1000)), "level": level, "logger": record.name}
+    return {**described, **event}
+
+
+def _without_leftovers(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """What other handlers and libraries leave on a record is no field of the event."""
+    return {key: value for key, value in event.items() if key not in _LEFTOVERS}
+
+
+def _as_json(event: EventDict, *, journal: bool) -> str:
+    del journal  # programs that read it expect the same fields everywhere
+    return json.dumps(event, default=str)
+
+
+def _as_text(event: EventDict, *, journal: bool) -> str:
+    """Control characters of what agents wrote never reach the terminal. The journal has a time of its own."""
+    fields = dict(event)
+    when, level, logger, said = (str(fields.pop(key)) for key in ("ts", "level", "logger", "event"))
+    trace = fields.pop("exception", None)
+    words = [] if journal else [when]
+    words += [f"{level.upper():<7}", f"{logger}:", _line(said)]
+    words += [f"{key}={_value(value)}" for key, value in fields.items()]
+    return " ".join(words) + (f"\n{plain(str(trace))}" if trace else "")
+
+
+def _line(text: str) -> str:
+    return plain(text).replace("\n", "\\n")
+
+
+def _value(value: object) -> str:
+    text = _line(value if isinstance(value, str) else str(value))
+    return text if _BARE.fullmatch(text) else json.dumps(text, ensure_ascii=False)

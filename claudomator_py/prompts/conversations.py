@@ -1,0 +1,292 @@
+"""Going on in a conversation: which one a restart means, whether that can be, and what is written of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.conversation import Conversations, Resumption, Usage
+from claudomator_py.domain.errors import Conflict, Invalid, Problem
+from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.task import Isolation, TaskSpec
+from claudomator_py.domain.views import RestartRequest
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.environment.workdirs import resolve
+from claudomator_py.ports import RunHost
+from claudomator_py.scheduler.lanes import eligibility
+from claudomator_py.store import dependency_rows, run_rows, task_rows
+from claudomator_py.store.events import record
+from claudomator_py.store.tables import Run, Task
+
+GIVEN_UP = "conversation_given_up"
+"""The event: ``resumes`` is the run whose conversation it was, ``why`` the cause in words."""
+_FRESH = "Restart it without `resume`."
+
+
+def resumption_of(task: Task) -> Resumption | None:
+    """What the task's row says."""
+    return None if task.resume is None else Resumption.model_validate(task.resume)
+
+
+def columns_of(resumption: Resumption | None, spec: TaskSpec) -> dict[str, Any]:
+    """The columns that say it: who is eligible depends on it, too."""
+    return {
+        "resume": None if resumption is None else resumption.model_dump(mode="json"),
+        "eligibility": eligibility(spec, resumption),
+    }
+
+
+def conversation_of(run: Run, words: str | None, *, asked: bool = False) -> Resumption | None:
+    """The conversation of a run that has ended; None: there is none to go on in. words, asked: see ``Resumption``."""
+    if run.state != "ended" or run.conversation_id is None:
+        return None
+    return Resumption(
+        run_id=run.id,
+        agent=run.agent,
+        kind=run.kind,
+        tier=run.tier,
+        revision=run.revision,
+        words=words,
+        asked=asked,
+    )
+
+
+def used_by(run: Run) -> Usage:
+    """What its conversation had used by its end."""
+    before = Usage() if run.prior is None else Usage.model_validate(run.prior)
+    return before.after(None if run.outcome is None else Outcome.model_validate(run.outcome))
+
+
+def scratch_of(run: Run) -> str:
+    """The run that was made with the scratch folder that this one works in."""
+    return run.scratch_of or run.id
+
+
+def goes_on(connection: Connection, task: Task, run: Run, *, optional: bool = False) -> dict[str, Any]:
+    """What to write so that the next attempt goes on after this run, which has ended, in its conversation.
+
+    optional: unless somebody else can begin it before. In one that this run went on in, what was new to it is told
+    again: whether it was taken in before the run ended is not known. Nobody else takes over one that it was asked to
+    go on in.
+    """
+    resumption = resumption_of(task)
+    spec = task_rows.spec_of(connection, task.id, run.revision)
+    if resumption is not None and run.resumes is not None:
+        optional = resumption.optional or (optional and not resumption.asked)
+        resumption = resumption.model_copy(update={"run_id": run.id, "optional": optional})
+        return columns_of(resumption, spec)
+    ended = run_rows.find(connection, run.id)
+    before = {} if resumption is None else {"follows": resumption.follows, "heard": resumption.heard}
+    resumption = None if ended is None else conversation_of(ended, None)
+    if resumption is not None:
+        resumption = resumption.model_copy(update={"optional": optional, **before})
+    return columns_of(resumption, spec)
+
+
+def give_up_conversation(connection: Connection, task: Task, run_id: str, why: str, now_ms: int) -> dict[str, Any]:
+    """Record that a fresh conversation begins although one was to go on; what to write to the task.
+
+    run_id: the run that could not, or no longer, go on in it.
+    """
+    resumption = resumption_of(task)
+    if resumption is None:
+        return {}
+    tell_given_up(connection, task, run_id, resumption.run_id, why, now_ms)
+    spec = task_rows.spec_of(connection, task.id, task.revision)
+    return columns_of(resumption.model_copy(update={"given_up": True}), spec)
+
+
+def tell_given_up(connection: Connection, task: Task, run_id: str | None, resumes: str, why: str, now_ms: int) -> None:
+    """Record that a conversation does not go on. run_id: the run that could not; resumes: the run that it is of."""
+    record(connection, now_ms, GIVEN_UP, task_id=task.id, run_id=run_id, data={"resumes": resumes, "why": why})
+
+
+def meant_by_force(
+    connection: Connection, task: Task, run: Run, restart: Mapping[str, Any], revision: int, now_ms: int
+) -> Resumption | None:
+    """What a forced restart goes on in, now that the run has ended which it cancelled; None: a fresh conversation.
+
+    Of a run that never started it is the conversation that this was to go on in. Content that is newer than the
+    request begins afresh.
+    """
+    ended = run_rows.find(connection, run.id) or run
+    if ended.state == "revoked" and ended.resumes is not None:
+        ended = run_rows.find(connection, ended.resumes) or ended
+    if revision != restart["revision"]:
+        tell_given_up(connection, task, None, ended.id, "the content has changed since", now_ms)
+        return None
+    meant = conversation_of(ended, restart.get("reason"), asked=True)
+    if meant is None:
+        tell_given_up(connection, task, None, ended.id, f"{ended.agent} had not begun it", now_ms)
+    return meant
+
+
+class Resuming:
+    """What can be said against a restart that is to go on in the last conversation."""
+
+    def __init__(self, registry: AgentRegistry, host: RunHost) -> None:
+        self._registry = registry
+        self._host = host
+
+    def last_run(self, connection: Connection, task: Task, request: RestartRequest) -> Run:
+        """The run whose conversation is meant: the last that was started. Raises Conflict or Invalid."""
+        runs = [run for run in run_rows.of_task(connection, task.id) if run.state != "revoked"]
+        if not runs:
+            raise Conflict(f"No run of {task.name} has begun, so it has no conversation.", remedy=_FRESH)
+        run = runs[-1]
+        where = f"The last run of {task.name} ({run.id[:8]})"
+        agent = self._registry.find(run.agent)
+        if agent is None or agent.kind != run.kind:
+            remedy = f"Configure {run.agent} as kind {run.kind} again, or restart it without `resume`."
+            raise Conflict(f"{where} was on {run.agent}, which is no longer configured.", remedy=remedy)
+        if self._registry.kind_of(agent).conversations is Conversations.NONE:
+            raise Conflict(f"{where} was on {run.agent}, a {run.kind}, which holds no conversations.", remedy=_FRESH)
+        if request.agent not in (None, agent.name, agent.kind):
+            message = f"{request.agent} cannot go on in a conversation that {agent.name} has"
+            raise _invalid([Problem(field="agent", message=message, remedy="leave out `agent`, or `resume`")])
+        if not run.live and conversation_of(run, None) is None:
+            raise Conflict(f"{where} left no conversation behind.", remedy=_FRESH)
+        return run
+
+    def check(self, connection: Connection, task: Task, run: Run, revision: int) -> None:
+        """Whether the agent can go on with this content, in the folder where it was. Raises Conflict or Invalid."""
+        spec = task_rows.spec_of(connection, task.id, revision)
+        before = task_rows.spec_of(connection, task.id, run.revision)
+        if spec.continues is not None and spec.working_dir is None:
+            # It works where the task does that it continues, as it did before.
+            spec = spec.model_copy(update={"working_dir": before.working_dir, "isolation": before.isolation})
+        if not same_folder(spec, before):
+            was = before.working_dir or "a scratch folder"
+            detail = f"The conversation belongs to {was}, and {task.name} has another working directory by now."
+            raise Conflict(detail, remedy=_FRESH)
+        if spec.isolation is not before.isolation:
+            detail = f"The conversation belongs to another folder: {task.name} has isolation {spec.isolation} by now."
+            raise Conflict(detail, remedy=_FRESH)
+        if spec.working_dir is None and not self._host.has_scratch(scratch_of(run)):
+            raise Conflict(f"The scratch folder of run {scratch_of(run)[:8]} is gone.", remedy=_FRESH)
+        agent = self._registry.find(run.agent)
+        lacking = [] if agent is None else self._registry.unsupported(spec, agent)
+        if lacking:
+            remedy = "leave it out, or restart it without `resume`"
+            raise _invalid([Problem(field="resume", message=sentence, remedy=remedy) for sentence in lacking])
+
+    def obstacle(self, earlier: Run | None, spec: TaskSpec, agent: str) -> str | None:
+        """Why a run on that agent which is about to start cannot go on in the conversation of the earlier one after
+        all, or None.
+        """
+        if earlier is None or earlier.conversation_id is None:
+            return "it is not known any more"
+        chosen = self._registry.find(agent)
+        if chosen is None or (chosen.name, chosen.kind) != (earlier.agent, earlier.kind):
+            return self._elsewhere(earlier.agent, earlier.kind)
+        if spec.working_dir is None and not self._host.has_scratch(scratch_of(earlier)):
+            return "its scratch folder is gone"
+        return None
+
+    def _elsewhere(self, name: str, kind: str) -> str:
+        """Why another agent has begun a task whose conversation that one has."""
+        holder = self._registry.find(name)
+        if holder is None or holder.kind != kind:
+            return f"{name}, which has it, is no longer configured"
+        problem = self._registry.health(name).problem
+        if problem is not None:
+            return f"{name}, which has it, cannot run: {problem}"
+        return f"{name}, which has it, could not take the task"
+
+
+def same_folder(spec: TaskSpec, other: TaskSpec) -> bool:
+    """Whether both work in one folder, as far as their content says."""
+    return _folder(spec) == _folder(other)
+
+
+def _folder(spec: TaskSpec) -> str | None:
+    if spec.working_dir is None:
+        return None
+    try:
+        return str(resolve(spec.working_dir))
+    except (OSError, RuntimeError):
+        return spec.working_dir
+
+
+def _invalid(problems: list[Problem]) -> Invalid:
+    return Invalid("; ".join(problem.render() for problem in problems), remedy="Correct it.", problems=problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What a task takes over from the one that it continues.
+
+    spec, dir_key: its content with the place that it works in; dir_key None: that is its own. thread: the task that
+    began the thread. resumption: the conversation; one that is given up tells only whose work goes on. why: the cause,
+    if it is given up.
+    """
+
+    spec: TaskSpec
+    dir_key: str | None
+    thread: str
+    resumption: Resumption | None
+    why: str | None = None
+
+
+def followed(connection: Connection, task: Task, spec: TaskSpec) -> Followed | None:
+    """What it takes over; None: it continues none. The task that it continues has completed."""
+    other = _continued(connection, task, spec)
+    if other is None:
+        return None
+    thread = other.thread or other.id
+    run = None if other.last_run_id is None else run_rows.find(connection, other.last_run_id)
+    if run is None:
+        return Followed(spec, None, thread, None)
+    content = task_rows.revision_of(connection, other.id, run.revision)
+    told = TaskSpec.model_validate(content.spec)
+    placed, dir_key = spec, None
+    if spec.working_dir is None and told.working_dir is not None:
+        placed = spec.model_copy(update={"working_dir": told.working_dir, "isolation": told.isolation})
+        dir_key = content.dir_key
+    why = _why_not(run, told, placed)
+    resumption = Resumption(
+        run_id=run.id,
+        agent=run.agent,
+        kind=run.kind,
+        tier=run.tier,
+        revision=task.revision,
+        given_up=why is not None,
+        follows=run.id,
+    )
+    return Followed(placed, dir_key, thread, resumption, why)
+
+
+def still_needed_by(connection: Connection, task: Task) -> Task | None:
+    """A task that has not ended and goes on where this one was, or is to; None: no other task needs that any more."""
+    for other in task_rows.unended_of_thread(connection, task.thread or task.id):
+        if other.id != task.id:
+            return other
+    for other in dependency_rows.dependents(connection, task.id):
+        if other.state in ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT"):
+            spec = task_rows.spec_of(connection, other.id, other.revision)
+            if spec.continues == task.name:
+                return other
+    return None
+
+
+def _continued(connection: Connection, task: Task, spec: TaskSpec) -> Task | None:
+    if spec.continues is None:
+        return None
+    bound = {name: task_id for name, task_id, _ in dependency_rows.bound(connection, task.id)}
+    task_id = bound.get(spec.continues)
+    return None if task_id is None else task_rows.find(connection, task_id)
+
+
+def _why_not(run: Run, told: TaskSpec, spec: TaskSpec) -> str | None:
+    """Why the conversation cannot go on, by what is known before an agent is chosen."""
+    if conversation_of(run, None) is None:
+        return f"{run.agent} left none behind"
+    if spec.agent.type not in (None, run.agent, run.kind):
+        return f"{spec.name} asks for {spec.agent.type}, and {run.agent} has it"
+    if not same_folder(spec, told):
+        return f"it belongs to {told.working_dir or 'a scratch folder'}, and {spec.name} works in {spec.working_dir}"
+    if spec.isolation is not told.isolation:
+        where = "a work tree" if told.isolation is Isolation.WORKTREE else "the repository itself"
+        return f"it belongs to {where}, and {spec.name} has isolation {spec.isolation}"
+    return None

@@ -1,0 +1,91 @@
+"""Cursors: where a list goes on, in a form that only this service reads.
+
+A cursor names the last item that was seen, so what is inserted meanwhile moves nothing. Its checksum, over the list and
+its filters as well, shows one that was changed, cut or taken to another list; it is no secret, as a position gives
+nothing away.
+"""
+
+import base64
+import binascii
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from claudomator_py.domain.errors import BadCursor
+from claudomator_py.domain.views import TaskFilter
+from claudomator_py.store.reads import Position
+
+_CHECK_BYTES = 8
+_LARGEST = 2**63
+
+Listed = Mapping[str, Any]
+"""Which list: its name, and its filters."""
+
+
+def write(position: Position, wanted: TaskFilter) -> str:
+    """The cursor behind that task of that list."""
+    return _written(position, _tasks(wanted))
+
+
+def read(cursor: str, wanted: TaskFilter) -> Position:
+    """The task. Raises BadCursor for anything that ``write`` did not give for this list."""
+    match _read(cursor, _tasks(wanted)):
+        case [int(created_ms), str(task_id)] if 0 <= created_ms < _LARGEST and _is_id(task_id):
+            return created_ms, task_id
+    raise _bad()
+
+
+def write_number(number: int, listed: Listed) -> str:
+    """The cursor behind the item of that number."""
+    return _written((number,), listed)
+
+
+def read_number(cursor: str, listed: Listed) -> int:
+    """The item's number. Raises BadCursor for anything that ``write_number`` did not give for this list."""
+    match _read(cursor, listed):
+        case [int(number)] if 0 <= number < _LARGEST:
+            return number
+    raise _bad()
+
+
+def _tasks(wanted: TaskFilter) -> Listed:
+    return {"list": "tasks", **wanted.model_dump(mode="json", exclude_none=True)}
+
+
+def _written(position: Sequence[int | str], listed: Listed) -> str:
+    payload = json.dumps(position, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(_check(payload, listed) + payload).decode()
+
+
+def _read(cursor: str, listed: Listed) -> object:
+    try:
+        payload = base64.b64decode(cursor.encode(), altchars=b"-_", validate=True)[_CHECK_BYTES:]
+        position = json.loads(payload)
+        if isinstance(position, list) and _written(position, listed) == cursor:
+            return position
+    except (ValueError, TypeError, RecursionError, binascii.Error):
+        pass
+    raise _bad()
+
+
+def _is_id(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def _bad() -> BadCursor:
+    return BadCursor(
+        "The cursor is not one that was given for this list with these filters.",
+        remedy="Send next_cursor as it was given, with the same filters, or begin again without a cursor.",
+    )
+
+
+def _check(payload: bytes, listed: Listed) -> bytes:
+    filters = json.dumps(dict(listed), sort_keys=True).encode()
+    digest = hashlib.blake2b(digest_size=_CHECK_BYTES)
+    digest.update(len(filters).to_bytes(8, "big") + filters + payload)
+    return digest.digest()

@@ -1,0 +1,319 @@
+"""Explaining: from rows and decisions to sentences that a person reads."""
+
+from collections.abc import Sequence
+
+from claudomator_py.dispatch.live_output import Backlog
+from claudomator_py.domain.limits import window_text
+from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Provenance, Reason
+from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.readiness import DependencyState
+from claudomator_py.domain.run import CheckResult, CheckStatus
+from claudomator_py.domain.text import clause, subject_line
+from claudomator_py.domain.units import DAY_MS, format_duration, format_instant
+from claudomator_py.domain.views import RunCheckView, TaskView
+from claudomator_py.environment.worktrees import TREE_USED
+from claudomator_py.prompts.conversations import GIVEN_UP, resumption_of
+from claudomator_py.scheduler.classification import Cause
+from claudomator_py.scheduler.decision import Candidate, Classification, DecisionRecord
+from claudomator_py.store.tables import Event, Run, Task
+
+_DETAIL = 1_000
+_COMMIT = 10
+_RUN = 8
+"""Characters of a run's id that are enough for people."""
+
+ENDED_HOW = {
+    OutcomeStatus.SUCCEEDED: "succeeded",
+    OutcomeStatus.FAILED: "failed",
+    OutcomeStatus.LIMITED: "met a limit",
+    OutcomeStatus.NEEDS_INPUT: "ended with a question",
+    OutcomeStatus.CANCELLED: "was cancelled",
+    OutcomeStatus.LOST: "was lost",
+}
+_CHECKED: dict[CheckStatus, str] = {
+    "running": "is running",
+    "passed": "passed",
+    "failed": "failed",
+    "cancelled": "was cancelled",
+    "lost": "was lost",
+}
+_TIER_SOURCES = {
+    "pinned": "as the task asks",
+    "kept": "as before",
+    "cache": "as classified before",
+    "classifier": "as the classifier says",
+    "default": "the agent's default",
+}
+_NO_TIER: dict[str, str] = {
+    Cause.OFF: "no classifier is configured",
+    Cause.NOTHING_TO_CHOOSE: "the agent has no tiers to choose from",
+    Cause.TIMEOUT: "the classifier did not answer in time",
+    Cause.UNREACHABLE: "the classifier could not be reached",
+    Cause.LIMITED: "the classifier is rate-limited",
+    Cause.REFUSED: "the classifier refused the request",
+    Cause.SERVER_ERROR: "the classifier failed",
+    Cause.NOT_CONFIGURED: "the classifier is not set up",
+    Cause.GARBAGE: "the classifier's answer could not be read",
+    Cause.DISALLOWED: "the classifier named what was not offered",
+    Cause.BREAKER_OPEN: "the classifier is left alone after several failures",
+    Cause.INTERRUPTED: "the question was interrupted",
+}
+
+
+def waiting_text(task: Task, dependencies: Sequence[DependencyState], now_ms: int) -> str:
+    """Why the task is not ready."""
+    match task.reason:
+        case "dependency":
+            parts = [_dependency(state) for state in dependencies if state.state != "COMPLETED"]
+            return f"waits for {', '.join(parts)}" if parts else "waits for its dependencies"
+        case "time":
+            return f"not before {_due(task.until_ms, now_ms)}"
+        case "backoff":
+            return f"tries again at {_due(task.until_ms, now_ms)}"
+        case _:
+            return f"waits: {task.reason}"
+
+
+def backlog_sentences(backlog: Backlog | None) -> list[str]:
+    """What a running task's agent has printed that has not been read yet, where that matters."""
+    if backlog is None:
+        return []
+    if backlog.ended:
+        return ["Its agent has ended. Its outcome is known once what it printed has been read, which takes seconds."]
+    behind = f"Its agent prints faster than Claudomator reads, which is {backlog.unread >> 20} MiB behind."
+    return [
+        f"{behind} What it uses, and a limit that it waits out, are noticed late; a cancel and its timeouts are not."
+    ]
+
+
+def blocked_text(text: str, until_ms: int | None, now_ms: int) -> str:
+    """What stands between a queued task and its start, and until when."""
+    return text if until_ms is None else f"{text}, until {_due(until_ms, now_ms)}"
+
+
+def busy_text(directory: str, names: Sequence[str]) -> str:
+    """Which tasks use the directory that a task is to work in."""
+    users = ", ".join(names) or "another run"
+    return f"{users} {'is' if len(names) < 2 else 'are'} running in {directory}"
+
+
+def fault_text(said: str, remedy: str, again_ms: int, now_ms: int) -> str:
+    """What fails for the task, what to do about it, and when it is tried again."""
+    return f"{said}; {remedy}; tries again at {_due(again_ms, now_ms)}"
+
+
+def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
+    """Why the task failed: what the code means, and the error in the agent's own words or the names that did it."""
+    meaning = REASON_POLICIES[Reason(reason)].meaning
+    if reason == Reason.DEPENDENCY_FAILED:
+        parts = [_dependency(state) for state in dependencies if state.state in ("FAILED", "CANCELLED")]
+        return f"{meaning[:-1]}: {', '.join(parts)}." if parts else meaning
+    detail = outcome.detail if outcome is not None and outcome.reason == reason else None
+    if detail and reason == Reason.CHECK_FAILED:
+        detail = detail.splitlines()[0]  # what the check wrote is told with the check
+    return f"{meaning} {_short(detail)}" if detail else meaning
+
+
+def failure_clause(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
+    """The same in a clause, for lists: the beginning of what was said, else what the code means."""
+    detail = outcome.detail if outcome is not None and outcome.reason == reason else None
+    said = subject_line(detail or "") if reason == Reason.CHECK_FAILED else clause(detail or "")
+    return said or failure_text(reason, None, dependencies)
+
+
+def decision_sentences(record: DecisionRecord, number: int, at_ms: int, now_ms: int) -> list[str]:
+    """Why a run was started where it was. number: among all of the task's. at_ms: when that was decided."""
+    which = f"Attempt {number} ({clock_text(at_ms, now_ms)})"
+    chosen = next((candidate for candidate in record.candidates if candidate.agent == record.agent), None)
+    slots = f" ({chosen.active} of {chosen.max_concurrent} slots)" if chosen is not None else ""
+    sentences = [f"{which} went to {record.agent}: {record.reason}{slots}."]
+    if record.overridden_hint is not None:
+        sentences.append(_overridden(record.overridden_hint))
+    if record.fallback is not None:
+        sentences.append(f"{record.fallback[0].upper()}{record.fallback[1:]}.")
+    others = [candidate for candidate in record.candidates if candidate.agent != record.agent and candidate.eligible]
+    sentences += [_rejected(candidate, at_ms) for candidate in others]
+    model = f" ({record.model})" if record.model else ""
+    without = "" if record.model else "; no model is named to the agent"
+    sentences.append(f"Tier {record.tier}{model}: {_tier_source(record.classification, record.agent)}{without}.")
+    return sentences
+
+
+def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None) -> str:
+    """How one run went. number: among all of the task's. note_of: the run from which it got a note, if it got one."""
+    where = f"Attempt {number} on {run.agent}"
+    if run.resumes is not None:
+        where += f", in the conversation of run {run.resumes[:_RUN]},"
+    elif note_of is not None:
+        where += f", in a fresh conversation with a note from run {note_of[:_RUN]},"
+    if run.state == "revoked":
+        return f"{where} was given up before it started; it cost nothing."
+    if run.live or run.ended_ms is None:
+        return f"{where} is {run.state}, {_since(run.started_ms, now_ms)} so far."
+    took = _since(run.started_ms, run.ended_ms)
+    if run.outcome is None:
+        return f"{where} ended after {took}."
+    outcome = Outcome.model_validate(run.outcome)
+    evident = (None, Reason.CANCELLED, Reason.LOST, Reason.RATE_LIMITED)
+    reason = "" if outcome.reason in evident else f" ({outcome.reason})"
+    reset = ""
+    if outcome.reset_at is not None:
+        window = window_text(outcome.limit) if outcome.limit else None
+        named = ", ".join(part for part in (window, outcome.provenance) if part)
+        reset = f" It resets at {clock_text(outcome.reset_at, run.ended_ms)}{f' ({named})' if named else ''}."
+        if outcome.provenance is Provenance.ESTIMATED:
+            reset = " The reset that it named is more than 35 days away, and not believed."
+    detail = f" {_short(outcome.detail)}" if outcome.detail and outcome.status is not OutcomeStatus.SUCCEEDED else ""
+    if run.check_result is not None and outcome.reason is Reason.CHECK_FAILED:
+        detail = ""  # the check's own sentence says it
+    leave = outcome.status is OutcomeStatus.NEEDS_INPUT and outcome.question is None and outcome.denied
+    how = "ended in want of leave" if leave else ENDED_HOW[outcome.status]
+    return f"{where} {how}{reason} after {took}.{reset}{detail}"
+
+
+def check_sentences(run: Run, now_ms: int) -> list[str]:
+    """How the run's check went, if it had one, with the end of what it wrote if it failed."""
+    if run.check_result is None:
+        return []
+    result = CheckResult.model_validate(run.check_result)
+    took = _since(result.started_ms, now_ms if result.ended_ms is None else result.ended_ms)
+    time = f"({took} so far)" if result.ended_ms is None else f"after {took}"
+    sentence = f"Its check {_CHECKED[result.status]} {time}: {RunCheckView.of(result).text}."
+    return [sentence, f"It wrote last: {_short_end(result.output)}"] if result.output else [sentence]
+
+
+def thread_sentences(view: TaskView) -> list[str]:
+    """Which task it continues, and who began the thread if that was another one."""
+    if view.continues is None:
+        return []
+    began = ""
+    if view.thread is not None and view.thread != view.continues.task_id:
+        began = f", in the thread that task {view.thread[:_RUN]} began"
+    return [f"It continues {view.continues.name} ({view.continues.state or 'not seen yet'}){began}."]
+
+
+def conversation_sentences(task: Task, events: Sequence[Event]) -> list[str]:
+    """What becomes of the conversation that it was to go on in since the last restart. events: the task's, in order."""
+    sentences: list[str] = []
+    for event in events:
+        if event.kind == "restart_requested":
+            sentences.clear()
+        elif event.kind == GIVEN_UP:
+            run, why = str(event.data["resumes"])[:_RUN], event.data["why"]
+            sentences.append(f"The conversation of run {run} was given up: {why}. A fresh one takes its place.")
+    resumption = resumption_of(task)
+    if task.state == "WAITING" and resumption is not None and resumption.holder is not None:
+        run = resumption.run_id[:_RUN]
+        sentences.append(f"Its next run resumes the conversation of run {run} on {resumption.agent}.")
+    return sentences
+
+
+def who(event: Event) -> str:
+    """Whose request caused the event, to begin a sentence with."""
+    return "The operator" if event.by in (None, OPERATOR.id) else str(event.by)
+
+
+def cancelled_sentences(task: Task, events: Sequence[Event]) -> list[str]:
+    """Who cancelled it. events: the task's, in order."""
+    if task.state != "CANCELLED":
+        return []
+    of_it = [
+        event
+        for event in events
+        if event.by is not None and (event.kind == "cancel_requested" or event.data.get("state") == "CANCELLED")
+    ]
+    if not of_it:
+        return []
+    name = "the operator" if of_it[-1].by == OPERATOR.id else of_it[-1].by
+    return [f"It was cancelled by {name}."]
+
+
+def discarded_sentences(events: Sequence[Event]) -> list[str]:
+    """Which content never runs, as it came while a run was under way that was then cancelled. events: the task's, in
+    order."""
+    discarded = None
+    for event in events:
+        if event.kind == "cancel_requested":
+            discarded = event.data.get("discarded_revision", discarded)
+        elif event.kind in ("content_changed", "restart_requested"):
+            discarded = None
+    if discarded is None:
+        return []
+    queued = "Save the file again, or restart the task, to queue it."
+    return [f"Its changed content (revision {discarded}) was cancelled with it. {queued}"]
+
+
+def tree_sentences(events: Sequence[Event]) -> list[str]:
+    """Which work tree the task has, and what is not in it. events: the task's, in order."""
+    told = next((event.data for event in reversed(events) if event.kind == TREE_USED), None)
+    if told is None:
+        return []
+    sentences = [f"It works on branch {told['branch']}, from commit {told['base'][:_COMMIT]}, in {told['path']}."]
+    if told.get("uncommitted_left_out"):
+        sentences.append("The repository had uncommitted changes then: they are not in that tree.")
+    if told.get("submodules_left_out"):
+        sentences.append("Its submodules are not checked out there.")
+    if filters := told.get("filters_left_out"):
+        names, them = ", ".join(filters), "filter" if len(filters) == 1 else "filters"
+        sentences.append(f"Not run: the content {them} {names} of its repository's configuration. Your own are run.")
+    return sentences
+
+
+def clock_text(instant_ms: int, near_ms: int) -> str:
+    """The time of day in UTC, to the minute, with its date unless that is the day of ``near_ms``."""
+    date, _, clock = format_instant(instant_ms).partition("T")
+    same_day = instant_ms // DAY_MS == near_ms // DAY_MS
+    return f"{clock[:5]} UTC" if same_day else f"{date} {clock[:5]} UTC"
+
+
+def _dependency(state: DependencyState) -> str:
+    if state.state is None:
+        return f"{state.name} (no task of that name was seen yet)"
+    return f"{state.name} ({state.state})"
+
+
+def _overridden(hint: str) -> str:
+    """The hint is ``agent: why``; what kept an agent of that name is told with the candidates."""
+    agent, _, why = hint.partition(": ")
+    if why.startswith(f"{agent} was "):
+        return f"The task prefers {agent}, which could not take it."
+    return f"The task prefers {agent}, but {why}."
+
+
+def _rejected(candidate: Candidate, at_ms: int) -> str:
+    why = candidate.rejected_because or "not picked"
+    if candidate.limited_until is not None and why.startswith("limited"):
+        why = f"limited until {clock_text(candidate.limited_until, at_ms)}{why.removeprefix('limited')}"
+    return f"{candidate.agent} was {why}."
+
+
+def _tier_source(classification: Classification, agent: str) -> str:
+    source = _TIER_SOURCES[classification.source]
+    cause = _NO_TIER.get(classification.cause, classification.cause) if classification.cause else None
+    parts = [part for part in (cause, classification.reason) if part]
+    said = classification.said_agent
+    told = [": ".join(parts)] if parts else []
+    about = classification.asked_about
+    told += [f"it was asked about {about}, where the task was to go then"] if about not in (None, agent) else []
+    told += [f"it spoke of the agent {said}, which changes nothing"] if said is not None else []
+    return f"{source} ({'; '.join(told)})" if told else source
+
+
+def _due(until_ms: int | None, now_ms: int) -> str:
+    if until_ms is None:
+        return "a time that is not known"
+    return f"{clock_text(until_ms, now_ms)} (in {_since(now_ms, until_ms)})"
+
+
+def _since(start_ms: int, end_ms: int) -> str:
+    return format_duration(max(0, end_ms - start_ms) // 1000 * 1000)
+
+
+def _short_end(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _DETAIL else f"...{line[3 - _DETAIL :]}"
+
+
+def _short(text: str | None) -> str:
+    line = " ".join((text or "").split())
+    return line if len(line) <= _DETAIL else f"{line[: _DETAIL - 3]}..."

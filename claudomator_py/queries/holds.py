@@ -1,0 +1,158 @@
+"""Holds as people are told of them: on what, until when, how that is known, and how a limit that is over is tried."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from claudomator_py.dispatch.probing import probed
+from claudomator_py.dispatch.spending import Budgets
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.limits import Hold, window_text
+from claudomator_py.domain.outcome import Outcome, Reason
+from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.text import clause
+from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.views import AgentView, HoldView, NearLimitView
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.queries.budgets import agent_budget, spending_view
+from claudomator_py.queries.explain import clock_text
+from claudomator_py.queries.views import agent_view
+from claudomator_py.store import hold_rows, run_rows
+from claudomator_py.store.tables import Run
+
+_SOURCE = 1_000
+_DOUBT = "the reset it named is more than 35 days away, and not believed"
+
+
+def hold_views(
+    connection: Connection, agents: Sequence[AgentSpec], now_ms: int, by: Principal
+) -> dict[str, tuple[HoldView, ...]]:
+    """Each agent's holds that are not closed, the longest first.
+
+    They are everybody's; in which run one was read is told only to who sees all runs.
+    """
+    open_now: list[tuple[Hold, int | None]] = [(hold, None) for hold in hold_rows.in_force(connection, now_ms)]
+    tried = probed(connection, run_rows.live(connection), now_ms)
+    all_of_them = [*open_now, *((one.hold, one.room) for one in tried)]
+    return {
+        agent.name: tuple(
+            _hold_view(agent.name, hold, may_start, now_ms, by)
+            for hold, may_start in all_of_them
+            if hold.bucket.is_of(agent.name, agent.kind, agent.quota_account)
+        )
+        for agent in agents
+    }
+
+
+def agent_views(
+    connection: Connection, registry: AgentRegistry, budgets: Budgets, now_ms: int, by: Principal
+) -> list[AgentView]:
+    """The configured agents as they are now. Their slots, holds and budgets are everybody's; what was spent is told of
+    the tasks that exist for whoever asks."""
+    today, own = budgets.spent(connection, now_ms), budgets.spent(connection, now_ms, by)
+    agents = registry.agents  # once: another thread may find a program that was installed meanwhile
+    active = Counter(run.agent for run in run_rows.live(connection))
+    holds = hold_views(connection, agents, now_ms, by)
+    warned = run_rows.warnings(connection, now_ms)
+    return [
+        agent_view(
+            agent,
+            registry,
+            active[agent.name],
+            holds[agent.name],
+            _near_limit(agent, warned, by),
+            spending_view(own.of(agent.name)),
+            agent_budget(connection, agent, budgets, today, now_ms),
+        )
+        for agent in agents
+    ]
+
+
+def held_text(holds: Sequence[HoldView]) -> str:
+    """What keeps a task from these agents."""
+    return "; ".join(f"{hold.agent} {hold.text}" for hold in holds)
+
+
+def hold_sentences(holds: Sequence[HoldView]) -> list[str]:
+    """Of each hold: what it is on, and where it was read."""
+    by_bucket = {hold.bucket: hold for hold in holds}
+    return [_hold_sentence(hold) for hold in by_bucket.values()]
+
+
+def _hold_sentence(hold: HoldView) -> str:
+    if hold.reason is None:
+        return f"An operator has held {hold.bucket} since {_minute(hold.since)}."
+    # Without a run it is one that the classifier met, or whose run is forgotten.
+    read = f" from run {hold.run_id[:8]}" if hold.run_id is not None else ""
+    said = f": {_shown(hold.source)}" if hold.source else ""
+    return f"The hold on {hold.bucket} ({hold.reason}) was read at {_minute(hold.since)}{read}{said}."
+
+
+def _minute(instant: str) -> str:
+    return f"{instant[:10]} {instant[11:16]} UTC"
+
+
+def _hold_view(agent: str, hold: Hold, may_start: int | None, now_ms: int, by: Principal) -> HoldView:
+    return HoldView(
+        agent=agent,
+        bucket=hold.bucket.label,
+        family=hold.bucket.family,
+        window=hold.window,
+        reason=hold.reason,
+        until=None if hold.until_ms is None else format_instant(hold.until_ms),
+        provenance=hold.provenance,
+        text=_text(agent, hold, may_start, now_ms),
+        source=hold.source,
+        since=format_instant(hold.created_ms),
+        run_id=hold.run_id if by.sees_all else None,
+        probing=may_start is not None,
+        may_start=may_start,
+        doubted=None if hold.doubted_ms is None else format_instant(hold.doubted_ms),
+    )
+
+
+def _text(agent: str, hold: Hold, may_start: int | None, now_ms: int) -> str:
+    """In words that follow the agent's name."""
+    what, note = _what(hold)
+    if hold.doubted_ms is not None:
+        note = f"{note}; {_DOUBT}" if note else _DOUBT
+    family = hold.bucket.family
+    if family is not None and family not in what:
+        what = f"{family} {what}"
+    if may_start is not None:
+        then = f"{may_start} more may start now" if may_start else "more may start once it answers"
+        when = "after its reset" if hold.reason is Reason.RATE_LIMITED else "again"
+        return f"{what} being tried {when}: {then}"
+    until = f"`claudomator release {agent}`" if hold.until_ms is None else clock_text(hold.until_ms, now_ms)
+    return f"{what} until {until}, {hold.provenance}{f' ({note})' if note else ''}"
+
+
+def _what(hold: Hold) -> tuple[str, str]:
+    """What is held, and a note where that says too little."""
+    if hold.reason is None:
+        return "held", clause(hold.source)
+    if hold.window is not None and (named := window_text(hold.window)) != hold.window:
+        return named, ""
+    note = hold.window or hold.source
+    what = "rate limit" if hold.reason is Reason.RATE_LIMITED else hold.reason.value.replace("_", " ")
+    return what, clause(note) if note != hold.reason else ""
+
+
+def _shown(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SOURCE else f"{line[:_SOURCE]}..."
+
+
+def _near_limit(agent: AgentSpec, warned: Mapping[tuple[str, str], Run], by: Principal) -> NearLimitView | None:
+    run = warned.get((agent.kind, agent.quota_account))
+    if run is None or run.outcome is None or run.warned_until_ms is None:
+        return None
+    outcome = Outcome.model_validate(run.outcome)
+    return NearLimitView(
+        window=outcome.near_limit,
+        used=outcome.near_limit_used,
+        until=format_instant(run.warned_until_ms),
+        since=format_instant(run.ended_ms or run.started_ms),
+        run_id=run.id if by.sees_all else "",
+    )

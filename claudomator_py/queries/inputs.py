@@ -1,0 +1,78 @@
+"""What a person is asked, as it is shown: its shape, and sentences that say what to do about it."""
+
+from collections.abc import Sequence
+
+from claudomator_py.domain.inputs import Asked
+from claudomator_py.domain.lifecycle import InputKind
+from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.views import InputView
+from claudomator_py.queries.explain import clock_text, who
+from claudomator_py.store.tables import Event, Task
+from claudomator_py.tasks.inputs import asked_before, asked_of
+
+_FORGETTING = ("restart_requested", "content_changed")
+
+
+def input_view(task: Task, now_ms: int) -> InputView | None:
+    """What a person is asked; None unless the task needs input."""
+    if task.state != "NEEDS_INPUT":
+        return None
+    asked = asked_of(task) or asked_before(task)
+    kept = task.kept_until_ms if task.kept_until_ms is not None and task.kept_until_ms > now_ms else None
+    return InputView(
+        kind=asked.kind,
+        text=asked.text,
+        since=format_instant(asked.since_ms),
+        agent=asked.agent,
+        run_id=asked.run_id,
+        tools=asked.tools,
+        kept_until=None if kept is None else format_instant(kept),
+    )
+
+
+def rejection(task: Task) -> str | None:
+    """What the person said who rejected the task."""
+    asked = asked_of(task)
+    return None if asked is None else asked.rejected
+
+
+def input_sentences(task: Task, events: Sequence[Event], now_ms: int) -> list[str]:
+    """What was said to it in this generation, and what to do if it asks. events: the task's, in order."""
+    sentences: list[str] = []
+    for event in events:
+        if event.kind in _FORGETTING:
+            sentences.clear()
+        elif event.kind == "answered":
+            sentences.append(f"{who(event)} answered: {event.data['answer']}")
+        elif event.kind == "approved":
+            what = ", ".join(event.data.get("tools", ())) or "its first run"
+            sentences.append(f"{who(event)} approved {what}.")
+    if task.state == "NEEDS_INPUT":
+        sentences += _remedies(task, asked_of(task) or asked_before(task))
+        if task.kept_until_ms is not None and task.kept_until_ms > now_ms:
+            until = clock_text(task.kept_until_ms, now_ms)
+            sentences.append(f"No other task works in {task.dir_key} until {until}, or until it goes on.")
+    return sentences
+
+
+def _remedies(task: Task, asked: Asked) -> list[str]:
+    name = task.name
+    reject = f"`claudomator reject {name}` ends it."
+    match asked.kind:
+        case InputKind.APPROVAL if asked.run_id is None:
+            return [f"`claudomator approve {name}` lets it start; {reject}"]
+        case InputKind.APPROVAL:
+            rules = list(dict.fromkeys(one.rule for one in asked.tools if one.rule is not None))
+            without = next((one.tool for one in asked.tools if one.rule is None), None)
+            allows = f"`claudomator approve {name}` allows {', '.join(rules)}"
+            if without is not None:
+                allows = (
+                    f"Nothing allows that call alone; `claudomator approve {name} --tool {without}` allows {without}"
+                )
+            instead = f'`claudomator answer {name} "..."` tells {asked.agent} to do without'
+            return [f"{allows}; {instead}; {reject}"]
+        case InputKind.LOGIN:
+            return [f"Log in, then: claudomator release {asked.agent or 'AGENT'}"]
+        case _:
+            agent = asked.agent or "its agent"
+            return [f'`claudomator answer {name} "..."` lets {agent} go on with that in its conversation; {reject}']

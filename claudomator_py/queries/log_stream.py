@@ -1,0 +1,218 @@
+"""One reader's way through what a run writes: from its files to pieces of text, or to what the agent said and did."""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Literal, Protocol
+
+from claudomator_py.domain.redaction import MAX_HELD, Redactor
+from claudomator_py.domain.run import Entry
+from claudomator_py.domain.text import Piece, ReadableText, plain
+from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.views import LogEntryView, LogKind, LogTextView
+from claudomator_py.ports import Transcript
+
+CHUNK = 64 * 1024
+CONTEXT = 1024 * 1024
+"""Bytes before its beginning that a feed of entries looks at, to know which call a result answers."""
+SHOWN: dict[LogKind, int] = {"tool_call": 4_000, "tool_result": 4_000, "usage": 4_000, "notice": 4_000}
+MOST_SHOWN = 100_000
+"""Characters of an entry's text; the calls and results of tools are shown shorter, as SHOWN says."""
+
+
+LogView = Literal["text", "structured"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogPosition:
+    """A place in a log. offset: in bytes, where a line or a piece begins; taken: entries already had of what is there.
+
+    Written as ``4711``, or ``4711.2`` where something was taken.
+    """
+
+    offset: int = 0
+    taken: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.offset}.{self.taken}" if self.taken else str(self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class LogItem:
+    """A piece of text or an entry, and the place behind it."""
+
+    after: LogPosition
+    view: LogTextView | LogEntryView
+
+
+class LogFeed(Protocol):
+    """One reader's way through a log. For one thread at a time."""
+
+    @property
+    def position(self) -> LogPosition:
+        """Where a new feed would go on without a gap."""
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether there was nothing left to read at the last look."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run is over and everything was read."""
+
+    def read(self, most: int) -> list[LogItem]:
+        """What follows, at most that many items; none when there is nothing yet, or nothing more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is read from.
+
+    read: from an offset, at most that many bytes, and where they stand, which is past the offset if bytes there were
+    not kept. over: whether the run has ended; what it wrote is then all there.
+    """
+
+    read: Callable[[int, int], tuple[int, bytes]]
+    over: Callable[[], bool]
+
+
+class _Feed(ABC):
+    """What both ways have in common. Implements ``LogFeed`` but for ``_take``."""
+
+    def __init__(self, source: Source, position: LogPosition) -> None:
+        self._source = source
+        self._next = position.offset
+        self._ready: deque[LogItem] = deque()
+        self._final = False
+        self.position = position
+        self.caught_up = False
+
+    @property
+    def ended(self) -> bool:
+        return self._final and not self._ready
+
+    def read(self, most: int) -> list[LogItem]:
+        """See ``LogFeed``. Raises OSError."""
+        if not self._ready and not self._final:
+            over = self._source.over()  # before the look at the bytes: after the end nothing is written
+            start, data = self._source.read(self._next, CHUNK)
+            self._final = over and not data
+            self.caught_up = not data
+            self._ready.extend(self._take(start, data))
+            self._next = start + len(data)
+        items = [self._ready.popleft() for _ in range(min(most, len(self._ready)))]
+        if items:
+            self.position = items[-1].after
+        if not self._ready:
+            self.position = self._settled()
+        return items
+
+    @abstractmethod
+    def _take(self, start: int, data: bytes) -> Sequence[LogItem]:
+        """What these bytes complete; they stand at start."""
+
+    @abstractmethod
+    def _settled(self) -> LogPosition:
+        """The place behind all that was taken and is not held back."""
+
+
+class TextFeed(_Feed):
+    """The text, as it comes."""
+
+    def __init__(self, source: Source, redactor: Redactor, position: LogPosition) -> None:
+        super().__init__(source, position)
+        self._text = ReadableText(redactor, position.offset)
+
+    def _take(self, start: int, data: bytes) -> Sequence[LogItem]:
+        pieces: list[Piece] = self._text.skip_to(start) if start > self._next else []
+        if (piece := self._text.feed(data, final=self._final)) is not None:
+            pieces.append(piece)
+        return [
+            LogItem(
+                LogPosition(piece.next_offset),
+                LogTextView(offset=piece.offset, next_offset=piece.next_offset, text=piece.text),
+            )
+            for piece in pieces
+        ]
+
+    def _settled(self) -> LogPosition:
+        return LogPosition(self._text.offset)
+
+
+class EntryFeed(_Feed):
+    """What the agent said and did. transcript: makes a fresh one that begins at an offset."""
+
+    def __init__(
+        self, source: Source, redactor: Redactor, position: LogPosition, transcript: Callable[[int], Transcript]
+    ) -> None:
+        super().__init__(source, position)
+        self._redactor = redactor
+        self._begin = position
+        self._held: Entry | None = None
+        self._next = max(0, position.offset - CONTEXT)
+        self._transcript = transcript(self._next)
+        while self._next < position.offset:
+            start, data = source.read(self._next, min(CHUNK, position.offset - self._next))
+            if not data or start >= position.offset:
+                break
+            self._transcript.feed(start, data)
+            self._next = start + len(data)
+        self._next = max(self._next, position.offset)
+
+    def _take(self, start: int, data: bytes) -> Sequence[LogItem]:
+        entries = self._joined(self._transcript.feed(start, data, final=self._final))
+        items = []
+        for next_offset, group in groupby(entries, key=lambda entry: entry.next_offset):
+            if next_offset <= self._begin.offset:
+                continue  # a last line without an end, told before
+            of_line = list(group)
+            places = [LogPosition(entry.offset, taken) for taken, entry in enumerate(of_line, 1)]
+            places[-1] = LogPosition(next_offset)
+            had = self._begin.taken if of_line[0].offset == self._begin.offset else 0
+            new = list(zip(places, of_line, strict=True))[had:]
+            items += [LogItem(place, self._view(entry)) for place, entry in new]
+        return items
+
+    def _settled(self) -> LogPosition:
+        if self._held is not None:
+            return LogPosition(self._held.offset)
+        return max(self._begin, LogPosition(self._transcript.offset), key=lambda place: (place.offset, place.taken))
+
+    def _joined(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Parts that go on are joined for as long as a secret may be cut in two by their end."""
+        joined: list[Entry] = []
+        for entry in entries:
+            held, self._held = self._held, None
+            if held is not None and (held.part.kind, held.part.tool) == (entry.part.kind, entry.part.tool):
+                part = replace(entry.part, text=held.part.text + entry.part.text, at_ms=held.part.at_ms)
+                entry = Entry(held.offset, entry.next_offset, part)
+            elif held is not None:
+                joined.append(held)
+            text = entry.part.text
+            if entry.part.partial and self._redactor.settled(text) < len(text) <= MAX_HELD:
+                self._held = entry
+            else:
+                joined.append(entry)
+        if self._final and self._held is not None:
+            joined.append(self._held)
+            self._held = None
+        return joined
+
+    def _view(self, entry: Entry) -> LogEntryView:
+        part = entry.part
+        limit = SHOWN.get(part.kind, MOST_SHOWN)
+        # Cut only after secrets are out: one that is cut in two is not found. Far behind, nothing need be searched.
+        text = self._redactor.redact(plain(part.text[: limit + MAX_HELD]))
+        omitted = max(0, len(text) - limit) + max(0, len(part.text) - limit - MAX_HELD)
+        return LogEntryView(
+            offset=entry.offset,
+            next_offset=entry.next_offset,
+            kind=part.kind,
+            text=text[:limit],
+            tool=self._redactor.redact(plain(part.tool[:200])) if part.tool is not None else None,
+            at=format_instant(part.at_ms) if part.at_ms is not None else None,
+            omitted=omitted,
+            partial=part.partial,
+        )

@@ -1,0 +1,414 @@
+"""Answers: what anyone may ask about tasks, runs and agents. Reads only."""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from sqlalchemy import Connection
+
+from claudomator_py.dispatch.live_output import Backlog
+from claudomator_py.dispatch.observe import Observer
+from claudomator_py.domain.lifecycle import WaitReason
+from claudomator_py.domain.outcome import Outcome, Reason
+from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.domain.run import Stream
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.text import clause
+from claudomator_py.domain.units import DAY_MS
+from claudomator_py.domain.views import (
+    AgentView,
+    CheckView,
+    DrainView,
+    FileProblemPage,
+    FileProblemView,
+    HoldView,
+    LogChunk,
+    Page,
+    ReadinessView,
+    RunView,
+    StatusView,
+    TaskFilter,
+    TaskView,
+    WhyView,
+)
+from claudomator_py.domain.views.base import StateName
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.environment.secrets import Secrets
+from claudomator_py.environment.worktrees import branch_of
+from claudomator_py.faults import Faults
+from claudomator_py.ports import Clock, RunHost
+from claudomator_py.queries import cursors, reading
+from claudomator_py.queries.budgets import (
+    budget_sentences,
+    day_budget,
+    failed_by_budget,
+    spending_view,
+    task_budget,
+    waits_for_budget,
+)
+from claudomator_py.queries.event_stream import StoredLive, log_step
+from claudomator_py.queries.explain import (
+    backlog_sentences,
+    blocked_text,
+    busy_text,
+    cancelled_sentences,
+    conversation_sentences,
+    discarded_sentences,
+    failure_clause,
+    failure_text,
+    fault_text,
+    thread_sentences,
+    tree_sentences,
+    waiting_text,
+)
+from claudomator_py.queries.history import history_sentences, schedule_sentences
+from claudomator_py.queries.holds import agent_views, held_text, hold_sentences, hold_views
+from claudomator_py.queries.inputs import input_sentences, input_view, rejection
+from claudomator_py.queries.reading import find_run, find_task
+from claudomator_py.queries.schedules import by_next_time
+from claudomator_py.queries.views import decision_view, event_view, run_view, task_view
+from claudomator_py.scheduler.admission import CONVERSATION, Blocked, admit
+from claudomator_py.scheduler.plan import load_of
+from claudomator_py.scheduler.snapshot import Head, Snapshot
+from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
+from claudomator_py.store import dependency_rows, events, queue, reads, run_rows, task_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.tables import Run, Task
+from claudomator_py.tasks.feasibility import acceptance_warnings
+from claudomator_py.tasks.holds import drain_check, drain_view
+
+T = TypeVar("T")
+
+SHOWN = 50
+FAULT = "fault"
+"""Why a task does not get on: what the daemon does for it fails, and is tried again."""
+MOST_LOG_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """Why a task is where it is. short: in a clause, for lists; None: the reason says enough there. until_ms: when
+    that may change by itself. holds: those that keep it queued."""
+
+    reason: str | None = None
+    text: str | None = None
+    short: str | None = None
+    until_ms: int | None = None
+    holds: tuple[HoldView, ...] = ()
+
+
+def _refused_file(refused: Refusal) -> FileProblemView:
+    return FileProblemView(path=readable(refused.path), problems=refused.problems)
+
+
+class Queries:
+    """The reading half of the desk. refusals: the files that are refused at present."""
+
+    def __init__(
+        self,
+        database: Database,
+        registry: AgentRegistry,
+        host: RunHost,
+        observer: Observer,
+        clock: Clock,
+        refusals: Refusals,
+        health: Callable[[], list[CheckView]],
+        secrets: Secrets | None = None,
+        faults: Faults | None = None,
+        backlog: Callable[[str], Backlog | None] = lambda _: None,
+    ) -> None:
+        """faults: what fails for single tasks; None: nothing does. backlog: of a live run, by its id.
+
+        secrets: what agents may know and their output may not show; None: nothing but what is known by its shape.
+        """
+        self._database = database
+        self._registry = registry
+        self._host = host
+        self._observer = observer
+        self._clock = clock
+        self._refusals = refusals
+        self._health = health
+        self._faults = faults or Faults(clock)
+        self._backlog = backlog
+        self.live = StoredLive(database, registry, host, secrets or Secrets())
+        self._by = OPERATOR
+
+    def as_(self, by: Principal) -> "Queries":
+        """The same, for who asks."""
+        bound = copy(self)
+        bound._by = by
+        bound.live = self.live.as_(by)
+        return bound
+
+    def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
+        """See ``Desk``."""
+        before = cursors.read(cursor, wanted) if cursor is not None else None
+
+        def read(connection: Connection) -> Page[TaskView]:
+            found = reads.page(connection, wanted, before, limit + 1, self._by)
+            items = found[:limit]
+            more = len(found) > limit
+            last = cursors.write((items[-1].created_ms, items[-1].id), wanted) if more and items else None
+            return Page(items=tuple(self.views(connection, items)), next_cursor=last)
+
+        return self.read(read)
+
+    def task(self, ref: str) -> TaskView:
+        """See ``Desk``."""
+        return self.read(
+            lambda connection: self.views(connection, [find_task(connection, ref, self._by)], with_spec=True)[0]
+        )
+
+    def runs(self, ref: str) -> list[RunView]:
+        """See ``Desk``."""
+        return self.read(
+            lambda connection: [
+                run_view(run) for run in run_rows.of_task(connection, find_task(connection, ref, self._by).id)
+            ]
+        )
+
+    def run(self, run_id: str) -> RunView:
+        """See ``Desk``."""
+        return run_view(self.read(lambda connection: find_run(connection, run_id, self._by)))
+
+    def log(self, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool = False) -> LogChunk:
+        """See ``Desk``."""
+        run = self.read(lambda connection: find_run(connection, run_id, self._by))
+        data = self._host.read(run.id, stream, offset, min(limit, MOST_LOG_BYTES), log_step(run, check=check))
+        end = offset + len(data)
+        return LogChunk(data, offset, end, ended=not run.live and not data)
+
+    def why(self, ref: str) -> WhyView:
+        """See ``Desk``."""
+
+        def read(connection: Connection) -> WhyView:
+            task = find_task(connection, ref, self._by)
+            view = self.views(connection, [task], with_spec=True)[0]
+            decisions = run_rows.decisions_of(connection, task.id)
+            runs = run_rows.of_task(connection, task.id)
+            now_ms = self._clock()
+            told = events.of_task(connection, task.id)
+            sentences = [_headline(view), *(f"Warning: {warning}" for warning in view.warnings)]
+            live = next((run.id for run in runs if run.live), None)
+            sentences += backlog_sentences(None if live is None else self._backlog(live))
+            sentences += [*hold_sentences(view.holds), *input_sentences(task, told, now_ms)]
+            sentences += [*thread_sentences(view), *conversation_sentences(task, told), *tree_sentences(told)]
+            sentences += [*cancelled_sentences(task, told), *discarded_sentences(told)]
+            spec = task_rows.spec_of(connection, task.id, task.revision)
+            sentences += [*schedule_sentences(connection, task), *budget_sentences(connection, task, spec)]
+            by_run = {decision.run_id: decision for decision in decisions}
+            sentences += history_sentences(runs, by_run, told, now_ms)
+            return WhyView(
+                task=view,
+                sentences=tuple(sentences),
+                decisions=tuple(decision_view(decision) for decision in decisions),
+                events=tuple(event_view(event) for event in told),
+            )
+
+        return self.read(read)
+
+    def agents(self) -> list[AgentView]:
+        """See ``Desk``."""
+        return self.read(self.agent_views)
+
+    def status(self) -> StatusView:
+        """See ``Desk``."""
+
+        def read(connection: Connection) -> StatusView:
+            budgets = self._observer.budgets
+            today = budgets.spent(connection, self._clock())
+            whole = self._by.sees_all
+            files = self._refusals.page(limit=SHOWN) if whole else ()
+            refused = len(self._refusals) if whole else 0
+            lists = reads.status_lists(connection, SHOWN, failed_since_ms=self._clock() - DAY_MS, by=self._by)
+            shown = {name: tuple(self.views(connection, found.tasks)) for name, found in lists.items()}
+            return StatusView(
+                needs_you=shown["needs_you"],
+                problems=shown["problems"],
+                inbox=tuple(map(_refused_file, files)),
+                running=shown["running"],
+                queued=shown["queued"],
+                recent=shown["recent"],
+                agents=tuple(self.agent_views(connection)),
+                schedules=tuple(by_next_time(connection, self._by)),
+                spent_today=spending_view(budgets.spent(connection, self._clock(), self._by).total),
+                budget=day_budget(budgets, today) if whole else None,
+                counts={cast(StateName, state): number for state, number in queue.counts(connection, self._by).items()},
+                totals={**{name: found.total for name, found in lists.items()}, "inbox": refused},
+            )
+
+        found = self.read(read)
+        if not self._by.sees_all:
+            return found  # what troubles the daemon may name what others have
+        return found.model_copy(update={"trouble": tuple(check for check in self._checks() if not check.ok)})
+
+    def drain_state(self) -> DrainView:
+        """See ``Desk``."""
+        return self.read(drain_view)
+
+    def inbox_problems(self, cursor: str | None, limit: int) -> FileProblemPage:
+        """See ``Desk``."""
+        if not self._by.sees_all:
+            return FileProblemPage(items=(), total=0)  # whoever writes into the inbox belongs to none
+        listed = {"list": "inbox"}
+        before = None if cursor is None else cursors.read_number(cursor, listed)
+        found = self._refusals.page(before, limit + 1)
+        following = cursors.write_number(found[limit - 1].number, listed) if len(found) > limit else None
+        items = tuple(map(_refused_file, found[:limit]))
+        return FileProblemPage(items=items, next_cursor=following, total=len(self._refusals))
+
+    def readiness(self) -> ReadinessView:
+        """See ``Desk``."""
+        checks = self._checks()
+        return ReadinessView(
+            ready=all(check.ok or not check.blocking for check in checks),
+            checks=tuple(checks) if self._by.sees_all else (),
+        )
+
+    def told(self, connection: Connection, task_id: str) -> TaskView:
+        """The shape of one task with its content."""
+        return self.views(connection, [task_rows.get(connection, task_id)], with_spec=True)[0]
+
+    def views(self, connection: Connection, tasks: Sequence[Task], *, with_spec: bool = False) -> list[TaskView]:
+        """The shapes of these tasks, with the reason and the time of every wait."""
+        runs = reads.runs_of(connection, [task.id for task in tasks])
+        present = self._observer.present(connection)
+        asked = self._observer.asked(connection, tasks)
+        limited = any(agent.holds for agent in present.agents)
+        holds = hold_views(connection, self._registry.agents, present.now, self._by) if limited else {}
+        shapes = []
+        for task in tasks:
+            spec = task_rows.spec_of(connection, task.id, task.revision)
+            of_task = runs.get(task.id, [])
+            head = self._observer.head(task, spec, asked.get(task.id))
+            why = self._wait(connection, task, spec, head, of_task, present, holds)
+            shapes.append(
+                task_view(
+                    task,
+                    spec,
+                    of_task,
+                    reason=why.reason,
+                    reason_text=why.text,
+                    reason_short=why.short,
+                    until_ms=why.until_ms,
+                    holds=why.holds,
+                    budget=task_budget(connection, task, spec),
+                    asks=input_view(task, present.now),
+                    dependencies=dependency_rows.bound(connection, task.id) if spec.needs else (),
+                    branch=branch_of(connection, task, of_task[-1] if of_task else None),
+                    warnings=self._warnings(task, spec),
+                    with_spec=with_spec,
+                )
+            )
+        return shapes
+
+    def _warnings(self, task: Task, spec: TaskSpec) -> list[str]:
+        if task.state not in ("WAITING", "QUEUED", "NEEDS_INPUT"):
+            return []
+        return [warning.render() for warning in acceptance_warnings(spec, self._registry)]
+
+    def _wait(
+        self,
+        connection: Connection,
+        task: Task,
+        spec: TaskSpec,
+        head: Head,
+        runs: Sequence[Run],
+        present: Snapshot,
+        holds: Mapping[str, Sequence[HoldView]],
+    ) -> _Wait:
+        """A queued task's reason is not stored: it is asked of the planner as it is now, so it is never stale."""
+        if (fault := self._faults.of_task(task)) is not None:
+            text = fault_text(fault.sentence, fault.remedy, fault.again_ms, present.now)
+            return _Wait(FAULT, text, clause(fault.sentence) or text, fault.again_ms)
+        if task.state == "QUEUED":
+            verdict = admit(head, present.agents, present.rules, load_of(present))
+            if isinstance(verdict, Blocked):
+                return self._blocked(connection, verdict, head, present.now, holds)
+            return _Wait("ready", f"is about to start on {verdict.agent}")
+        if task.state == "WAITING" and task.reason == WaitReason.BUDGET:
+            text = waits_for_budget(connection, task, spec)
+            return _Wait(task.reason, text, text)
+        if task.state == "WAITING":
+            text = waiting_text(task, dependency_rows.states(connection, task.id), present.now)
+            return _Wait(task.reason, text, text, task.until_ms)
+        if task.state == "FAILED" and task.reason is not None:
+            last = runs[-1] if runs else None
+            outcome = Outcome.model_validate(last.outcome) if last is not None and last.outcome is not None else None
+            states = dependency_rows.states(connection, task.id)
+            failed = failure_text(task.reason, outcome, states)
+            said = rejection(task) if task.reason == Reason.REJECTED else None
+            if task.reason == Reason.BUDGET:
+                told = outcome is not None and outcome.reason is Reason.BUDGET
+                failed = failed_by_budget(connection, task, spec, failed, told=told)
+            short = said or failure_clause(task.reason, outcome, states)
+            return _Wait(task.reason, failed if said is None else f"{failed} {said}", short)
+        if task.state == "NEEDS_INPUT":
+            asked = input_view(task, present.now)
+            question = asked.text if asked is not None else None
+            return _Wait(task.reason, question, question)
+        return _Wait()
+
+    def _blocked(
+        self, connection: Connection, verdict: Blocked, head: Head, now_ms: int, holds: Mapping[str, Sequence[HoldView]]
+    ) -> _Wait:
+        """What stands between a queued task and its start."""
+        of_it = tuple(
+            view for agent, hold in verdict.held for view in holds.get(agent, ()) if view.bucket == hold.bucket
+        )
+        if verdict.reason == "limited" and of_it:
+            spent = [f"; {name} {hold.source}" for name, hold in verdict.held if hold.reason is Reason.BUDGET]
+            text = f"{verdict.lead}{held_text(of_it)}{''.join(spent)}"
+            # Until when has a place of its own in a list; what only a person ends is named there, too.
+            return _Wait(verdict.reason, text, text if verdict.until is None else None, verdict.until, of_it)
+        text = verdict.text
+        if verdict.reason == "workdir":
+            text = busy_text(head.dir_key, _names_in(connection, head.dir_key, self._by))
+        elif verdict.reason == CONVERSATION and (before := _in_turn(connection, head)) is not None:
+            text = f"waits for its turn after {before.name} ({before.state}), in the same thread"
+        elif of_it:
+            text = f"{text}; {held_text(of_it)}"
+        short = None if verdict.reason == "limited" and verdict.until is not None else clause(text) or text
+        return _Wait(verdict.reason, blocked_text(text, verdict.until, now_ms), short, verdict.until, of_it)
+
+    def agent_views(self, connection: Connection) -> list[AgentView]:
+        """The shapes of all agents."""
+        now_ms, budgets = self._clock(), self._observer.budgets
+        return agent_views(connection, self._registry, budgets, now_ms, self._by)
+
+    def read(self, fn: Callable[[Connection], T]) -> T:
+        """What fn reads. Raises what fn raises, and Unavailable."""
+        return reading.read(self._database, fn)
+
+    def _checks(self) -> list[CheckView]:
+        return [*self._store_checks(), *self._health()]
+
+    def _store_checks(self) -> list[CheckView]:
+        try:
+            drained = drain_check(self._database.read(drain_view))
+        except StoreUnavailable as error:
+            return [CheckView(name="store", ok=False, detail=error.reason, remedy=error.remedy)]
+        if (trouble := self._database.trouble) is not None:
+            return [CheckView(name="store", ok=False, detail=trouble.reason, remedy=trouble.remedy), drained]
+        return [CheckView(name="store", ok=True, detail=f"{self._database.dialect} answers"), drained]
+
+
+def _in_turn(connection: Connection, head: Head) -> Task | None:
+    """The task of its thread that goes first."""
+    live = [run.task_id for run in run_rows.live(connection) if (run.thread or run.task_id) == head.exclusive]
+    task_id = live[0] if live else queue.in_turn(connection).get(head.exclusive)
+    return None if task_id is None else task_rows.find(connection, task_id)
+
+
+def _names_in(connection: Connection, dir_key: str, by: Principal) -> list[str]:
+    """The tasks that run in that directory, as far as they exist for whoever asks."""
+    there = [task_rows.get(connection, run.task_id) for run in run_rows.live(connection) if run.dir_key == dir_key]
+    return [task.name for task in there if by.sees(task.organisation)]
+
+
+def _headline(view: TaskView) -> str:
+    tail = f": {view.reason_text}" if view.reason_text else ""
+    where = f" on {view.agent}" if view.state == "RUNNING" and view.agent else ""
+    said = f"{view.name} is {view.state}{where}{tail}"
+    return said if said.endswith(("?", "!")) else f"{said.rstrip('.')}."

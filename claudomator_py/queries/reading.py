@@ -1,0 +1,43 @@
+"""Reading rows for people: finding what somebody means, and a store that cannot be read as a refusal."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.errors import Ambiguous, NotFound, Unavailable, suggestion
+from claudomator_py.domain.principal import Principal
+from claudomator_py.store import reads, run_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.tables import Run, Task
+
+T = TypeVar("T")
+
+
+def read(database: Database, fn: Callable[[Connection], T]) -> T:
+    """What fn reads. Raises what fn raises, and Unavailable."""
+    try:
+        return database.read(fn)
+    except StoreUnavailable as error:
+        raise Unavailable(error.reason, remedy=error.remedy) from error
+
+
+def find_task(connection: Connection, ref: str, by: Principal) -> Task:
+    """The task that somebody means, of those that exist for that principal. Raises NotFound or Ambiguous."""
+    found = reads.matching(connection, ref, by)
+    if not found:
+        names = reads.names_like(connection, by)
+        hint = suggestion(ref, names) if names else "there are no tasks yet"
+        raise NotFound(f"There is no task {ref!r}.", remedy=f"{hint[0].upper()}{hint[1:]}")
+    if len(found) > 1:
+        ids = ", ".join(f"{task.id[:8]} ({task.name})" for task in found)
+        raise Ambiguous(f"{ref!r} could mean {ids}.", remedy="Give more of the id.")
+    return found[0]
+
+
+def find_run(connection: Connection, run_id: str, by: Principal) -> Run:
+    """The run of that id, if it exists for whoever asks. Raises NotFound."""
+    run = run_rows.find(connection, run_id, by)
+    if run is None:
+        raise NotFound(f"There is no run {run_id!r}.", remedy="List a task's runs with `claudomator show TASK`.")
+    return run

@@ -1,1 +1,0 @@
-"""Pure decisions: where a task runs."""

@@ -1,1 +1,0 @@
-"""Run directories, and the shim that supervises a run without the daemon."""

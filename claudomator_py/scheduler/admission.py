@@ -1,0 +1,375 @@
+"""Whether one task may start now, and where: hints, holds and slots around the balancer's choice."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.limits import window_text
+from claudomator_py.domain.outcome import Reason
+from claudomator_py.scheduler.balance import pick_agent
+from claudomator_py.scheduler.decision import Candidate, Classification, DecisionRecord
+from claudomator_py.scheduler.snapshot import AgentSeen, DayLeft, Head, HeldBy, HoldSeen, Kept, Rules
+from claudomator_py.scheduler.tiers import Undecided, tier_for
+from claudomator_py.schema.settings import BY_NAME_KINDS
+
+CLASSIFYING = "classifying"
+CONVERSATION = "conversation"
+KEPT = "kept"
+WORKDIR = "workdir"
+SLOTS = "slots"
+BUDGET = "budget"
+_SOURCE = 100
+_RUN = 8
+"""Characters of a run's id that are enough for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """It cannot start now. until: epoch milliseconds at which that may change by itself, where known.
+
+    held: by agent, the hold that keeps it from there; lead: what is to be said before that.
+    """
+
+    reason: str
+    text: str
+    until: int | None = None
+    held: tuple[tuple[str, HoldSeen], ...] = field(default=(), compare=False)
+    lead: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """pool: the names among which the balancer chose."""
+
+    agent: AgentSeen
+    pool: frozenset[str]
+    why: str
+    overridden_hint: str | None
+    fallback: str | None
+
+
+def named_by(agent_type: str, agents: Sequence[AgentSeen]) -> tuple[AgentSeen, ...]:
+    """The agents that ``agent.type`` means: the one of that name, else those of that kind.
+
+    Of a kind, those that are open to balancing, if any are: the others are chosen by their own name only.
+    """
+    by_name = tuple(agent for agent in agents if agent.name == agent_type)
+    of_kind = tuple(agent for agent in agents if agent.kind == agent_type)
+    return by_name or tuple(agent for agent in of_kind if agent.auto_select) or of_kind
+
+
+def hinted_by(head: Head, agents: Sequence[AgentSeen]) -> tuple[AgentSeen, ...]:
+    """The agents that the task's hint means; none without a hint."""
+    return named_by(head.agent_type, agents) if head.agent_type else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is in use. live: runs in all. busy: live runs by directory. disk_low: there is too little room to start.
+
+    kept: directories that are kept for tasks which need input. drained: nothing is to be started. threads: those in
+    which a run is live; in_turn: the task that goes on first in a thread. now: epoch milliseconds.
+    """
+
+    now: int
+    live: int
+    busy: Mapping[str, int]
+    disk_low: bool
+    drained: bool = False
+    threads: frozenset[str] = frozenset()
+    in_turn: Mapping[str, str] = field(default_factory=dict)
+    day: DayLeft | None = None
+    kept: tuple[Kept, ...] = ()
+
+    def taken(self, rules: Rules) -> "Taken":
+        """What of this keeps tasks from starting, whoever could run them."""
+        kept = Counter(one.dir_key for one in self.kept)
+        full = {key for key in (*self.busy, *kept) if self._full(key, kept[key], rules)}
+        return Taken(
+            dir_keys=frozenset(full),
+            keepers=frozenset(
+                one.task_id
+                for one in self.kept
+                if one.dir_key in full and not self._full(one.dir_key, kept[one.dir_key] - 1, rules)
+            ),
+            threads=self.threads | self.in_turn.keys(),
+            in_turn=frozenset(task for thread, task in self.in_turn.items() if thread not in self.threads),
+        )
+
+    def _full(self, dir_key: str, kept: int, rules: Rules) -> bool:
+        """Whether nobody can begin there beside those for whom it is kept. kept: how many these are."""
+        return self.busy.get(dir_key, 0) + kept >= rules.per_workdir
+
+    def kept_from(self, head: Head) -> tuple[Kept, ...]:
+        """Where the task is to work, and others may come back to: soonest over first."""
+        others = (one for one in self.kept if one.dir_key == head.dir_key and one.task_id != head.task_id)
+        return tuple(sorted(others, key=lambda one: (one.until, one.task_id)))
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Places in which nothing can begin now. dir_keys: directories; keepers: the tasks that may work in one of them all
+    the same, as it is kept for them. threads: those in which a task has its turn; in_turn: the tasks which have it.
+    """
+
+    dir_keys: frozenset[str] = frozenset()
+    keepers: frozenset[str] = frozenset()
+    threads: frozenset[str] = frozenset()
+    in_turn: frozenset[str] = frozenset()
+
+
+def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> DecisionRecord | Blocked:
+    """The decision to start the task, or what stands in between."""
+    if load.drained:
+        return Blocked("drained", "the daemon is drained: nothing is started until `claudomator undrain`")
+    if load.disk_low:
+        return Blocked("disk", "there is less free disk space than limits.min_free; make room")
+    if load.day is not None and load.day.spent:
+        return Blocked(BUDGET, load.day.text, load.day.until)
+    if load.live >= rules.total:
+        return Blocked(SLOTS, f"all slots are in use ({load.live} of {rules.total})")
+    if head.dir_key and load.busy.get(head.dir_key, 0) >= rules.per_workdir:
+        return Blocked(WORKDIR, f"another run is using {head.dir_key}")
+    kept = load.kept_from(head) if head.dir_key else ()
+    if kept and load.busy.get(head.dir_key, 0) + len(kept) >= rules.per_workdir:
+        names = ", ".join(one.name for one in kept)
+        text = f"{head.dir_key} is kept for {names}, as a person is to answer"
+        return Blocked(KEPT, text, kept[0].until)
+    if head.exclusive in load.threads or load.in_turn.get(head.exclusive, head.task_id) != head.task_id:
+        return Blocked(CONVERSATION, "another task of the same thread is running, or has not ended its turn")
+    return decide(head, agents, rules, load.now)
+
+
+def decide(head: Head, agents: Sequence[AgentSeen], rules: Rules, now_ms: int) -> DecisionRecord | Blocked:
+    """On which agent the task would start if it were its turn and its place were free, or why on none.
+
+    It is the same for all tasks of a lane, but for those whose question for a tier is open: each has a time of its own.
+    """
+    agents = tuple(_for_task(head, agents, agent, rules, now_ms) for agent in agents)
+    head = _with_choice(head, agents)
+    choice = _choose(head, agents, rules, now_ms)
+    if isinstance(choice, Blocked):
+        return choice
+    decided = tier_for(head, hinted_by(head, agents), choice.agent, classifier=rules.classifier, now_ms=now_ms)
+    if isinstance(decided, Undecided):
+        return Blocked(CLASSIFYING, "a cheap model is asked how strong a model it needs", decided.until)
+    return _record(head, agents, choice, rules, *decided)
+
+
+def _for_task(head: Head, agents: Sequence[AgentSeen], agent: AgentSeen, rules: Rules, now_ms: int) -> AgentSeen:
+    """The agent as this task sees it: what it cannot enforce keeps it from running the task, and of its holds count
+    those on the model that the task would get there.
+
+    While that model is not decided, a hold on one family keeps it from nothing: once it is, the agent is chosen again.
+    """
+    sentence = head.cannot.get(agent.name)
+    if sentence is not None:
+        agent = agent.model_copy(update={"problem": sentence})
+    hinted = hinted_by(head, agents)
+    decided = tier_for(head, hinted, agent, classifier=rules.classifier, now_ms=now_ms)
+    if isinstance(decided, Undecided):
+        return agent.with_model(None)
+    tier = decided[0]
+    if not _pinned_on(head, hinted, agent):
+        after = head.failed_for if head.failed_on == agent.name else None
+        agent = agent.falling_back(tier, _model(head, hinted, agent, tier), after)
+    return agent.with_model(_model(head, hinted, agent, tier))
+
+
+def _with_choice(head: Head, agents: Sequence[AgentSeen]) -> Head:
+    """The task with its conversation only if it goes on there: one that need not be has to be at hand."""
+    held = head.conversation
+    if held is None or not (held.optional or held.yields):
+        return head
+    holders = [agent for agent in agents if (agent.name, agent.kind) == (held.agent, held.kind)]
+    stays = any(
+        agent.problem is None
+        and not (agent.limited and (held.optional or held.yields == "limited"))
+        and (agent.free or not held.optional)
+        for agent in holders
+    )
+    return head if stays else head.model_copy(update={"conversation": None})
+
+
+def _model(head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen, tier: Tier) -> str | None:
+    """The model by name: the one that the task pins, on an agent that it means; else the tier's."""
+    if _pinned_on(head, hinted, agent):
+        return head.model
+    mapped = agent.models.get(tier)
+    return mapped.model if mapped is not None else None
+
+
+def _pinned_on(head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen) -> bool:
+    """Whether the task pins a model of that agent."""
+    return head.model is not None and any(seen.name == agent.name for seen in hinted)
+
+
+def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules, now_ms: int) -> _Choice | Blocked:
+    if head.conversation is not None:
+        return _go_on(head.conversation, agents, rules)
+    hinted = hinted_by(head, agents)
+    by_name_only = not any(agent.auto_select for agent in hinted) if hinted else head.agent_type in BY_NAME_KINDS
+    if head.agent_type and (head.strict or by_name_only):
+        if not hinted:
+            return Blocked("agent", f"no agent {head.agent_type!r} is configured, and the task insists on it")
+        return _balance(hinted, rules, why=f"the task insists on {head.agent_type}")
+    open_agents = tuple(agent for agent in agents if agent.auto_select)
+    if not head.agent_type or rules.type_hint == "ignore":
+        return _balance(open_agents, rules, why="least active")
+    ready = tuple(agent for agent in hinted if agent.problem is None and not agent.limited and agent.free)
+    if ready:
+        return _balance(ready, rules, why=f"the task prefers {head.agent_type}")
+    full = [agent for agent in hinted if agent.problem is None and not agent.limited]
+    if full and now_ms < head.queued + rules.prefer_wait:
+        names = " and ".join(f"{agent.name} is {_full(agent)}" for agent in full)
+        text = f"{names}, and the task prefers to wait"
+        return Blocked(SLOTS, text, head.queued + rules.prefer_wait)
+    override = f"{head.agent_type}: {_why_not(hinted)}"
+    return _balance(open_agents, rules, why="least active", overridden_hint=override)
+
+
+def _go_on(conversation: HeldBy, agents: Sequence[AgentSeen], rules: Rules) -> _Choice | Blocked:
+    """Nobody but the agent that has the conversation can go on in it."""
+    whose = f"run {conversation.run[:_RUN]}" + (f" of {conversation.of}" if conversation.of else "")
+    why = f"resumes the conversation of {whose} on {conversation.agent}"
+    holders = tuple(agent for agent in agents if (agent.name, agent.kind) == (conversation.agent, conversation.kind))
+    if not holders:
+        remedy = "configure it again, or cancel the task and restart it without resume"
+        return Blocked("agent", f"{why}, which is no longer configured; {remedy}")
+    verdict = _balance(holders, rules, why=why)
+    if not isinstance(verdict, Blocked):
+        return verdict
+    return replace(verdict, text=f"{why}, and {verdict.text}", lead=f"{why}: ")
+
+
+def _balance(
+    agents: Sequence[AgentSeen], rules: Rules, *, why: str, overridden_hint: str | None = None
+) -> _Choice | Blocked:
+    usable = tuple(agent for agent in agents if agent.problem is None)
+    if not usable:
+        return _nothing_usable(agents)
+    pick = pick_agent((agent.status for agent in usable if agent.free), rules.near_limit)
+    unlimited_exists = any(not agent.limited for agent in usable)
+    if pick is None or (pick.all_limited and unlimited_exists):
+        full = [agent for agent in usable if not agent.limited] or usable
+        return Blocked(SLOTS, "; ".join(f"{agent.name} is {_full(agent)}" for agent in full), held=_holds(usable))
+    if pick.all_limited:
+        triable = tuple(agent for agent in usable if agent.triable) if rules.when_all_limited == "try" else ()
+        pick = pick_agent((agent.status for agent in triable if agent.free), rules.near_limit)
+        if pick is None:
+            return _all_limited(usable)
+    chosen = next(agent for agent in usable if agent.name == pick.name)
+    fallback = "every agent is limited; tried all the same" if pick.all_limited else None
+    return _Choice(chosen, frozenset(agent.name for agent in agents), why, overridden_hint, fallback)
+
+
+def _nothing_usable(agents: Sequence[AgentSeen]) -> Blocked:
+    if not agents:
+        return Blocked("agent", "no agent is open to balancing; install or configure one, or name one with agent.type")
+    return Blocked("agent", "; ".join(f"{agent.name} is {_rejection(agent)}" for agent in agents))
+
+
+def _all_limited(agents: Sequence[AgentSeen]) -> Blocked:
+    held = _holds(agents)
+    resets = [hold.until for _, hold in held if not hold.tried and hold.until is not None]
+    until = min(resets) if resets else None
+    if all(hold.reason is Reason.BUDGET for _, hold in held):
+        return Blocked(BUDGET, "; ".join(f"{name} {hold.source}" for name, hold in held), until, held)
+    parts = "; ".join(f"{agent.name} is {_rejection(agent)}" for agent in agents)
+    return Blocked("limited", parts, until, held)
+
+
+def _holds(agents: Sequence[AgentSeen]) -> tuple[tuple[str, HoldSeen], ...]:
+    return tuple((agent.name, agent.hold) for agent in agents if agent.hold is not None)
+
+
+def _held(name: str, hold: HoldSeen) -> str:
+    """In words that follow ``is`` or ``was``. The time is not in them: it is a value of its own."""
+    source = window_text(hold.window) if hold.window is not None else " ".join(hold.source.split())
+    named = [hold.reason.value] if hold.reason not in (None, Reason.RATE_LIMITED) else []
+    named += [f"{source[:_SOURCE]}..." if len(source) > _SOURCE else source] if source and source != hold.reason else []
+    if hold.reason is Reason.BUDGET:
+        return f"out of its budget ({hold.source})"
+    if hold.room is not None:
+        what = f" ({', '.join(named)})" if named else ""
+        return f"being tried after its limit{what}: more may start once it answers"
+    if hold.until is None:
+        return f"held until `claudomator release {name}` ({': '.join(named) or hold.provenance})"
+    return f"limited ({', '.join([': '.join(named), hold.provenance] if named else [hold.provenance])})"
+
+
+def _full(agent: AgentSeen) -> str:
+    return f"full ({agent.active} of {agent.max_concurrent} slots)"
+
+
+def _why_not(hinted: Sequence[AgentSeen]) -> str:
+    if not hinted:
+        return "no such agent is configured"
+    return "; ".join(f"{agent.name} was {_rejection(agent) or 'not picked'}" for agent in hinted)
+
+
+def _rejection(agent: AgentSeen) -> str | None:
+    """Why it cannot take a task now, in words that follow ``is`` or ``was``."""
+    if agent.problem is not None:
+        return f"unable to run: {agent.problem}"
+    if agent.hold is not None:
+        return _held(agent.name, agent.hold)
+    if not agent.free:
+        return _full(agent)
+    return None
+
+
+def _record(
+    head: Head, agents: Sequence[AgentSeen], choice: _Choice, rules: Rules, tier: Tier, classification: Classification
+) -> DecisionRecord:
+    agent = choice.agent
+    mapped = agent.models.get(tier)
+    hinted = hinted_by(head, agents)
+    pinned_here = _pinned_on(head, hinted, agent)
+    considered = {seen.name for seen in agents if seen.auto_select} | {seen.name for seen in hinted} | choice.pool
+    elsewhere = "not what the task asks for" if head.conversation is None else "without the conversation"
+    candidates = tuple(_candidate(seen, choice, considered, elsewhere, rules) for seen in agents)
+    return DecisionRecord(
+        agent=agent.name,
+        tier=tier,
+        model=_model(head, hinted, agent, tier),
+        effort=mapped.effort if mapped and not pinned_here else None,
+        reason=choice.why if agent.stands_in is None else f"{choice.why}; {agent.stands_in}",
+        fallback=choice.fallback,
+        classification=classification,
+        candidates=candidates,
+        overridden_hint=choice.overridden_hint,
+    )
+
+
+def _candidate(seen: AgentSeen, choice: _Choice, considered: Set[str], elsewhere: str, rules: Rules) -> Candidate:
+    """elsewhere: why one outside the balancer's choice was not in it."""
+    eligible = seen.name in considered
+    rejected = None
+    if not eligible:
+        rejected = "not open to balancing"
+    elif choice.overridden_hint is None and seen.name not in choice.pool:
+        rejected = elsewhere
+    elif seen.name != choice.agent.name:
+        rejected = _rejection(seen) or _less_preferred(seen, choice.agent, rules)
+    return Candidate(
+        agent=seen.name,
+        active=seen.active,
+        max_concurrent=seen.max_concurrent,
+        limited=seen.limited,
+        limited_until=seen.hold.until if seen.hold is not None and not seen.hold.tried else None,
+        eligible=eligible,
+        rejected_because=rejected,
+    )
+
+
+def _less_preferred(seen: AgentSeen, chosen: AgentSeen, rules: Rules) -> str:
+    nearer = seen.near_limit and not chosen.near_limit
+    if nearer and rules.near_limit == "avoid":
+        return "near its limit"
+    if seen.active > chosen.active:
+        return f"busier ({seen.active} of {seen.max_concurrent} slots)"
+    if nearer and rules.near_limit == "tie_break":
+        return f"as active as {chosen.name}, and near its limit"
+    return f"as active as {chosen.name}, and comes after it in the alphabet"

@@ -1,0 +1,154 @@
+"""What follows for a task from how its run ended: retry, wait, give up, or done."""
+
+from dataclasses import dataclass
+
+from claudomator_py.domain import lifecycle
+from claudomator_py.domain.agent import TIERS, Tier
+from claudomator_py.domain.lifecycle import InputKind, QueueReason
+from claudomator_py.domain.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.readiness import backoff_ms
+from claudomator_py.domain.task import OnLimit, OnLost, TaskSpec
+from claudomator_py.domain.units import MINUTE_MS
+
+LONGEST_OUTAGE_PAUSE_MS = 10 * MINUTE_MS
+PATIENT_OUTAGES = 3
+"""Outages in a row for which a conversation waits for its agent, before anybody else may take over the task."""
+FREE_INTERRUPTED_ANSWERS = 10
+"""Outages that may cut short a model's answers in one generation before each uses up an attempt: a task that always
+ends so would else spend money for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The event that the end of a run means for its task, and whether it used up an attempt.
+
+    tier: for the next attempt, if it is another one. goes_on: that attempt goes on in the conversation of this run.
+    may_go_on: it does if nobody else can begin it before.
+    """
+
+    event: lifecycle.Event
+    counts_attempt: bool
+    tier: Tier | None = None
+    goes_on: bool = False
+    may_go_on: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """The run that ended. attempt: its number, 1 is the first. cancelled: an operator asked for it.
+
+    held_until: end of the hold that its outcome put on its agent, in epoch milliseconds. tries: how many runs there
+    were if this one was started although every agent was limited; else 0. resumed: it was to go on in a conversation.
+    begun: it left a conversation in which work may have been done. answered: its model had said or done something.
+    outages: runs in a row that an outage ended, this one included; interrupted_answers: those of the task's generation
+    that an outage ended after an answer. spent: the task's budget is used up. spare: its agent has another model for
+    the task.
+    """
+
+    run_id: str
+    attempt: int
+    tier: Tier | None
+    held_until: int | None
+    cancelled: bool
+    tries: int = 0
+    resumed: bool = False
+    begun: bool = False
+    answered: bool = False
+    outages: int = 0
+    interrupted_answers: int = 0
+    spent: bool = False
+    spare: bool = False
+
+
+# They came from outside, and say nothing against the conversation. After all others the next attempt begins afresh.
+_FROM_OUTSIDE = frozenset({Reason.DISK_FULL, Reason.LOST, Reason.INTERRUPTED})
+
+
+def after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> Ending:
+    """The ending.
+
+    A success stays one, even if it came after the request to cancel. No further run follows once the task's budget is
+    used up.
+    """
+    ending = _after_run(outcome, spec, run, now_ms)
+    again = isinstance(ending.event, lifecycle.Retrying | lifecycle.Requeued)
+    return Ending(lifecycle.Failing(Reason.BUDGET), ending.counts_attempt) if again and run.spent else ending
+
+
+def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> Ending:
+    if outcome.status is OutcomeStatus.SUCCEEDED:
+        return Ending(lifecycle.Succeeded(), counts_attempt=True)
+    if run.cancelled:
+        return Ending(lifecycle.Cancelling(), counts_attempt=True)
+    if outcome.conversation_lost and run.resumed:
+        return Ending(lifecycle.Requeued(), counts_attempt=False)
+    if outcome.status is OutcomeStatus.NEEDS_INPUT:
+        leave = outcome.question is None and bool(outcome.denied)
+        kind = InputKind.APPROVAL if leave else InputKind.QUESTION
+        return Ending(lifecycle.InputAsked(kind), counts_attempt=False)
+    reason = outcome.reason or Reason.AGENT_ERROR
+    policy = REASON_POLICIES[reason]
+    if outcome.status is OutcomeStatus.LIMITED or policy.hold in (HoldKind.UNTIL_RESET, HoldKind.UNTIL_OPERATOR):
+        quota = outcome.status is OutcomeStatus.LIMITED or reason is Reason.RATE_LIMITED
+        if quota and spec.on_limit is OnLimit.FAIL:
+            return Ending(lifecycle.Failing(reason), counts_attempt=False)
+        goes_on = run.resumed or (quota and spec.on_limit is OnLimit.WAIT)
+        may_go_on = (quota or run.begun) and not goes_on
+        event: lifecycle.Event = lifecycle.Requeued(QueueReason.LIMITED, run.held_until)
+        if run.tries:
+            # It would be tried again at once, and so for ever.
+            event = lifecycle.Retrying(now_ms + backoff_ms(spec.retry.backoff, run.tries, run.run_id))
+        return Ending(event, counts_attempt=False, goes_on=goes_on, may_go_on=may_go_on)
+    if reason is Reason.CANCELLED:
+        # Nobody asked for it here: the supervisor itself was told to stop.
+        return Ending(lifecycle.Failing(Reason.INTERRUPTED), counts_attempt=True)
+    if policy.outage:
+        return _after_outage(reason, spec, run, now_ms)
+    unknown = reason in (Reason.LOST, Reason.INTERRUPTED)
+    again = spec.on_lost is OnLost.RETRY if unknown else policy.retries
+    again = again or (policy.falls_back and run.spare)
+    tier = _stronger(run.tier, spec) if policy.escalates else None
+    # A conversation that goes on may be what is too long: a fresh one is worth an attempt on the same tier.
+    differs = tier is not None or run.resumed or not policy.escalates
+    if again and differs and run.attempt < spec.retry.max_attempts:
+        pause = backoff_ms(spec.retry.backoff, run.attempt, run.run_id)
+        return Ending(
+            lifecycle.Retrying(now_ms + pause),
+            policy.counts_attempt,
+            tier,
+            goes_on=run.begun and _is_resumable_after(reason, run),
+        )
+    return Ending(lifecycle.Failing(reason), policy.counts_attempt)
+
+
+def _after_outage(reason: Reason, spec: TaskSpec, run: EndedRun, now_ms: int) -> Ending:
+    """What follows from an outage, which is no fault of the task: it uses up no attempt, and the pause grows.
+
+    The first one hands the task over at once, unless there is a conversation to wait for. Later ones step aside, so
+    that a task which itself is the cause does not stand before all others whenever its agent is looked at again.
+    """
+    counts = run.answered and run.interrupted_answers > FREE_INTERRUPTED_ANSWERS
+    if counts and run.attempt >= spec.retry.max_attempts:
+        return Ending(lifecycle.Failing(reason), counts_attempt=True)
+    pause = backoff_ms(spec.retry.backoff, max(run.outages, 1), run.run_id, longest_ms=LONGEST_OUTAGE_PAUSE_MS)
+    later = lifecycle.Retrying(now_ms + pause)
+    if run.begun and (spec.on_limit is not OnLimit.FAILOVER or run.outages <= PATIENT_OUTAGES):
+        return Ending(later, counts, goes_on=True)
+    at_once = run.outages in (1, PATIENT_OUTAGES + 1) and not run.tries
+    event = lifecycle.Requeued(QueueReason.LIMITED, run.held_until) if at_once else later
+    return Ending(event, counts, may_go_on=run.begun)
+
+
+def _is_resumable_after(reason: Reason, run: EndedRun) -> bool:
+    """Whether the conversation is not to blame. What stalls is mostly a service or a tool that hangs; if it stalls
+    again in the same conversation, that may be the cause.
+    """
+    return reason in _FROM_OUTSIDE or (reason is Reason.STALLED and not run.resumed)
+
+
+def _stronger(tier: Tier | None, spec: TaskSpec) -> Tier | None:
+    """One tier up; None where there is none, or the task pins what it has."""
+    if spec.agent.tier is not None or spec.agent.model is not None or tier is None:
+        return None
+    above = TIERS[TIERS.index(tier) + 1 :]
+    return above[0] if above else None

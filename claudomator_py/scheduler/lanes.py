@@ -1,0 +1,77 @@
+"""What of a task decides whether an agent can enforce what it asks for, without the values that do not matter.
+
+Whether a kind of agent refuses a task depends on nothing else of it than its hint and what is said here, so tasks with
+the same demands are refused by the same agents. A kind that looks at more has to be told of here.
+"""
+
+import json
+import re
+
+from claudomator_py.domain.budget import Unit
+from claudomator_py.domain.conversation import Resumption
+from claudomator_py.domain.task import OnLimit, PermissionMode, TaskSpec
+from claudomator_py.scheduler.snapshot import HeldBy
+
+PLAIN_TOOL = re.compile(r"[\w*-]+")
+"""The name of a tool alone, without what it may be used for."""
+SANDBOX_NAME = "IS_SANDBOX"
+OPENCODE_PERMISSION_NAME = "OPENCODE_PERMISSION"
+
+
+def demands(spec: TaskSpec) -> dict[str, object]:
+    """The shape of what the agent has to enforce; empty for a task that demands nothing."""
+    permissions = spec.permissions
+    found: dict[str, object] = {
+        "mode": None if permissions.mode is PermissionMode.DEFAULT else permissions.mode.value,
+        "allowed_tools": _shape(permissions.allowed_tools),
+        "disallowed_tools": _shape(permissions.disallowed_tools),
+        "max_turns": spec.max_turns is not None,
+        "add_dirs": _shape(spec.add_dirs),
+        "folder_patterns": any("*" in folder or "?" in folder for folder in spec.add_dirs),
+        "budget": [unit.value for unit in spec.budget.units if unit is not Unit.RUNS],
+        "env": _environment(spec.env),
+    }
+    return {name: shape for name, shape in found.items() if shape}
+
+
+def _shape(words: tuple[str, ...]) -> str:
+    """Empty without any; else whether all are plain names, and whether a list with commas could hold them."""
+    if not words:
+        return ""
+    plain = "plain" if all(PLAIN_TOOL.fullmatch(word) for word in words) else "qualified"
+    return f"{plain}, with commas" if any("," in word for word in words) else plain
+
+
+def _environment(env: dict[str, str]) -> list[str]:
+    sandbox = env.get(SANDBOX_NAME)
+    found = [] if sandbox is None else [f"{SANDBOX_NAME}={'1' if sandbox == '1' else 'other'}"]
+    return [*found, OPENCODE_PERMISSION_NAME] if OPENCODE_PERMISSION_NAME in env else found
+
+
+def eligibility(spec: TaskSpec, resumption: Resumption | None = None) -> str:
+    """What decides which agents and models are eligible for the task, as far as that is known when it is queued.
+
+    Not where it works: that keeps it apart from others, whoever runs them. resumption: the conversation in which it
+    goes on, if it does. With the tier that was kept or found, and what the last run did not get, it is the task's lane;
+    see ``store.tables.Task``.
+    """
+    hint = spec.agent
+    parts: list[object] = [hint.type, hint.strict, hint.tier, hint.model]
+    if demanded := demands(spec):
+        parts.append(demanded)
+    held = held_by(resumption, spec)
+    if held is not None:
+        parts.append({"conversation": [held.agent, held.kind, held.optional, held.yields]})
+    return json.dumps(parts, separators=(",", ":"))
+
+
+def held_by(resumption: Resumption | None, spec: TaskSpec) -> HeldBy | None:
+    """The conversation that the task goes on in, as planning sees it; None: a fresh one."""
+    if resumption is None or resumption.given_up:
+        return None
+    held = HeldBy(run=resumption.run_id, agent=resumption.agent, kind=resumption.kind, optional=resumption.optional)
+    if resumption.follows is None:
+        return held
+    of = spec.continues if resumption.run_id == resumption.follows else None
+    yields = "limited" if spec.on_limit is OnLimit.FAILOVER else "unable"
+    return held.model_copy(update={"of": of, "yields": yields})

@@ -1,0 +1,109 @@
+"""From a snapshot to what is done about it: the brain, as a fold over the heads in the queue's order."""
+
+from dataclasses import dataclass, replace
+
+from claudomator_py.scheduler.admission import CLASSIFYING, Blocked, Load, Taken, admit, decide, hinted_by
+from claudomator_py.scheduler.decision import DecisionRecord
+from claudomator_py.scheduler.snapshot import Head, Snapshot
+from claudomator_py.scheduler.tiers import AskTier, question
+
+
+@dataclass(frozen=True, slots=True)
+class StartRun:
+    """Start this task, if its version is still this one."""
+
+    head: Head
+    decision: DecisionRecord
+
+
+class Planner:
+    """The fold. Each start it decides takes its slots before the next head is considered.
+
+    Observing uses it to learn which lanes are blocked before it fetches more heads, and ``plan`` replays the same
+    fold over the snapshot, so both always agree.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._rules = snapshot.rules
+        self._agents = {agent.name: agent for agent in snapshot.agents}
+        self._load = load_of(snapshot)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no further head can start, whatever it is."""
+        load = self._load
+        spent = load.day is not None and load.day.spent
+        full = load.live >= self._rules.total or load.disk_low or load.drained or spent
+        return full or not any(agent.free for agent in self._agents.values())
+
+    @property
+    def now(self) -> int:
+        """The time of the snapshot, in epoch milliseconds."""
+        return self._load.now
+
+    @property
+    def taken(self) -> Taken:
+        """Where nothing can begin any more, the runs that it has decided to start included."""
+        return self._load.taken(self._rules)
+
+    def decide(self, head: Head) -> DecisionRecord | Blocked:
+        """What becomes of the head wherever it works, and so of all in its lane. Counts nothing."""
+        return decide(head, tuple(self._agents.values()), self._rules, self._load.now)
+
+    def consider(self, head: Head) -> StartRun | Blocked:
+        """Decide on the next head, and count what it takes."""
+        agents = tuple(self._agents.values())
+        verdict = admit(head, agents, self._rules, self._load)
+        if isinstance(verdict, Blocked):
+            return verdict
+        chosen = self._agents[verdict.agent]
+        buckets = chosen.buckets_of(verdict.model)
+        self._agents = {name: agent.having_begun(buckets) for name, agent in self._agents.items()}
+        begun = self._agents[verdict.agent]
+        self._agents[verdict.agent] = begun.model_copy(update={"active": begun.active + 1})
+        busy = dict(self._load.busy)
+        if head.dir_key:
+            busy[head.dir_key] = busy.get(head.dir_key, 0) + 1
+        threads = self._load.threads | {head.exclusive}
+        day = None if self._load.day is None else self._load.day.having_begun()
+        self._load = replace(self._load, live=self._load.live + 1, busy=busy, threads=threads, day=day)
+        return StartRun(head, verdict)
+
+    def question(self, head: Head, verdict: Blocked) -> AskTier | None:
+        """What to ask about a head that does not start yet, so that it has its tier when it can.
+
+        verdict: what keeps it from starting; nothing is asked about one that no agent can take.
+        """
+        if not self._rules.classifier or verdict.reason == "agent":
+            return None
+        agents = tuple(self._agents.values())
+        hinted = () if self._rules.type_hint == "ignore" and not head.strict else hinted_by(head, agents)
+        asked = question(head, hinted, agents, self._rules.near_limit)
+        return None if asked is None else replace(asked, urgent=verdict.reason == CLASSIFYING)
+
+
+def load_of(snapshot: Snapshot) -> Load:
+    """What is in use in the snapshot."""
+    return Load(
+        now=snapshot.now,
+        live=snapshot.live,
+        busy=snapshot.busy,
+        disk_low=snapshot.disk_low,
+        drained=snapshot.drained,
+        threads=frozenset(snapshot.threads),
+        in_turn=snapshot.in_turn,
+        day=snapshot.day,
+        kept=snapshot.kept,
+    )
+
+
+def plan(snapshot: Snapshot) -> tuple[StartRun | AskTier, ...]:
+    """The runs to start and the questions to ask, in order. The same snapshot always gives the same plan."""
+    planner = Planner(snapshot)
+    actions: list[StartRun | AskTier] = []
+    for head in snapshot.heads:
+        verdict = planner.consider(head)
+        action = verdict if isinstance(verdict, StartRun) else planner.question(head, verdict)
+        if action is not None:
+            actions.append(action)
+    return tuple(actions)

@@ -1,0 +1,290 @@
+"""What a tick observed: everything that ``plan`` may look at, so that the same snapshot always gives the same plan."""
+
+from collections.abc import Set
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from claudomator_py.domain.agent import ModelChoice, Tier
+from claudomator_py.domain.limits import in_family
+from claudomator_py.domain.outcome import REASON_POLICIES, Provenance, Reason
+from claudomator_py.scheduler.balance import AgentStatus, NearLimit
+
+FALLS_BACK = frozenset(reason for reason, policy in REASON_POLICIES.items() if policy.falls_back)
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class HoldSeen(_Frozen):
+    """A hold on a bucket that an agent draws on. until: epoch milliseconds; None: until an operator releases it.
+
+    bucket: its label. family: only for models of it; None: for all. reason: None for an operator's own. room: its
+    time is over, and so many runs may still begin on the bucket, as those before them have to answer first; None:
+    it is in force. With reason ``budget`` it is no limit of the account's, but of the configuration: room is the number
+    of runs that are left of it. tries: it is in force, and so many runs may begin all the same, if limited agents are
+    tried; None: that is not counted.
+    """
+
+    bucket: str
+    reason: Reason | None
+    until: int | None
+    provenance: Provenance
+    source: str
+    family: str | None = None
+    window: str | None = None
+    room: int | None = None
+    tries: int | None = None
+
+    @property
+    def stops(self) -> bool:
+        """Whether nothing can begin on the bucket now."""
+        return self.room is None or self.room <= 0
+
+    @property
+    def tried(self) -> bool:
+        """Whether its time is over, and runs find out whether it is gone."""
+        return self.room is not None and self.reason is not Reason.BUDGET
+
+    @property
+    def counts(self) -> bool:
+        """Whether it matters how many runs begin on its bucket."""
+        return self.room is not None or self.tries is not None
+
+    def having_begun(self) -> "HoldSeen":
+        """With one more run on its bucket."""
+        counted = {"room": self.room, "tries": self.tries}
+        return self.model_copy(update={name: left - 1 for name, left in counted.items() if left is not None})
+
+    @property
+    def end(self) -> float:
+        """When it ends, for comparing: one without an end outlasts all."""
+        if self.tried:
+            return 0.0
+        return float("inf") if self.until is None else self.until
+
+
+class AgentSeen(_Frozen):
+    """A configured agent. active: its live runs. problem: why it cannot run at all.
+
+    near_limit: its account has warned that a limit is near. fallback_model: what stands in for a model that is not to
+    be had; stands_in: why it does, for the task that is looked at.
+    """
+
+    name: str
+    kind: str
+    active: int
+    max_concurrent: int
+    auto_select: bool
+    problem: str | None = None
+    holds: tuple[HoldSeen, ...] = ()
+    near_limit: bool = False
+    models: dict[Tier, ModelChoice] = {}
+    default_tier: Tier = Tier.BALANCED
+    fallback_model: str | None = None
+    stands_in: str | None = None
+
+    @property
+    def status(self) -> AgentStatus:
+        """As the balancer sees it."""
+        return AgentStatus(self.name, self.active, self.limited, self.near_limit)
+
+    @property
+    def free(self) -> bool:
+        """Whether it has a free slot."""
+        return self.active < self.max_concurrent
+
+    @property
+    def hold(self) -> HoldSeen | None:
+        """The longest hold that stops all of its models, if any."""
+        stopping = (hold for hold in self.holds if hold.family is None and hold.stops)
+        return max(stopping, key=lambda hold: hold.end, default=None)
+
+    @property
+    def triable(self) -> bool:
+        """Whether it makes sense to try it although it is limited: it is not put aside until somebody acts, and nobody
+        is trying it already, or has in vain a moment ago.
+        """
+        stopping = [hold for hold in self.holds if hold.family is None and hold.stops]
+        own = (None, Reason.BUDGET)
+        limits = all(hold.room is None and hold.until is not None and hold.reason not in own for hold in stopping)
+        return limits and all(hold.tries is None or hold.tries > 0 for hold in stopping)
+
+    @property
+    def limited(self) -> bool:
+        """Whether a hold stops all of its models."""
+        return self.hold is not None
+
+    def having_begun(self, buckets: Set[str]) -> "AgentSeen":
+        """With one more run on these buckets."""
+        if not any(hold.counts and hold.bucket in buckets for hold in self.holds):
+            return self
+        holds = tuple(hold.having_begun() if hold.bucket in buckets else hold for hold in self.holds)
+        return self.model_copy(update={"holds": holds})
+
+    def buckets_of(self, model: str | None) -> frozenset[str]:
+        """The buckets that a run on that model draws on, as far as there are holds on them."""
+        return frozenset(hold.bucket for hold in self.holds if hold.family is None or in_family(model, hold.family))
+
+    def falling_back(self, tier: Tier, model: str | None, after: Reason | None) -> "AgentSeen":
+        """As it is for a task of that tier, which would get that model: with the fallback in its place, if that model
+        is overloaded, or the last run of the task ended so on this agent.
+        """
+        if self.fallback_model is None or model == self.fallback_model:
+            return self
+        found = [
+            hold.reason
+            for hold in self.holds
+            if hold.stops and hold.reason in FALLS_BACK and hold.family and in_family(model, hold.family)
+        ]
+        reason = after or next(iter(found), None)
+        if reason is None:
+            return self
+        told = f"{self.fallback_model} is its fallback_model after {reason}" + (f" of {model}" if model else "")
+        models = {**self.models, tier: ModelChoice(model=self.fallback_model)}
+        return self.model_copy(update={"models": models, "stands_in": told})
+
+    def with_model(self, model: str | None) -> "AgentSeen":
+        """As it is for a task on that model: holds on its family are on all, those on others are gone."""
+        if all(hold.family is None for hold in self.holds):
+            return self
+        own = (hold for hold in self.holds if hold.family is None or in_family(model, hold.family))
+        return self.model_copy(update={"holds": tuple(hold.model_copy(update={"family": None}) for hold in own)})
+
+
+class AskedTier(_Frozen):
+    """A question for the task's tier. deadline: epoch milliseconds past which it starts without an answer.
+
+    agent: the pick it was asked for. source, tier, cause and detail: what came of it, once answered. said_agent: the
+    agent that the answer spoke of, if that was another one.
+    """
+
+    agent: str
+    deadline: int
+    answered: bool
+    source: Literal["classifier", "cache", "default"] | None = None
+    tier: Tier | None = None
+    cause: str | None = None
+    detail: str | None = None
+    said_agent: str | None = None
+
+
+class HeldBy(_Frozen):
+    """A conversation that a task goes on in: that of a run, and the agent that has it.
+
+    optional: another agent that is free may begin afresh instead. yields: when another one may, although it is not
+    optional: once the holder cannot run at all, or also while it is limited. of: the task whose conversation it is, if
+    another's.
+    """
+
+    run: str
+    agent: str
+    kind: str
+    optional: bool = False
+    yields: Literal["unable", "limited"] | None = None
+    of: str | None = None
+
+
+class Head(_Frozen):
+    """A task at the head of its lane, with what the choice of an agent depends on.
+
+    cannot: by agent, what the task asks for and that agent cannot enforce. conversation: the one it goes on in; None:
+    a fresh one. thread: the task that began the thread which it continues; None: its own. failed_on, failed_for: the
+    agent on which its last run did not get its model, and why. queued: since when it is queued, in epoch milliseconds.
+    """
+
+    task_id: str
+    version: int
+    name: str
+    lane: str
+    dir_key: str
+    rank: int
+    created: int
+    agent_type: str | None = None
+    tier: Tier | None = None
+    kept_tier: Tier | None = None
+    asked: AskedTier | None = None
+    cannot: dict[str, str] = {}
+    model: str | None = None
+    strict: bool = False
+    conversation: HeldBy | None = None
+    thread: str | None = None
+    failed_on: str | None = None
+    failed_for: Reason | None = None
+    queued: int = 0
+
+    @property
+    def exclusive(self) -> str:
+        """What no other run may use at the same time: its thread, by the task that began it."""
+        return self.thread or self.task_id
+
+
+class Kept(_Frozen):
+    """A directory that is kept for a task which waits for a person, or was answered and has not gone on yet.
+
+    until: epoch milliseconds.
+    """
+
+    dir_key: str
+    task_id: str
+    name: str
+    until: int
+
+
+class Rules(_Frozen):
+    """The configuration that planning depends on, and its hash. classifier: whether there is one to ask.
+
+    prefer_wait: for how many milliseconds a task waits for a preferred agent that is full.
+    """
+
+    total: int
+    per_workdir: int
+    type_hint: Literal["prefer", "ignore"]
+    when_all_limited: Literal["wait", "try"]
+    near_limit: NearLimit = "tie_break"
+    prefer_wait: int = 0
+    classifier: bool = False
+    settings_hash: str
+
+
+class DayLeft(_Frozen):
+    """What is left of the day's budget for all agents. room: runs that may still begin; None: any number.
+
+    text: what is used up of it, once nothing may begin; until: epoch milliseconds of its end.
+    """
+
+    text: str
+    until: int
+    room: int | None = None
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing may begin any more."""
+        return self.room is not None and self.room <= 0
+
+    def having_begun(self) -> "DayLeft":
+        """With one more run."""
+        return self if self.room is None else self.model_copy(update={"room": self.room - 1})
+
+
+class Snapshot(_Frozen):
+    """One tick's view. now: epoch milliseconds. busy: live runs by directory. heads: in the queue's order. threads:
+    those in which a run is live; in_turn: the task that goes on in a thread before any other. kept: directories that
+    are kept for tasks which need input.
+
+    drained: an operator wants nothing to be started. day: None without a budget for the day.
+    """
+
+    now: int
+    rules: Rules
+    agents: tuple[AgentSeen, ...]
+    live: int
+    busy: dict[str, int]
+    kept: tuple[Kept, ...] = ()
+    threads: tuple[str, ...] = ()
+    in_turn: dict[str, str] = {}
+    disk_low: bool = False
+    drained: bool = False
+    day: DayLeft | None = None
+    heads: tuple[Head, ...] = ()

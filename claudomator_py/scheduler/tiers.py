@@ -1,0 +1,106 @@
+"""How strong a model a task gets: pinned, kept, answered, or the agent's default; and whether to ask for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from claudomator_py.domain.agent import Tier
+from claudomator_py.scheduler.balance import NearLimit, pick_agent
+from claudomator_py.scheduler.classification import Cause
+from claudomator_py.scheduler.decision import Classification
+from claudomator_py.scheduler.snapshot import AgentSeen, Head
+from claudomator_py.schema.settings import usual_models
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """The question is open. until: epoch milliseconds at which the default is taken instead; None: not asked yet."""
+
+    until: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AskTier:
+    """Ask which tier this task needs. agent: the tentative pick; models: what stands behind its tiers.
+
+    urgent: it could start now, but for the answer.
+    """
+
+    head: Head
+    agent: str
+    agent_type: str
+    models: tuple[tuple[Tier, str], ...]
+    urgent: bool = False
+
+
+def tier_for(
+    head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen, *, classifier: bool, now_ms: int
+) -> tuple[Tier, Classification] | Undecided:
+    """The tier of a task that this agent is to run, and where it comes from. hinted: what its hint names."""
+    pinned = _pinned(head, hinted)
+    if pinned is not None:
+        return pinned
+    if head.kept_tier is not None:
+        what = "an automatic retry" if head.conversation is None else "a conversation that goes on"
+        return head.kept_tier, Classification(source="kept", cause=f"{what} keeps its tier")
+    default = agent.default_tier
+    asked = head.asked
+    if asked is not None and asked.tier is not None and asked.source in ("classifier", "cache"):
+        found = Classification(
+            source=asked.source, reason=asked.detail, asked_about=asked.agent, said_agent=asked.said_agent
+        )
+        return asked.tier, found
+    if asked is not None and asked.answered:
+        return default, Classification(
+            source="default", cause=asked.cause, reason=asked.detail, asked_about=asked.agent
+        )
+    if not classifier:
+        return default, Classification(source="default", cause=Cause.OFF)
+    if not _has_choice(agent):
+        return default, Classification(source="default", cause=Cause.NOTHING_TO_CHOOSE)
+    if asked is None:
+        return Undecided(None)
+    if now_ms < asked.deadline:
+        return Undecided(asked.deadline)
+    return default, Classification(source="default", cause=Cause.TIMEOUT, asked_about=asked.agent)
+
+
+def question(
+    head: Head, hinted: Sequence[AgentSeen], agents: Sequence[AgentSeen], near_limit: NearLimit = "tie_break"
+) -> AskTier | None:
+    """What to ask while the task waits, for the agent it would go to if slots were free; None: nothing."""
+    if head.asked is not None or head.kept_tier is not None or _pinned(head, hinted) is not None:
+        return None
+    candidates = [agent for agent in hinted or agents if agent.problem is None and (hinted or agent.auto_select)]
+    pick = pick_agent((agent.status for agent in candidates), near_limit)
+    if pick is None:
+        return None
+    agent = next(agent for agent in candidates if agent.name == pick.name)
+    if not _has_choice(agent):
+        return None
+    models = tuple((tier, choice.model) for tier, choice in sorted(agent.models.items()))
+    return AskTier(head, agent.name, agent.kind, models)
+
+
+def _has_choice(agent: AgentSeen) -> bool:
+    """Whether its tiers differ in anything: with one model the answer would change nothing."""
+    return len(set(agent.models.values())) > 1
+
+
+def _pinned(head: Head, hinted: Sequence[AgentSeen]) -> tuple[Tier, Classification] | None:
+    """A tier that is written down; or that of a model that is, on an agent that the hint names. Where there is none of
+    the kind that it names, the usual models of that kind say the tier.
+    """
+    if head.tier is not None:
+        return head.tier, Classification(source="pinned")
+    if head.model is None:
+        return None
+    if not hinted:
+        usual = usual_models(head.agent_type or "")
+        named = (tier for tier, choice in usual.items() if choice.model == head.model)
+        tier = next(named, None)
+        return None if tier is None else (tier, Classification(source="pinned", cause=f"the tier of {head.model}"))
+    for agent in hinted:
+        for tier, choice in agent.models.items():
+            if choice.model == head.model:
+                return tier, Classification(source="pinned", cause=f"the tier of {head.model}")
+    return hinted[0].default_tier, Classification(source="pinned", cause=f"{head.model} belongs to no tier")

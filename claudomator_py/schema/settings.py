@@ -1,0 +1,538 @@
+"""The configuration: a mapping becomes settings or problems. Every key is optional."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from claudomator_py.domain.agent import AgentSpec, ModelChoice, Price, Tier
+from claudomator_py.domain.budget import AgentBudget, DayBudget
+from claudomator_py.domain.errors import Lines, Problem, shown, suggestion
+from claudomator_py.domain.fields import (
+    Count,
+    Distinct,
+    Duration,
+    Environment,
+    EnvName,
+    Flag,
+    Hosts,
+    Line,
+    Name,
+    OneOrMore,
+    Size,
+    Strict,
+    Text,
+    Words,
+    refusal,
+)
+from claudomator_py.domain.notice import NotifyTarget
+from claudomator_py.domain.pricing import unknown_to
+from claudomator_py.domain.retention import Retention
+from claudomator_py.domain.units import DAY_MS, MINUTE_MS, SECOND_MS
+from claudomator_py.schema.validation import described, odd_values, problem_at, validate
+
+
+class LogFormat(StrEnum):
+    """Lines for people, or one JSON object a line."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    """The least important lines that are written."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+MODEL_KINDS = ("claude", "gemini", "codex", "opencode")
+BY_NAME_KINDS = ("command", "simulated")
+"""Kinds that are open to balancing only where the configuration says so: a task has to name them."""
+SUPPORTED_KINDS = (*MODEL_KINDS, *BY_NAME_KINDS)
+LATER_KINDS = ("remote", "hub")
+
+_DEFAULT_COMMANDS: dict[str, tuple[str, ...]] = {kind: (kind,) for kind in MODEL_KINDS}
+_DEFAULT_MODELS = {
+    "claude": {
+        Tier.FAST: ModelChoice(model="haiku"),
+        Tier.BALANCED: ModelChoice(model="sonnet"),
+        Tier.POWERFUL: ModelChoice(model="opus"),
+    },
+    "gemini": {
+        Tier.FAST: ModelChoice(model="flash-lite"),
+        Tier.BALANCED: ModelChoice(model="flash"),
+        Tier.POWERFUL: ModelChoice(model="pro"),
+    },
+    "codex": {
+        Tier.FAST: ModelChoice(model="gpt-6-luna", effort="low"),
+        Tier.BALANCED: ModelChoice(model="gpt-6-sol"),
+        Tier.POWERFUL: ModelChoice(model="gpt-6.1-sol", effort="high"),
+    },
+}
+
+# Keys of the schema that nothing acts on yet, with the values that ask for what happens anyway.
+_LATER: dict[str, tuple[object, ...]] = {
+    "routing": (None, {}),
+    "policy": (None, []),
+    "learning": (None, {}),
+}
+
+
+class AfterAccept(StrEnum):
+    """What becomes of a task file once its tasks are stored."""
+
+    KEEP = "keep"
+    MOVE = "move"
+
+
+class TypeHint(StrEnum):
+    """What ``agent.type`` of a task means to balancing."""
+
+    PREFER = "prefer"
+    IGNORE = "ignore"
+
+
+class WhenAllLimited(StrEnum):
+    """What happens while every agent that a task could run on is limited."""
+
+    WAIT = "wait"
+    TRY = "try"
+
+
+class NearLimit(StrEnum):
+    """What it means to balancing that an agent is near a limit."""
+
+    TIE_BREAK = "tie_break"
+    AVOID = "avoid"
+    IGNORE = "ignore"
+
+
+class OnStop(StrEnum):
+    """What becomes of live runs when the daemon is asked to end."""
+
+    LEAVE = "leave"
+    DRAIN = "drain"
+
+
+def _database(value: str) -> str:
+    if value == "sqlite" or value.startswith(("postgresql://", "postgresql+psycopg://")):
+        return value
+    # The value is not shown: a URL may carry a password.
+    raise refusal("is no database that is known", "write sqlite, or postgresql://user@host/name")
+
+
+def _listen(value: object) -> object:
+    host, colon, port = str(value).rpartition(":")
+    if isinstance(value, str) and colon and host and re.fullmatch("[0-9]{1,5}", port) and int(port) < 65_536:
+        return value
+    raise refusal(f"`{shown(str(value))}` is not an address", "write host:port, such as 127.0.0.1:8484 or [::1]:8484")
+
+
+def _model(value: object) -> object:
+    if value == "":
+        raise refusal("is empty", "give it a value, or delete the line")
+    return {"model": value} if isinstance(value, str) else value
+
+
+def _account(value: str) -> str:
+    kind, _, account = value.partition("/")
+    if kind in SUPPORTED_KINDS and account:
+        return value
+    raise refusal(f"`{shown(value)}` names no account", "write kind/account, such as gemini/default")
+
+
+Paths = Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct]
+Model = Annotated[ModelChoice, BeforeValidator(_model)]
+
+
+def _account_names(value: object) -> object:
+    """Names of users or groups; a number may stand for one."""
+    listed = value if isinstance(value, list | tuple) else [value]
+    return [str(name) if isinstance(name, int) and not isinstance(name, bool) else name for name in listed]
+
+
+AccountNames = Annotated[
+    tuple[Line, ...],
+    Field(max_length=100),
+    OneOrMore,
+    Distinct,
+    BeforeValidator(_account_names),
+]
+
+
+class Inbox(Strict):
+    """The watched folders."""
+
+    paths: Annotated[Paths, Field(min_length=1)] = Field(("tasks",), description="Folders to watch; made if missing.")
+    after_accept: AfterAccept = Field(
+        AfterAccept.KEEP,
+        description="What becomes of a file once its tasks are stored: stay, or move into `.accepted/`.",
+    )
+    trusted_users: AccountNames = Field(
+        (),
+        description="Users, by name or number, whose files are taken besides those of the daemon's own user and of "
+        "root; an inbox that anyone else can write to is not read.",
+    )
+    trusted_groups: AccountNames = Field(
+        (), description="Groups, by name or number, that may write to an inbox; the files of their members are taken."
+    )
+
+
+class Http(Strict):
+    """Where the API listens."""
+
+    listen: Annotated[Line, BeforeValidator(_listen)] = Field(
+        "127.0.0.1:8484", description="Host and port; port 0 takes a free one."
+    )
+    allowed_hosts: Hosts = Field(
+        (),
+        description="Further names by which the daemon may be addressed, such as that of a proxy in front of it; with "
+        "a port, by that port only.",
+    )
+
+    @property
+    def host(self) -> str:
+        """The host, without the brackets of an IPv6 address."""
+        return self.listen.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        """The port; 0: any free one."""
+        return int(self.listen.rpartition(":")[2])
+
+
+class Concurrency(Strict):
+    """How many runs at a time: in all, and in one working directory."""
+
+    total: Count = Field(4, ge=1, le=1_000, description="Runs at a time, in all.")
+    per_workdir: Count = Field(
+        1, ge=1, le=1_000, description="Runs at a time in one working directory; in a git repository, in all of it."
+    )
+    input_hold: Duration = Field(
+        30 * MINUTE_MS,
+        le=7 * DAY_MS,
+        description="How long a task that waits for a person keeps its working directory from others; 0s: not at all.",
+    )
+
+
+class ClassifierKind(StrEnum):
+    """How a cheap model is asked for a tier."""
+
+    NONE = "none"
+    GEMINI_API = "gemini-api"
+    OPENAI = "openai"
+    GEMINI_CLI = "gemini-cli"
+
+
+_CLASSIFIER_MODELS = {
+    ClassifierKind.GEMINI_API: "gemini-3.5-flash-lite",
+    ClassifierKind.GEMINI_CLI: "gemini-3.5-flash-lite",
+    ClassifierKind.OPENAI: "gpt-6-luna",
+}
+_CLASSIFIER_KEYS = {ClassifierKind.GEMINI_API: "GEMINI_API_KEY", ClassifierKind.OPENAI: "OPENAI_API_KEY"}
+
+
+class Classifier(Strict):
+    """Who is asked for a task's tier, while it waits."""
+
+    kind: ClassifierKind = Field(ClassifierKind.NONE, description="How a cheap model is asked; `none`: it is not.")
+    model: Line | None = Field(None, description="The model to ask; missing: what is usual with the kind.")
+    base_url: Line | None = Field(None, description="Where the service is; missing: its own address.")
+    api_key_env: EnvName | None = Field(
+        None, description="The variable with the key; missing: GEMINI_API_KEY or OPENAI_API_KEY."
+    )
+    command: Words = Field(("gemini",), description="The program of kind `gemini-cli`; other kinds have none.")
+    timeout: Duration = Field(
+        5 * SECOND_MS, ge=100, le=5 * MINUTE_MS, description="The longest that a task waits for the answer."
+    )
+    account: Annotated[Line, AfterValidator(_account)] | None = Field(
+        None,
+        description="The agents' account that it is asked on, as holds name it, such as `gemini/default`: a limit of "
+        "one is then a limit of the other; missing: an account of its own.",
+    )
+
+    @property
+    def model_name(self) -> str:
+        """The model to ask; empty for kind ``none``."""
+        return self.model or _CLASSIFIER_MODELS.get(self.kind, "")
+
+    @property
+    def shared_account(self) -> tuple[str, str] | None:
+        """Kind and account of the agents with which it shares its limits; None: it shares them with nobody."""
+        kind, slash, account = (self.account or "").partition("/")
+        return (kind, account) if slash else None
+
+    @property
+    def key_variable(self) -> str | None:
+        """The variable with the key; None where no key is used."""
+        return self.api_key_env or _CLASSIFIER_KEYS.get(self.kind)
+
+
+class Balancing(Strict):
+    """How an agent is chosen."""
+
+    type_hint: TypeHint = Field(TypeHint.PREFER, description="What `agent.type` of a task means to balancing.")
+    when_all_limited: WhenAllLimited = Field(
+        WhenAllLimited.WAIT,
+        description="While every agent that a task could run on is limited: wait for the earliest reset, or try.",
+    )
+    near_limit: NearLimit = Field(
+        NearLimit.TIE_BREAK,
+        description="An agent whose account has warned that a limit is near: it loses ties, is avoided while another "
+        "is free, or is treated like any other.",
+    )
+    prefer_wait: Duration = Field(
+        2 * MINUTE_MS,
+        le=DAY_MS,
+        description="How long a task waits for a free slot on the agent that its `agent.type` prefers, before another "
+        "takes it; 0s: not at all.",
+    )
+
+
+class Limits(Strict):
+    """Limits on every run."""
+
+    output_cap: Size = Field(
+        256 * 2**20, ge=2**20, le=2**40, description="Output kept of each stream of a run; the middle goes first."
+    )
+    grace: Duration = Field(10 * SECOND_MS, le=DAY_MS, description="Time between SIGTERM and SIGKILL.")
+    min_free: Size = Field(
+        512 * 2**20, le=2**50, description="Free disk space for the state folder below which nothing is started."
+    )
+
+
+class Log(Strict):
+    """The daemon's log, on its standard error."""
+
+    format: LogFormat = Field(LogFormat.TEXT, description="Lines for people, or one JSON object a line.")
+    level: LogLevel = Field(LogLevel.INFO, description="The least important lines that are written.")
+
+
+class _Keys(Strict):
+    """The keys that a file may have, besides ``agents`` and the later ones."""
+
+    inbox: Inbox = Inbox()
+    state_dir: Line | None = Field(
+        None,
+        description="Where database, runs and token are; missing: $STATE_DIRECTORY, else the XDG state home.",
+    )
+    database: Annotated[Line, AfterValidator(_database)] = Field(
+        "sqlite", description="`sqlite`, a file in the state folder, or `postgresql://user@host/name`."
+    )
+    workdir_roots: Paths = Field(
+        (), description="`working_dir` and `add_dirs` of tasks have to lie below these folders; none: anywhere."
+    )
+    http: Http = Http()
+    concurrency: Concurrency = Concurrency()
+    balancing: Balancing = Balancing()
+    classifier: Classifier = Classifier()
+    limits: Limits = Limits()
+    budget: DayBudget = DayBudget()
+    retention: Retention = Retention()
+    log: Log = Log()
+    on_stop: OnStop = Field(
+        OnStop.LEAVE,
+        description="At SIGTERM, `leave` the runs to their supervisors and end, or `drain`: wait for them first.",
+    )
+    notify: dict[Name, NotifyTarget] = Field({}, max_length=100, description="Who is told of what, by name.")
+
+
+class Settings(_Keys):
+    """The configuration. agents_configured: whether it names agents at all; if not, those on PATH are used."""
+
+    agents: dict[str, AgentSpec] = Field(default_factory=dict)
+    agents_configured: bool = False
+
+
+class AgentEntry(Strict):
+    """An agent as a file writes it."""
+
+    kind: Line | None = Field(None, description="How it is started and read; missing: the agent's name, if a kind.")
+    account: Line = Field("default", description="The login it uses; a name for people.")
+    command: Words | None = Field(None, description="Its program and first arguments; missing: the kind's own.")
+    extra_args: tuple[Text, ...] = Field((), max_length=1_000, description="Further arguments, put after ours.")
+    max_concurrent: Count = Field(2, ge=1, le=1_000, description="Slots: its runs at a time.")
+    auto_select: Flag | None = Field(
+        None,
+        description="Open to balancing; missing: yes for kinds that ask a model, no for `command` and `simulated`.",
+    )
+    models: dict[Tier, Model] | None = Field(
+        None, description="Its model for each tier, as a name or {model: ..., effort: ...}; missing: the kind's own."
+    )
+    prices: dict[Line, Price] = Field(
+        {},
+        max_length=1_000,
+        description="US dollars per million tokens, by model, where it does not say what it costs.",
+    )
+    budget: AgentBudget = Field(AgentBudget(), description="What it may spend on a day.")
+    default_tier: Tier = Field(Tier.BALANCED, description="The tier of a task for which nothing else says one.")
+    fallback_model: Line | None = Field(
+        None, description="A model for further attempts once one is `overloaded` or `invalid_model`, of any tier."
+    )
+    env: Environment = Field({}, max_length=200, description="Variables for it, with their values.")
+    pass_env: Annotated[tuple[EnvName, ...], OneOrMore, Distinct] = Field(
+        (), description="Names of the daemon's variables to hand on; a bare environment is all it gets otherwise."
+    )
+    script: Text | None = Field(None, description="Kind `simulated` only: what it does when a prompt does not say.")
+
+
+class _Named(Strict):
+    name: Name
+
+
+def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) -> Settings | list[Problem]:
+    """The settings that the mapping describes, or everything wrong with it. Paths stay as they are written."""
+    where = lines or {}
+    if problems := odd_values(mapping, where):
+        return problems
+    known = {*_Keys.model_fields, *_LATER, "agents"}
+    fields: dict[str, object] = {}
+    for key, value in mapping.items():
+        if key not in known:
+            problems.append(problem_at(where, (key,), "is not a known key", suggestion(key, known)))
+        elif key in _LATER:
+            if value not in _LATER[key]:
+                problems.append(problem_at(where, (key,), "is not supported yet", "remove it"))
+        elif key != "agents":
+            fields[key] = value
+    agents = _agents(mapping["agents"], where) if "agents" in mapping else {}
+    parsed = validate(_Keys, fields, where)
+    problems += agents if isinstance(agents, list) else []
+    problems += parsed if isinstance(parsed, list) else []
+    if problems or isinstance(agents, list) or isinstance(parsed, list):
+        return sorted(problems, key=lambda problem: problem.line or 0)
+    keys = {name: getattr(parsed, name) for name in _Keys.model_fields}
+    if "agents" in mapping and (problem := _odd_account(parsed.classifier, agents.values(), where)):
+        return [problem]
+    return Settings(**keys, agents=agents, agents_configured="agents" in mapping)
+
+
+def _odd_account(classifier: Classifier, agents: Iterable[AgentSpec], lines: Lines) -> Problem | None:
+    """An account that no agent has is shared with nobody."""
+    known = {f"{agent.kind}/{agent.quota_account}" for agent in agents}
+    if classifier.account is None or classifier.account in known:
+        return None
+    message = f"no agent has the account `{shown(classifier.account)}`"
+    return problem_at(lines, ("classifier", "account"), message, suggestion(classifier.account, known))
+
+
+def default_agent(kind: str) -> AgentSpec:
+    """The agent of that kind as it is without configuration. Raises ValueError for a kind that needs some."""
+    agent = _agent(kind, {}, {})
+    if isinstance(agent, list):
+        raise ValueError(agent[0].render())
+    return agent
+
+
+def usual_models(kind: str) -> Mapping[Tier, ModelChoice]:
+    """The models of an agent of that kind for which none are configured; empty for one that has none, or is no kind."""
+    return _DEFAULT_MODELS.get(kind, {})
+
+
+def no_agent_found(path: str) -> str:
+    """What is said where no program of an agent is on that PATH."""
+    return f"no agent found on PATH: none of {', '.join(MODEL_KINDS)} is in {path}"
+
+
+def settings_hash(settings: Settings) -> str:
+    """SHA-256 of the settings, in hexadecimal."""
+    document = json.dumps(settings.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(document.encode()).hexdigest()
+
+
+def _agents(value: object, lines: Lines) -> dict[str, AgentSpec] | list[Problem]:
+    if not isinstance(value, Mapping):
+        return [problem_at(lines, ("agents",), f"{described(value)}, but must be a mapping", "write {claude: {}}")]
+    agents: dict[str, AgentSpec] = {}
+    problems: list[Problem] = []
+    for name, entry in value.items():
+        agent = _agent(name, {} if entry is None else entry, lines)
+        if isinstance(agent, AgentSpec):
+            agents[name] = agent
+        else:
+            problems += agent
+    return problems or agents
+
+
+def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
+    at = ("agents", name)
+    if not isinstance(value, Mapping):
+        return [problem_at(lines, at, f"{described(value)}, but must be a mapping", "write {kind: ...}")]
+    named = validate(_Named, {"name": name}, lines)
+    problems = [problem_at(lines, at, bad.message, bad.remedy) for bad in named] if isinstance(named, list) else []
+    fields: dict[str, object] = {}
+    known = AgentEntry.model_fields
+    for key, item in value.items():
+        if key not in known:
+            problems.append(problem_at(lines, (*at, key), "is not a known key", suggestion(key, known)))
+        else:
+            fields[key] = item
+    entry = validate(AgentEntry, fields, lines, at)
+    if isinstance(entry, list):
+        return problems + entry
+    kind = entry.kind or (name if name in SUPPORTED_KINDS + LATER_KINDS else None)
+    problems += _odd_agent(entry, kind, lines, at)
+    if problems or kind is None:
+        return problems
+    agent = AgentSpec(
+        name=name,
+        kind=kind,
+        account=entry.account,
+        command=entry.command or _DEFAULT_COMMANDS.get(kind, ()),
+        extra_args=entry.extra_args,
+        max_concurrent=entry.max_concurrent,
+        auto_select=kind in MODEL_KINDS if entry.auto_select is None else entry.auto_select,
+        models=dict(_DEFAULT_MODELS.get(kind, {})) if entry.models is None else entry.models,
+        prices=entry.prices,
+        budget=entry.budget,
+        default_tier=entry.default_tier,
+        fallback_model=entry.fallback_model,
+        env=entry.env,
+        pass_env=entry.pass_env,
+        script=entry.script,
+    )
+    return _odd_budget(agent, lines, at) or agent
+
+
+def _odd_budget(agent: AgentSpec, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
+    """A budget that nobody could keep: what it counts would never be known."""
+    problems = []
+    for unknown in unknown_to(agent.budget, agent):
+        where, _, why = unknown.partition(": ")
+        message, _, remedy = why.partition("; ")
+        problems.append(
+            problem_at(lines, (*at, *where.split(".")), f"cannot be kept: {message}", remedy or "remove it")
+        )
+    if agent.budget.window is not None and agent.kind != "claude":
+        message = f"has no meaning for kind `{agent.kind}`, which does not say how much of a window is used"
+        problems.append(problem_at(lines, (*at, "budget", "window"), message, "remove it"))
+    return problems
+
+
+def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
+    """Problems that only the parts together have."""
+    if kind is None:
+        return [problem_at(lines, (*at, "kind"), "is missing", f"write one of {', '.join(SUPPORTED_KINDS)}")]
+    if kind in LATER_KINDS:
+        remedy = f"remove the agent; supported are {', '.join(SUPPORTED_KINDS)}"
+        return [problem_at(lines, (*at, "kind"), f"`{kind}` is not supported yet", remedy)]
+    if kind not in SUPPORTED_KINDS:
+        remedy = suggestion(kind, SUPPORTED_KINDS)
+        return [problem_at(lines, (*at, "kind"), f"`{shown(kind)}` is not a known kind", remedy)]
+    problems: list[Problem] = []
+    if kind == "command" and not entry.command:
+        problems.append(problem_at(lines, (*at, "command"), "is missing", "write [program, argument]"))
+    if kind != "simulated" and entry.script is not None:
+        problems.append(problem_at(lines, (*at, "script"), f"has no meaning for kind `{kind}`", "remove it"))
+    if entry.models and entry.default_tier not in entry.models:
+        message = f"has no model for the default tier, {entry.default_tier}"
+        problems.append(problem_at(lines, (*at, "models"), message, "add one, or set `default_tier`"))
+    twice = sorted(set(entry.env) & set(entry.pass_env))
+    return problems + [problem_at(lines, (*at, "env", n), "is in `pass_env`, too", "remove one of them") for n in twice]

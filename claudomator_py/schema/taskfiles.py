@@ -1,0 +1,167 @@
+"""Task files: their names, the tasks in them, and the note that says what is wrong with one."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from claudomator_py.domain.errors import Lines, Problem, line_of, printable
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.schema.taskfile import parse_task
+from claudomator_py.schema.validation import described
+from claudomator_py.schema.yamltext import BadText, Document, decode, read_documents
+from claudomator_py.schema.zones import zone_problem
+
+SUFFIXES = (".yaml", ".yml", ".md", ".json")
+ERROR_SUFFIX = ".error.txt"
+_MAX_SHOWN = 50
+_FENCE = re.compile(r"(?:---|\.\.\.)[ \t]*\Z")
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
+_ESCAPED = re.compile(r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFile:
+    """What is in a task file: its tasks, or its problems. A file is accepted whole or not at all."""
+
+    specs: tuple[TaskSpec, ...]
+    problems: tuple[Problem, ...]
+    lines: tuple[Lines, ...] = ()
+    """Of each task, the lines of its fields."""
+
+    def located(self, name: str, problem: Problem) -> Problem:
+        """A problem that was found later with the task of that name: with its line, and with its document's number."""
+        place = next((place for place, spec in enumerate(self.specs) if spec.name == name), None)
+        if place is None or place >= len(self.lines) or problem.line is not None:
+            return problem
+        path = tuple(problem.field.split(".")) if problem.field is not None else ()
+        document = place + 1 if len(self.specs) > 1 else None
+        return problem.model_copy(update={"line": line_of(self.lines[place], path), "document": document})
+
+
+def is_task_file(name: str) -> bool:
+    """Whether a file of that name is a task: not hidden, no editor's or downloader's temporary, no README."""
+    stem, dot, suffix = name.rpartition(".")
+    if not dot or f".{suffix.lower()}" not in SUFFIXES:
+        return False
+    return not stem.startswith((".", "#", "~")) and stem.upper() != "README" and stem != ""
+
+
+def parse_task_file(data: bytes, filename: str) -> ParsedFile:
+    """The tasks in a file with that content, or every problem it has. Never raises.
+
+    filename: without folders; its suffix says how to read it, its stem names a task that has no name of its own.
+    """
+    try:
+        documents = _documents(decode(data), filename.rpartition(".")[2].lower())
+    except BadText as bad:
+        return ParsedFile((), (bad.problem,))
+    if not documents:
+        return ParsedFile((), (Problem(message="there is no task in the file", remedy="write `instructions: ...`"),))
+    several = len(documents) > 1
+    specs: list[TaskSpec] = []
+    problems = _name_problems(documents, filename)
+    default_name = None if several else default_task_name(filename)
+    for number, document in enumerate(documents, 1):
+        parsed = _task(document, default_name)
+        if isinstance(parsed, TaskSpec):
+            specs.append(parsed)
+        else:
+            problems += [problem.model_copy(update={"document": number if several else None}) for problem in parsed]
+    if problems:
+        return ParsedFile((), tuple(sorted(problems, key=lambda problem: problem.line or 0)))
+    return ParsedFile(tuple(specs), (), tuple(document.lines for document in documents))
+
+
+def default_task_name(filename: str) -> str | None:
+    """The name that a file gives to its task: ``Fix Login.yaml`` is ``fix-login``. None if nothing is left of it."""
+    stem = filename.rpartition(".")[0]
+    ascii_stem = unicodedata.normalize("NFKD", stem).encode("ascii", "ignore").decode().lower()
+    return _NOT_IN_NAMES.sub("-", ascii_stem).strip("-._")[:100].rstrip("-._") or None
+
+
+def render_problems(filename: str, problems: Sequence[Problem]) -> str:
+    """The text of the note that lies beside a file that was not accepted."""
+    lines = [f"{printable(filename)} was not accepted, and nothing in it was run.", ""]
+    lines += [problem.render(filename) for problem in problems[:_MAX_SHOWN]]
+    if len(problems) > _MAX_SHOWN:
+        lines.append(f"... and {len(problems) - _MAX_SHOWN} more")
+    lines += ["", "Correct the file and save it; it is read again by itself."]
+    return "\n".join(lines) + "\n"
+
+
+def _documents(text: str, suffix: str) -> list[Document]:
+    if suffix == "md":
+        return [_front_matter(text)]
+    return read_documents(_ESCAPED.sub(_joined, text) if suffix == "json" else text)
+
+
+def _joined(match: re.Match[str]) -> str:
+    """JSON writes a character beyond U+FFFF as two escapes, YAML as one."""
+    if match[1] is None:
+        return match[0]
+    code = 0x10000 + ((int(match[1], 16) - 0xD800) << 10) + (int(match[2], 16) - 0xDC00)
+    return f"\\U{code:08x}"
+
+
+def _front_matter(text: str) -> Document:
+    """A Markdown file: YAML between two ``---`` lines, and instructions below."""
+    lines = text.split("\n")
+    if not _FENCE.match(lines[0].rstrip("\r")) or lines[0].startswith("."):
+        message = "a Markdown task begins with a `---` line, its fields and another `---` line"
+        raise BadText(Problem(line=1, message=message, remedy="add them above the text (`---` twice is enough)"))
+    end = next((index for index, line in enumerate(lines[1:], 1) if _FENCE.match(line.rstrip("\r"))), None)
+    if end is None:
+        raise BadText(Problem(line=1, message="the `---` of the first line has no second", remedy="add a `---` line"))
+    documents = read_documents("\n".join(lines[1:end]), first_line=2)
+    head = documents[0] if documents else Document({}, {(): 1})
+    first = next((index for index, line in enumerate(lines[end + 1 :], end + 1) if line.strip()), None)
+    if not isinstance(head.value, dict) or (first is None and "instructions" in head.value):
+        return head
+    if first is None:
+        message, remedy = "there is no text below the front matter", "write there what to do"
+        raise BadText(Problem(line=end + 1, field="instructions", message=message, remedy=remedy))
+    if "instructions" in head.value:
+        line, message = head.lines[("instructions",)], f"is there twice: here, and as the text from line {first + 1}"
+        raise BadText(Problem(line=line, field="instructions", message=message, remedy="remove one of them"))
+    body = "\n".join(line.rstrip("\r") for line in lines[first:]).rstrip()
+    return Document({**head.value, "instructions": body}, {**head.lines, ("instructions",): first + 1})
+
+
+def _task(document: Document, default_name: str | None) -> TaskSpec | list[Problem]:
+    if not isinstance(document.value, dict):
+        message = f"{described(document.value)}, but a task is a mapping"
+        remedy = "write `key: value` lines, and `---` between tasks"
+        return [Problem(line=document.lines.get(()), message=message, remedy=remedy)]
+    # A missing name is told by _name_problems, which knows why there is none.
+    fallback = default_name or "unnamed"
+    parsed = parse_task(document.value, default_name=fallback, lines=document.lines)
+    if not isinstance(parsed, TaskSpec):
+        return parsed
+    problem = zone_problem(parsed.timezone, document.lines, ("timezone",))
+    return parsed if problem is None else [problem]
+
+
+def _name_problems(documents: Sequence[Document], filename: str) -> list[Problem]:
+    """Documents that need a name, and names that are there twice."""
+    several = len(documents) > 1
+    problems: list[Problem] = []
+    line_of_name: dict[str, int] = {}
+    for number, document in enumerate(documents, 1):
+        if not isinstance(document.value, dict):
+            continue
+        name = document.value.get("name")
+        line = document.lines.get(("name",), document.lines.get((), 1))
+        message = remedy = None
+        if "name" not in document.value and several:
+            message, remedy = "is missing, and the file has several documents", "give each of them a name"
+        elif "name" not in document.value and default_task_name(filename) is None:
+            message, remedy = "is missing, and the file's own name makes none", "add `name: ...`"
+        elif isinstance(name, str) and name in line_of_name:
+            message, remedy = f"is the name in line {line_of_name[name]}, too", "give each document a name of its own"
+        if message is not None:
+            place = {"line": line, "field": "name", "document": number if several else None}
+            problems.append(Problem.model_validate({**place, "message": message, "remedy": remedy}))
+        if isinstance(name, str):
+            line_of_name.setdefault(name, line)
+    return problems

@@ -1,0 +1,305 @@
+"""Who besides the daemon's user could change a file that tells the daemon what to do.
+
+Judged as sshd's StrictModes does: the file, its folder and every folder above belong to a trusted user, and nobody else
+may write to them. A folder above with the sticky bit, such as /tmp, may be writable by all: what lies in it can be
+exchanged by its owner alone. Symbolic links on the way are followed, and the folders that hold them are judged too.
+"""
+
+import contextlib
+import errno
+import grp
+import os
+import pwd
+import shlex
+import stat
+import struct
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from claudomator_py.domain.errors import Problem
+from claudomator_py.schema.settings import Inbox
+
+ROOT = 0
+_MOST_LINKS = 40
+_MEMORY_S = 10.0
+_ACL = "system.posix_acl_access"
+_ACL_ENTRY = struct.Struct("<HHI")  # tag, permissions, id
+_ACL_USER, _ACL_GROUP_OWNER, _ACL_GROUP = 0x02, 0x04, 0x08
+_WRITE = 0o2
+_UID_MAP = Path("/proc/self/uid_map")
+_OVERFLOW_UID = Path("/proc/sys/kernel/overflowuid")
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """A file or folder that somebody who is not trusted could change.
+
+    why: a clause, such as ``every user can write to it``. command: what closes it. user, group: whom to trust instead,
+    by name, or by number if there is none.
+    """
+
+    path: str
+    why: str
+    command: str
+    user: str | None = None
+    group: str | None = None
+
+    def of(self, path: str) -> str:
+        """The clause as it is said of what is at that path."""
+        return self.why if self.path == path else f"{self.path}, on the path to it: {self.why}"
+
+
+class Trust:
+    """The users whose files are obeyed: the daemon's own, root, and those named. Safe to use from many threads.
+
+    Members of the named groups are trusted, too, as far as the system lists them.
+    """
+
+    def __init__(self, users: Iterable[str] = (), groups: Iterable[str] = (), own: int | None = None) -> None:
+        """users, groups: names or numbers. ``unknown`` has those that this machine does not know.
+
+        own: the daemon's user; None: that of this process.
+        """
+        self._own = os.geteuid() if own is None else own
+        self.unknown: list[str] = []
+        found_users = {name: _user_id(name) for name in users}
+        found_groups = {name: _group_id(name) for name in groups}
+        self.unknown = [name for name, found in (found_users | found_groups).items() if found is None]
+        self._users = {self._own, ROOT, *(found for found in found_users.values() if found is not None)}
+        self._groups = {found for found in found_groups.values() if found is not None}
+        self._remembered: dict[tuple[str, int], tuple[float, bool]] = {}
+        self._unmapped_root = _unmapped_root()
+
+    def way(self, path: str) -> Exposure | None:
+        """Who could exchange what is at this absolute path, by the folders above it; the last part may be missing.
+
+        Raises OSError if the way cannot be followed.
+        """
+        return self._walk(path)[1]
+
+    def place(self, path: str) -> Exposure | None:
+        """Who could exchange or write to what is at this absolute path. Raises OSError, also if nothing is."""
+        real, exposure = self._walk(path)
+        return exposure or self.entry(real, os.lstat(real))
+
+    def entry(self, path: str, found: os.stat_result, fd: int | None = None) -> Exposure | None:
+        """Who could write to a file or folder itself. found: its status; fd: it, if it is open."""
+        if not self.trusts(found.st_uid):
+            return self._foreign(path, found.st_uid)
+        return None if stat.S_ISLNK(found.st_mode) else self._writers(path, found, fd)
+
+    def trusts(self, uid: int) -> bool:
+        """Whether files of that user are obeyed."""
+        return uid in self._users or (bool(self._groups) and self._recall("member", uid, self._is_member))
+
+    def _walk(self, path: str) -> tuple[str, Exposure | None]:
+        """Where the path leads to, without links, and who could lead it elsewhere."""
+        rest = path.split("/")[::-1]
+        at = Path("/")
+        here = at.lstat()
+        links = 0
+        while rest:
+            name = rest.pop()
+            if name in ("", "."):
+                continue
+            if name == "..":
+                at = at.parent
+                here = at.lstat()
+                continue
+            there = at / name
+            try:
+                found = there.lstat()
+            except FileNotFoundError:
+                return str(there), self._folder_above(str(at), here, str(there), self._own)
+            if (exposure := self._folder_above(str(at), here, str(there), found.st_uid)) is not None:
+                return str(there), exposure
+            if stat.S_ISLNK(found.st_mode):
+                links += 1
+                if links > _MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+                target = str(there.readlink())
+                rest += target.split("/")[::-1]
+                if target.startswith("/"):
+                    at = Path("/")
+                    here = at.lstat()
+            else:
+                at, here = there, found
+        return str(at), None
+
+    def _folder_above(self, folder: str, found: os.stat_result, within: str, owner: int) -> Exposure | None:
+        """Who could exchange what lies in the folder under that path and belongs to that user."""
+        if not self._trusts_above(found.st_uid):
+            return self._foreign(folder, found.st_uid)
+        if not found.st_mode & stat.S_ISVTX:
+            return self._writers(folder, found, None)
+        return None if self._trusts_above(owner) else self._foreign(within, owner)
+
+    def _trusts_above(self, uid: int) -> bool:
+        return uid == self._unmapped_root or self.trusts(uid)
+
+    def _writers(self, path: str, found: os.stat_result, fd: int | None) -> Exposure | None:
+        mode = stat.S_IMODE(found.st_mode)
+        quoted = shlex.quote(path)
+        if mode & stat.S_IWOTH:
+            return Exposure(path, f"every user can write to it (mode {mode:04o})", f"chmod go-w {quoted}")
+        if not mode & stat.S_IWGRP:
+            return None
+        users, groups = _access_list(path if fd is None else fd, found.st_gid)
+        for user in users:
+            if not self.trusts(user):
+                name = user_name(user)
+                return Exposure(path, f"its access list lets {name} write to it", f"setfacl -b {quoted}", user=name)
+        for group in groups:
+            if not self._trusts_group(group):
+                name = _group_name(group)
+                why = f"everyone in the group {name} can write to it (mode {mode:04o})"
+                return Exposure(path, why, f"chmod g-w {quoted}", group=name)
+        return None
+
+    def _foreign(self, path: str, uid: int) -> Exposure:
+        owner = user_name(uid)
+        command = f"chown {shlex.quote(user_name(self._own))} {shlex.quote(path)}"
+        return Exposure(path, f"it belongs to {owner}, who is not trusted", command, user=owner)
+
+    def _trusts_group(self, gid: int) -> bool:
+        return gid in self._groups or self._recall("group", gid, self._has_trusted_members)
+
+    def _has_trusted_members(self, gid: int) -> bool:
+        """Whether all in the group are trusted: a user's private group, above all. One without members is of programs
+        that take it on, and of nobody we know."""
+        members = _members(gid)
+        return bool(members) and all(map(self.trusts, members))
+
+    def _is_member(self, uid: int) -> bool:
+        try:
+            user = pwd.getpwuid(uid)
+        except KeyError:
+            return False
+        return not self._groups.isdisjoint(os.getgrouplist(user.pw_name, user.pw_gid))
+
+    def _recall(self, what: str, number: int, ask: Callable[[int], bool]) -> bool:
+        """An answer of the user database, which may be a server's, asked for again after some seconds."""
+        now = time.monotonic()
+        remembered = self._remembered.get((what, number))
+        if remembered is None or now - remembered[0] > _MEMORY_S:
+            remembered = self._remembered[what, number] = (now, ask(number))
+        return remembered[1]
+
+
+def user_name(uid: int) -> str:
+    """The user's name; the number, if it has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _group_name(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)
+
+
+def _user_id(name: str) -> int | None:
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError:
+        return int(name) if name.isdecimal() else None
+
+
+def _group_id(name: str) -> int | None:
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        return int(name) if name.isdecimal() else None
+
+
+def _members(gid: int) -> Sequence[int]:
+    """The users in the group whom the system lists, those with it as their first group included."""
+    found = [user.pw_uid for user in pwd.getpwall() if user.pw_gid == gid]
+    with contextlib.suppress(KeyError):
+        for name in grp.getgrgid(gid).gr_mem:
+            with contextlib.suppress(KeyError):
+                found.append(pwd.getpwnam(name).pw_uid)
+    return found
+
+
+def _access_list(at: str | int, owning_group: int) -> tuple[Sequence[int], Sequence[int]]:
+    """The users and groups that may write to a file whose mode lets its group write.
+
+    Where there is an access list, that bit of the mode is the list's mask, and the list says who may.
+    """
+    try:
+        data = os.getxattr(at, _ACL)
+    except OSError:
+        return (), (owning_group,)
+    users, groups = [], []
+    for tag, permissions, who in _ACL_ENTRY.iter_unpack(data[4:]):
+        if not permissions & _WRITE:
+            continue
+        if tag == _ACL_USER:
+            users.append(who)
+        elif tag in (_ACL_GROUP, _ACL_GROUP_OWNER):
+            groups.append(who if tag == _ACL_GROUP else owning_group)
+    return users, groups
+
+
+def _unmapped_root() -> int | None:
+    """As whom root's files appear in a user namespace without root, such as a sandbox. None: as root's."""
+    try:
+        maps = [tuple(map(int, line.split())) for line in _UID_MAP.read_text(encoding="ascii").splitlines()]
+        nobody = int(_OVERFLOW_UID.read_text(encoding="ascii"))
+        named = any(outer == ROOT or inner <= nobody < inner + count for inner, outer, count in maps)
+    except (OSError, ValueError):
+        return None
+    return None if named else nobody
+
+
+class InboxGuard:
+    """Judges inboxes and their files by the configuration. Safe to use from many threads."""
+
+    def __init__(self, wanted: Inbox, own: int | None = None) -> None:
+        """own: the daemon's user; None: that of this process."""
+        self._trust = Trust(wanted.trusted_users, wanted.trusted_groups, own)
+        self.unknown = tuple(self._trust.unknown)
+        """Trusted users and groups that this machine does not know."""
+
+    def folder(self, path: str) -> Problem | None:
+        """Why the inbox at that absolute path is not read. Raises OSError, also if there is none."""
+        return _problem(self._trust.place(path), path)
+
+    def place_for(self, path: str) -> Problem | None:
+        """Why no inbox is to be made at that absolute path. Raises OSError."""
+        return _problem(self._trust.way(path), path)
+
+    def file(self, path: str, found: os.stat_result, fd: int | None = None) -> Problem | None:
+        """Why a file in an inbox that is read is not taken. found: its status; fd: it, if it is open."""
+        return _problem(self._trust.entry(path, found, fd), path)
+
+
+def exposed_config(path: Path, *, named: bool, own: int | None = None) -> Problem | None:
+    """Why no daemon is to be commanded by the configuration at that absolute path. Raises OSError.
+
+    named: by whoever starts the daemon, who answers for its owner with that. own: the daemon's user; None: that of this
+    process.
+    """
+    owners = (str(path.stat().st_uid),) if named else ()
+    exposure = Trust(owners, own=own).place(str(path))
+    if exposure is None:
+        return None
+    message = f"could have been written by other users: {exposure.of(str(path))}"
+    return Problem(message=message, remedy=f"look through it, and run `{exposure.command}`")
+
+
+def _problem(exposure: Exposure | None, path: str) -> Problem | None:
+    if exposure is None:
+        return None
+    remedy = f"run `{exposure.command}`"
+    if exposure.user is not None:
+        remedy += f", or name {exposure.user} in inbox.trusted_users if you trust that user"
+    elif exposure.group is not None:
+        remedy += f", or name {exposure.group} in inbox.trusted_groups if you trust all of its members"
+    return Problem(message=exposure.of(path), remedy=remedy)

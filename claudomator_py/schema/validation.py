@@ -1,0 +1,197 @@
+"""From a mapping to a model or to problems that an operator understands."""
+
+import math
+from collections.abc import Mapping
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from claudomator_py.domain.errors import Lines, Path, Problem, field_name, line_of, shown, suggestion
+
+MAX_DEPTH = 50
+MAX_PROBLEMS = 100
+_MAX_INT = 2**63 - 1
+_QUOTES = "put it in quotes if it is meant as text"
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def problem_at(lines: Lines, path: Path, message: str, remedy: str | None = None) -> Problem:
+    """The problem at that place of a document."""
+    return Problem(line=line_of(lines, path), field=field_name(path), message=message, remedy=remedy)
+
+
+def validate(model: type[M], mapping: Mapping[str, object], lines: Lines, prefix: Path = ()) -> M | list[Problem]:
+    """The mapping as that model, or its problems, the first of very many. prefix: where the mapping is."""
+    try:
+        return model.model_validate(mapping)
+    except ValidationError as error:
+        details = error.errors(include_url=False)[:MAX_PROBLEMS]
+        return [_problem(model, detail, lines, prefix) for detail in details]
+
+
+def odd_values(value: object, lines: Lines, path: Path = ()) -> list[Problem]:
+    """Problems of values that JSON and a database could not carry: found before anything else looks at them."""
+    if len(path) > MAX_DEPTH:
+        return [problem_at(lines, path[:3], f"is nested more than {MAX_DEPTH} deep", "flatten it")]
+    found: list[Problem] = []
+    match value:
+        case Mapping():
+            for key, item in value.items():
+                if isinstance(key, str):
+                    found += _odd_text(key, lines, path) + odd_values(item, lines, (*path, key))
+                else:
+                    found.append(problem_at(lines, path, f"the key {shown(repr(key))} is not text", "put it in quotes"))
+        case list() | tuple():
+            for index, item in enumerate(value):
+                found += odd_values(item, lines, (*path, index))
+        case str():
+            found += _odd_text(value, lines, path)
+        case bool() | None:
+            pass
+        case int():
+            if abs(value) > _MAX_INT:
+                found.append(problem_at(lines, path, "is a number of more than 64 bits", "put it in quotes"))
+        case float():
+            if not math.isfinite(value):
+                found.append(problem_at(lines, path, f"is the number {value}, which JSON lacks", "put it in quotes"))
+        case _:
+            found.append(problem_at(lines, path, f"is a {type(value).__name__}, which JSON lacks", "put it in quotes"))
+    return found
+
+
+def _odd_text(text: str, lines: Lines, path: Path) -> list[Problem]:
+    if "\0" in text:
+        return [problem_at(lines, path, "contains a NUL character", "remove it")]
+    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+        return [problem_at(lines, path, "contains half of a surrogate pair, which is no character", "remove it")]
+    return []
+
+
+def _problem(model: type[BaseModel], detail: ErrorDetails, lines: Lines, prefix: Path) -> Problem:
+    path = tuple(part for part in detail["loc"] if part != "[key]")
+    message, remedy = _words_for(model, detail, path)
+    return problem_at(lines, prefix + path, message, remedy)
+
+
+def _words_for(model: type[BaseModel], detail: ErrorDetails, path: Path) -> tuple[str, str | None]:
+    """Message and remedy for one error. Pydantic's own text is the last resort: it speaks to programmers."""
+    context: dict[str, Any] = detail.get("ctx", {})
+    value: object = detail.get("input")
+    kind = detail["type"]
+    if kind == "refused":
+        return context["message"], context["remedy"]
+    if kind == "extra_forbidden":
+        return "is not a known key", suggestion(str(path[-1]), _keys_at(model, path[:-1]))
+    if kind == "missing":
+        return "is missing", "add it"
+    if value is None:
+        return "is empty", "give it a value, or delete the line"
+    match kind:
+        case "enum" | "literal_error":
+            words = _choices(context)
+            if isinstance(value, str):
+                return f"`{shown(value)}` is not one of {', '.join(words)}", suggestion(value, words)
+            return f"{described(value)}, but must be one of {', '.join(words)}", _quotes(value)
+        case "string_type":
+            return f"{described(value)}, but must be text", _quotes(value) or "write it as text"
+        case "bool_type":
+            return f"{described(value)}, but must be true or false", "write true or false, without quotes"
+        case "int_type":
+            return f"{described(value)}, but must be a whole number", "write digits only, without quotes"
+        case "float_type":
+            return f"{described(value)}, but must be a number", "write a number, without quotes"
+        case "tuple_type" | "list_type":
+            return f"{described(value)}, but must be a list", "write [one, two]"
+        case "dict_type" | "model_type" | "model_attributes_type":
+            return f"{described(value)}, but must be a mapping", _mapping_remedy(model, path, value)
+        case "string_too_short" | "too_short" | "string_pattern_mismatch":
+            return "is empty", "give it a value, or delete the line"
+        case "string_too_long":
+            return f"is longer than {context['max_length']} characters", "shorten it"
+        case "too_long":
+            return f"has more than {context['max_length']} items", "shorten it"
+        case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
+            return "is too small" if kind.startswith("greater") else "is too large", _bound(model, path, context)
+    return detail["msg"][:1].lower() + detail["msg"][1:], None
+
+
+def _choices(context: Mapping[str, Any]) -> list[str]:
+    words = str(context["expected"]).replace(" or ", ", ").split(", ")
+    return [word.strip("'") for word in words]
+
+
+def _bound(model: type[BaseModel], path: Path, context: Mapping[str, Any]) -> str:
+    name, limit = next((key, value) for key, value in context.items() if key in ("gt", "ge", "lt", "le"))
+    words = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}[name]
+    return f"it must be {words} {_as_written(model, path, limit)}"
+
+
+def _as_written(model: type[BaseModel], path: Path, number: float) -> str:
+    """A bound in the notation of its field: 86400000 of a duration is 1d."""
+    owner = _model_at(model, path[:-1])
+    field = owner.model_fields.get(str(path[-1])) if owner is not None else None
+    for mark in field.metadata if field is not None else ():
+        write = getattr(mark, "func", None)
+        if type(mark).__name__ == "PlainSerializer" and write is not None:
+            return str(write(number))
+    return str(int(number)) if number == int(number) else str(number)
+
+
+def described(value: object) -> str:
+    """What a value is, in words: the start of a message."""
+    match value:
+        case None:
+            return "is empty"
+        case bool():
+            return f"is the truth value {str(value).lower()} (YAML reads yes, no, on and off as one, too)"
+        case int() | float():
+            return f"is the number {value}"
+        case str():
+            return f"is the text `{shown(value)}`"
+        case list() | tuple():
+            return "is a list"
+        case _:
+            return "is a mapping"
+
+
+def _quotes(value: object) -> str | None:
+    return _QUOTES if isinstance(value, bool | int | float) else None
+
+
+def _mapping_remedy(model: type[BaseModel], path: Path, value: object) -> str:
+    target = _model_at(model, path)
+    example = shown(value) if isinstance(value, str) and value else "..."
+    return f"write {{{next(iter(target.model_fields))}: {example}}}" if target else "write {key: value}"
+
+
+def _keys_at(model: type[BaseModel], path: Path) -> tuple[str, ...]:
+    target = _model_at(model, path)
+    return tuple(target.model_fields) if target else ()
+
+
+def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:
+    """The model that describes this place, if one does."""
+    current: Any = model
+    for part in path:
+        if isinstance(current, type) and issubclass(current, BaseModel):
+            field = current.model_fields.get(str(part))
+            current = _plain_type(field.annotation) if field else None
+        elif get_origin(current) in (dict, tuple, list):
+            current = _plain_type(get_args(current)[-1 if get_origin(current) is dict else 0])
+        else:
+            return None
+    return current if isinstance(current, type) and issubclass(current, BaseModel) else None
+
+
+def _plain_type(annotation: Any) -> Any:
+    """The annotation without Annotated and without None."""
+    while True:
+        if hasattr(annotation, "__metadata__"):
+            annotation = annotation.__origin__
+        elif get_origin(annotation) in (Union, UnionType):
+            annotation = next(arg for arg in get_args(annotation) if arg is not type(None))
+        else:
+            return annotation

@@ -1,0 +1,313 @@
+"""YAML text to plain values, safely: no tags, no bombs, no surprises, and the line of every value.
+
+Events are read one by one and every limit is checked on the way, so hostile text costs no more than honest text.
+Plain words mean what YAML 1.1 says, except that times stay text and every number of JSON is one.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import yaml
+from yaml.constructor import SafeConstructor
+from yaml.resolver import Resolver
+
+from claudomator_py.domain.errors import Path, Problem, field_name, shown
+
+# YAML 1.1 wants a dot and a sign in a number with an exponent; JSON and YAML 1.2 do not.
+_JSON_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?[eE][+-]?[0-9]+")
+
+Plain = str | int | float | bool | None | list["Plain"] | dict[str, "Plain"]
+
+MAX_BYTES = 2**20
+MAX_DEPTH = 40
+MAX_VALUES = 20_000
+MAX_CHARACTERS = 4 * 2**20
+MAX_DOCUMENTS = 500
+_MAX_NUMBER = 100
+_MAX_KEY = 200
+
+_TAG = "tag:yaml.org,2002:"
+_TEXT_TAGS = frozenset({"!", *(_TAG + name for name in ("str", "timestamp", "value", "merge"))})
+_MARKS = (
+    (b"\xff\xfe\x00\x00", "UTF-32"),
+    (b"\x00\x00\xfe\xff", "UTF-32"),
+    (b"\xff\xfe", "UTF-16"),
+    (b"\xfe\xff", "UTF-16"),
+)
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+
+_resolve: Callable[[type[yaml.Node], str, tuple[bool, bool]], str] = Resolver().resolve
+_constructor = SafeConstructor()
+
+
+class BadText(Exception):
+    """The text is no acceptable YAML, for this reason."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.render())
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document. lines: from 1, of each key and list item by its path, and of the document itself at ``()``."""
+
+    value: Plain
+    lines: dict[Path, int]
+
+
+def decode(data: bytes) -> str:
+    """The bytes as text, UTF-8 with or without a byte order mark. Raises BadText."""
+    if len(data) > MAX_BYTES:
+        message = f"the file is {len(data)} bytes long, and the limit is {MAX_BYTES}"
+        raise _bad(None, message, "put large material into a file that the task reads")
+    for mark, name in _MARKS:
+        if data.startswith(mark):
+            raise _bad(None, f"the file is encoded in {name}", "save it as UTF-8")
+    if (nul := data.find(b"\0")) >= 0:
+        line = data.count(b"\n", 0, nul) + 1
+        raise _bad(line, "contains a NUL byte, so it is not a text file", "save it as text, in UTF-8")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # With a byte order mark, error.object and error.start leave out its three bytes: both count from there.
+        before = bytes(error.object[: error.start])
+        line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+        message = f"the byte 0x{error.object[error.start]:02x} is not UTF-8"
+        raise _bad(line, message, "save the file as UTF-8", column) from None
+
+
+def read_documents(text: str, first_line: int = 1) -> list[Document]:
+    """Every document of the text but the empty ones. first_line: where in its file the text begins. Raises BadText."""
+    if found := _FORBIDDEN.search(text):
+        before = text[: found.start()]
+        line, column = before.count("\n") + first_line, len(before) - before.rfind("\n")
+        raise _bad(line, f"contains the character U+{ord(found[0]):04X}, which YAML forbids", "remove it", column)
+    try:
+        return _Builder(first_line).read(text)
+    except yaml.MarkedYAMLError as error:
+        raise _syntax(error, text, first_line) from None
+    except yaml.YAMLError as error:
+        raise _bad(None, f"is not YAML: {shown(str(error))}", "check it with an editor that knows YAML") from None
+
+
+def _bad(line: int | None, message: str, remedy: str, column: int | None = None, field: str | None = None) -> BadText:
+    return BadText(Problem(line=line, column=column, field=field, message=message, remedy=remedy))
+
+
+def _syntax(error: yaml.MarkedYAMLError, text: str, first_line: int) -> BadText:
+    """The parser's complaint, in the words of someone who writes a task."""
+    mark = error.problem_mark or error.context_mark
+    if mark is None:
+        return _bad(None, f"is not YAML: {error.problem}", "check quotes, brackets and indentation")
+    source = text.splitlines()
+    written = source[mark.line] if mark.line < len(source) else ""
+    line, column = mark.line + first_line, mark.column + 1
+    problem = error.problem or ""
+    if "\t" in written[: len(written) - len(written.lstrip())]:
+        return _bad(line, "is indented with a tab, which YAML forbids", "use spaces")
+    if "mapping values are not allowed" in problem:
+        message = "has a `:` where none can be"
+        remedy = "put a text that contains `: ` in quotes or under `key: |`, and indent keys of one level alike"
+        return _bad(line, message, remedy, column)
+    if "cannot start any token" in problem:
+        char = shown(written[mark.column : mark.column + 1])
+        return _bad(line, f"a value may not begin with `{char}`", "put it in quotes", column)
+    if error.context in ("while scanning an alias", "while scanning an anchor") and error.context_mark is not None:
+        char = "*" if "alias" in error.context else "&"
+        message = f"a value that begins with `{char}` is an {error.context.rpartition(' ')[2]} to YAML"
+        return _bad(line, message, "put it in quotes", error.context_mark.column + 1)
+    if "end of stream" in problem and error.context_mark is not None and "quoted" in (error.context or ""):
+        begun = error.context_mark
+        message = "a quote is opened here and never closed"
+        return _bad(begun.line + first_line, message, "close it", begun.column + 1)
+    parts = [part for part in (error.context, problem) if part]
+    return _bad(line, f"is not YAML: {', '.join(parts)}", "check quotes, brackets and indentation", column)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or mapping whose end has not come yet, and how much it holds."""
+
+    value: list[Plain] | dict[str, Plain]
+    path: Path
+    anchor: str | None
+    values_before: int
+    characters_before: int
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchored:
+    """What an alias stands for, and how much that is, written out. values: 0 while it is still open."""
+
+    value: Plain
+    values: int
+    characters: int
+
+
+class _Builder:
+    """Builds values out of events. Aliases count as what they stand for, so nothing can grow in secret."""
+
+    def __init__(self, first_line: int) -> None:
+        self._first_line = first_line
+        self._open: list[_Open] = []
+        self._anchors: dict[str, _Anchored] = {}
+        self._values = 0
+        self._characters = 0
+        self._root: Plain = None
+        self._lines: dict[Path, int] = {}
+
+    def read(self, text: str) -> list[Document]:
+        documents: list[Document] = []
+        count = 0
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            line = (event.start_mark.line if event.start_mark else 0) + self._first_line
+            match event:
+                case yaml.DocumentStartEvent():
+                    count += 1
+                    if count > MAX_DOCUMENTS:
+                        raise _bad(line, f"has more than {MAX_DOCUMENTS} documents", "use several files")
+                    self._root, self._lines, self._anchors = None, {}, {}
+                case yaml.DocumentEndEvent():
+                    if self._root is not None:
+                        documents.append(Document(self._root, self._lines))
+                case yaml.ScalarEvent():
+                    self._scalar(event, line)
+                case yaml.AliasEvent():
+                    self._alias(event.anchor or "", line)
+                case yaml.MappingStartEvent():
+                    self._begin({}, event, line)
+                case yaml.SequenceStartEvent():
+                    self._begin([], event, line)
+                case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                    self._end()
+        return documents
+
+    def _place(self) -> Path:
+        """Where the next value goes."""
+        if not self._open:
+            return ()
+        top = self._open[-1]
+        return (*top.path, len(top.value) if isinstance(top.value, list) else str(top.key))
+
+    def _wants_key(self) -> bool:
+        return bool(self._open) and isinstance(self._open[-1].value, dict) and self._open[-1].key is None
+
+    def _refuse(self, line: int, message: str, remedy: str, path: Path | None = None) -> BadText:
+        return _bad(line, message, remedy, field=field_name(self._place() if path is None else path))
+
+    def _count(self, values: int, characters: int, line: int) -> None:
+        self._values += values
+        self._characters += characters
+        if self._values > MAX_VALUES or self._characters > MAX_CHARACTERS:
+            message = f"is more than {MAX_VALUES} values or {MAX_CHARACTERS} characters, with its aliases written out"
+            raise self._refuse(line, message, "make it smaller", ())
+
+    def _put(self, value: Plain, line: int) -> None:
+        path = self._place()
+        self._lines.setdefault(path, line)
+        if not self._open:
+            self._root = value
+            return
+        top = self._open[-1]
+        if isinstance(top.value, list):
+            top.value.append(value)
+        else:
+            top.value[str(top.key)] = value
+            top.key = None
+
+    def _scalar(self, event: yaml.ScalarEvent, line: int) -> None:
+        self._count(1, len(event.value), line)
+        tag = event.tag
+        if tag is None:
+            tag = _resolve(yaml.ScalarNode, event.value, event.implicit)
+        if self._wants_key():
+            self._key(event.value, tag, line)
+            return
+        if event.implicit[0] and tag == _TAG + "str" and _JSON_FLOAT.fullmatch(event.value):
+            tag = _TAG + "float"
+        value = self._constructed(event.value, tag, line)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _Anchored(value, 1, len(event.value))
+        self._put(value, line)
+
+    def _key(self, text: str, tag: str, line: int) -> None:
+        top = self._open[-1]
+        if tag == _TAG + "merge":
+            raise self._refuse(line, "`<<` (merge) is not supported", "write the keys out", top.path)
+        if tag not in _TEXT_TAGS:
+            message = f"the key `{shown(text)}` is not text to YAML"
+            raise self._refuse(line, message, f'put it in quotes: "{shown(text)}"', top.path)
+        if len(text) > _MAX_KEY:
+            raise self._refuse(line, f"a key is longer than {_MAX_KEY} characters", "shorten it", top.path)
+        path = (*top.path, text)
+        if text in top.value:
+            raise self._refuse(line, f"is there already, in line {self._lines[path]}", "remove one of them", path)
+        top.key = text
+        self._lines[path] = line
+
+    def _constructed(self, text: str, tag: str, line: int) -> Plain:
+        """The scalar's value. A number that is no finite 64-bit one is left to the schema's own checks."""
+        if tag in _TEXT_TAGS:
+            return text
+        kind = tag.removeprefix(_TAG)
+        node = yaml.ScalarNode(tag, text)
+        try:
+            match kind:
+                case "null":
+                    return None
+                case "bool":
+                    return bool(_constructor.construct_yaml_bool(node))
+                case "int" | "float" if len(text) > _MAX_NUMBER:
+                    raise self._refuse(line, f"is a number of more than {_MAX_NUMBER} characters", "put it in quotes")
+                case "int":
+                    return int(_constructor.construct_yaml_int(node))
+                case "float":
+                    return _finite(float(_constructor.construct_yaml_float(node)))
+        except (ValueError, KeyError, IndexError, OverflowError):
+            raise self._refuse(line, f"`{shown(text)}` is not a valid {kind}", "put it in quotes") from None
+        raise self._refuse(line, f"the tag `{shown(tag)}` is not supported", "remove the tag")
+
+    def _alias(self, anchor: str, line: int) -> None:
+        if self._wants_key():
+            raise self._refuse(line, "a key cannot be an alias", "write it out", self._open[-1].path)
+        known = self._anchors.get(anchor)
+        if known is None:
+            raise self._refuse(line, f"the alias `*{shown(anchor)}` has no anchor before it", "put the text in quotes")
+        if known.values == 0:
+            raise self._refuse(line, f"the alias `*{shown(anchor)}` stands for what contains it", "remove it")
+        self._count(known.values, known.characters, line)
+        self._put(known.value, line)
+
+    def _begin(
+        self, value: list[Plain] | dict[str, Plain], event: yaml.MappingStartEvent | yaml.SequenceStartEvent, line: int
+    ) -> None:
+        if self._wants_key():
+            raise self._refuse(line, "a key must be a text", "put it in quotes", self._open[-1].path)
+        standard = _TAG + ("map" if isinstance(value, dict) else "seq")
+        if event.tag not in (None, "!", standard):
+            raise self._refuse(line, f"the tag `{shown(event.tag)}` is not supported", "remove the tag")
+        if len(self._open) >= MAX_DEPTH:
+            raise self._refuse(line, f"is nested more than {MAX_DEPTH} deep", "flatten it", self._place()[:3])
+        path = self._place()
+        self._lines.setdefault(path, line)
+        self._open.append(_Open(value, path, event.anchor, self._values, self._characters))
+        self._count(1, 0, line)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _Anchored(value, 0, 0)
+
+    def _end(self) -> None:
+        done = self._open.pop()
+        if done.anchor is not None:
+            values = self._values - done.values_before
+            self._anchors[done.anchor] = _Anchored(done.value, values, self._characters - done.characters_before)
+        self._put(done.value, 0)
+
+
+def _finite(number: float) -> float:
+    if not math.isfinite(number):
+        raise ValueError("not a finite number")
+    return number

@@ -1,0 +1,23 @@
+"""Copies of the database, made while the daemon works: each is the state at one moment, and whole."""
+
+from pathlib import Path
+
+from claudomator_py.domain.errors import Unavailable
+from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.views import BackupView
+from claudomator_py.ports import Clock
+from claudomator_py.store.database import Database, StoreUnavailable
+
+FOLDER = "backups"
+
+
+def make_backup(database: Database, clock: Clock) -> BackupView:
+    """A new file (0600) in the folder of backups. Raises Unavailable: no room, or PostgreSQL, which has its own way."""
+    made = format_instant(clock())
+    stamp = made.translate({ord(mark): None for mark in "-:."})
+    target = Path(database.state_dir, FOLDER, f"claudomator-{stamp}.db")
+    try:
+        database.backup(target)
+    except StoreUnavailable as error:
+        raise Unavailable(error.reason, remedy=error.remedy) from error
+    return BackupView(path=str(target), bytes=target.stat().st_size, created_at=made)

@@ -1,0 +1,268 @@
+"""Cleaning up after tasks that have ended: spent work trees with their branches, and directories of old runs.
+
+Whether something may go is decided again at the last moment, in the order that keeps it safe: first no run can get it
+any more, then the task is seen to have ended, then it goes. A restart that comes in between finds it gone, not going.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.errors import Conflict
+from claudomator_py.domain.retention import CleanupItemView, CleanupRequest, CleanupView
+from claudomator_py.domain.run import RunConflict
+from claudomator_py.domain.units import format_duration
+from claudomator_py.domain.worktree import Tree, TreeFault, TreeStanding, TreeState
+from claudomator_py.environment.worktrees import Isolating
+from claudomator_py.faults import Doing, Faults, Item, text_of
+from claudomator_py.log import get_logger
+from claudomator_py.ports import Clock
+from claudomator_py.prompts.conversations import still_needed_by
+from claudomator_py.store import run_rows, task_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.tables import Run, Task
+from claudomator_py.tasks.accept import ENDED
+
+log = get_logger("claudomator.cleanup")
+
+MOST_AT_ONCE = 500
+LONGEST_S = 20.0
+
+
+class Folders(Protocol):
+    """The directories of runs. Safe to use from many threads."""
+
+    def path(self, run_id: str) -> Path:
+        """The directory of that run."""
+
+    def ids(self) -> list[str]:
+        """The runs that have a directory."""
+
+    def users(self, run_id: str) -> list[int]:
+        """The processes that work in it."""
+
+    def size(self, run_id: str) -> int:
+        """The bytes that it takes on the disk."""
+
+    def give_up_scratch(self, run_id: str) -> None:
+        """Take its scratch folder out of reach, at once. Raises OSError."""
+
+    def remove(self, run_id: str) -> None:
+        """Remove it. Raises RunConflict if its run is alive; OSError."""
+
+
+class Cleaner:
+    """Cleans up when asked, one request at a time. Safe to call from many threads."""
+
+    def __init__(
+        self,
+        database: Database,
+        folders: Folders,
+        isolating: Isolating,
+        clock: Clock,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._database = database
+        self._folders = folders
+        self._isolating = isolating
+        self._clock = clock
+        self._monotonic = monotonic
+        self._one_at_a_time = threading.Lock()
+
+    def clean(self, request: CleanupRequest) -> CleanupView:
+        """Remove what may go, or say what would; for about 20 seconds at most. Raises Conflict if one is under way."""
+        if not self._one_at_a_time.acquire(blocking=False):
+            raise Conflict("A cleanup is under way.", remedy="Wait for its end, then ask again.")
+        try:
+            return self._clean(request)
+        finally:
+            self._one_at_a_time.release()
+
+    def remove_old_runs(self, before_ms: int, most: int, faults: Faults) -> int:
+        """Remove directories of runs that ended before then, by the same rules, at most so many; how many.
+
+        faults: of those that cannot be removed, which keep no other. Raises StoreUnavailable.
+        """
+        gone: set[str] = set()
+        with self._one_at_a_time:
+            for run in self._old_runs(before_ms):
+                if len(gone) >= most:
+                    break
+                item = Item(Doing.CLEAN, run.id, str(self._folders.path(run.id)))
+                found = faults.attempt(item, partial(self._run, run, gone, dry_run=False))
+                if found is not None and found.removed:
+                    gone.add(run.id)
+        return len(gone)
+
+    def _clean(self, request: CleanupRequest) -> CleanupView:
+        end_s = self._monotonic() + LONGEST_S
+        items: list[CleanupItemView] = []
+        more = False
+        for item in self._items(request):
+            items.append(item)
+            removed = sum(item.removed for item in items)
+            if removed >= MOST_AT_ONCE or self._monotonic() > end_s:
+                more = True
+                break
+        freed = sum(item.bytes for item in items if item.removed)
+        if freed and not request.dry_run:
+            log.info("cleaned_up", bytes=freed, number=sum(item.removed for item in items))
+        return CleanupView(dry_run=request.dry_run, items=tuple(items), freed_bytes=freed, more=more)
+
+    def _items(self, request: CleanupRequest) -> Iterator[CleanupItemView]:
+        before_ms = self._clock() - request.older_than
+        too_young = f"it ended less than {format_duration(request.older_than)} ago"
+        gone: set[str] = set()
+        for run in self._old_runs(before_ms):
+            path = str(self._folders.path(run.id))
+            item = self._guarded("run", path, run.task_id, partial(self._run, run, gone, dry_run=request.dry_run))
+            if item.removed:
+                gone.add(run.id)
+            yield item
+        for tree in self._isolating.trees.all():
+            looking = partial(self._tree, tree, before_ms, too_young, dry_run=request.dry_run)
+            yield self._guarded("worktree", tree.path, tree.task_id, looking)
+
+    def _guarded(self, kind: str, path: str, task_id: str, look: Callable[[], CleanupItemView]) -> CleanupItemView:
+        """What look says; where it raises, that this one stays. Raises StoreUnavailable."""
+        try:
+            return look()
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            log.warning("not_cleaned_up", path=path, problem=text_of(error))
+            told = {"path": path, "task_id": task_id, "task": None, "bytes": 0}
+            return CleanupItemView.model_validate({"kind": kind, "removed": False, "why": text_of(error), **told})
+
+    # --- work trees -------------------------------------------------------------------------------------------------
+
+    def _tree(self, tree: Tree, before_ms: int, too_young: str, *, dry_run: bool) -> CleanupItemView:
+        task = self._database.read(lambda connection: task_rows.find(connection, tree.task_id))
+
+        def item(why: str, *, removed: bool = False, size: int = 0) -> CleanupItemView:
+            name = None if task is None else task.name
+            told = {"path": tree.path, "task_id": tree.task_id, "task": name, "branch": tree.branch, "bytes": size}
+            return CleanupItemView.model_validate({"kind": "worktree", "removed": removed, "why": why, **told})
+
+        if task is None:
+            return item("its task is not known to this daemon")
+        if task.state not in ENDED:
+            return item(f"{task.name} is {task.state}")
+        other = self._database.read(lambda connection: still_needed_by(connection, task))
+        if other is not None:
+            return item(f"{other.name}, which continues {task.name}, is {other.state}")
+        if self._database.read(lambda connection: _last_used_ms(connection, task, tree)) > before_ms:
+            return item(too_young)
+        users = self._isolating.trees.users(tree)
+        if users:
+            return item(f"process {users[0]} works in it")
+        state = self._isolating.trees.look(tree)
+        if not state.standing.is_spent:
+            return item(_why_kept(tree, state))
+        size = self._isolating.trees.size(tree)
+        if dry_run:
+            return item(_why_spent(state), removed=True, size=size)
+        with self._isolating.leaving(tree.name) as free:
+            current = self._database.read(lambda connection: task_rows.find(connection, tree.task_id))
+            if not free or current is None or current.state not in ENDED:
+                return item(f"{task.name} was restarted in this moment")
+            if self._database.read(lambda connection: still_needed_by(connection, task)) is not None:
+                return item(f"a task that continues {task.name} came in this moment")
+            try:
+                self._isolating.trees.remove(tree)
+            except TreeFault as fault:
+                return item(str(fault))
+            except Exception as error:
+                # Somebody is at it at the moment, or something is wrong with this one: the others go on.
+                log.warning("tree_not_removed", tree=tree.path, problem=repr(error))
+                return item("it is in use at the moment")
+        return item(_why_spent(state), removed=True, size=size)
+
+    # --- directories of runs ----------------------------------------------------------------------------------------
+
+    def _old_runs(self, before_ms: int) -> list[Run]:
+        """Ended runs that have a directory, the latest of a task first: one that goes on in it goes before it."""
+        there = self._folders.ids()
+
+        def read(connection: Connection) -> list[Run]:
+            found = (run_rows.find(connection, run_id) for run_id in there)
+            old = [run for run in found if run and not run.live and (run.ended_ms or run.started_ms) <= before_ms]
+            return sorted(old, key=lambda run: (run.started_ms, run.generation, run.seq), reverse=True)
+
+        return self._database.read(read)
+
+    def _run(self, run: Run, gone: set[str], *, dry_run: bool) -> CleanupItemView:
+        """Raises OSError if it cannot be removed."""
+        path = str(self._folders.path(run.id))
+        task = self._database.read(lambda connection: task_rows.get(connection, run.task_id))
+
+        def item(why: str, *, removed: bool = False, size: int = 0) -> CleanupItemView:
+            told = {"path": path, "task_id": task.id, "task": task.name, "bytes": size}
+            return CleanupItemView.model_validate({"kind": "run", "removed": removed, "why": why, **told})
+
+        if task.state not in ENDED:
+            return item(f"{task.name} is {task.state}")
+        needing = self._database.read(lambda connection: still_needed_by(connection, task))
+        if needing is not None:
+            return item(f"{needing.name}, which continues {task.name}, is {needing.state}")
+        sharing = self._database.read(lambda connection: run_rows.in_scratch_of(connection, run.id))
+        for other in sharing:
+            if other not in gone and self._folders.path(other).is_dir():
+                return item(f"run {other[:8]} worked in its scratch folder, and is kept")
+        users = self._folders.users(run.id)
+        if users:
+            return item(f"process {users[0]} works in it")
+        size = self._folders.size(run.id)
+        if dry_run:
+            return item("its task has ended", removed=True, size=size)
+
+        def give_up(connection: Connection) -> bool:
+            # In the one writer: a restart comes before, and the task has not ended; or after, and the folder is gone.
+            current = task_rows.get(connection, run.task_id)
+            if current.state not in ENDED or still_needed_by(connection, current) is not None:
+                return False
+            self._folders.give_up_scratch(run.id)
+            return True
+
+        try:
+            if not self._database.write(give_up):
+                return item(f"{task.name} was restarted in this moment")
+            self._folders.remove(run.id)
+        except RunConflict as conflict:
+            return item(str(conflict))
+        return item("its task has ended", removed=True, size=size)
+
+
+def _last_used_ms(connection: Connection, task: Task, tree: Tree) -> int:
+    """When the last run in the tree ended; of one that no run was in, when its task last changed."""
+    runs = [run for run in run_rows.of_task(connection, task.id) if Path(run.dir_key).name == tree.name]
+    return max((run.ended_ms or run.started_ms for run in runs), default=task.updated_ms)
+
+
+def _why_kept(tree: Tree, state: TreeState) -> str:
+    match state.standing:
+        case TreeStanding.DIRTY:
+            return f"{'1 file is' if state.changed == 1 else f'{state.changed} files are'} not committed"
+        case TreeStanding.AHEAD:
+            onto = "the commit that was checked out" if tree.onto is None else tree.onto.removeprefix("refs/heads/")
+            number = "1 commit is" if state.commits == 1 else f"{state.commits} commits are"
+            return f"{number} not in {onto}{f' ({state.words})' if state.words else ''}"
+        case TreeStanding.LOCKED:
+            return f"it is locked{f': {state.words}' if state.words else ''}"
+        case _:
+            return state.words
+
+
+def _why_spent(state: TreeState) -> str:
+    match state.standing:
+        case TreeStanding.MERGED:
+            return f"{'its commit is' if state.commits == 1 else f'its {state.commits} commits are'} merged"
+        case TreeStanding.GONE:
+            return "its folder is gone already"
+        case _:
+            return "nothing was changed in it"

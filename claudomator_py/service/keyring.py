@@ -1,0 +1,140 @@
+"""Whose token it is: what was given out, kept in memory so that a request waits for no database.
+
+A token is 256 random bits, so its SHA-256 is all that is kept: nobody finds such a value by trying, and a slow hash,
+which protects what people think up, would only make each request slow. It is looked up by that digest. How long a
+lookup takes tells of the digest at most, and who does not know the token cannot choose what that begins with.
+"""
+
+import hashlib
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.errors import Unavailable
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.units import HOUR_MS
+from claudomator_py.environment.variables import RunTokens
+from claudomator_py.ports import Clock
+from claudomator_py.store import run_rows, task_rows, token_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.tables import ApiToken
+
+PREFIX = "cmt_"
+"""By which scanners for leaked secrets, and our own redactor, know a token."""
+USED_EVERY_MS = HOUR_MS
+"""How often it is written that a token is in use."""
+_RANDOM_BYTES = 32
+_LONGEST = 200
+
+
+def new_token() -> str:
+    """A token that nobody can guess."""
+    return PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
+
+
+def hash_of(token: str) -> str:
+    """What is kept of it."""
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def principal_of(token: ApiToken) -> Principal:
+    """Who holds it."""
+    return Principal(token.name, Role(token.role), token.organisation)
+
+
+def is_good(token: ApiToken, now_ms: int) -> bool:
+    """Whether it is neither revoked nor expired."""
+    return token.revoked_ms is None and (token.expires_ms is None or now_ms < token.expires_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    by_hash: Mapping[str, ApiToken]
+    by_name: Mapping[str, ApiToken]
+
+
+class Keyring:
+    """The tokens of one database. Safe to use from any thread; ``holder`` and ``named`` wait for nothing."""
+
+    def __init__(self, database: Database, clock: Clock, run_tokens: RunTokens) -> None:
+        """Raises StoreUnavailable."""
+        self._run_tokens = run_tokens
+        self._database = database
+        self._clock = clock
+        self._used: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._listeners: tuple[Callable[[], None], ...] = ()
+        self._known = _Known({}, {})
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the tokens again. To be called, not on the event loop, after one was made or revoked."""
+        # One reads at a time, so that no older state replaces a newer one.
+        with self._lock:
+            given = self._database.read(token_rows.all_given)
+            self._known = _Known({one.hash: one for one in given}, {one.name: one for one in given})
+        for callback in self._listeners:
+            callback()
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Call callback after each ``reload``, on its thread. It must be quick and must not wait."""
+        self._listeners = (*self._listeners, callback)
+
+    def holder(self, token: str) -> Principal | None:
+        """Who may use this token now; None: nobody."""
+        if len(token) > _LONGEST or not token.startswith(PREFIX):
+            return None
+        found = self._known.by_hash.get(hash_of(token))
+        if found is None or not is_good(found, self._clock()):
+            return None
+        self._note_use(found)
+        return principal_of(found)
+
+    def running(self, token: str) -> Principal | None:
+        """The run whose token it is, while it is under way and nobody has asked for its end. Waits for the database.
+
+        Raises Unavailable.
+        """
+        run_id = self._run_tokens.run_id(token)
+        if run_id is None:
+            return None
+
+        def read(connection: Connection) -> Principal | None:
+            run = run_rows.find(connection, run_id)
+            if run is None or not run.live:
+                return None
+            task = task_rows.get(connection, run.task_id)
+            if task.cancel_requested_ms is not None or task.restart_requested is not None:
+                return None
+            return Principal(f"run:{run.id}", Role.RUN, task.organisation, run.id)
+
+        try:
+            return self._database.read(read)
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+
+    def named(self, principal_id: str) -> Principal | None:
+        """Who has that name, as long as the token is good; the operator is always there."""
+        if principal_id == OPERATOR.id:
+            return OPERATOR
+        found = self._known.by_name.get(principal_id)
+        return principal_of(found) if found is not None and is_good(found, self._clock()) else None
+
+    def _note_use(self, token: ApiToken) -> None:
+        """Have it written, later and rarely, that the token is in use."""
+        now_ms = self._clock()
+        last_ms = max(token.used_ms or 0, self._used.get(token.id, 0))
+        if last_ms and now_ms - last_ms < USED_EVERY_MS:
+            return
+        self._used[token.id] = now_ms
+
+        def note(connection: Connection) -> None:
+            token_rows.change(connection, token.id, used_ms=now_ms)
+
+        try:
+            self._database.submit(note)
+        except StoreUnavailable:
+            return  # the daemon is about to end

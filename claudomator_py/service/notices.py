@@ -1,0 +1,119 @@
+"""Notices as a desk: what was sent to whom, what was given up, and sending it again."""
+
+from copy import copy
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from claudomator_py.dispatch.notifications import Herald
+from claudomator_py.domain.errors import Conflict, NotFound, suggestion
+from claudomator_py.domain.notice import DeliveryFault, DeliveryState, DeliveryView, Notice, NoticeKind
+from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.views import Page
+from claudomator_py.ports import Clock
+from claudomator_py.queries import cursors
+from claudomator_py.store import outbox_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.events import caused_by, record
+from claudomator_py.store.tables import Outbox
+
+
+class Notices(Protocol):
+    """What can be asked about notices. Every method may raise ``domain.errors.ServiceError``."""
+
+    def deliveries(self, state: DeliveryState | None, cursor: str | None, limit: int) -> Page[DeliveryView]:
+        """Newest first, at most ``limit``. Raises Invalid for a cursor that was not given out."""
+
+    def again(self, delivery: int) -> DeliveryView:
+        """Send one that was given up once more. Raises NotFound, Conflict."""
+
+    def test(self, target: str) -> DeliveryView:
+        """Send a test notice now and say how it went; it is not kept. Raises NotFound."""
+
+
+class StoredNotices:
+    """Implements ``Notices`` on the store."""
+
+    def __init__(self, database: Database, herald: Herald, clock: Clock) -> None:
+        self._database = database
+        self._herald = herald
+        self._clock = clock
+        self._by = OPERATOR
+
+    def as_(self, by: Principal) -> "StoredNotices":
+        """The same, for who asks."""
+        bound = copy(self)
+        bound._by = by
+        return bound
+
+    def deliveries(self, state: DeliveryState | None, cursor: str | None, limit: int) -> Page[DeliveryView]:
+        """See ``Notices``."""
+        listed = {"list": "notifications", "state": state}
+        before = cursors.read_number(cursor, listed) if cursor is not None else None
+
+        def read(connection: Connection) -> Page[DeliveryView]:
+            found = outbox_rows.page(connection, state.value if state is not None else None, before, limit + 1)
+            items = tuple(_view(row) for row in found[:limit])
+            more = len(found) > limit
+            return Page(items=items, next_cursor=cursors.write_number(items[-1].id, listed) if more else None)
+
+        return self._database.read(read)
+
+    def again(self, delivery: int) -> DeliveryView:
+        """See ``Notices``."""
+
+        def transaction(connection: Connection) -> Outbox:
+            row = outbox_rows.find(connection, delivery)
+            if row is None:
+                remedy = "See `claudomator notifications` for those that there are."
+                raise NotFound(f"There is no delivery {delivery}.", remedy=remedy)
+            if not outbox_rows.revive(connection, delivery, self._clock()):
+                remedy = "Only one that was given up (dead) is sent again."
+                raise Conflict(f"Delivery {delivery} is {row.state}.", remedy=remedy)
+            record(connection, self._clock(), "notification_retried", data={"delivery": delivery, "to": row.target})
+            return outbox_rows.find(connection, delivery) or row
+
+        return _view(self._database.write(caused_by(self._by.id, transaction)))
+
+    def test(self, target: str) -> DeliveryView:
+        """See ``Notices``."""
+        messengers = self._herald.messengers
+        if target not in messengers:
+            remedy = suggestion(target, list(messengers)) if messengers else "configure one under `notify`"
+            raise NotFound(
+                f"There is no target {target!r}.", remedy=f"{remedy[0].upper()}{remedy[1:]}.".rstrip(".") + "."
+            )
+        now = format_instant(self._clock())
+        title = "A test of Claudomator's notifications"
+        notice = Notice(id=f"test-{now}", kind=NoticeKind.TEST, at=now, title=title, text="It works.")
+        state, error = DeliveryState.DELIVERED, ""
+        try:
+            messengers[target].send(notice)
+        except DeliveryFault as fault:
+            state, error = DeliveryState.DEAD, fault.detail
+        return DeliveryView(
+            id=0,
+            target=target,
+            state=state,
+            attempts=1,
+            error=error or None,
+            created_at=now,
+            ended_at=now,
+            notice=notice,
+        )
+
+
+def _view(row: Outbox) -> DeliveryView:
+    pending = row.state == DeliveryState.PENDING
+    return DeliveryView(
+        id=row.id or 0,
+        target=row.target,
+        state=DeliveryState(row.state),
+        attempts=row.attempts,
+        error=row.error,
+        created_at=format_instant(row.created_ms),
+        next_at=format_instant(row.next_ms) if pending else None,
+        ended_at=format_instant(row.ended_ms) if row.ended_ms is not None else None,
+        notice=Notice.model_validate(row.notice),
+    )

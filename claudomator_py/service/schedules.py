@@ -1,0 +1,223 @@
+"""Schedules as a desk: looking at them, making, pausing and ending them, and having one make a task now."""
+
+from collections.abc import Callable
+from copy import copy
+from typing import Protocol, TypeVar
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.errors import Ambiguous, Conflict, Invalid, NotFound, Problem, Unavailable, suggestion
+from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.views import TaskView
+from claudomator_py.domain.views.schedules import ScheduleView
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.environment.workdirs import Workdirs, directory_key, local_zone
+from claudomator_py.ports import Clock
+from claudomator_py.queries.schedules import schedule_views
+from claudomator_py.store import schedule_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.events import caused_by, record
+from claudomator_py.store.tables import Schedule
+from claudomator_py.tasks.feasibility import placement_problems, zone_problems
+from claudomator_py.tasks.idempotency import Repeats
+from claudomator_py.tasks.schedules import Plan, begin, end, fire, overlapping
+
+T = TypeVar("T")
+
+
+class Schedules(Protocol):
+    """What can be asked about schedules. name: a schedule's name. Every method may raise
+    ``domain.errors.ServiceError``, NotFound above all. key: as in ``Desk``.
+    """
+
+    def all(self) -> list[ScheduleView]:
+        """Every schedule, by name."""
+
+    def one(self, name: str) -> ScheduleView:
+        """The schedule of that name."""
+
+    def add(self, spec: TaskSpec, *, key: RequestKey | None = None) -> ScheduleView:
+        """Begin a schedule; harmless when repeated. Raises Invalid, and Conflict where another has its name."""
+
+    def pause(self, name: str) -> ScheduleView:
+        """Make no more tasks until it is resumed. Harmless when repeated."""
+
+    def resume(self, name: str) -> ScheduleView:
+        """Go on with the next time; those that passed meanwhile are not caught up. Harmless when repeated."""
+
+    def run(self, name: str, *, key: RequestKey | None = None) -> TaskView:
+        """Make a task of it now, besides its times, paused or not. Raises Conflict where the last one has not ended
+        and the schedule does not let them queue."""
+
+    def delete(self, name: str) -> None:
+        """End it; its tasks stay. Raises Conflict for one that follows a file."""
+
+
+class StoredSchedules:
+    """Implements ``Schedules`` on the store. changed: told after a change of any. told: what is said of a task."""
+
+    def __init__(
+        self,
+        database: Database,
+        registry: AgentRegistry,
+        workdirs: Callable[[], Workdirs],
+        clock: Clock,
+        told: Callable[[Connection, str], TaskView],
+        repeats: Repeats,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._registry = registry
+        self._workdirs = workdirs
+        self._clock = clock
+        self._told = told
+        self._repeats = repeats
+        self._changed = changed
+        self._by = OPERATOR
+
+    def as_(self, by: Principal, told: Callable[[Connection, str], TaskView]) -> "StoredSchedules":
+        """The same, for who asks. told: what that one is told of a task."""
+        bound = copy(self)
+        bound._by, bound._told = by, told
+        return bound
+
+    def all(self) -> list[ScheduleView]:
+        """See ``Schedules``."""
+        return self._read(
+            lambda connection: schedule_views(connection, list(schedule_rows.all_there(connection, self._by)))
+        )
+
+    def one(self, name: str) -> ScheduleView:
+        """See ``Schedules``."""
+        return self._read(lambda connection: schedule_views(connection, [_named(connection, name, self._by)])[0])
+
+    def add(self, spec: TaskSpec, *, key: RequestKey | None = None) -> ScheduleView:
+        """See ``Schedules``."""
+        plan = Plan(spec, local_zone(), "api", creator=self._by.id, organisation=self._by.organisation)
+
+        def transaction(connection: Connection) -> ScheduleView:
+            there = schedule_rows.named(connection, spec.name, self._by.organisation)
+            if there is not None and (there.source != "api" or TaskSpec.model_validate(there.spec) != spec):
+                remedy = f"Give it another name, or end that one first: claudomator schedule delete {spec.name}"
+                raise Conflict(f"There is another schedule named {spec.name}.", remedy=remedy)
+            schedule = there if there is not None else begin(connection, plan, self._clock())
+            view = schedule_views(connection, [schedule])[0]
+            if key is not None:
+                self._repeats.record(connection, key, view, self._by.id)
+            return view
+
+        with self._repeats.claim(key, self._by.id) as earlier:
+            if earlier is not None:
+                return ScheduleView.model_validate(earlier)
+            _refuse(_no_times(spec) or zone_problems(spec) or self._problems(spec))
+            return self._change(transaction)
+
+    def pause(self, name: str) -> ScheduleView:
+        """See ``Schedules``."""
+        return self._switch(name, paused=True)
+
+    def resume(self, name: str) -> ScheduleView:
+        """See ``Schedules``."""
+        return self._switch(name, paused=False)
+
+    def run(self, name: str, *, key: RequestKey | None = None) -> TaskView:
+        """See ``Schedules``."""
+        with self._repeats.claim(key, self._by.id) as earlier:
+            return TaskView.model_validate(earlier) if earlier is not None else self._run(name, key)
+
+    def _run(self, name: str, key: RequestKey | None) -> TaskView:
+        spec = TaskSpec.model_validate(self._read(lambda connection: _named(connection, name, self._by)).spec)
+        _refuse(self._problems(spec))
+        dir_key = directory_key(spec.working_dir)
+
+        def transaction(connection: Connection) -> TaskView:
+            schedule = _named(connection, name, self._by)
+            if schedule.spec != spec.model_dump(mode="json"):
+                raise Conflict(f"{name} was changed in the same moment.", remedy="Look at it, and ask again.")
+            other = overlapping(connection, schedule)
+            if other is not None:
+                remedy = f"Cancel it, or await its end; with `overlap: queue` {name} would not wait for it."
+                raise Conflict(f"{other.name} has not ended ({other.state}).", remedy=remedy)
+            now_ms = at_ms = self._clock()
+            while schedule_rows.was_fired(connection, schedule.id, at_ms):
+                at_ms += 1
+            view = self._told(connection, fire(connection, schedule, at_ms, dir_key, "operator", now_ms).id)
+            if key is not None:
+                self._repeats.record(connection, key, view, self._by.id)
+            return view
+
+        return self._change(transaction)
+
+    def delete(self, name: str) -> None:
+        """See ``Schedules``."""
+
+        def transaction(connection: Connection) -> None:
+            schedule = _named(connection, name, self._by)
+            if schedule.file_path is not None:
+                remedy = "Delete the file, or pause the schedule."
+                raise Conflict(f"{name} follows the file {schedule.file_path}.", remedy=remedy)
+            end(connection, schedule, self._clock())
+
+        self._change(transaction)
+
+    def _switch(self, name: str, *, paused: bool) -> ScheduleView:
+        def transaction(connection: Connection) -> ScheduleView:
+            schedule = _named(connection, name, self._by)
+            now_ms = self._clock()
+            if paused and schedule.paused_ms is None:
+                schedule_rows.change(connection, schedule.id, now_ms, paused_ms=now_ms)
+                record(connection, now_ms, "schedule_paused", data={"schedule": name})
+            elif not paused and schedule.paused_ms is not None:
+                schedule_rows.change(connection, schedule.id, now_ms, paused_ms=None, last_ms=now_ms)
+                record(connection, now_ms, "schedule_resumed", data={"schedule": name})
+            return schedule_views(connection, [_named(connection, name, self._by)])[0]
+
+        return self._change(transaction)
+
+    def _problems(self, spec: TaskSpec) -> list[Problem]:
+        return placement_problems(spec, self._registry, self._workdirs())
+
+    def _read(self, query: Callable[[Connection], T]) -> T:
+        try:
+            return self._database.read(query)
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+
+    def _change(self, transaction: Callable[[Connection], T]) -> T:
+        try:
+            told = self._database.write(caused_by(self._by.id, transaction))
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+        self._changed()
+        return told
+
+
+def _named(connection: Connection, name: str, by: Principal) -> Schedule:
+    """The schedule that is meant: one's own, else the only one of that name. Raises NotFound, Ambiguous."""
+    schedule = schedule_rows.named(connection, name, by.organisation)
+    if schedule is not None:
+        return schedule
+    there = schedule_rows.all_there(connection, by)
+    others = [known for known in there if known.name == name]
+    if len(others) > 1:
+        whose = ", ".join(str(known.organisation) for known in others)
+        raise Ambiguous(f"There is a schedule {name!r} of {whose}.", remedy="Ask with a token of that organisation.")
+    if not others:
+        names = [known.name for known in there]
+        hint = suggestion(name, names) if names else "there are no schedules yet"
+        raise NotFound(f"There is no schedule {name!r}.", remedy=f"{hint[0].upper()}{hint[1:]}.".replace("..", "."))
+    return others[0]
+
+
+def _no_times(spec: TaskSpec) -> list[Problem]:
+    if spec.schedule is not None:
+        return []
+    remedy = 'add one, such as "0 3 * * *", or send it to /v1/tasks'
+    return [Problem(field="schedule", message="is missing", remedy=remedy)]
+
+
+def _refuse(problems: list[Problem]) -> None:
+    if problems:
+        detail = "; ".join(problem.render() for problem in problems)
+        raise Invalid(detail, remedy="Correct it.", problems=problems)

@@ -1,0 +1,472 @@
+"""The desk as anyone sees it: requests that change something, each in one transaction, and the answers of Queries."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from copy import copy
+from functools import partial
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.budget import Budget
+from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.errors import Conflict, Invalid, NotFound, Problem, Unavailable, suggestion
+from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
+from claudomator_py.domain.retention import CleanupRequest, CleanupView
+from claudomator_py.domain.run import Stream
+from claudomator_py.domain.task import AgentHint, TaskSpec
+from claudomator_py.domain.views import (
+    AgentView,
+    AnswerRequest,
+    ApproveRequest,
+    BackupView,
+    DrainView,
+    FileProblemPage,
+    HoldRequest,
+    LogChunk,
+    Page,
+    ReadinessView,
+    RejectRequest,
+    ReleaseRequest,
+    RestartRequest,
+    RunView,
+    StatusView,
+    TaskFilter,
+    TaskView,
+    WhyView,
+)
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.environment.workdirs import Workdirs, directory_key
+from claudomator_py.environment.worktrees import Trees, with_tree
+from claudomator_py.ports import Clock, RunHost
+from claudomator_py.prompts.conversations import Resuming, conversation_of
+from claudomator_py.queries.event_stream import Live
+from claudomator_py.queries.queries import Queries
+from claudomator_py.queries.reading import find_task
+from claudomator_py.schema.validation import validate
+from claudomator_py.service.backups import make_backup
+from claudomator_py.service.cleanup import Cleaner
+from claudomator_py.service.desk import Versions, require_version
+from claudomator_py.service.notices import StoredNotices
+from claudomator_py.service.schedules import StoredSchedules
+from claudomator_py.service.tokens import StoredTokens, Tokens
+from claudomator_py.store import dependency_rows, task_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.events import caused_by, record
+from claudomator_py.store.tables import Run, Task
+from claudomator_py.tasks.accept import (
+    ENDED,
+    Order,
+    accept,
+    add_content,
+    cancel_now,
+    circle_problem,
+    renew,
+    request_cancel,
+)
+from claudomator_py.tasks.feasibility import placement_problems, placement_warnings
+from claudomator_py.tasks.holds import drain, drain_view, hold_agent, release_agent, undrain
+from claudomator_py.tasks.idempotency import Repeats
+from claudomator_py.tasks.inputs import answer, approve, reject
+
+T = TypeVar("T")
+Told = tuple[str, TaskView | None]
+"""A task's id, and what is told of it where that was settled in the transaction."""
+
+
+class FrontDesk:
+    """Implements ``Desk`` and ``Desks`` on the store; until it is bound to another, the operator's own.
+
+    workdirs: what is allowed at present.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        queries: Queries,
+        registry: AgentRegistry,
+        host: RunHost,
+        workdirs: Callable[[], Workdirs],
+        notices: StoredNotices,
+        schedules: StoredSchedules,
+        clock: Clock,
+        cleaner: Cleaner,
+        trees: Trees,
+        repeats: Repeats,
+        tokens: StoredTokens,
+    ) -> None:
+        self._database = database
+        self._cleaner = cleaner
+        self._trees = trees
+        self._queries = queries
+        self._registry = registry
+        self._workdirs = workdirs
+        self._notices = notices
+        self._schedules = schedules
+        self._clock = clock
+        self._repeats = repeats
+        self._tokens = tokens
+        self._by = OPERATOR
+        self._resuming = Resuming(registry, host)
+
+    def as_(self, by: Principal) -> "FrontDesk":
+        """See ``Desks``."""
+        bound = copy(self)
+        bound._by = by
+        bound._queries = self._queries.as_(by)
+        bound._schedules = self._schedules.as_(by, bound._queries.told)
+        bound._tokens = self._tokens.as_(by)
+        bound._notices = self._notices.as_(by)
+        return bound
+
+    @property
+    def live(self) -> Live:
+        """See ``Desk``."""
+        return self._queries.live
+
+    @property
+    def notices(self) -> StoredNotices:
+        """See ``Desk``."""
+        return self._notices
+
+    @property
+    def schedules(self) -> StoredSchedules:
+        """See ``Desk``."""
+        return self._schedules
+
+    @property
+    def tokens(self) -> Tokens:
+        """See ``Desk``."""
+        return self._tokens
+
+    def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
+        """See ``Desk``."""
+
+        def transaction(connection: Connection, order: Order) -> Told:
+            task = accept(connection, order, self._clock())
+            circle = circle_problem(connection, [(task, spec)])
+            _refuse([circle] if circle is not None else [])
+            return self._told(connection, task.id, key)
+
+        with self._repeats.claim(key, self._by.id) as earlier:
+            if earlier is not None:
+                return TaskView.model_validate(earlier)
+            _refuse(_of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs()))
+            # Only now: a directory that cannot be looked at has been refused.
+            order = Order(
+                spec, directory_key(spec.working_dir), "api", creator=self._by.id, organisation=self._by.organisation
+            )
+            task_id, told = self._write(lambda connection: transaction(connection, order))
+            crashpoint("submit-committed")
+            return told or self._queries.task(task_id)
+
+    def cancel(self, ref: str, *, if_version: Versions = None, key: RequestKey | None = None) -> TaskView:
+        """See ``Desk``."""
+
+        def change(connection: Connection) -> str:
+            task = self._current(connection, ref, if_version)
+            if task.state in ENDED:
+                raise Conflict(f"{task.name} is {task.state} already.", remedy="There is nothing left to cancel.")
+            now_ms = self._clock()
+            if task.state != "RUNNING":
+                cancel_now(connection, task, now_ms, data={"by": self._by.id})
+            else:
+                request_cancel(connection, task, now_ms)
+            return task.id
+
+        return self._once(change, key, lambda: crashpoint("cancel-committed"))
+
+    def restart(
+        self, ref: str, request: RestartRequest, *, if_version: Versions = None, key: RequestKey | None = None
+    ) -> TaskView:
+        """See ``Desk``."""
+
+        def change(connection: Connection) -> str:
+            _refuse(_unsupported(request))
+            return self._restart(connection, ref, request, if_version)
+
+        return self._once(change, key, lambda: crashpoint("restart-committed"))
+
+    def answer(
+        self, ref: str, request: AnswerRequest, *, if_version: Versions = None, key: RequestKey | None = None
+    ) -> TaskView:
+        """See ``Desk``."""
+        return self._heard(ref, partial(answer, text=request.text, registry=self._registry), if_version, key)
+
+    def approve(
+        self, ref: str, request: ApproveRequest, *, if_version: Versions = None, key: RequestKey | None = None
+    ) -> TaskView:
+        """See ``Desk``."""
+        return self._heard(ref, partial(approve, tools=request.tools, registry=self._registry), if_version, key)
+
+    def reject(
+        self, ref: str, request: RejectRequest, *, if_version: Versions = None, key: RequestKey | None = None
+    ) -> TaskView:
+        """See ``Desk``."""
+        return self._heard(ref, partial(reject, reason=request.reason), if_version, key)
+
+    def _heard(self, ref: str, hear: Callable[..., None], if_version: Versions, key: RequestKey | None) -> TaskView:
+        """What a person says to a task. hear: a function of ``changes.inputs``."""
+
+        def change(connection: Connection) -> str:
+            task = self._current(connection, ref, if_version)
+            hear(connection, task, now_ms=self._clock())
+            return task.id
+
+        return self._once(change, key, lambda: crashpoint("input-committed"))
+
+    def _once(
+        self, change: Callable[[Connection], str], key: RequestKey | None, committed: Callable[[], None]
+    ) -> TaskView:
+        """The task that was changed, once for each key. change: gives its id. committed: called after that."""
+        with self._repeats.claim(key, self._by.id) as earlier:
+            if earlier is not None:
+                return TaskView.model_validate(earlier)
+            task_id, told = self._write(lambda connection: self._told(connection, change(connection), key))
+            committed()
+            return told or self._queries.task(task_id)
+
+    def hold(self, agent: str, request: HoldRequest, *, key: RequestKey | None = None) -> AgentView:
+        """See ``Desk``."""
+        return self._change_agent(
+            agent, lambda connection, found, now_ms: hold_agent(connection, found, request, now_ms), key
+        )
+
+    def release(self, agent: str, request: ReleaseRequest | None = None, *, key: RequestKey | None = None) -> AgentView:
+        """See ``Desk``."""
+        wanted = request or ReleaseRequest()
+        return self._change_agent(
+            agent, lambda connection, found, now_ms: release_agent(connection, found, wanted, now_ms), key
+        )
+
+    def _change_agent(
+        self, agent: str, change: Callable[[Connection, AgentSpec, int], None], key: RequestKey | None
+    ) -> AgentView:
+        found = self._agent(agent)
+
+        def transaction(connection: Connection) -> AgentView:
+            change(connection, found, self._clock())
+            view = next(view for view in self._queries.agent_views(connection) if view.name == agent)
+            if key is not None:
+                self._repeats.record(connection, key, view, self._by.id)
+            return view
+
+        with self._repeats.claim(key, self._by.id) as earlier:
+            return AgentView.model_validate(earlier) if earlier is not None else self._write(transaction)
+
+    def _agent(self, name: str) -> AgentSpec:
+        found = self._registry.find(name)
+        if found is None:
+            names = [known.name for known in self._registry.agents]
+            remedy = suggestion(name, names) if names else "No agent is configured."
+            raise NotFound(f"There is no agent {name!r}.", remedy=f"{remedy[0].upper()}{remedy[1:]}")
+        return found
+
+    def drain(self, reason: str | None) -> DrainView:
+        """See ``Desk``."""
+
+        def transaction(connection: Connection) -> DrainView:
+            drain(connection, reason, self._clock())
+            return drain_view(connection)
+
+        return self._write(transaction)
+
+    def undrain(self) -> DrainView:
+        """See ``Desk``."""
+
+        def transaction(connection: Connection) -> DrainView:
+            undrain(connection, self._clock())
+            return drain_view(connection)
+
+        return self._write(transaction)
+
+    def drain_state(self) -> DrainView:
+        """See ``Desk``."""
+        return self._queries.drain_state()
+
+    def backup(self) -> BackupView:
+        """See ``Desk``."""
+        made = make_backup(self._database, self._clock)
+        self._note(lambda connection: record(connection, self._clock(), "backup_made", data={"path": made.path}))
+        return made
+
+    def clean_up(self, request: CleanupRequest) -> CleanupView:
+        """See ``Desk``."""
+        try:
+            found = self._cleaner.clean(request)
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+        removed = sum(one.removed for one in found.items)
+        if removed and not request.dry_run:
+            self._note(lambda connection: record(connection, self._clock(), "cleaned_up", data={"removed": removed}))
+        return found
+
+    def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
+        """See ``Desk``."""
+        return self._queries.tasks(wanted, cursor, limit)
+
+    def task(self, ref: str) -> TaskView:
+        """See ``Desk``."""
+        return with_tree(self._queries.task(ref), self._trees, self._queries.read)
+
+    def runs(self, ref: str) -> list[RunView]:
+        """See ``Desk``."""
+        return self._queries.runs(ref)
+
+    def run(self, run_id: str) -> RunView:
+        """See ``Desk``."""
+        return self._queries.run(run_id)
+
+    def log(self, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool = False) -> LogChunk:
+        """See ``Desk``."""
+        return self._queries.log(run_id, stream, offset, limit, check=check)
+
+    def why(self, ref: str) -> WhyView:
+        """See ``Desk``."""
+        return self._queries.why(ref)
+
+    def agents(self) -> list[AgentView]:
+        """See ``Desk``."""
+        return self._queries.agents()
+
+    def status(self) -> StatusView:
+        """See ``Desk``."""
+        return self._queries.status()
+
+    def inbox_problems(self, cursor: str | None, limit: int) -> FileProblemPage:
+        """See ``Desk``."""
+        return self._queries.inbox_problems(cursor, limit)
+
+    def readiness(self) -> ReadinessView:
+        """See ``Desk``."""
+        return self._queries.readiness()
+
+    def _restart(self, connection: Connection, ref: str, request: RestartRequest, if_version: Versions) -> str:
+        task = self._current(connection, ref, if_version)
+        now_ms = self._clock()
+        if task.state == "QUEUED":
+            raise Conflict(
+                f"{task.name} is QUEUED already.", remedy="It starts by itself; `claudomator why` says when."
+            )
+        if task.state == "RUNNING" and not request.force:
+            remedy = "Cancel it first, or restart it with `force`, which cancels the run."
+            raise Conflict(f"{task.name} is RUNNING.", remedy=remedy)
+        failed = [
+            name for name, _, state in dependency_rows.bound(connection, task.id) if state in ("FAILED", "CANCELLED")
+        ]
+        if failed:
+            revived = task.state == "FAILED" and task.reason == Reason.DEPENDENCY_FAILED
+            then = f"{task.name} is revived with it" if revived else f"then {task.name}"
+            remedy = f"Restart {failed[0]} first; {then}."
+            raise Conflict(f"{task.name} depends on {', '.join(failed)}, which did not complete.", remedy=remedy)
+        earlier = self._resuming.last_run(connection, task, request) if request.resume else None
+        revision = self._restart_revision(connection, task, request, earlier, now_ms)
+        if earlier is not None:
+            self._resuming.check(connection, task, earlier, revision)
+        told = {"revision": revision, **request.model_dump(mode="json", exclude_none=True)}
+        record(connection, now_ms, "restart_requested", task_id=task.id, data=told)
+        if task.state == "RUNNING":
+            # Which conversation is meant is known for certain when the run has ended.
+            task_rows.change(connection, task, now_ms, restart_requested=told, cancel_requested_ms=None)
+        else:
+            resumption = None if earlier is None else conversation_of(earlier, request.reason, asked=True)
+            renew(connection, task, now_ms, revision=revision, data={"restart": told}, resumption=resumption)
+        return task.id
+
+    def _restart_revision(
+        self, connection: Connection, task: Task, request: RestartRequest, earlier: Run | None, now_ms: int
+    ) -> int:
+        """The content to begin again with: the file's own, or a revision made of it with what the request pins.
+
+        earlier: the run whose conversation goes on; a model that is asked for is one of its agent.
+        """
+        if earlier is not None and request.agent is None and request.model is not None:
+            request = request.model_copy(update={"agent": earlier.agent})
+        number = task_rows.newest_given_revision(connection, task.id)
+        if all(asked is None for asked in (request.agent, request.tier, request.model, request.budget)):
+            return number
+        content = task_rows.revision_of(connection, task.id, number)
+        spec = TaskSpec.model_validate(content.spec)
+        changes = {"agent": _hint(spec.agent, request), "budget": _budget(spec.budget, request.budget)}
+        changed = spec.model_copy(update=changes)
+        problems = placement_problems(changed, self._registry, self._workdirs())
+        # Who names an agent now is there to correct it.
+        odd = placement_warnings(changed, self._registry) if request.agent is not None else []
+        _refuse([*problems, *odd])
+        revision = task_rows.newest_revision(connection, task.id) + 1
+        add_content(connection, task.id, revision, changed, content.dir_key, now_ms, derived_from=number)
+        return revision
+
+    def _current(self, connection: Connection, ref: str, if_version: Versions) -> Task:
+        task = find_task(connection, ref, self._by)
+        require_version(task.name, task.version, if_version)
+        return task
+
+    def _told(self, connection: Connection, task_id: str, key: RequestKey | None) -> Told:
+        """The end of every change of a task: with a key, what is told of it is settled and kept here and now."""
+        if key is None:
+            return task_id, None
+        view = self._queries.told(connection, task_id)
+        self._repeats.record(connection, key, view, self._by.id)
+        return task_id, view
+
+    def _note(self, telling: Callable[[Connection], None]) -> None:
+        """Tell of what is done already: that it cannot be told does not undo it."""
+        with suppress(Unavailable):
+            self._write(telling)
+
+    def _write(self, transaction: Callable[[Connection], T]) -> T:
+        try:
+            return self._database.write(caused_by(self._by.id, transaction))
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+        except task_rows.VersionConflict as error:
+            raise Conflict("The task changed in the same moment.", remedy="Look at it, and ask again.") from error
+
+
+def _hint(hint: AgentHint, request: RestartRequest) -> AgentHint:
+    """What the request says goes first; a model pinned for another agent does not bind this one.
+
+    A tier and a model are two ways to say how strong: one that is asked for replaces the other that was pinned.
+    """
+    agent = hint.type if request.agent is None else request.agent
+    same_agent = agent == hint.type
+    model = request.model or (hint.model if same_agent and request.tier is None else None)
+    tier = request.tier or (hint.tier if request.model is None else None)
+    if model is not None and agent is None:
+        _refuse([Problem(field="model", message="does not say of which agent", remedy="give `agent`, too")])
+    wanted = {"type": agent, "tier": tier, "model": model, "strict": hint.strict and same_agent}
+    changed = validate(AgentHint, wanted, {}, ("agent",))
+    if not isinstance(changed, AgentHint):
+        raise _invalid(changed)
+    return changed
+
+
+def _budget(budget: Budget, asked: Budget | None) -> Budget:
+    """What is asked for goes first; what it does not name stays."""
+    return budget if asked is None else budget.model_copy(update=asked.model_dump(exclude_none=True))
+
+
+def _of_a_schedule(spec: TaskSpec) -> list[Problem]:
+    if spec.schedule is None:
+        return []
+    message = "makes this a schedule, and no task"
+    return [Problem(field="schedule", message=message, remedy="send it to /v1/schedules, or leave it out")]
+
+
+def _unsupported(request: RestartRequest) -> list[Problem]:
+    problems = []
+    if request.specialist is not None:
+        problems.append(Problem(field="specialist", message="is not supported yet", remedy="leave it out"))
+    return problems
+
+
+def _refuse(problems: list[Problem]) -> None:
+    if problems:
+        raise _invalid(problems)
+
+
+def _invalid(problems: list[Problem]) -> Invalid:
+    return Invalid("; ".join(problem.render() for problem in problems), remedy="Correct it.", problems=problems)

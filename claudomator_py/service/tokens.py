@@ -1,0 +1,151 @@
+"""Giving out tokens, listing and revoking them."""
+
+import uuid
+from collections.abc import Callable
+from typing import Protocol, Self
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, NotFound, Problem, Unavailable, suggestion
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.units import format_instant, parse_duration
+from claudomator_py.domain.views.access import DEFAULT_LIFE_MS, NEVER, NewTokenView, TokenRequest, TokenView
+from claudomator_py.ports import Clock
+from claudomator_py.service.keyring import Keyring, hash_of, is_good, new_token
+from claudomator_py.store import token_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.events import caused_by, record
+from claudomator_py.store.tables import ApiToken
+
+
+class Tokens(Protocol):
+    """What can be asked about tokens. Every method may raise ``domain.errors.ServiceError``."""
+
+    def all(self) -> list[TokenView]:
+        """Every token that was given out, the newest first; to an organisation's principal, its own organisation's."""
+
+    def create(self, request: TokenRequest) -> NewTokenView:
+        """A new token, shown this once. Raises Forbidden for one that could do more than who asks; Conflict for a name
+        that was given before."""
+
+    def revoke(self, ref: str) -> TokenView:
+        """End the token of that id or name, at once and for good. Harmless when repeated. Raises NotFound."""
+
+
+class StoredTokens:
+    """Implements ``Tokens`` on the store."""
+
+    def __init__(self, database: Database, keyring: Keyring, clock: Clock, by: Principal = OPERATOR) -> None:
+        self._database = database
+        self._keyring = keyring
+        self._clock = clock
+        self._by = by
+
+    def as_(self, by: Principal) -> Self:
+        """The same, for who asks."""
+        return type(self)(self._database, self._keyring, self._clock, by)
+
+    def all(self) -> list[TokenView]:
+        """See ``Tokens``."""
+        now_ms = self._clock()
+        try:
+            given = self._database.read(token_rows.all_given)
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+        return [_view(one, now_ms) for one in given if self._by.sees(one.organisation)]
+
+    def create(self, request: TokenRequest) -> NewTokenView:
+        """See ``Tokens``."""
+        token = new_token()
+
+        def transaction(connection: Connection) -> ApiToken:
+            now_ms = self._clock()
+            row = ApiToken(
+                id=str(uuid.uuid4()),
+                name=request.name,
+                hash=hash_of(token),
+                role=request.role,
+                organisation=self._organisation(request),
+                creator=self._by.id,
+                created_ms=now_ms,
+                expires_ms=self._expires_ms(connection, request, now_ms),
+            )
+            if token_rows.named(connection, request.name) is not None:
+                remedy = "Choose another one: names stay with what was done under them, even once a token is revoked."
+                raise Conflict(f"The name {request.name} was given to a token before.", remedy=remedy)
+            token_rows.add(connection, row)
+            told = {"name": row.name, "role": row.role, "organisation": row.organisation, "expires": row.expires_ms}
+            record(connection, now_ms, "token_created", data={key: one for key, one in told.items() if one is not None})
+            return row
+
+        if not self._by.role.permits(Role(request.role)):
+            detail = f"{self._by.id} has the role {self._by.role.value}, and cannot give {request.role}."
+            raise Forbidden(detail, remedy=f"Ask for at most {self._by.role.value}.")
+        row = self._write(transaction)
+        return NewTokenView(**_view(row, row.created_ms).model_dump(), token=token)
+
+    def revoke(self, ref: str) -> TokenView:
+        """See ``Tokens``."""
+
+        def transaction(connection: Connection) -> ApiToken:
+            row = _found(connection, ref)
+            if row is None or not self._by.sees(row.organisation):
+                names = [one.name for one in token_rows.all_given(connection) if self._by.sees(one.organisation)]
+                hint = suggestion(ref, names) if names else "none was given out yet"
+                raise NotFound(f"There is no token {ref!r}.", remedy=f"{hint[0].upper()}{hint[1:]}.".replace("?.", "?"))
+            now_ms = self._clock()
+            if row.revoked_ms is None:
+                token_rows.change(connection, row.id, revoked_ms=now_ms)
+                record(connection, now_ms, "token_revoked", data={"name": row.name})
+            return _found(connection, row.id) or row
+
+        return _view(self._write(transaction), self._clock())
+
+    def _organisation(self, request: TokenRequest) -> str | None:
+        if self._by.organisation is not None and request.organisation not in (None, self._by.organisation):
+            detail = f"{self._by.id} belongs to {self._by.organisation}, and cannot give a token of another one."
+            raise Forbidden(detail, remedy="Leave `organisation` out.")
+        return request.organisation or self._by.organisation
+
+    def _expires_ms(self, connection: Connection, request: TokenRequest, now_ms: int) -> int | None:
+        own = token_rows.named(connection, self._by.id)
+        limit = None if own is None else own.expires_ms
+        if request.expires is None:
+            usual = now_ms + DEFAULT_LIFE_MS
+            return usual if limit is None else min(usual, limit)
+        asked = None if request.expires == NEVER else now_ms + parse_duration(request.expires)
+        if limit is not None and (asked is None or asked > limit):
+            message = f"is later than {format_instant(limit)}, when the token of {self._by.id} itself expires"
+            raise _invalid(Problem(field="expires", message=message, remedy="leave it out, or ask for less"))
+        return asked
+
+    def _write(self, transaction: Callable[[Connection], ApiToken]) -> ApiToken:
+        try:
+            row = self._database.write(caused_by(self._by.id, transaction))
+            self._keyring.reload()
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+        return row
+
+
+def _found(connection: Connection, ref: str) -> ApiToken | None:
+    return None if "\0" in ref else token_rows.find(connection, ref)
+
+
+def _view(token: ApiToken, now_ms: int) -> TokenView:
+    return TokenView(
+        id=token.id,
+        name=token.name,
+        role=Role(token.role),
+        organisation=token.organisation,
+        creator=token.creator,
+        created_at=format_instant(token.created_ms),
+        expires_at=None if token.expires_ms is None else format_instant(token.expires_ms),
+        used_at=None if token.used_ms is None else format_instant(token.used_ms),
+        revoked_at=None if token.revoked_ms is None else format_instant(token.revoked_ms),
+        active=is_good(token, now_ms),
+    )
+
+
+def _invalid(problem: Problem) -> Invalid:
+    return Invalid(problem.render(), remedy="Correct it.", problems=[problem])

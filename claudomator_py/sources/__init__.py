@@ -1,0 +1,1 @@
+"""Ways in: each ends in accepting a task."""

@@ -1,0 +1,303 @@
+"""One inbox folder on disk: looking at its entries and reading a file whole or not at all.
+
+Everything is done relative to a descriptor of the folder, so that one scan sees one folder even while it is renamed,
+replaced or unmounted. Nothing is opened that was not seen to be a regular file, and no open can block.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import signal
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+
+from claudomator_py.domain.errors import Problem
+from claudomator_py.sources.inbox.values import FileStamp, Guard
+
+MAX_FILE_BYTES = 2**20
+
+_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A name in the inbox. target: the file a symbolic link leads to. problem: why it cannot be a task file at all."""
+
+    name: str
+    stamp: FileStamp
+    target: str | None = None
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The whole file, and its stamp while no one could change it."""
+
+    data: bytes
+    stamp: FileStamp
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """It cannot be read yet. quiet: a second without change would be enough."""
+
+    why: str
+    quiet: bool
+
+
+class Vanished:
+    """It is no longer there."""
+
+
+class Folder:
+    """An open inbox folder. Raises OSError where the folder itself cannot be read."""
+
+    def __init__(self, path: str, guard: Guard) -> None:
+        self.path = path
+        self._guard = guard
+        self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._stat = os.fstat(self.fd)
+            self._root = os.path.realpath(path, strict=True)
+        except BaseException:
+            os.close(self.fd)
+            raise
+        self.device = self._stat.st_dev
+        self._leases = not written_elsewhere(self.device)
+
+    def __enter__(self) -> "Folder":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        os.close(self.fd)
+
+    def is_current(self) -> bool:
+        """Whether the configured path still leads to this folder, and the folder was not deleted."""
+        try:
+            now = Path(self.path).stat()
+        except OSError:
+            return False
+        return os.path.samestat(now, self._stat) and os.fstat(self.fd).st_nlink > 0
+
+    def names(self) -> list[str]:
+        """The names of all entries."""
+        with os.scandir(self.fd) as entries:
+            return [entry.name for entry in entries]
+
+    def entries(self, wanted: Callable[[str], bool]) -> Iterator[Entry]:
+        """Every entry whose name is wanted."""
+        with os.scandir(self.fd) as found:
+            for item in found:
+                if wanted(item.name):
+                    with contextlib.suppress(FileNotFoundError):
+                        yield self._entry(item.name, item.stat(follow_symlinks=False))
+
+    def entry(self, name: str) -> Entry | None:
+        """The entry of that name; None if there is none."""
+        try:
+            return self._entry(name, os.stat(name, dir_fd=self.fd, follow_symlinks=False))
+        except FileNotFoundError:
+            return None
+
+    def _entry(self, name: str, found: os.stat_result) -> Entry:
+        target = problem = None
+        stamp = FileStamp.of(found)
+        path = os.path.join(self._root, name)
+        if stat.S_ISLNK(found.st_mode):
+            target = os.path.realpath(path)
+            if not self._inside(target):
+                return Entry(name, stamp, target, _LEAVES)
+            try:
+                problem = self._guard.file(path, found) or self._guard.place_for(target)
+                found = os.stat(target, follow_symlinks=False)
+            except OSError as error:
+                return Entry(name, stamp, target, _dangling(error))
+            if stat.S_ISLNK(found.st_mode):
+                return Entry(name, stamp, target, _dangling(OSError(errno.ELOOP, "")))
+            stamp = FileStamp.of(found)
+            path = target
+        return Entry(name, stamp, target, problem or _unfit(name, found) or self._guard.file(path, found))
+
+    def _inside(self, path: str) -> bool:
+        return path.startswith(os.path.join(self._root, ""))
+
+    def read(self, entry: Entry, *, quiet: bool) -> Content | Busy | Vanished | Problem:
+        """The file's content, if no one is writing to it. quiet: the caller saw no change of it for a second."""
+        try:
+            if entry.target is None:
+                fd = os.open(entry.name, _OPEN, dir_fd=self.fd)
+            else:
+                fd = os.open(entry.target, _OPEN)
+        except FileNotFoundError:
+            return Vanished()
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                return Busy("it became a symbolic link while it was looked at", quiet=True)
+            return _unreadable(error)
+        try:
+            if entry.target is not None and not self._opened_inside(fd):
+                return _LEAVES
+            return self._read_open(entry, fd, quiet=quiet)
+        except OSError as error:
+            return _unreadable(error)
+        finally:
+            os.close(fd)
+
+    def _opened_inside(self, fd: int) -> bool:
+        """Whether what was opened lies inside: a folder on the way may have become a link since it was looked up."""
+        try:
+            return self._inside(os.readlink(f"/proc/self/fd/{fd}"))
+        except OSError:
+            return True  # no /proc: the look-up before has to do
+
+    def _read_open(self, entry: Entry, fd: int, *, quiet: bool) -> Content | Busy | Vanished | Problem:
+        found = os.fstat(fd)
+        path = entry.target or os.path.join(self._root, entry.name)
+        problem = _unfit(entry.name, found) or self._guard.file(path, found, fd)
+        if problem is not None:
+            return problem
+        with read_lease(fd) as writers:
+            if writers is Writers.SOME:
+                return Busy("a program still has it open for writing", quiet=False)
+            if not quiet and (writers is Writers.UNKNOWN or not self._leases):
+                return Busy("it is read once it has not changed for a second", quiet=True)
+            before = os.fstat(fd)
+            if quiet and FileStamp.of(before) != entry.stamp:
+                return Busy("it changed a moment ago", quiet=True)
+            if before.st_size == 0 and not quiet:
+                return Busy("it is empty so far", quiet=True)
+            data = _read_all(fd, MAX_FILE_BYTES + 1)
+            after = os.fstat(fd)
+            stamp = FileStamp.of(after)
+            if stamp != FileStamp.of(before) or len(data) != after.st_size:
+                return Busy("it changed while it was read", quiet=True)
+        now = self.entry(entry.name)
+        if now is None:
+            return Vanished()
+        if now.stamp != stamp:
+            return Busy("it changed while it was read", quiet=True)
+        return Content(data, stamp)
+
+
+def _read_all(fd: int, limit: int) -> bytes:
+    parts = []
+    while limit > 0 and (part := os.read(fd, min(limit, 1 << 20))):
+        parts.append(part)
+        limit -= len(part)
+    return b"".join(parts)
+
+
+_LEAVES = Problem(
+    message="it is a symbolic link that leads out of the inbox",
+    remedy="copy the file here, or move it here and put the link at its old place",
+)
+
+
+def _unfit(name: str, found: os.stat_result) -> Problem | None:
+    """Why a file of this kind, size or name cannot be a task file."""
+    if not stat.S_ISREG(found.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "not a regular file")
+        return Problem(
+            message=f"it is {kind}, not a regular file",
+            remedy="subfolders are not looked into: move the files up, or give the folder another name"
+            if stat.S_ISDIR(found.st_mode)
+            else "put a regular file here, or give this another name",
+        )
+    if found.st_size > MAX_FILE_BYTES:
+        return Problem(
+            message=f"it has {found.st_size} bytes; a task file has at most {MAX_FILE_BYTES}",
+            remedy="split it, or have the instructions name a file that the agent can read",
+        )
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return Problem(message="its name is not valid UTF-8", remedy="rename it")
+    return None
+
+
+def _dangling(error: OSError) -> Problem:
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return Problem(
+            message="it is a symbolic link to a file that does not exist", remedy="correct or delete the link"
+        )
+    if error.errno == errno.ELOOP:
+        return Problem(message="it is a symbolic link that leads back to itself", remedy="correct or delete the link")
+    return Problem(
+        message=f"it is a symbolic link that cannot be followed: {error.strerror}", remedy="copy the file here"
+    )
+
+
+def _unreadable(error: OSError) -> Problem:
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return Problem(
+            message="the daemon's user may not read it",
+            remedy=f"give the user with id {os.geteuid()} the right to read it, such as with `chmod a+r`",
+        )
+    return Problem(
+        message=f"it cannot be read: {error.strerror}", remedy="see the system log; it is tried again at every rescan"
+    )
+
+
+_SHARED_FILE_SYSTEMS = frozenset(
+    {"9p", "afs", "beegfs", "ceph", "cifs", "coda", "fuse", "gfs2", "glusterfs", "lustre", "nfs", "nfs4", "ocfs2"}
+    | {"smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs"}
+)
+
+
+class Writers(Enum):
+    """Who has the file open for writing."""
+
+    NONE = "none"
+    SOME = "some"
+    UNKNOWN = "unknown"
+
+
+@contextlib.contextmanager
+def read_lease(fd: int) -> Iterator[Writers]:
+    """Hold a read lease on the file, where it is granted; it is given back on leaving. fd: opened for reading only."""
+    writers = _take(fd)
+    try:
+        yield writers
+    finally:
+        if writers is Writers.NONE:
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+
+
+def _take(fd: int) -> Writers:
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return Writers.UNKNOWN
+    try:
+        # A writer who comes is announced by a signal. The default, SIGIO, would end the process; SIGURG is ignored.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        return Writers.SOME if error.errno == errno.EAGAIN else Writers.UNKNOWN
+    return Writers.NONE
+
+
+def written_elsewhere(device: int, mounts: Path = Path("/proc/self/mountinfo")) -> bool:
+    """Whether other machines, or a program behind the file system, may write to this device unseen by leases."""
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    for line in lines:
+        mount, _, source = line.partition(" - ")
+        if mount.split()[2:3] == [wanted]:
+            kind = source.split(" ", 1)[0]
+            return kind.split(".", 1)[0] in _SHARED_FILE_SYSTEMS
+    return False

@@ -1,0 +1,409 @@
+"""The watched folder: what happens in the inbox folders becomes calls on an intake.
+
+What follows from each happening:
+
+- **Written.** A file is read only when no program has it open for writing (a read lease of the kernel), and taken only
+  if its stamp (mtime, size, inode) is the same before and after. Where leases say nothing, on network file systems for
+  instance, it must not have changed for a second; so must an empty file. A file built up by opening it several times
+  is complete each time it is closed: it is taken, and replaced by the next state.
+- **Changed.** A changed stamp has the file read and offered again; the intake compares contents. A file is offered
+  whole. Bytes that change without a change of the stamp, right after a reading, are found by a second look.
+- **Refused.** Every problem is in ``problems()`` and in ``<file>.error.txt``, removed once the file is good or gone.
+  What was accepted of the file before stays as it is. Deleting the error file changes nothing. A refusal is not
+  remembered across a restart, the file is read again. What the intake refused is offered again whenever other files
+  change, and by every rescan.
+- **Deleted.** A file missing for half a second is gone, provided the inbox itself can be read; at the start at once.
+- **Renamed.** A file that is missing and turns up with the same stamp under another name is the same file: nothing is
+  gone, and what it became is known under the new path. Any other file is known by its path alone.
+- **Very many.** A look at everything only finds which files need one. They are read in steps of a fraction of a second;
+  what happens meanwhile comes first, and a stop waits for no more than one step.
+- **Exposed.** An inbox that somebody could write to or exchange who is not trusted is not read, and a file that such a
+  user could have written is refused. A hard link is a file like any other: only who is trusted can have made it.
+- **Unavailable.** While an inbox does not exist or cannot be read, nothing in it is gone, and it is looked for every
+  second. If another file system turns up in its place, what was accepted from the former is neither here nor gone. An
+  inbox missing at the start is created if its parent folder exists; later it is not, it may be unmounted.
+- **Not a file.** A folder, pipe, socket or device named like a task file is refused unopened, and so is a link that
+  leads out of the inbox. Subfolders are not looked into. Names beginning with ``.``, ``#`` or ``~`` are ignored.
+- **``after_accept: move``.** See ``archive``.
+
+Events of the file system say where to look; a rescan of everything finds what they missed.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Protocol
+
+from claudomator_py.domain.errors import Problem
+from claudomator_py.schema.settings import Inbox as InboxSettings
+from claudomator_py.sources.inbox.claims import Claims
+from claudomator_py.sources.inbox.folder import is_wanted
+from claudomator_py.sources.inbox.refusals import Clean, Refusals, as_they_are, readable
+from claudomator_py.sources.inbox.scanner import Scanner, merged
+from claudomator_py.sources.inbox.values import (
+    AfterAccept,
+    FileReading,
+    FileStamp,
+    FolderStatus,
+    Guard,
+    Intake,
+    Parsed,
+    ScanReport,
+    TaskFormat,
+)
+from claudomator_py.sources.inbox.watch import Watcher
+from claudomator_py.store.database import StoreUnavailable
+
+__all__ = [
+    "AfterAccept",
+    "FileReading",
+    "FileStamp",
+    "FolderStatus",
+    "Inbox",
+    "Intake",
+    "Parsed",
+    "ScanReport",
+    "TaskFormat",
+]
+
+Names = dict[str, None] | None  # of one folder, in the order in which something happened to them; None: all
+
+_LOOK_FOR_LOST_S = 1.0
+_RETRY_S = (1.0, 30.0)
+_STOP_S = 30.0
+_BREATH_S = 0.03
+_LONGEST_BREATH_S = 0.2
+"""Pause in arrivals that ends a burst of them, and how long a burst is waited for at most."""
+
+log = logging.getLogger("claudomator.inbox")
+
+
+def whole_path(path: str | os.PathLike[str]) -> str:
+    """The path of an inbox as it is watched and claimed: absolute, without ``..`` and ``~``; links stay."""
+    return os.path.normpath(Path(path).expanduser().absolute())
+
+
+class Inbox:
+    """Watches the folders from a thread of its own. Every method may be called from any thread."""
+
+    def __init__(
+        self,
+        paths: Iterable[str | os.PathLike[str]],
+        intake: Intake,
+        taskfiles: TaskFormat,
+        *,
+        after_accept: AfterAccept = "keep",
+        on_change: Callable[[], None],
+        guard: Guard,
+        rescan_s: float = 30.0,
+        refusals: Refusals | None = None,
+        claim: Callable[[str], Problem | None] = lambda _: None,
+    ) -> None:
+        """on_change: called from the scanning thread after tasks, problems or availability changed.
+
+        rescan_s: seconds between two looks at everything. refusals: where to note what is refused.
+        claim: why the folder at that path is not this daemon's to watch, or None.
+        """
+        self._paths = tuple(dict.fromkeys(map(whole_path, paths)))
+        self._taskfiles = taskfiles
+        self._on_change = on_change
+        self._rescan_s = rescan_s
+        self._stop = threading.Event()
+        self._scanning = threading.Lock()
+        self.refusals = Refusals() if refusals is None else refusals
+        self._scanner = Scanner(
+            self._paths, intake, taskfiles, after_accept, self._stop.is_set, self.refusals, claim, guard
+        )
+        self._thread: threading.Thread | None = None
+        self._watcher: Watcher | None = None
+        self._watched: dict[str, tuple[int, int]] = {}
+        # Below: guarded by the condition.
+        self._wake = threading.Condition()
+        self._dirty: dict[str, Names] = {}
+        self._watch_anew = False
+        self._due: dict[str, dict[str, float]] = {}
+        self._offer_all = False
+        self._status = self._scanner.status()
+
+    def start(self) -> None:
+        """Look at everything, then watch, in the background."""
+        self._thread = threading.Thread(target=self._run, name="claudomator-inbox", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the files in hand; the next start finds what is left. It cannot be started again."""
+        self._stop.set()
+        with self._wake:
+            self._wake.notify_all()
+        if self._thread is not None:
+            self._thread.join(_STOP_S)
+        if self._watcher is not None:
+            self._watcher.close()
+
+    def rescan(self) -> None:
+        """Look at everything soon, such as after a change of the configuration."""
+        with self._wake:
+            self._dirty = dict.fromkeys(self._paths)
+            self._offer_all = True
+            self._wake.notify_all()
+
+    def scan_once(self) -> ScanReport:
+        """Look at everything now. Raises what the intake raises, StoreUnavailable above all."""
+        reports = [self._scan(lambda: self._scanner.survey(self._paths))]
+        while self._scanner.unread and not self._stop.is_set():
+            reports.append(self._scan(lambda: self._scanner.step({})))
+        status = self.status()
+        return replace(
+            merged(reports),
+            waiting=tuple(chain.from_iterable(folder.waiting for folder in status.values())),
+            unavailable=tuple(path for path, folder in status.items() if not folder.available),
+        )
+
+    def problems(self) -> Mapping[str, tuple[Problem, ...]]:
+        """The refused files, by path, with every reason."""
+        return {readable(refused.path): refused.problems for refused in self.refusals.page()}
+
+    def status(self) -> Mapping[str, FolderStatus]:
+        """Each inbox, by path, as it was at its last scan."""
+        with self._wake:
+            return dict(self._status)
+
+    # --- scanning ---
+
+    def _scan(self, scan: Callable[[], ScanReport]) -> ScanReport:
+        changed = False
+        try:
+            with self._scanning:
+                try:
+                    return scan()
+                finally:
+                    changed = self._scanner.changed
+                    self._publish()
+        finally:
+            if changed:
+                self._tell()
+
+    def _publish(self) -> None:
+        status, due = self._scanner.status(), self._scanner.due()
+        with self._wake:
+            self._status, self._due = status, due
+            self._wake.notify_all()
+
+    def _tell(self) -> None:
+        try:
+            self._on_change()
+        except Exception:
+            log.exception("telling of a change in the inbox failed")
+
+    # --- the thread ---
+
+    def _run(self) -> None:
+        shortest, longest = _RETRY_S
+        failures = 0
+        wanted: dict[str, Names] = dict.fromkeys(self._paths)
+        rescan_at = pause_until = 0.0
+        while not self._stop.is_set():
+            whole = [path for path in self._paths if path in wanted and wanted[path] is None]
+            everything = len(whole) == len(self._paths)
+            try:
+                # What came before the watch was set is found by a scan of everything after it.
+                if whole := list(dict.fromkeys([*whole, *self._watch(again=everything)])):
+                    offer_all, self._offer_all = self._offer_all and everything, False
+                    self._scan(partial(self._scanner.survey, whole, offer_all=offer_all))
+                self._scan(partial(self._scanner.step, {path: names for path, names in wanted.items() if names}))
+                self._look_where_not_watched()
+            except Exception as error:
+                delay = min(longest, shortest * 2 ** min(failures, 8))
+                log.warning("scanning the inbox failed; again in %.0f s: %s", delay, error, exc_info=failures == 0)
+                failures += 1
+                pause_until = time.monotonic() + delay
+                rescan_at = pause_until
+            else:
+                failures = 0
+                if everything:
+                    rescan_at = time.monotonic() + self._rescan_s
+            wanted = self._await(pause_until, rescan_at)
+
+    def _await(self, pause_until: float, rescan_at: float) -> dict[str, Names]:
+        """Sleep until there is something to look at, and say what; nothing, where earlier files are still to be read.
+        Times are ``time.monotonic()``."""
+        with self._wake:
+            lost = [path for path, folder in self._status.items() if not folder.available]
+            look_for_lost = time.monotonic() + _LOOK_FOR_LOST_S
+            while not self._stop.is_set():
+                now = time.monotonic()
+                if now >= rescan_at:
+                    self._dirty.clear()
+                    return dict.fromkeys(self._paths)
+                wake_at = pause_until
+                if now >= pause_until:
+                    for path, due in self._due.items():
+                        self._note(path, [name for name, at in due.items() if at <= now])
+                    if now >= look_for_lost:
+                        for path in lost:
+                            self._note(path, None)
+                    if self._dirty or self._scanner.unread:
+                        if self._dirty:
+                            self._await_burst()
+                        wanted, self._dirty = self._dirty, {}
+                        return wanted
+                    dues = [at for due in self._due.values() for at in due.values()]
+                    wake_at = min([rescan_at, *dues, *([look_for_lost] if lost else [])])
+                self._wake.wait(max(0.001, wake_at - now))
+            return {}
+
+    def _await_burst(self) -> None:
+        """Let files that are dropped together be accepted together; the caller holds the condition.
+
+        Else the first of them takes the slot which one that was dropped with it, a millisecond later, is more urgent
+        for.
+        """
+        until = time.monotonic() + _LONGEST_BREATH_S
+        seen = 0
+        while seen < (seen := self._dirty_names()):
+            quiet_at = min(until, time.monotonic() + _BREATH_S)
+            self._wake.wait_for(self._stop.is_set, max(0.0, quiet_at - time.monotonic()))
+
+    def _dirty_names(self) -> int:
+        return sum(1 if names is None else len(names) for names in self._dirty.values())
+
+    def _note(self, path: str, names: Iterable[str] | None) -> None:
+        """Have these names looked at, all if None, in this order; the caller holds the condition."""
+        known = self._dirty.get(path, {})
+        if names is None or known is None:
+            self._dirty[path] = None
+        elif more := dict.fromkeys(names):
+            self._dirty[path] = known | more
+
+    # --- watching ---
+
+    def _watch(self, *, again: bool) -> Iterable[str]:
+        """Have the folders that are there watched; those whose watch is new. again: try once more where it failed."""
+        found = {}
+        for path in self._paths:
+            try:
+                stat = Path(path).stat()
+            except OSError:
+                continue
+            found[path] = (stat.st_dev, stat.st_ino)
+        with self._wake:
+            anew, self._watch_anew = self._watch_anew, False
+        failed = bool(found) and (self._watcher is None or not self._watcher.alive)
+        if found == self._watched and not anew and not (failed and again):
+            return ()
+        former, self._watcher, self._watched = self._watcher, None, found
+        try:
+            if found:
+                self._watcher = Watcher(found, self._on_names, self._on_lost)
+        except FileNotFoundError:
+            self._watched = {}
+        except Exception as error:
+            log.warning("cannot watch the inbox, only the rescan finds files: %s", error)
+        finally:
+            if former is not None:
+                former.close()
+        return self._watched
+
+    def _look_where_not_watched(self) -> None:
+        """A folder that was missing when the watch was set, and there for the scan, may change unseen."""
+        with self._wake:
+            for path, folder in self._status.items():
+                if folder.available and path not in self._watched:
+                    self._note(path, None)
+
+    def _on_names(self, folder: str, names: Iterable[str]) -> None:
+        with self._wake:
+            self._note(folder, (name for name in names if is_wanted(self._taskfiles, name)))
+            self._wake.notify_all()
+
+    def _on_lost(self, folders: set[str], set_again: bool) -> None:
+        with self._wake:
+            self._watch_anew |= set_again
+            for folder in folders:
+                self._note(folder, None)
+            self._wake.notify_all()
+
+
+class _Intake(Intake, Protocol):
+    def keep_to(self, folders: Collection[str]) -> None: ...
+
+
+class InboxKeeper:
+    """Watches the folders that it was last told to. ``follow`` and ``stop`` from one thread, the rest from any.
+
+    refusals: the files in them that are refused.
+    """
+
+    def __init__(
+        self,
+        intake: _Intake,
+        taskfiles: TaskFormat,
+        guarding: Callable[[InboxSettings], Guard],
+        on_change: Callable[[], None],
+        clean: Clean = as_they_are,
+    ) -> None:
+        """guarding: who is trusted by a configuration. clean: takes secrets out of what is said of a file."""
+        self._intake = intake
+        self._taskfiles = taskfiles
+        self._guarding = guarding
+        self._on_change = on_change
+        self._followed: InboxSettings | None = None
+        self._inbox: Inbox | None = None
+        self._claims = Claims()
+        self.refusals = Refusals(clean)
+
+    def claim(self, wanted: InboxSettings) -> None:
+        """Make sure that these folders are no other daemon's, before they are followed. Raises InboxInUse; then
+        nothing has changed."""
+        self._claims.take_all(map(whole_path, wanted.paths))
+
+    def follow(self, wanted: InboxSettings) -> None:
+        """Watch these folders from now on, and no others. Every file is looked at again in any case, since what is
+        allowed may have changed. Blocks while a former inbox finishes the files in hand."""
+        if self._inbox is not None and wanted == self._followed:
+            self._inbox.rescan()
+            return
+        self.stop()
+        try:
+            self._intake.keep_to(wanted.paths)
+        except StoreUnavailable as error:
+            log.warning("what was accepted from other folders counts as present until the next start: %s", error)
+        self._claims.keep_only(set(map(whole_path, wanted.paths)))
+        self._followed = wanted
+        self.refusals.clear()
+        self._inbox = Inbox(
+            wanted.paths,
+            self._intake,
+            self._taskfiles,
+            after_accept=wanted.after_accept.value,
+            on_change=self._on_change,
+            guard=self._guarding(wanted),
+            refusals=self.refusals,
+            claim=self._claims.take,
+        )
+        self._inbox.start()
+
+    def stop(self) -> None:
+        """Watch nothing any more. What was claimed stays so until ``close``."""
+        if self._inbox is not None:
+            self._inbox.stop()
+
+    def close(self) -> None:
+        """Watch nothing any more, and leave the folders to others."""
+        self.stop()
+        self._claims.keep_only(())
+
+    def looked(self) -> bool:
+        """Whether each inbox was looked at since it is followed, so that it is known which files are gone."""
+        status = self.status()
+        return self._inbox is not None and all(folder.available or folder.problem for folder in status.values())
+
+    def status(self) -> Mapping[str, FolderStatus]:
+        """Each inbox, by path, as it was at its last scan."""
+        return self._inbox.status() if self._inbox is not None else {}

@@ -1,0 +1,186 @@
+"""``<file>.error.txt``: what is wrong with a file, beside it in the inbox, where its author looks.
+
+The name belongs to Claudomator: whatever lies there is replaced, and removed once the file is good or gone. It is
+written under a hidden name and renamed, so it is never half there, and no link is ever followed. Where there can be
+none, in a folder that is read-only or full, or as the file's own name is too long, the status tells all the same.
+"""
+
+import contextlib
+import errno
+import logging
+import os
+import secrets
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.errors import Problem
+from claudomator_py.sources.inbox.files import Folder
+
+SUFFIX = ".error.txt"
+_HIDDEN = ".claudomator-error-"
+_PRIVATE = 0o600
+_OTHER_READERS = 0o044
+
+_COMPLAIN_EVERY_S = 60.0
+
+log = logging.getLogger("claudomator.inbox")
+
+
+class _Complaint:
+    """What may be wrong with thousands of files at once, and is logged once a minute."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._next_s = 0.0
+        self._kept_back = 0
+
+    def log(self, name: str, folder: str, error: OSError) -> None:
+        """Log it, unless it was logged a moment ago."""
+        now = time.monotonic()
+        if now < self._next_s:
+            self._kept_back += 1
+            return
+        more = f" (and {self._kept_back} more since the last message)" if self._kept_back else ""
+        log.warning("%s %r in %s: %s%s", self._text, name + SUFFIX, folder, error.strerror, more)
+        self._next_s, self._kept_back = now + _COMPLAIN_EVERY_S, 0
+
+
+_NOT_WRITTEN = _Complaint("cannot write")
+_NOT_REMOVED = _Complaint("cannot remove")
+
+
+def is_error_file(name: str) -> bool:
+    """Whether the name is that of an error file, or of one that was being written."""
+    return name.endswith(SUFFIX) or name.startswith(_HIDDEN)
+
+
+def write_error_file(folder: Folder, name: str, text: str) -> None:
+    """Write the error file of that task file, for those who can read that one, as it may quote it.
+
+    If that is not possible it is logged, and the problem shows elsewhere.
+    """
+    hidden = f"{_HIDDEN}{secrets.token_hex(8)}"
+    try:
+        fd = os.open(
+            hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE, dir_fd=folder.fd
+        )
+        try:
+            with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+                os.fchmod(fd, _PRIVATE | _readers(folder, name))
+            crashpoint("inbox-before-error-file")
+            os.rename(hidden, name + SUFFIX, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(hidden, dir_fd=folder.fd)
+            raise
+    except OSError as error:
+        _NOT_WRITTEN.log(name, folder.path, error)
+    else:
+        crashpoint("inbox-after-error-file")
+
+
+def _readers(folder: Folder, name: str) -> int:
+    """Group and others, as far as the mode of the task file lets them read it."""
+    try:
+        found = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)
+    except OSError:
+        return 0
+    return found.st_mode & _OTHER_READERS if stat.S_ISREG(found.st_mode) else 0
+
+
+def remove_error_file(folder: Folder, name: str) -> None:
+    """Remove the error file of that task file, if there is one."""
+    try:
+        os.unlink(name + SUFFIX, dir_fd=folder.fd)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:  # then there was none
+            _NOT_REMOVED.log(name, folder.path, error)
+
+
+def sweep(folder: Folder, names: Iterable[str], still_wrong: Iterable[str]) -> None:
+    """Remove what an earlier process left: half-written error files, and those of files that are good or gone."""
+    keep = {name + SUFFIX for name in still_wrong}
+    for name in names:
+        if name.startswith(_HIDDEN):
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=folder.fd)
+        elif name not in keep:
+            remove_error_file(folder, name.removesuffix(SUFFIX))
+
+
+MOST_PROBLEMS = 50
+
+Clean = Callable[[tuple[Problem, ...]], tuple[Problem, ...]]
+
+
+def as_they_are(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Where nothing is known to be a secret."""
+    return problems
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A refused file. number: rises with each refusal. path: of any bytes, as ``os.fsdecode`` gives them."""
+
+    number: int
+    path: str
+    problems: tuple[Problem, ...]
+
+
+class Refusals:
+    """Why which file was refused. Every method may be called from any thread."""
+
+    def __init__(self, clean: Clean = as_they_are) -> None:
+        """clean: takes secrets out of what is said of a file, such as a value in the line that is wrong."""
+        self.clean = clean
+        self._lock = threading.Lock()
+        self._refused: dict[str, Refusal] = {}  # in the order of their numbers
+        self._last = 0
+
+    def __len__(self) -> int:
+        return len(self._refused)
+
+    def put(self, path: str, problems: Sequence[Problem]) -> None:
+        """The file is refused, for these reasons."""
+        with self._lock:
+            self._last += 1
+            self._refused.pop(path, None)
+            self._refused[path] = Refusal(self._last, path, tuple(problems))
+
+    def drop(self, path: str) -> None:
+        """The file is good or gone."""
+        with self._lock:
+            self._refused.pop(path, None)
+
+    def clear(self) -> None:
+        """Other folders are watched now."""
+        with self._lock:
+            self._refused.clear()
+
+    def page(self, before: int | None = None, limit: int | None = None) -> list[Refusal]:
+        """The refused files, the last one refused first. before: the number to go on behind; limit: so many at most."""
+        with self._lock:
+            found = (one for one in reversed(self._refused.values()) if before is None or one.number < before)
+            return list(islice(found, limit))
+
+
+def shortened(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """As many of the problems as are kept, and how many more there are."""
+    if len(problems) <= MOST_PROBLEMS:
+        return tuple(problems)
+    more = len(problems) - MOST_PROBLEMS
+    rest = Problem(message=f"and {more} more problems", remedy="correct these first")
+    return (*problems[:MOST_PROBLEMS], rest)
+
+
+def readable(path: str) -> str:
+    """The path as it can be shown and sent, whatever bytes are in it."""
+    return os.fsencode(path).decode(errors="backslashreplace")

@@ -1,0 +1,129 @@
+"""What passes between the watched folder, the format of its files, and the intake that makes tasks of them."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.task import TaskSpec
+
+AfterAccept = Literal["keep", "move"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileStamp:
+    """By which a file is known to be unchanged without reading it. mtime_ns: nanoseconds since the epoch."""
+
+    mtime_ns: int
+    size: int
+    inode: int
+
+    @classmethod
+    def of(cls, stat: os.stat_result) -> "FileStamp":
+        """The stamp of what was looked at."""
+        return cls(stat.st_mtime_ns, stat.st_size, stat.st_ino)
+
+
+class Parsed(Protocol):
+    """A file after parsing: its tasks, or everything that is wrong with it."""
+
+    @property
+    def specs(self) -> Sequence[TaskSpec]:
+        """The tasks, in the order of the file."""
+
+    def located(self, name: str, problem: Problem, /) -> Problem:
+        """The problem of the task of that name, with the line that it is in."""
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """Empty for a good file."""
+
+
+class TaskFormat(Protocol):
+    """How task files are written. A module with these functions will do."""
+
+    def is_task_file(self, name: str, /) -> bool:
+        """Whether a file of that name is meant as a task."""
+
+    def parse_task_file(self, data: bytes, filename: str, /) -> Parsed:
+        """The tasks of a file, or its problems. Never raises for anything the bytes may hold."""
+
+    def render_problems(self, filename: str, problems: Sequence[Problem], /) -> str:
+        """The problems as the text of an error file."""
+
+
+class Guard(Protocol):
+    """Judges whether anybody who is not trusted can have written what lies in an inbox. Paths are absolute."""
+
+    def folder(self, path: str, /) -> Problem | None:
+        """Why the inbox is not read. Raises OSError, also if there is none."""
+
+    def place_for(self, path: str, /) -> Problem | None:
+        """Why no inbox is to be made there. Raises OSError."""
+
+    def file(self, path: str, found: os.stat_result, fd: int | None = None, /) -> Problem | None:
+        """Why a file in an inbox that is read is not taken. found: its status; fd: it, if it is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileReading:
+    """A file as it was read, whole and without problems. path: absolute, as the inbox is configured.
+
+    renamed_from: the path under which this very file (mtime, size and inode) was accepted before.
+    """
+
+    path: str
+    stamp: FileStamp
+    parsed: Parsed
+    renamed_from: str | None = None
+
+
+class Intake(Protocol):
+    """Makes tasks of files. Called from one thread at a time; any method may raise StoreUnavailable: asked again later.
+
+    A file that does not parse never gets here, and one that was refused here is offered again while it lies there, so
+    refusals need no memory.
+    """
+
+    def known_files(self) -> Mapping[str, FileStamp]:
+        """The stamp of every file that was accepted and is not gone yet, as it was when it was last accepted."""
+
+    def take(self, reading: FileReading) -> Sequence[Problem]:
+        """Accept the file whole, and its stamp with it; durable on return. Or change nothing and say what is wrong."""
+
+    def take_many(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
+        """As ``take`` for each, in this order, in as few commits as possible. Each stands or falls by itself."""
+
+    def gone(self, paths: Sequence[str]) -> None:
+        """These files were deleted or renamed. Called only while their inbox itself is readable."""
+
+    def archived(self, paths: Sequence[str]) -> None:
+        """These accepted files were moved to ``.accepted``: forget the stamps, keep what the files asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanReport:
+    """What one scan did, by path. waiting: seen, not settled yet. unavailable: inboxes that could not be read."""
+
+    accepted: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
+    unavailable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FolderStatus:
+    """One inbox. files: accepted ones lying in it. waiting: why a file is not settled yet, by path, of a hundred at
+    most. unread: those still to be looked at.
+
+    problem: why it is not available, or not wholly, with the remedy; None: all is well.
+    """
+
+    available: bool
+    problem: Problem | None
+    files: int
+    refused: int
+    waiting: Mapping[str, str]
+    unread: int = 0

@@ -1,0 +1,82 @@
+"""What an operator does to holds: put one on an agent, and end all that are on what it draws on."""
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.errors import Invalid, Problem
+from claudomator_py.domain.limits import Bucket, Hold, in_family
+from claudomator_py.domain.outcome import Provenance
+from claudomator_py.domain.units import SECOND_MS, format_instant
+from claudomator_py.domain.views import CheckView, DrainView, HoldRequest, ReleaseRequest
+from claudomator_py.store import hold_rows, run_rows, switch_rows
+from claudomator_py.store.events import record
+
+
+def hold_agent(connection: Connection, agent: AgentSpec, request: HoldRequest, now_ms: int) -> None:
+    """Leave the agent alone as asked, or with it all that draw on its account. Raises Invalid."""
+    until_ms = None if request.until is None else round(request.until.timestamp() * SECOND_MS)
+    family = request.family.lower() if request.family is not None else None
+    _refuse(_problems(agent, until_ms, family, now_ms))
+    if request.account:
+        bucket = Bucket(kind=agent.kind, account=agent.quota_account, family=family)
+    else:
+        bucket = Bucket(agent=agent.name, family=family)
+    hold_rows.add(connection, Hold(bucket, None, until_ms, Provenance.OPERATOR, request.reason or "", now_ms), None)
+    told = {"agent": agent.name, "bucket": bucket.label, "until": until_ms, "provenance": Provenance.OPERATOR}
+    record(connection, now_ms, "hold", data=told if request.reason is None else {**told, "source": request.reason})
+
+
+def release_agent(connection: Connection, agent: AgentSpec, request: ReleaseRequest, now_ms: int) -> None:
+    """End all holds on what the agent draws on, or those on one family, whoever has put them there."""
+    family = request.family.lower() if request.family is not None else None
+    released = hold_rows.release(connection, agent.name, agent.kind, agent.quota_account, now_ms, family=family)
+    told = {"agent": agent.name, "holds": released}
+    record(connection, now_ms, "released", data=told if family is None else {**told, "family": family})
+
+
+def _problems(agent: AgentSpec, until_ms: int | None, family: str | None, now_ms: int) -> list[Problem]:
+    found = []
+    if until_ms is not None and until_ms <= now_ms:
+        found.append(Problem(field="until", message="is in the past", remedy="name a later time, or leave it out"))
+    models = [choice.model for choice in agent.models.values()]
+    if family is not None and not any(in_family(model, family) for model in models):
+        known = ", ".join(models) or "none"
+        message = f"is in the name of no model of {agent.name}"
+        found.append(Problem(field="family", message=message, remedy=f"its models are: {known}"))
+    return found
+
+
+def _refuse(problems: list[Problem]) -> None:
+    if problems:
+        detail = "; ".join(problem.render() for problem in problems)
+        raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=problems)
+
+
+def drain(connection: Connection, reason: str | None, now_ms: int) -> None:
+    """Start nothing from here on. Harmless when repeated: the first time and its reason stay."""
+    if switch_rows.turn_on(connection, switch_rows.DRAIN, reason, now_ms):
+        record(connection, now_ms, "drained", data={} if reason is None else {"reason": reason})
+
+
+def undrain(connection: Connection, now_ms: int) -> None:
+    """Start again. Harmless when repeated."""
+    if switch_rows.turn_off(connection, switch_rows.DRAIN):
+        record(connection, now_ms, "undrained")
+
+
+def drain_view(connection: Connection) -> DrainView:
+    """Whether the daemon is drained, and how many runs are left."""
+    switch = switch_rows.find(connection, switch_rows.DRAIN)
+    running = len(run_rows.live(connection))
+    if switch is None:
+        return DrainView(drained=False, running=running)
+    return DrainView(drained=True, since=format_instant(switch.since_ms), reason=switch.reason, running=running)
+
+
+def drain_check(found: DrainView) -> CheckView:
+    """The same for readiness."""
+    if not found.drained:
+        return CheckView(name="drain", ok=True, detail="tasks are started")
+    why = f" ({found.reason})" if found.reason else ""
+    detail = f"drained since {found.since}{why}: nothing is started; live runs: {found.running}"
+    return CheckView(name="drain", ok=False, detail=detail, remedy="to start tasks again: claudomator undrain")

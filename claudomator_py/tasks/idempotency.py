@@ -1,0 +1,75 @@
+"""Requests with an idempotency key: done once, however often they come.
+
+The answer is kept in the transaction of the change itself, so a daemon that dies between commit and answer still knows
+it. A request that was refused has changed nothing and is not kept: it is judged anew.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import BaseModel
+from sqlalchemy import Connection
+
+from claudomator_py.domain.errors import KeyInUse, KeyReused
+from claudomator_py.domain.principal import RequestKey
+from claudomator_py.ports import Clock
+from claudomator_py.store import request_rows
+from claudomator_py.store.tables import AnsweredRequest
+
+Find = Callable[[Callable[[Connection], AnsweredRequest | None]], AnsweredRequest | None]
+
+
+class Repeats:
+    """Knows the keys in work and the answers given. Safe to use from any thread; one per database."""
+
+    def __init__(self, read: Find, clock: Clock) -> None:
+        """read: runs a query, as ``Database.read`` does."""
+        self._read = read
+        self._clock = clock
+        self._in_work: set[tuple[str, str]] = set()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def claim(self, key: RequestKey | None, principal_id: str) -> Iterator[Mapping[str, Any] | None]:
+        """Keep the key for this request while the block lasts. Gives the answer of an earlier one, or None.
+
+        principal_id: who sent it: another's key of the same name is another one.
+
+        Raises KeyInUse while another request has it, and KeyReused where it names a different request. Without a key
+        there is nothing to keep.
+        """
+        if key is None:
+            yield None
+            return
+        mine = (principal_id, key.key)
+        with self._lock:
+            if mine in self._in_work:
+                raise KeyInUse(
+                    "The first request with this Idempotency-Key is not answered yet.",
+                    remedy="Wait a moment, then send it again with the same key.",
+                )
+            self._in_work.add(mine)
+        try:
+            yield self._earlier(key, principal_id)
+        finally:
+            with self._lock:
+                self._in_work.discard(mine)
+
+    def record(self, connection: Connection, key: RequestKey, answer: BaseModel, principal_id: str) -> None:
+        """Keep the answer, in the transaction of what it tells."""
+        told = answer.model_dump(mode="json")
+        request_rows.add(connection, principal_id, key.key, key.fingerprint, told, self._clock())
+
+    def _earlier(self, key: RequestKey, principal_id: str) -> Mapping[str, Any] | None:
+        now_ms = self._clock()
+        found = self._read(lambda connection: request_rows.find(connection, principal_id, key.key, now_ms))
+        if found is None:
+            return None
+        if found.fingerprint != key.fingerprint:
+            raise KeyReused(
+                "This Idempotency-Key was used for a different request.",
+                remedy="Take a new key for each new request, and repeat a request unchanged.",
+            )
+        return found.answer

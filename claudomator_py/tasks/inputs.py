@@ -1,0 +1,184 @@
+"""What a person says to a task that needs input, inside one transaction: an answer, leave, or no."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.conversation import Exchange, Resumption
+from claudomator_py.domain.errors import Conflict, Invalid, Problem
+from claudomator_py.domain.inputs import Asked, Leave
+from claudomator_py.domain.lifecycle import Failing, InputKind
+from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.prompts.conversations import columns_of, conversation_of, resumption_of, tell_given_up
+from claudomator_py.store import run_rows, task_rows
+from claudomator_py.store.events import record
+from claudomator_py.store.shown import cleaned
+from claudomator_py.store.tables import Task
+from claudomator_py.tasks.accept import go_on, ready_dependents
+
+_MOST_TOLD = 300
+_MOST_HEARD = 20
+_ASKED_FOR = {
+    InputKind.QUESTION: "an answer",
+    InputKind.CLARIFICATION: "an answer",
+    InputKind.APPROVAL: "approval",
+    InputKind.LOGIN: "a login",
+}
+
+
+def asked_of(task: Task) -> Asked | None:
+    """What the task's row says that a person is asked, or was asked last."""
+    return None if task.asks is None else Asked.model_validate(task.asks)
+
+
+def with_leave(task: Task, spec: TaskSpec, kind: str) -> TaskSpec:
+    """The content with what a person allows it besides, for an agent of that kind."""
+    return spec if task.leave is None else Leave.model_validate(task.leave).granted(spec, kind)
+
+
+def asked_before(task: Task) -> Asked:
+    """What a task is asked that got here by an older version, which did not write it down."""
+    text = "asks a question; see what it said last"
+    kind = InputKind(str(task.reason))
+    return Asked(kind=kind, text=text, since_ms=task.updated_ms, run_id=task.last_run_id)
+
+
+def answer(connection: Connection, task: Task, text: str, registry: AgentRegistry, now_ms: int) -> None:
+    """Let the agent go on with the answer, in the conversation in which it asked. Raises Conflict."""
+    asked = _asked(task, "answered")
+    if asked.kind is InputKind.LOGIN:
+        remedy = f"Log in, then: claudomator release {asked.agent or 'AGENT'}"
+        raise Conflict(f"{task.name} needs a login, which no answer is.", remedy=remedy)
+    if asked.run_id is None:
+        remedy = f"Approve it with `claudomator approve {task.name}`, or reject it."
+        raise Conflict(f"{task.name} {asked.text}: no agent is there to be told.", remedy=remedy)
+    told = {"answer": _short(text)}
+    record(connection, now_ms, "answered", task_id=task.id, run_id=asked.run_id, data=told)
+    exchange = Exchange(kind=asked.kind, asked=asked.text, answer=text)
+    go_on(connection, task, now_ms, **_with_exchange(connection, task, asked, exchange, registry, now_ms))
+
+
+def approve(connection: Connection, task: Task, tools: Sequence[str], registry: AgentRegistry, now_ms: int) -> None:
+    """Allow what it asks for, for this content and generation. tools: what to allow instead of what each denied call
+    needs. Raises Conflict or Invalid.
+    """
+    asked = _asked(task, "approved")
+    if asked.kind is not InputKind.APPROVAL:
+        raise Conflict(f"{task.name} needs {_ASKED_FOR[asked.kind]}, not approval.", remedy=_remedy(task, asked))
+    if asked.run_id is None:
+        if tools:
+            message = "are not asked for: it needs approval before its first run"
+            raise _invalid([Problem(field="tools", message=message, remedy="leave them out")])
+        record(connection, now_ms, "approved", task_id=task.id)
+        go_on(connection, task, now_ms, approved_ms=now_ms)
+        return
+    allowed = tuple(dict.fromkeys(tools)) or _rules(task, asked)
+    kind = _kind_of(connection, asked)
+    before = () if task.leave is None else Leave.model_validate(task.leave).tools
+    leave = Leave(kind=kind, tools=tuple(dict.fromkeys((*before, *allowed))))
+    spec = task_rows.spec_of(connection, task.id, task.revision)
+    _refuse(_lacking(leave, spec, asked, registry))
+    record(connection, now_ms, "approved", task_id=task.id, run_id=asked.run_id, data={"tools": list(allowed)})
+    exchange = Exchange(kind=asked.kind, asked=asked.text, allowed=allowed)
+    changes = _with_exchange(connection, task, asked, exchange, registry, now_ms)
+    go_on(connection, task, now_ms, leave=leave.model_dump(mode="json"), **changes)
+
+
+def reject(connection: Connection, task: Task, reason: str | None, now_ms: int) -> None:
+    """End it, as a person does not want it to go on. Raises Conflict."""
+    asked = _asked(task, "rejected")
+    told = {} if reason is None else {"reason": reason}
+    record(connection, now_ms, "rejected", task_id=task.id, run_id=asked.run_id, data=told)
+    said = asked.model_copy(update={"rejected": reason})
+    event, why = Failing(Reason.REJECTED), {} if reason is None else {"why": reason}
+    task = task_rows.advance(connection, task, event, now_ms, data=why, asks=said.model_dump(mode="json"))
+    ready_dependents(connection, task, now_ms)
+
+
+def _asked(task: Task, what: str) -> Asked:
+    if task.state != "NEEDS_INPUT":
+        raise Conflict(f"{task.name} is {task.state}: it asks nothing that could be {what}.", remedy=_LOOK)
+    return asked_of(task) or asked_before(task)
+
+
+_LOOK = "`claudomator status` shows what needs you."
+
+
+def _remedy(task: Task, asked: Asked) -> str:
+    if asked.kind is InputKind.LOGIN:
+        return f"Log in, then: claudomator release {asked.agent or 'AGENT'}"
+    return f"Answer it with `claudomator answer {task.name} TEXT`."
+
+
+def _with_exchange(
+    connection: Connection, task: Task, asked: Asked, exchange: Exchange, registry: AgentRegistry, now_ms: int
+) -> dict[str, Any]:
+    """What to write so that the next run goes on with it, in the conversation in which it was asked; if that is gone,
+    a fresh one is told all.
+    """
+    spec = task_rows.spec_of(connection, task.id, task.revision)
+    before = resumption_of(task)
+    heard = (*(() if before is None else before.heard), exchange)[-_MOST_HEARD:]
+    run = None if asked.run_id is None else run_rows.find(connection, asked.run_id)
+    if run is None:
+        return {}
+    found = conversation_of(run, None if before is None else before.words)
+    agent = registry.find(run.agent)
+    why = None
+    if found is None:
+        why = f"{run.agent} left none behind"
+    elif agent is None or agent.kind != run.kind:
+        why = f"{run.agent}, which has it, is no longer configured"
+    resumption = found or Resumption(
+        run_id=run.id, agent=run.agent, kind=run.kind, tier=run.tier, revision=run.revision
+    )
+    follows = None if before is None else before.follows
+    update = {"heard": heard, "answering": why is None, "given_up": why is not None, "follows": follows}
+    resumption = resumption.model_copy(update=update)
+    if why is not None:
+        tell_given_up(connection, task, None, run.id, why, now_ms)
+    changes = columns_of(resumption, spec)
+    return changes if resumption.holder is not None else {**changes, "kept_until_ms": None}
+
+
+def _rules(task: Task, asked: Asked) -> tuple[str, ...]:
+    """What allows the calls that were denied. Raises Conflict where there is nothing as narrow as the call."""
+    without = [one.tool for one in asked.tools if one.rule is None]
+    if without:
+        tool = without[0]
+        detail = f"What {task.name} was denied cannot be allowed by itself: {tool} has no rule that is as narrow."
+        remedy = f"Name what to allow, such as `--tool {tool}`, or answer the agent."
+        raise Conflict(detail, remedy=remedy)
+    return tuple(dict.fromkeys(one.rule for one in asked.tools if one.rule is not None))
+
+
+def _kind_of(connection: Connection, asked: Asked) -> str:
+    run = None if asked.run_id is None else run_rows.find(connection, asked.run_id)
+    return "" if run is None else run.kind
+
+
+def _lacking(leave: Leave, spec: TaskSpec, asked: Asked, registry: AgentRegistry) -> list[Problem]:
+    """What the agent cannot be told to allow, in sentences that say why."""
+    agent = None if asked.agent is None else registry.find(asked.agent)
+    if agent is None:
+        return []
+    known = registry.unsupported(spec, agent)
+    lacking = [one for one in registry.unsupported(leave.granted(spec, agent.kind), agent) if one not in known]
+    return [Problem(field="tools", message=one, remedy="name others, or answer the agent") for one in lacking]
+
+
+def _short(text: str) -> str:
+    line = " ".join(cleaned(text).split())  # before it is cut: a part of a secret would stay
+    return line if len(line) <= _MOST_TOLD else f"{line[: _MOST_TOLD - 3]}..."
+
+
+def _refuse(problems: list[Problem]) -> None:
+    if problems:
+        raise _invalid(problems)
+
+
+def _invalid(problems: list[Problem]) -> Invalid:
+    return Invalid("; ".join(problem.render() for problem in problems), remedy="Correct it.", problems=problems)

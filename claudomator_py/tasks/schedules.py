@@ -1,0 +1,135 @@
+"""What can happen to a schedule inside one transaction: begun, changed, ended, and a time of it met."""
+
+import uuid
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.schedule import Overlap
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.units import format_instant
+from claudomator_py.store import schedule_rows
+from claudomator_py.store.events import record
+from claudomator_py.store.tables import Schedule, ScheduleFire, Task
+from claudomator_py.tasks.accept import Order, accept
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A valid schedule on its way in. local: the zone of one that names none. source: ``file`` or ``api``.
+
+    creator, organisation: see ``store.tables.Schedule``.
+    """
+
+    spec: TaskSpec
+    local: str
+    source: str
+    file_path: str | None = None
+    creator: str = OPERATOR.id
+    organisation: str | None = None
+
+    @property
+    def cron(self) -> str:
+        """Its times. Raises ValueError for a task without any."""
+        if self.spec.schedule is None:
+            raise ValueError(f"{self.spec.name} has no schedule")
+        return self.spec.schedule
+
+
+def begin(connection: Connection, plan: Plan, now_ms: int) -> Schedule:
+    """Insert the schedule. Its first time is the next one."""
+    schedule = Schedule(
+        id=str(uuid.uuid4()),
+        name=plan.spec.name,
+        spec=plan.spec.model_dump(mode="json"),
+        cron=plan.cron,
+        timezone=plan.spec.timezone or plan.local,
+        source=plan.source,
+        file_path=plan.file_path,
+        creator=plan.creator,
+        organisation=plan.organisation,
+        last_ms=now_ms,
+        created_ms=now_ms,
+        updated_ms=now_ms,
+    )
+    schedule_rows.add(connection, schedule)
+    record(connection, now_ms, "schedule_added", data={"schedule": schedule.name, "cron": schedule.cron})
+    return schedule
+
+
+def replace(connection: Connection, schedule: Schedule, plan: Plan, now_ms: int) -> None:
+    """Give the schedule this content, and life if it had ended. Times of other clocks, and times at which it was not
+    there, are none of its own. A zone that neither content names stays as it was written down."""
+    zone = plan.spec.timezone
+    if zone is None:
+        named_before = TaskSpec.model_validate(schedule.spec).timezone is not None
+        zone = plan.local if named_before else schedule.timezone
+    same = schedule.gone_ms is None and (schedule.cron, schedule.timezone) == (plan.cron, zone)
+    schedule_rows.change(
+        connection,
+        schedule.id,
+        now_ms,
+        spec=plan.spec.model_dump(mode="json"),
+        cron=plan.cron,
+        timezone=zone,
+        source=plan.source,
+        file_path=plan.file_path,
+        gone_ms=None,
+        last_ms=schedule.last_ms if same else now_ms,
+    )
+    record(connection, now_ms, "schedule_changed", data={"schedule": schedule.name, "cron": plan.cron})
+
+
+def move(connection: Connection, schedule: Schedule, plan: Plan, now_ms: int) -> None:
+    """Its file was renamed, and with it the schedule, if the file names it. Its times stay as they are."""
+    data = {"schedule": plan.spec.name, "from": schedule.name, "to": plan.spec.name}
+    if schedule.name != plan.spec.name:
+        record(connection, now_ms, "renamed", data=data)
+    columns = {"name": plan.spec.name, "spec": plan.spec.model_dump(mode="json"), "file_path": plan.file_path}
+    schedule_rows.change(connection, schedule.id, now_ms, **columns)
+
+
+def end(connection: Connection, schedule: Schedule, now_ms: int) -> None:
+    """It makes no more tasks; those that it has made stay."""
+    schedule_rows.change(connection, schedule.id, now_ms, gone_ms=now_ms)
+    record(connection, now_ms, "schedule_ended", data={"schedule": schedule.name})
+
+
+def end_of_file(connection: Connection, path: str, now_ms: int, besides: frozenset[str] = frozenset()) -> None:
+    """End the schedules of the file, all but those of these names."""
+    for schedule in schedule_rows.of_file(connection, path):
+        if schedule.name not in besides:
+            end(connection, schedule, now_ms)
+
+
+def fire(
+    connection: Connection, schedule: Schedule, at_ms: int, dir_key: str, by: str, now_ms: int, place: int = 0
+) -> Task:
+    """Make the task of that time. dir_key: see ``store.tables.Task``. by: ``clock`` or ``operator``. place: among
+    those that are caught up together."""
+    spec = TaskSpec.model_validate(schedule.spec).fired(at_ms)
+    order = Order(spec, dir_key, "schedule", place=place, creator=schedule.creator, organisation=schedule.organisation)
+    task = accept(connection, order, now_ms)
+    schedule_rows.fire(
+        connection, ScheduleFire(schedule_id=schedule.id, due_ms=at_ms, task_id=task.id, by=by, at_ms=now_ms)
+    )
+    told = {"schedule": schedule.name, "due": format_instant(at_ms), "by": by}
+    record(connection, now_ms, "schedule_fired", task_id=task.id, data=told)
+    return task
+
+
+def skip(connection: Connection, schedule: Schedule, at_ms: int, why: str, now_ms: int) -> None:
+    """Let that time go by."""
+    schedule_rows.fire(
+        connection, ScheduleFire(schedule_id=schedule.id, due_ms=at_ms, skipped=why, by="clock", at_ms=now_ms)
+    )
+    told = {"schedule": schedule.name, "due": format_instant(at_ms), "why": why}
+    record(connection, now_ms, "schedule_skipped", data=told)
+
+
+def overlapping(connection: Connection, schedule: Schedule) -> Task | None:
+    """The task for whose end the schedule waits before it makes another; None: it may make one."""
+    if TaskSpec.model_validate(schedule.spec).overlap is Overlap.QUEUE:
+        return None
+    return schedule_rows.unended(connection, schedule.id)

@@ -1,0 +1,160 @@
+"""What the tests of runs share: orders, shims as children of the test, and waiting with a deadline."""
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from claudomator_py.domain.run import Bounds, ExitRecord, RunFate, RunLimits, RunOrder
+from claudomator_py.hosts.local.directory import RunDirectory
+from claudomator_py.hosts.local.settle import settle
+from claudomator_py.hosts.local.sweep import kill_survivors
+
+INSTALLATION = Path(__file__).parents[3]
+BOOT = "import sys; sys.path.append(sys.argv.pop(1)); from claudomator_py.hosts.shim.main import main; main()"
+PATH = os.environ["PATH"]
+LIMITS = RunLimits(timeout_ms=20_000, stall_ms=None, grace_ms=300, output_bytes=1 << 20)
+
+_numbers = itertools.count(1)
+T = TypeVar("T")
+
+
+def until(look: Callable[[], T | None], seconds: float = 15) -> T:
+    """What look returns once it is true. Fails when it does not come to that."""
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"did not come about within {seconds} s"
+        time.sleep(0.005)
+    return found
+
+
+@dataclass
+class Rig:
+    """Run directories under one root, and every shim started for them."""
+
+    root: Path
+    run_ids: list[str] = field(default_factory=list)
+    shims: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def prepare(
+        self,
+        *commands: Sequence[str],
+        cwd: Path | None = None,
+        roots: Sequence[Path] = (),
+        reserved: Sequence[Path] = (),
+        folders: Sequence[Path] = (),
+        env_names: Sequence[str] = ("PATH",),
+        stdin: str = "",
+        limits: RunLimits = LIMITS,
+    ) -> Path:
+        """The directory of a new run of these commands."""
+        run_id = f"{os.getpid()}-{next(_numbers)}-{time.time_ns()}"
+        self.run_ids.append(run_id)
+        order = RunOrder(
+            run_id=run_id,
+            commands=tuple(tuple(command) for command in commands),
+            cwd=None if cwd is None else str(cwd),
+            roots=tuple(str(root) for root in roots),
+            env_names=tuple(env_names),
+            stdin=stdin,
+            limits=limits,
+            reserved=tuple(map(str, reserved)),
+            folders=tuple(map(str, folders)),
+            folder_bounds=Bounds(tuple(map(str, roots)), tuple(map(str, reserved))),
+        )
+        path = self.root / run_id
+        RunDirectory(path).create(order)
+        return path
+
+    def shim(self, path: Path, env: Mapping[str, str] | None = None, crash: str | None = None) -> "Shim":
+        """Start a shim for the run."""
+        environ = {"PATH": PATH, **(env or {})}
+        if crash is not None:
+            environ["CLAUDOMATOR_CRASH_SHIM"] = crash
+        command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", BOOT, str(INSTALLATION), str(path)]
+        process = subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL)
+        self.shims.append(process)
+        return Shim(process, path)
+
+    def run(self, *commands: Sequence[str], env: Mapping[str, str] | None = None, **order: Any) -> "Ended":
+        """Run the commands to their end."""
+        path = self.prepare(*commands, **order)
+        self.shim(path, env).wait()
+        return ended(path)
+
+    def sh(self, script: str, **order: Any) -> "Ended":
+        """Run a shell script to its end."""
+        return self.run(("sh", "-c", script), **order)
+
+    def clean(self) -> None:
+        """End whatever a test has left."""
+        for shim in self.shims:
+            if shim.poll() is None:
+                shim.kill()
+            shim.wait()
+        for run_id in self.run_ids:
+            assert not kill_survivors(run_id, grace_ms=0).left
+
+
+@dataclass(frozen=True)
+class Shim:
+    """A shim that is a child of the test."""
+
+    process: subprocess.Popen[bytes]
+    path: Path
+
+    def wait(self) -> int:
+        """Its exit code. One that does not end fails by the test's own timeout."""
+        return self.process.wait()
+
+    def output(self, text: str) -> str:
+        """The run's standard output, once the text is in it."""
+        until(lambda: text in stdout(self.path))
+        return stdout(self.path)
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run with an exit record."""
+
+    path: Path
+    exit: ExitRecord
+
+    @property
+    def stdout(self) -> str:
+        return stdout(self.path)
+
+    @property
+    def stragglers(self) -> int:
+        return int(json.loads((self.path / "exit.json").read_bytes())["stragglers"])
+
+
+def ended(path: Path) -> Ended:
+    """The run's end; it has to have come."""
+    status = settle(path)
+    assert status.fate is RunFate.ENDED, status
+    assert status.exit is not None
+    return Ended(path, status.exit)
+
+
+def stdout(path: Path) -> str:
+    return (path / "stdout.jsonl").read_text(errors="replace")
+
+
+def alive(pid: int) -> bool:
+    """Whether the process is there and no zombie."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"

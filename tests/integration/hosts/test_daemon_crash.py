@@ -1,0 +1,92 @@
+"""The daemon killed between any two steps at a run directory: the next one finds either all of it or none."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.domain.run import RunFate
+from claudomator_py.hosts.local.directory import RunDirectory
+from claudomator_py.hosts.local.settle import settle
+from claudomator_py.hosts.local.sweep import sweep
+from tests.integration.hosts.rig import INSTALLATION, Rig, ended, until
+
+PRELUDE = f"""
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, {str(INSTALLATION)!r})
+from claudomator_py.domain import crashpoint
+from claudomator_py.domain.run import RunLimits, RunOrder
+from claudomator_py.hosts.local.directory import RunDirectory
+from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.hosts.local.settle import settle
+from claudomator_py.hosts.local.sweep import kill_survivors
+point, path = sys.argv[1], Path(sys.argv[2])
+assert point in crashpoint.CRASH_POINTS
+crashpoint.install(lambda name: os.kill(os.getpid(), signal.SIGKILL) if name == point else None)
+order = RunOrder(path.name, (("true",),), None, (), ("PATH",), "", RunLimits(5000, None, 100, 1 << 20))
+"""
+
+
+def daemon(point: str, path: Path, act: str) -> None:
+    """Do this in a daemon that is killed at the crash point."""
+    process = subprocess.run([sys.executable, "-c", PRELUDE + act, point, str(path)], check=False)
+    assert process.returncode == -9, "the crash point was not passed"
+
+
+@pytest.mark.parametrize(("point", "there"), [("run-files-written", False), ("run-dir-made", True)])
+def test_a_directory_is_complete_or_not_there(rig: Rig, point: str, there: bool) -> None:
+    path = rig.root / "run"
+    daemon(point, path, "RunDirectory(path).create(order)")
+    assert path.exists() is there
+    # The next daemon comes to the same plan, and makes it.
+    assert subprocess.run(
+        [sys.executable, "-c", PRELUDE + "RunDirectory(path).create(order)", "run-spawned", str(path)], check=True
+    )
+    assert [entry.name for entry in rig.root.iterdir()] == ["run"]
+    assert rig.shim(path).wait() == 0
+    assert ended(path).exit.exit_code == 0
+
+
+def test_a_run_spawned_by_a_daemon_that_was_killed_goes_on(rig: Rig) -> None:
+    path = rig.prepare(("sh", "-c", "exit 3"))
+    daemon("run-spawned", path, f"Launcher().start(path, {{'PATH': {str(Path('/usr/bin'))!r} + ':/bin'}})")
+    until(lambda: (path / "exit.json").exists())
+    until(lambda: settle(path).fate is RunFate.ENDED)
+    assert ended(path).exit.exit_code == 3
+
+
+def test_a_cancel_that_was_written_holds(rig: Rig) -> None:
+    path = rig.prepare(("sleep", "60"))
+    shim = rig.shim(path)
+    until(lambda: (path / "started").exists())
+    daemon("cancel-written", path, "RunDirectory(path).request_cancel()")
+    shim.wait()
+    assert ended(path).exit.ended_by == "cancel"
+
+
+def test_a_run_that_was_given_up_stays_so(rig: Rig) -> None:
+    path = rig.prepare(("true",))
+    daemon("revoked-written", path, "settle(path)")
+    assert rig.shim(path).wait() == 3
+    assert settle(path).fate is RunFate.REVOKED
+
+
+@pytest.mark.parametrize("point", ["revoked-written", "run-dir-trashed", "run-dir-removed"])
+def test_a_removal_is_finished_by_the_next_sweep(rig: Rig, point: str) -> None:
+    path = rig.prepare(("true",))
+    daemon(point, path, "RunDirectory(path).remove()")
+    for left in rig.root.iterdir():
+        assert rig.shim(left).wait() == 3
+    sweep(rig.root, set(), grace_ms=100)
+    assert list(rig.root.iterdir()) == []
+
+
+def test_survivors_that_were_ended_stay_so(rig: Rig) -> None:
+    path = rig.prepare(("sleep", "60"))
+    shim = rig.shim(path, crash="agent-spawned")
+    shim.wait()
+    daemon("survivors-ended", path, "kill_survivors(path.name, grace_ms=100)")
+    assert settle(path).fate is RunFate.UNFINISHED
+    RunDirectory(path).remove()

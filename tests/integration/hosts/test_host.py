@@ -1,0 +1,189 @@
+"""The service's way to runs: the steps of one run, from its order to its output."""
+
+import itertools
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.domain.run import RunFate, RunOrder, RunStatus, Stream, Swept
+from claudomator_py.hosts.local.directory import RunStarted
+from claudomator_py.hosts.local.host import LocalRunHost
+from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.hosts.local.sweep import find_survivors, kill_survivors
+from claudomator_py.ports import RunHost
+from tests.integration.hosts.rig import LIMITS, PATH, until
+
+ENV = {"PATH": PATH}
+RUN_ID = "host-test-run"
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[LocalRunHost]:
+    launcher = Launcher()
+    yield LocalRunHost(tmp_path / "state" / "runs", launcher, grace_ms=100)
+    launcher.close()
+    kill_survivors(RUN_ID, grace_ms=0)
+
+
+def order(script: str, **changes: object) -> RunOrder:
+    plain = RunOrder(RUN_ID, (("sh", "-c", script),), None, (), ("PATH",), "the prompt\n", LIMITS)
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def end(host: LocalRunHost, step: int = 0) -> RunStatus:
+    return until(lambda: status if (status := host.settle(RUN_ID, step)).fate is RunFate.ENDED else None)
+
+
+def run(host: LocalRunHost, script: str, step: int = 0) -> RunStatus:
+    host.prepare(order(script), step)
+    host.spawn(RUN_ID, ENV, step)
+    return end(host, step)
+
+
+def all_of(host: LocalRunHost, stream: Stream, step: int = 0) -> bytes:
+    return host.tail(RUN_ID, stream, 1 << 40, step)
+
+
+def test_it_is_what_the_service_asks_for(host: LocalRunHost) -> None:
+    service: RunHost = host
+    assert service.settle(RUN_ID) == RunStatus(RunFate.MISSING)
+
+
+def test_a_run_from_order_to_output(host: LocalRunHost) -> None:
+    status = run(host, "cat; echo out; echo err >&2; exit 2")
+    assert status.exit is not None
+    assert status.exit.exit_code == 2
+    assert all_of(host, "stdout") == b"the prompt\nout\n"
+    assert all_of(host, "stderr") == b"err\n"
+    assert host.read(RUN_ID, "stdout", 4, 6) == b"prompt"
+    assert host.read(RUN_ID, "stdout", 1000, 6) == b""
+    assert host.path(RUN_ID).parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_run_works_in_the_scratch_folder_of_the_one_it_goes_on_from(host: LocalRunHost) -> None:
+    earlier = replace(order("true"), run_id="earlier-run")
+    host.prepare(earlier)
+    (host.path("earlier-run") / "work" / "note").write_text("remember\n")
+    for step in (0, 1):
+        host.prepare(order("cat note", scratch_of="earlier-run"), step)
+        host.spawn(RUN_ID, ENV, step)
+        end(host, step)
+        assert all_of(host, "stdout", step) == b"remember\n"
+    assert host.has_scratch("earlier-run")
+    assert not host.has_scratch(RUN_ID)
+    assert not host.has_scratch("never-seen")
+
+
+def test_a_run_just_spawned_is_never_revoked_by_a_look(host: LocalRunHost) -> None:
+    host.prepare(order("echo once"))
+    host.spawn(RUN_ID, ENV)
+    fates = [host.settle(RUN_ID).fate for _ in range(200)]
+    assert RunFate.REVOKED not in fates
+    end(host)
+    assert all_of(host, "stdout") == b"once\n"
+
+
+def test_a_run_whose_shim_was_lost_from_sight_is_revoked_by_a_look(host: LocalRunHost) -> None:
+    host.prepare(order("echo never"))
+    assert host.settle(RUN_ID).fate is RunFate.REVOKED
+    host.spawn(RUN_ID, ENV)
+    until(lambda: host.launched_pid(RUN_ID) is None)
+    assert host.settle(RUN_ID).fate is RunFate.REVOKED
+    assert all_of(host, "stdout") == b""
+
+
+def test_a_run_is_prepared_again_only_if_it_never_started(host: LocalRunHost) -> None:
+    host.prepare(order("echo first"))
+    host.prepare(order("echo second"))
+    run(host, "echo third")
+    assert all_of(host, "stdout") == b"third\n"
+    with pytest.raises(RunStarted):
+        host.prepare(order("echo fourth"))
+
+
+def test_checks_follow_in_the_runs_scratch_folder(host: LocalRunHost) -> None:
+    run(host, "echo made > result")
+    for step in (1, 2):
+        status = run(host, f"cat result; exit {step}", step)
+        assert status.exit is not None
+        assert status.exit.exit_code == step
+        assert all_of(host, "stdout", step) == b"made\n"
+    assert host.settle(RUN_ID).exit is not None
+    assert all_of(host, "stdout") == b""
+
+
+def test_cancel_reaches_the_step_it_names(host: LocalRunHost) -> None:
+    run(host, "true")
+    host.prepare(order("echo ready; exec sleep 60"), 1)
+    host.spawn(RUN_ID, ENV, 1)
+    until(lambda: all_of(host, "stdout", 1))
+    host.cancel(RUN_ID, 1)
+    host.cancel(RUN_ID, 1)
+    status = end(host, 1)
+    assert status.exit is not None
+    assert status.exit.ended_by == "cancel"
+
+
+def test_survivors_of_a_lost_shim_are_ended(host: LocalRunHost) -> None:
+    host.prepare(order("echo ready; exec sleep 60"))
+    host.spawn(RUN_ID, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-spawned"})
+    until(lambda: host.settle(RUN_ID).fate is RunFate.UNFINISHED)
+    assert host.end_survivors(RUN_ID)
+    assert not find_survivors(RUN_ID)
+
+
+def test_an_agent_that_outlives_its_shim_is_taken_over_once(host: LocalRunHost, tmp_path: Path) -> None:
+    host.prepare(order(f"echo ready; until [ -e {tmp_path / 'go'} ]; do sleep 0.02; done; echo done"))
+    host.spawn(RUN_ID, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-recorded"})
+    until(lambda: host.settle(RUN_ID).fate is RunFate.ORPHANED)
+    first = host.launched_pid(RUN_ID)
+
+    assert host.take_over(RUN_ID)
+    pid = host.launched_pid(RUN_ID)
+    assert pid not in (None, first)
+    assert host.take_over(RUN_ID), "there is nothing to be done"
+    assert host.launched_pid(RUN_ID) == pid
+    until(lambda: host.settle(RUN_ID).fate is RunFate.ALIVE)
+
+    (tmp_path / "go").touch()
+    until(lambda: host.settle(RUN_ID).fate is RunFate.UNFINISHED)
+    assert all_of(host, "stdout") == b"ready\ndone\n"
+
+
+def test_an_agent_whose_shims_are_killed_again_and_again_is_given_up(
+    host: LocalRunHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.prepare(order("echo ready; exec sleep 60"))
+    host.spawn(RUN_ID, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-recorded"})
+    monkeypatch.setenv("CLAUDOMATOR_CRASH_SHIM", "shim-renamed")
+    until(lambda: host.settle(RUN_ID).fate is RunFate.ORPHANED and not host.take_over(RUN_ID))
+    assert host.end_survivors(RUN_ID)
+    assert host.settle(RUN_ID).fate is RunFate.UNFINISHED
+
+
+def test_output_is_read_across_the_hole_of_its_cap(host: LocalRunHost) -> None:
+    """None of the zeros in between is read."""
+    script = "i = 0\nwhile i < 400_000: print('line', i); i += 1"
+    limits = replace(LIMITS, output_bytes=1 << 20)
+    host.prepare(order("", commands=((sys.executable, "-I", "-S", "-c", script),), limits=limits))
+    host.spawn(RUN_ID, ENV)
+    end(host)
+    data = all_of(host, "stdout")
+    assert len(data) <= 1 << 20
+    lines = [line for line in data.split(b"\n") if line]
+    numbers = [int(line.split()[1]) for line in lines if line.startswith(b"line ")]
+    assert numbers[0] == 0
+    assert numbers[-1] == 399_999
+    assert len(lines) - len(numbers) <= 2, "the lines at both ends of the hole"
+    # Only the lines at the hole may be cut short.
+    assert sum(later <= earlier for earlier, later in itertools.pairwise(numbers)) <= 1
+
+
+def test_a_sweep_removes_what_no_row_knows(host: LocalRunHost) -> None:
+    run(host, "true")
+    assert host.sweep(frozenset({RUN_ID})) == []
+    assert host.sweep(frozenset()) == [Swept(RUN_ID, "removed")]
+    assert host.settle(RUN_ID).fate is RunFate.MISSING

@@ -1,0 +1,382 @@
+"""Work trees on real repositories: what is made, what is found again, how it stands, and what is never removed."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.domain import crashpoint
+from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeOrder, TreeStanding
+from claudomator_py.hosts.git.worktrees import LocalTrees
+
+
+class Repository:
+    """A repository with one commit on ``main``."""
+
+    def __init__(self, path: Path, home: Path, *, commit: bool = True) -> None:
+        self.path = path
+        self.environ = {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C"}
+        path.mkdir(parents=True)
+        self.git("init", "-q", "-b", "main")
+        if commit:
+            self.commit("readme", "hello\n")
+
+    def git(self, *words: str, at: Path | str | None = None) -> str:
+        command = ["git", "-C", str(at or self.path), "-c", "user.name=n", "-c", "user.email=n@example.org", *words]
+        done = subprocess.run(command, env=self.environ, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def commit(self, name: str, text: str, at: Path | str | None = None) -> None:
+        file = Path(at or self.path) / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        self.git("add", "--all", at=at)
+        self.git("commit", "-q", "-m", name, at=at)
+
+    @property
+    def branches(self) -> list[str]:
+        return self.git("for-each-ref", "--format=%(refname:short)", "refs/heads").split()
+
+    @property
+    def trees(self) -> int:
+        return self.git("worktree", "list", "--porcelain").count("worktree ")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    (tmp_path / "home").mkdir()
+    return Repository(tmp_path / "shop", tmp_path / "home")
+
+
+@pytest.fixture
+def trees(tmp_path: Path, repository: Repository) -> LocalTrees:
+    return LocalTrees(tmp_path / "state" / "worktrees", repository.environ)
+
+
+def order(folder: Path, name: str = "shop-fix-1") -> TreeOrder:
+    return TreeOrder(name, "claudomator/fix-1", "task", str(folder))
+
+
+def standing(trees: LocalTrees, tree: Tree) -> TreeStanding:
+    return trees.look(tree).standing
+
+
+def test_a_tree_is_made_of_the_last_commit_on_a_branch_of_its_own(trees: LocalTrees, repository: Repository) -> None:
+    tree = trees.ensure(order(repository.path))
+    assert (Path(tree.path) / "readme").read_text() == "hello\n"
+    assert repository.git("branch", "--show-current", at=tree.path) == "claudomator/fix-1"
+    assert (tree.onto, tree.left_out, tree.submodules) == ("refs/heads/main", False, False)
+    assert repository.git("branch", "--show-current") == "main"
+
+
+def test_the_repository_stays_open_to_whom_it_was_open(repository: Repository, tmp_path: Path) -> None:
+    old = os.umask(0o077)
+    try:
+        tree = LocalTrees(tmp_path / "trees", repository.environ, umask=0o022).ensure(order(repository.path))
+    finally:
+        os.umask(old)
+    for path in (Path(tree.git_dir), *Path(tree.git_dir).parents[:2]):
+        assert path.stat().st_mode & 0o777 == 0o755, path
+    assert (Path(tree.path) / "readme").stat().st_mode & 0o777 == 0o644
+
+
+def test_what_is_not_committed_stays_where_it_is_and_is_said(trees: LocalTrees, repository: Repository) -> None:
+    (repository.path / "readme").write_text("mine\n")
+    tree = trees.ensure(order(repository.path))
+    assert tree.left_out
+    assert (Path(tree.path) / "readme").read_text() == "hello\n"
+    assert (repository.path / "readme").read_text() == "mine\n"
+
+
+def test_a_tree_that_is_there_is_found_again_with_all_that_was_done_in_it(
+    trees: LocalTrees, repository: Repository
+) -> None:
+    tree = trees.ensure(order(repository.path))
+    (Path(tree.path) / "new").write_text("work")
+    assert trees.ensure(order(repository.path)) == tree
+    assert (Path(tree.path) / "new").read_text() == "work"
+
+
+def test_hooks_and_the_environment_of_the_daemon_have_no_part_in_it(
+    trees: LocalTrees, repository: Repository, tmp_path: Path
+) -> None:
+    hook = repository.path / ".git" / "hooks" / "post-checkout"
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/hooked\n")
+    hook.chmod(0o755)
+    repository.git("branch", "before")
+    LocalTrees(tmp_path / "others", {**repository.environ, "GIT_DIR": "/nowhere"}).ensure(order(repository.path))
+    assert not (tmp_path / "hooked").exists()
+
+
+def test_a_detached_head_a_shallow_clone_and_a_linked_tree_are_fine(
+    trees: LocalTrees, repository: Repository, tmp_path: Path
+) -> None:
+    repository.commit("second", "2")
+    repository.git("clone", "-q", "--depth", "1", f"file://{repository.path}", str(tmp_path / "shallow"))
+    shallow = trees.ensure(TreeOrder("a", "claudomator/a-1", "task", str(tmp_path / "shallow")))
+    repository.git("worktree", "add", "-q", "-b", "linked", str(tmp_path / "linked"))
+    linked = trees.ensure(TreeOrder("b", "claudomator/b-1", "task", str(tmp_path / "linked")))
+    repository.git("checkout", "-q", "--detach")
+    detached = trees.ensure(TreeOrder("c", "claudomator/c-1", "task", str(repository.path)))
+    assert [tree.onto for tree in (shallow, linked, detached)] == ["refs/heads/main", "refs/heads/linked", None]
+    assert standing(trees, detached) is TreeStanding.UNCHANGED
+    repository.commit("third", "3", at=detached.path)
+    assert standing(trees, detached) is TreeStanding.AHEAD
+
+
+def test_submodules_are_said_not_to_be_checked_out(trees: LocalTrees, repository: Repository, tmp_path: Path) -> None:
+    part = Repository(tmp_path / "part", tmp_path / "home")
+    repository.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(part.path), "part")
+    repository.git("commit", "-q", "-m", "part")
+    tree = trees.ensure(order(repository.path))
+    assert tree.submodules
+    assert not (Path(tree.path) / "part" / "readme").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (
+            "nothing",
+            "parent directories): .git; choose a folder in a git repository",
+        ),
+        ("missing", "choose a folder that is there"),
+        ("empty", "it has no commit to begin at: make one, or write `isolation: none`"),
+        ("bare", "it is a bare repository: clone it"),
+        ("in the way", "rename the branch that is in the way"),
+        ("locked ref", "remove that lock file"),
+    ],
+)
+def test_a_refusal_holds_gits_words_and_what_to_do(
+    trees: LocalTrees, repository: Repository, tmp_path: Path, kind: str, words: str
+) -> None:
+    folder = tmp_path / "folder"
+    match kind:
+        case "nothing":
+            folder.mkdir()
+        case "empty":
+            Repository(folder, tmp_path / "home", commit=False)
+        case "bare":
+            repository.git("clone", "-q", "--bare", str(repository.path), str(folder))
+        case "in the way":
+            folder = repository.path
+            repository.git("branch", "claudomator")
+        case "locked ref":
+            folder = repository.path
+            lock = folder / ".git" / "refs" / "heads" / "claudomator" / "fix-1.lock"
+            lock.parent.mkdir()
+            lock.touch()
+    with pytest.raises(TreeFault, match="no work tree of") as caught:
+        trees.ensure(order(folder))
+    assert words in str(caught.value)
+    assert trees.all() == []
+    assert repository.trees == 1
+
+
+def test_without_git_the_remedy_is_to_install_it(tmp_path: Path, repository: Repository) -> None:
+    trees = LocalTrees(tmp_path / "trees", {"PATH": str(tmp_path)})
+    with pytest.raises(TreeFault, match="install git"):
+        trees.ensure(order(repository.path))
+
+
+def crash_at(point: str, action: Callable[[], object]) -> None:
+    """Let a child pass through action, and end at the point as by kill -9."""
+    pid = os.fork()
+    if pid == 0:
+        crashpoint.install(lambda name: os.kill(os.getpid(), 9) if name == point else None)
+        try:
+            action()
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -9, "the crash point was not passed"
+
+
+@pytest.mark.parametrize("point", ["worktree-intended", "worktree-added", "worktree-made"])
+def test_after_a_crash_there_is_one_tree_and_it_is_whole(trees: LocalTrees, repository: Repository, point: str) -> None:
+    crash_at(point, lambda: trees.ensure(order(repository.path)))
+    assert len(trees.all()) == 1, "it is known, whatever comes next"
+    tree = trees.ensure(order(repository.path))
+    assert (Path(tree.path) / "readme").exists()
+    assert (repository.trees, repository.branches) == (2, ["claudomator/fix-1", "main"])
+    assert standing(trees, tree) is TreeStanding.UNCHANGED
+
+
+@pytest.mark.parametrize("point", ["worktree-intended", "worktree-added"])
+def test_what_a_crash_left_unfinished_can_be_removed_without_a_trace(
+    trees: LocalTrees, repository: Repository, point: str
+) -> None:
+    crash_at(point, lambda: trees.ensure(order(repository.path)))
+    (tree,) = trees.all()
+    trees.remove(tree)
+    assert (repository.trees, repository.branches, trees.all()) == (1, ["main"], [])
+    assert not Path(tree.path).exists()
+
+
+def test_a_removal_that_a_crash_broke_off_is_finished_by_the_next(trees: LocalTrees, repository: Repository) -> None:
+    tree = trees.ensure(order(repository.path))
+    crash_at("worktree-removed", lambda: trees.remove(tree))
+    assert standing(trees, tree) is TreeStanding.GONE
+    trees.remove(tree)
+    assert (repository.trees, repository.branches, trees.all()) == (1, ["main"], [])
+
+
+def test_while_somebody_is_at_a_tree_nobody_else_is(trees: LocalTrees, repository: Repository, tmp_path: Path) -> None:
+    tree = trees.ensure(order(repository.path))
+    lock = f"import fcntl,sys; f=open({tree.path + '.lock'!r}); fcntl.flock(f,fcntl.LOCK_EX); print(); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(TreeBusy):
+            trees.ensure(order(repository.path))
+        with pytest.raises(TreeBusy):
+            trees.remove(tree)
+        other.communicate()
+    trees.remove(tree)
+
+
+# --- how it stands, and what is removed -----------------------------------------------------------------------------
+
+
+def kept(trees: LocalTrees, tree: Tree, why: TreeStanding) -> None:
+    assert standing(trees, tree) is why
+    with pytest.raises(TreeFault):
+        trees.remove(tree)
+    assert Path(tree.path).is_dir()
+    assert [other.name for other in trees.all()] == [tree.name]
+
+
+def test_an_unchanged_tree_is_removed_with_its_branch(trees: LocalTrees, repository: Repository) -> None:
+    tree = trees.ensure(order(repository.path))
+    trees.remove(tree)
+    assert (repository.trees, repository.branches, trees.all()) == (1, ["main"], [])
+    assert list(Path(tree.path).parent.iterdir()) == []
+
+
+def test_changes_and_new_files_keep_a_tree(trees: LocalTrees, repository: Repository) -> None:
+    tree = trees.ensure(order(repository.path))
+    (Path(tree.path) / "new").write_text("untracked")
+    kept(trees, tree, TreeStanding.DIRTY)
+    (Path(tree.path) / "new").unlink()
+    (Path(tree.path) / "readme").write_text("changed")
+    kept(trees, tree, TreeStanding.DIRTY)
+
+
+def test_commits_keep_a_tree_until_they_are_merged(trees: LocalTrees, repository: Repository) -> None:
+    tree = trees.ensure(order(repository.path))
+    repository.commit("work", "done", at=tree.path)
+    assert trees.look(tree).commits == 1
+    kept(trees, tree, TreeStanding.AHEAD)
+    repository.git("merge", "-q", "--no-ff", "-m", "merge", "claudomator/fix-1")
+    assert standing(trees, tree) is TreeStanding.MERGED
+    trees.remove(tree)
+    assert repository.branches == ["main"]
+    assert (repository.path / "work").read_text() == "done"
+
+
+def test_commits_in_the_upstream_are_merged(trees: LocalTrees, repository: Repository, tmp_path: Path) -> None:
+    repository.git("clone", "-q", str(repository.path), str(tmp_path / "clone"))
+    tree = trees.ensure(order(tmp_path / "clone"))
+    repository.commit("work", "done", at=tree.path)
+    repository.git("push", "-q", "origin", "claudomator/fix-1:refs/heads/pushed", at=tree.path)
+    kept(trees, tree, TreeStanding.AHEAD)
+    repository.git("merge", "-q", "pushed")
+    repository.git("fetch", "-q", at=tmp_path / "clone")
+    assert standing(trees, tree) is TreeStanding.MERGED
+
+
+def test_a_commit_beside_the_branch_keeps_a_tree(trees: LocalTrees, repository: Repository) -> None:
+    tree = trees.ensure(order(repository.path))
+    repository.git("checkout", "-q", "--detach", at=tree.path)
+    repository.commit("work", "done", at=tree.path)
+    kept(trees, tree, TreeStanding.AHEAD)
+
+
+def test_a_lock_keeps_a_tree_and_says_why(trees: LocalTrees, repository: Repository) -> None:
+    tree = trees.ensure(order(repository.path))
+    repository.git("worktree", "lock", "--reason", "on my stick", tree.path)
+    assert trees.look(tree).words == "on my stick"
+    kept(trees, tree, TreeStanding.LOCKED)
+
+
+def test_words_that_an_agent_wrote_are_kept_short_clean_and_fit_to_be_shown(
+    repository: Repository, tmp_path: Path
+) -> None:
+    root, environ = tmp_path / "trees", repository.environ
+    trees = LocalTrees(root, environ, lambda: 7, clean=lambda words: words.replace("hunter2", "***"))
+    tree = trees.ensure(order(repository.path))
+    (Path(tree.git_dir) / "locked").write_bytes(b"\xff with hunter2 " + b"x" * 100_000)
+    state = trees.look(tree)
+    assert (state.standing, state.seen_ms) == (TreeStanding.LOCKED, 7)
+    assert "with ***" in state.words
+    assert len(state.words.encode()) <= 2_000
+    assert trees.seen(tree.name) == state
+
+
+def test_a_sparse_repository_has_sparse_trees(trees: LocalTrees, repository: Repository) -> None:
+    repository.commit("a/file", "a")
+    repository.commit("b/file", "b")
+    repository.git("sparse-checkout", "set", "a")
+    tree = trees.ensure(order(repository.path))
+    assert (Path(tree.path) / "a").is_dir()
+    assert not (Path(tree.path) / "b").exists()
+    assert standing(trees, tree) is TreeStanding.UNCHANGED
+    assert repository.git("status", "--porcelain", at=tree.path) == ""
+
+
+def test_a_folder_that_is_no_work_tree_any_more_is_left_alone(trees: LocalTrees, repository: Repository) -> None:
+    tree = trees.ensure(order(repository.path))
+    (Path(tree.path) / ".git").unlink()
+    kept(trees, tree, TreeStanding.UNKNOWN)
+    with pytest.raises(TreeFault, match="move it away"):
+        trees.ensure(order(repository.path))
+    assert (Path(tree.path) / "readme").exists()
+
+
+def test_without_its_folder_a_tree_comes_back_from_its_branch(trees: LocalTrees, repository: Repository) -> None:
+    tree = trees.ensure(order(repository.path))
+    repository.commit("work", "done", at=tree.path)
+    repository.git("worktree", "remove", tree.path)
+    assert standing(trees, tree) is TreeStanding.AHEAD
+    with pytest.raises(TreeFault):
+        trees.remove(tree)
+    assert "claudomator/fix-1" in repository.branches
+    trees.ensure(order(repository.path))
+    assert (Path(tree.path) / "work").read_text() == "done"
+
+
+def test_without_its_repository_nothing_is_removed(trees: LocalTrees, repository: Repository, tmp_path: Path) -> None:
+    tree = trees.ensure(order(repository.path))
+    repository.path.rename(tmp_path / "moved")
+    assert standing(trees, tree) is TreeStanding.UNKNOWN
+    with pytest.raises(TreeFault):
+        trees.remove(tree)
+    assert Path(tree.path).is_dir()
+
+
+def test_the_trees_of_others_are_not_forgotten(trees: LocalTrees, repository: Repository, tmp_path: Path) -> None:
+    """Such as one on a disk that is not there at the moment."""
+    repository.git("worktree", "add", "-q", "-b", "mine", str(tmp_path / "stick"))
+    (tmp_path / "stick").rename(tmp_path / "drawer")
+    tree = trees.ensure(order(repository.path))
+    trees.remove(tree)
+    assert repository.trees == 2
+
+
+def test_who_works_in_a_tree_is_seen(trees: LocalTrees, repository: Repository) -> None:
+    tree = trees.ensure(order(repository.path))
+    assert trees.users(tree) == []
+    (Path(tree.path) / "deep").mkdir()
+    with subprocess.Popen(["cat"], cwd=Path(tree.path) / "deep", stdin=subprocess.PIPE) as process:
+        assert trees.users(tree) == [process.pid]
+        process.communicate()
+
+
+def test_the_size_is_that_of_its_files(trees: LocalTrees, repository: Repository) -> None:
+    tree = trees.ensure(order(repository.path))
+    before = trees.size(tree)
+    (Path(tree.path) / "big").write_bytes(b"x" * 1_000_000)
+    assert trees.size(tree) - before >= 1_000_000

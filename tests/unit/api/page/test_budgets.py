@@ -1,0 +1,35 @@
+"""What the front page says of budgets: what is spent today, of what, and that nothing starts any more."""
+
+from claudomator_py.api.page.front_model import front_of
+from claudomator_py.domain.views import BudgetView, SpendingView, StatusView
+from claudomator_py.domain.waits import worded
+from tests.fakes.desk import FakeDesk
+from tests.unit.api.page.conftest import Visitor, text_of
+
+MIDNIGHT = "2026-11-23T00:00:00.000Z"
+SPENT = SpendingView(usd=5.0, runs=3)
+LEFT = BudgetView(usd=9.0, spent=SPENT, usd_left=4.0, text="5.00 of 9.00 USD", until=MIDNIGHT)
+OVER = LEFT.model_copy(update={"usd": 5.0, "text": "5.00 of 5.00 USD", "reached": "5.00 of 5.00 USD"})
+
+
+def test_an_agent_says_what_it_has_spent_of_its_day_and_once_that_is_all_of_it(
+    operator: Visitor, desk: FakeDesk
+) -> None:
+    desk.add_agent("alpha", budget=OVER)
+    desk.add_agent("beta", budget=LEFT)
+    desk.add_agent("gamma")
+    page = text_of(operator.get("/"))
+    assert "nothing starts: 5.00 of 5.00 USD used" in page
+    assert "today 5.00 of 9.00 USD" in page
+    assert page.count("today") == 2  # beta's, and that of all together
+
+
+def test_the_day_of_all_agents_is_told_with_its_end() -> None:
+    def told(budget: BudgetView | None) -> str:
+        spent = front_of(StatusView(budget=budget, spent_today=SPENT)).spent
+        assert spent is not None
+        return worded(spent, lambda instant: instant)
+
+    assert told(None) == "today 3 runs, $5.00, 0 tokens"
+    assert told(LEFT) == "today 5.00 of 9.00 USD"
+    assert told(OVER) == f"nothing starts: 5.00 of 5.00 USD used, until {MIDNIGHT}"

@@ -1,0 +1,290 @@
+"""The front page: everything at a glance, what needs a person first."""
+
+import re
+from urllib.parse import quote
+
+import pytest
+
+from claudomator_py.api.page.words import cost_text, took
+from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.lifecycle import (
+    Cancelled,
+    Completed,
+    Failed,
+    InputKind,
+    NeedsInput,
+    Phase,
+    Queued,
+    QueueReason,
+    Running,
+    Waiting,
+    WaitReason,
+)
+from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.views import FileProblemView, HoldView, NearLimitView, OutcomeView
+from claudomator_py.domain.views.schedules import FireView
+from claudomator_py.domain.waits import Piece, Sentence, sentence_of
+from tests.fakes.daemon import Answer
+from tests.fakes.desk import START_MS, FakeDesk
+from tests.unit.api.page.conftest import Visitor, text_of
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def section(answer: Answer, name: str) -> str:
+    """The markup of one section."""
+    found = re.search(rf'<section id="{name}".*?</section>', answer.body.decode(), re.DOTALL)
+    assert found is not None, f"there is no section {name}"
+    return found[0]
+
+
+def test_sections_come_in_the_order_of_urgency(operator: Visitor, desk: FakeDesk) -> None:
+    desk.add("done", Completed())
+    desk.add("next")
+    desk.add("works", Running(Phase.RUNNING), agent_name="claude")
+    desk.add("broken", Failed(Reason.LOST))
+    desk.add("asks", NeedsInput(InputKind.QUESTION))
+    desk.add_agent("claude", active=1)
+    page = operator.get("/")
+    assert re.findall(r'<section id="([^"]+)"', page.body.decode()) == [
+        "needs-you", "problems", "running", "queue", "recent",
+    ]  # fmt: skip
+    for name, holds in (
+        ("needs-you", "asks"),
+        ("problems", "broken"),
+        ("running", "works"),
+        ("queue", "next"),
+        ("recent", "done"),
+    ):
+        assert f">{holds}</a>" in section(page, name)
+    assert "<title>(1) Claudomator</title>" in page.body.decode()
+    assert "1/2" in text_of(page)
+
+
+def test_where_there_is_nothing_the_page_says_so(operator: Visitor) -> None:
+    said = text_of(operator.get("/"))
+    for words in (
+        "Nothing needs you.",
+        "Nothing failed in the last 24 hours.",
+        "Nothing runs.",
+        "Nothing waits.",
+        "Nothing has ended yet.",
+        "No agent is configured.",
+        "There are no tasks yet.",
+    ):
+        assert words in said
+
+
+def test_what_needs_a_person_besides_tasks(operator: Visitor, desk: FakeDesk) -> None:
+    desk.add_agent("claude", limited=True, hold_reason="auth: claude")
+    desk.add_agent("codex", problem="codex is not on PATH; install it")
+    problem = Problem(line=3, field="agnt", message="is not a known key", remedy="did you mean `agent`?")
+    desk.file_problems.append(FileProblemView(path="tasks/it.yaml", problems=(problem,)))
+    desk.ready = False
+    needs = section(operator.get("/"), "needs-you")
+    for words in ("The agent is not logged in", "not on PATH", "3: agnt: is not a known key", "Stop the other process"):
+        assert words in needs
+    assert 'action="/agents/claude/release"' in needs
+
+
+def test_a_refused_file_shows_its_first_problem_and_stands_after_what_is_asked(
+    operator: Visitor, desk: FakeDesk
+) -> None:
+    problems = tuple(Problem(line=line, message="is wrong") for line in range(1, 13))
+    desk.file_problems.append(FileProblemView(path="tasks/it.yaml", problems=problems))
+    desk.add("asks", NeedsInput(InputKind.QUESTION))
+    page = operator.get("/")
+    needs = section(page, "needs-you")
+    assert needs.index(">asks</a>") < needs.index("it.yaml")
+    assert needs.count("is wrong") == 1
+    assert "and 11 more in it.yaml.error.txt" in needs
+
+
+def test_that_no_agent_can_take_anything_is_said_once(operator: Visitor, desk: FakeDesk) -> None:
+    desk.add_agent("claude", limited=True, limited_until="2026-09-21T15:00:00.000Z")
+    assert "All agents are limited. The next to reset is claude, at 2026-09-21 15:00 UTC" in text_of(operator.get("/"))
+    desk.add_agent("codex")
+    assert "All agents are limited" not in text_of(operator.get("/"))
+
+
+def test_an_agent_that_is_limited_for_a_while_needs_nobody(operator: Visitor, desk: FakeDesk) -> None:
+    until = "2026-09-21T15:00:00.000Z"
+    hold = HoldView(
+        agent="claude",
+        bucket="claude/default",
+        window="five_hour",
+        until=until,
+        provenance=Provenance.REPORTED,
+        text="5h window until 15:00 UTC, reported",
+        source="five_hour",
+        since="2026-09-21T14:00:00.000Z",
+        run_id="0123456789abcdef",
+    )
+    family = {"bucket": "claude/default:opus", "family": "opus", "window": "seven_day_opus", "until": None}
+    words = "7d opus window being tried after its reset: 1 more may start now"
+    tried = hold.model_copy(update={**family, "text": words, "probing": True, "may_start": 1})
+    near = NearLimitView(window="seven_day", used=0.93, until=until, since=until, run_id="r")
+    desk.add_agent("claude", limited=True, limited_until=until, holds=(hold, tried), near_limit=near)
+    page = operator.get("/")
+    said = text_of(page)
+    assert "Nothing needs you." in said
+    shown = f'<time datetime="{until}" data-show="until">2026-09-21 15:00 UTC</time>'
+    assert f"5h window until {shown}, reported" in page.body.decode()
+    assert f"7d window is 93% used; it resets {shown}" in page.body.decode()
+    for expected in ("claude/default", "read from run 01234567", words, "Release opus"):
+        assert expected in said
+    assert operator.post("/agents/claude/release", {"family": "opus"}).status == 303
+    assert [left.family for left in desk.agents()[0].holds] == [None]
+    assert operator.post("/agents/claude/release", {"family": "no family"}).status == 422
+
+
+def test_release_ends_the_holds_and_leads_back(operator: Visitor, desk: FakeDesk) -> None:
+    desk.add_agent("claude", limited=True)
+    answer = operator.post("/agents/claude/release")
+    assert (answer.status, answer.headers["location"]) == (303, "/#agents")
+    assert not desk.agents()[0].limited
+    assert operator.post("/agents/nobody/release").status == 404
+
+
+def test_every_wait_tells_its_reason_and_its_time(operator: Visitor, desk: FakeDesk) -> None:
+    desk.add("later", Waiting(WaitReason.TIME, START_MS + 3_600_000))
+    desk.add("limited", Queued(QueueReason.LIMITED, START_MS + 47 * 60_000))
+    queue = section(operator.get("/"), "queue")
+    assert "Waits for: time, until" in queue
+    for instant in ("2026-09-21T15:13:20.000Z", "2026-09-21T15:00:20.000Z"):
+        assert f'<time datetime="{instant}" data-show="until">' in queue
+
+
+def test_failures_are_counted_by_their_reason(operator: Visitor, desk: FakeDesk) -> None:
+    for number in range(3):
+        desk.add(f"t{number}", Failed(Reason.TIMEOUT))
+    desk.add("t3", Failed(Reason.LOST))
+    assert "3 timeout, 1 lost" in section(operator.get("/"), "problems")
+
+
+def test_filters_are_in_the_address(operator: Visitor, desk: FakeDesk) -> None:
+    desk.add("fix-login", Failed(Reason.TIMEOUT), tags=["shop"])
+    desk.add("fix-logout", Completed(), tags=["shop"])
+    desk.add("write-notes", Failed(Reason.TIMEOUT))
+    for query, expected in (
+        ("q=LOG", {"fix-login", "fix-logout"}),
+        ("state=FAILED", {"fix-login", "write-notes"}),
+        ("tag=shop&state=COMPLETED", {"fix-logout"}),
+        ("q=nothing", set()),
+    ):
+        page = operator.get(f"/?{query}")
+        assert set(re.findall(r'class="name"[^>]*>([^<]+)</a>', page.body.decode())) == expected
+    assert "No task matches." in text_of(operator.get("/?q=nothing"))
+    body = operator.get("/?state=FAILED&q=%22log&tag=a%26b").body.decode()
+    assert '<option value="FAILED" selected>' in body
+    assert 'value="&#34;log"' in body
+    assert 'value="a&amp;b"' in body
+
+
+def test_an_impossible_filter_is_refused_with_the_remedy(operator: Visitor) -> None:
+    answer = operator.get("/?state=ASLEEP")
+    assert answer.status == 422
+    assert "is not one of" in text_of(answer)
+
+
+def test_a_long_list_goes_on_on_the_next_page(operator: Visitor, desk: FakeDesk) -> None:
+    names = {desk.add(f"t{number:03}", Cancelled()) and f"t{number:03}" for number in range(60)}
+    seen: set[str] = set()
+    path = "/?state=CANCELLED"
+    for _ in range(2):
+        body = operator.get(path).body.decode()
+        seen |= set(re.findall(r'class="name"[^>]*>([^<]+)</a>', body))
+        more = re.search(r'<a href="(/\?[^"]*cursor=[^"]*)">', body)
+        path = more[1].replace("&amp;", "&") if more else ""
+    assert seen == names
+    assert path == ""
+
+
+@pytest.mark.parametrize("words", [HOSTILE, '"><script>alert(1)</script>', "{{ 7 * 7 }}", "a' onclick='x", "&lt;b&gt;"])
+def test_what_strangers_wrote_is_shown_and_never_run(operator: Visitor, desk: FakeDesk, words: str) -> None:
+    task = desk.add("it", Completed(), tags=[words], working_dir=f"/srv/{words}")
+    desk.move(task, Completed(), result_text=f"{words}<script>alert(2)</script>")
+    desk.file_problems.append(FileProblemView(path=f"tasks/{words}.yaml", problems=(Problem(message=words),)))
+    desk.add_agent(words, problem=words)
+    for path in ("/", f"/?tag={quote(words)}", f"/tasks/{task}", f"/tasks/{task}/restart"):
+        page = operator.get(path)
+        assert words in text_of(page)
+        assert "<img" not in page.body.decode()
+        assert re.findall(r"<script(?! src=\"/static/)", page.body.decode()) == []
+        assert " onclick='" not in page.body.decode()
+
+
+def test_terminal_codes_and_hidden_directions_are_left_out(operator: Visitor, desk: FakeDesk) -> None:
+    task = desk.add("it", Completed())
+    desk.move(
+        task, Completed(), result_text="\x1b[31mred\x1b[0m \x1b]8;;http://evil\x07link \u202et\u200bx\u2066et\x00"
+    )
+    for path in ("/", f"/tasks/{task}"):
+        page = operator.get(path)
+        assert "red link txet" in text_of(page)
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2060-\u2069]", page.body.decode())
+
+
+def test_a_question_is_shown_itself(operator: Visitor, desk: FakeDesk) -> None:
+    task = desk.add("it", NeedsInput(InputKind.QUESTION))
+    desk.add_run(task, outcome=OutcomeView(status=OutcomeStatus.NEEDS_INPUT))
+    desk.move(task, NeedsInput(InputKind.QUESTION), result_text="Which one?")
+    assert "Which one?" in section(operator.get("/"), "needs-you")
+
+
+@pytest.mark.parametrize(
+    ("text", "until", "expected"),
+    [
+        (None, None, None),
+        ("is full", None, (Piece("is full"),)),
+        (
+            "limited, until 14:20 UTC (in 46m53s)",
+            "2026-09-21T14:20:10.000Z",
+            (Piece("limited, until "), Piece(instant="2026-09-21T14:20:10.000Z")),
+        ),
+        (
+            "not before 2026-11-30 02:00 UTC (in 7d), that is",
+            "2026-11-30T02:00:00.000Z",
+            (Piece("not before "), Piece(instant="2026-11-30T02:00:00.000Z"), Piece(", that is")),
+        ),
+        ("waits", "2026-11-30T02:00:00.000Z", (Piece("waits, until "), Piece(instant="2026-11-30T02:00:00.000Z"))),
+        (None, "2026-11-30T02:00:00.000Z", (Piece("until "), Piece(instant="2026-11-30T02:00:00.000Z"))),
+    ],
+)
+def test_the_time_of_a_wait_is_taken_out_of_its_text(
+    text: str | None, until: str | None, expected: Sentence | None
+) -> None:
+    assert sentence_of(text, until) == expected
+
+
+def test_amounts() -> None:
+    assert [cost_text(usd) for usd in (None, 0.0, 0.0123, 0.25, 12.5)] == [None, "$0.00", "$0.0123", "$0.25", "$12.50"]
+    start = "2026-09-21T14:20:00.000Z"
+    assert took(start, None) is None
+    assert took(start, "2026-09-21T14:20:00.300Z") == "under 1s"
+    assert took(start, "2026-09-21T15:21:02.000Z") == "1h1m2s"
+
+
+def test_schedules_say_when_they_come_and_what_became_of_the_last_time(operator: Visitor, desk: FakeDesk) -> None:
+    assert "Schedules" not in text_of(operator.get("/"))
+    spec = TaskSpec(name="nightly", instructions="x", schedule="0 3 * * *", timezone="Europe/Berlin")
+    desk.schedules.add(spec)
+    page = operator.get("/")
+    assert "0 3 * * * (Europe/Berlin)" in text_of(page)
+    assert '<time datetime="2026-11-22T02:00:00.000Z" data-show="until">' in page.body.decode()
+    answer = operator.post("/schedules/nightly/run")
+    (job,) = desk.jobs.values()
+    assert (answer.status, answer.headers["location"]) == (303, f"/tasks/{job.id}")
+    page = operator.get("/")
+    assert f'<a href="/tasks/{job.id}">{job.spec.name}</a> queued, by hand' in page.body.decode()
+    answer = operator.post("/schedules/nightly/pause")
+    assert (answer.status, answer.headers["location"]) == (303, "/#schedules")
+    assert desk.schedules.one("nightly").paused_since is not None
+    assert "paused" in text_of(operator.get("/"))
+    skipped = FireView(due_at="2026-11-22T02:00:00.000Z", by="clock", skipped="the last one has not ended")
+    desk.schedules.known["nightly"] = desk.schedules.one("nightly").model_copy(update={"last": skipped})
+    assert "skipped 2026-11-22 02:00 UTC : the last one has not ended" in text_of(operator.get("/"))
+    assert operator.post("/schedules/nightly/resume").status == 303
+    assert desk.schedules.one("nightly").paused_since is None
+    assert operator.post("/schedules/nobody/run").status == 404

@@ -1,0 +1,64 @@
+"""Several tasks at once on the page: choosing, looking, and what became of each."""
+
+import re
+from urllib.parse import urlencode
+
+from claudomator_py.domain.lifecycle import Completed, Failed, Running
+from claudomator_py.domain.outcome import Reason
+from tests.fakes.daemon import Answer
+from tests.fakes.desk import FakeDesk
+from tests.unit.api.page.conftest import Visitor, text_of
+
+
+def picks(answer: Answer) -> dict[str, str]:
+    """The value of each box, by the task's name."""
+    found = re.findall(r'name="task" value="([^"]+)".*?<label[^>]*>([^<]+)</label>', answer.body.decode(), re.DOTALL)
+    return {name: value for value, name in found}
+
+
+def send(operator: Visitor, change: str, *tasks: str, sure: bool = False) -> Answer:
+    fields = [("task", task) for task in tasks] + ([("sure", "yes")] if sure else [])
+    return operator.post_raw(f"/select/{change}", urlencode(fields).encode())
+
+
+def test_what_is_chosen_is_looked_at_and_then_done(operator: Visitor, desk: FakeDesk) -> None:
+    for name in ("fix-login", "fix-logout"):
+        desk.add(name, Failed(Reason.TIMEOUT), tags=("shop",))
+    desk.add("write-notes", Failed(Reason.LOST))
+    assert "/select?state=FAILED&amp;tag=shop" in operator.get("/?state=FAILED&tag=shop").body.decode()
+    page = operator.get("/select?state=FAILED&tag=shop")
+    chosen = picks(page)
+    assert set(chosen) == {"fix-login", "fix-logout"}
+    assert "checked" not in page.body.decode()
+    assert operator.get("/select?state=FAILED&marked=all").body.decode().count(" checked>") == 3
+    asked = send(operator, "restart", *chosen.values())
+    assert (asked.status, "Restart these 2 tasks?" in text_of(asked)) == (200, True)
+    assert {task.state for task in map(desk.task, desk.jobs)} == {"FAILED"}
+    done = send(operator, "restart", *chosen.values(), sure=True)
+    assert (done.status, "Restart: 2 done" in text_of(done)) == (200, True)
+    assert {task.name: task.state for task in map(desk.task, desk.jobs)} == {
+        "fix-login": "QUEUED",
+        "fix-logout": "QUEUED",
+        "write-notes": "FAILED",
+    }
+
+
+def test_one_that_changed_meanwhile_is_left_and_said(operator: Visitor, desk: FakeDesk) -> None:
+    works, waits = desk.add("works", Running()), desk.add("waits")
+    chosen = picks(operator.get("/select"))
+    desk.move(works, Completed())
+    done = send(operator, "cancel", *chosen.values(), sure=True)
+    assert "Cancel: 1 done, 1 not" in text_of(done)
+    assert "Look at it again" in text_of(done)
+    assert (desk.task(works).state, desk.task(waits).state) == ("COMPLETED", "CANCELLED")
+
+
+def test_what_is_no_choice_is_refused(operator: Visitor, stranger: Visitor, desk: FakeDesk) -> None:
+    task = desk.add("it")
+    assert send(operator, "cancel").status == 422
+    for bad in ("it", "it:x", f"{task}:99999999999999999999"):
+        assert send(operator, "cancel", bad, sure=True).status == 422
+    assert send(operator, "delete", f"{task}:1").status in (404, 422)
+    assert send(stranger, "cancel", f"{task}:1", sure=True).status == 401
+    assert desk.task(task).state == "QUEUED"
+    assert "No task matches" in text_of(operator.get("/select?state=COMPLETED"))

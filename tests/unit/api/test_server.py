@@ -1,0 +1,87 @@
+"""The server inside a loop: it stops when asked, and finishes what it has begun."""
+
+import asyncio
+import http.client
+import signal
+import threading
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from claudomator_py.api.endpoint import bind, bound_address
+from claudomator_py.api.server import WebServer
+
+
+async def _hello(_scope: Scope, _receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"5")]})
+    await send({"type": "http.response.body", "body": b"hello"})
+
+
+def _get(address: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(address, timeout=10)
+    connection.request("GET", "/")
+    response = connection.getresponse()
+    try:
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def test_a_request_at_hand_is_finished_before_the_end() -> None:
+    begun = threading.Event()
+    answers: list[tuple[int, bytes]] = []
+
+    async def scenario() -> None:
+        go_on = asyncio.Event()
+
+        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+            begun.set()
+            await go_on.wait()
+            await _hello(scope, receive, send)
+
+        sock = bind("127.0.0.1:0")
+        address = bound_address(sock)
+        server = WebServer(slow, [sock])
+        client = threading.Thread(target=lambda: answers.append(_get(address)))
+        client.start()
+        serving = asyncio.create_task(server.serve())
+        await asyncio.to_thread(begun.wait, 10)
+        server.stop()
+        server.stop()
+        go_on.set()
+        await serving
+        await asyncio.to_thread(client.join)
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.to_thread(_get, address)
+
+    asyncio.run(scenario())
+    assert answers == [(200, b"hello")]
+
+
+def test_a_cancelled_server_stops_and_lets_go_of_the_port() -> None:
+    async def scenario() -> None:
+        sock = bind("127.0.0.1:0")
+        address = bound_address(sock)
+        serving = asyncio.create_task(WebServer(_hello, [sock]).serve())
+        assert await asyncio.to_thread(_get, address) == (200, b"hello")
+        serving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await serving
+        bind(address).close()
+
+    asyncio.run(scenario())
+
+
+def test_signals_are_left_to_the_daemon() -> None:
+    async def scenario() -> None:
+        sock = bind("127.0.0.1:0")
+        address = bound_address(sock)
+        before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+        server = WebServer(_hello, [sock])
+        serving = asyncio.create_task(server.serve())
+        await asyncio.to_thread(_get, address)
+        assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+        server.stop()
+        await serving
+
+    asyncio.run(scenario())

@@ -1,0 +1,213 @@
+"""Checks: what decides whether a run succeeded."""
+
+from typing import Any
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.store.tables import RUN, TASK, Run
+from tests.fakes.world import World
+
+
+def checking(world: World, **fields: Any) -> str:
+    """A task whose agent has succeeded and whose check runs; the run's id."""
+    world.submit("t", check=["make test", "make lint"], **fields)
+    world.tick()
+    world.end("t", text="done")
+    world.tick()
+    assert (world.task("t").state, world.task("t").phase) == ("RUNNING", "checking")
+    return world.live("t").id
+
+
+def test_a_check_decides_success(world: World) -> None:
+    run_id = checking(world)
+    order = world.host.directories[run_id, 1].order
+    assert order.commands == (("make", "test"), ("make", "lint"))
+    world.host.end(run_id, 0, step=1)
+    world.tick()
+    view = world.task("t")
+    assert (view.state, view.result_text) == ("COMPLETED", "done")
+    assert world.desk.run(run_id).exit_code == 0
+
+
+def test_what_came_of_a_check_is_told_with_the_run(world: World) -> None:
+    run_id = checking(world, retry={"max_attempts": 2, "backoff": "1s"})
+    begun = world.desk.run(run_id).check
+    assert begun is not None
+    assert (begun.status, begun.commands, begun.step) == ("running", (("make", "test"), ("make", "lint")), None)
+    assert "Its check is running (0s so far): make test, make lint." in world.desk.why("t").sentences
+    world.host.write(run_id, b"E501 line too long\n", step=1)
+    world.host.end(run_id, 2, step=1, command=1)
+    world.tick()
+    failed = world.desk.run(run_id).check
+    assert failed is not None
+    assert (failed.status, failed.step, failed.exit_code, failed.output) == ("failed", 1, 2, "E501 line too long")
+    assert failed.verdicts == (("make test", "passed"), ("make lint", "exited with 2"))
+    told = world.desk.why("t").sentences
+    assert "Its check failed after 0s: make lint (2 of 2) exited with 2." in told
+    assert "It wrote last: E501 line too long" in told
+    assert world.desk.log(run_id, "stdout", 0, 100, check=True).data == b"E501 line too long\n"
+    world.tick(60_000)
+    world.end("t", text="done")
+    world.tick()
+    again = world.live("t").id
+    world.host.end(again, 0, step=1, command=1)
+    world.tick()
+    passed = world.desk.run(again).check
+    assert passed is not None
+    assert (passed.status, passed.exit_code, passed.output) == ("passed", 0, None)
+
+
+def test_a_check_that_left_no_record_and_one_that_was_cancelled(world: World) -> None:
+    run_id = checking(world, retry={"max_attempts": 1})
+    world.host.remove(run_id)
+    world.tick()
+    lost = world.desk.run(run_id).check
+    assert lost is not None
+    assert (lost.status, lost.step, lost.ended_at is None) == ("lost", None, False)
+    world.now_ms += 1
+    cancelled_id = checking(world)
+    world.desk.cancel("t")
+    world.tick()
+    world.tick()
+    cancelled = world.desk.run(cancelled_id).check
+    assert cancelled is not None
+    assert cancelled.status == "cancelled"
+
+
+def test_a_secret_in_the_output_of_a_check_is_taken_out(world: World) -> None:
+    run_id = checking(world, retry={"max_attempts": 1}, env={"API_TOKEN": "hunter2-hunter2"})
+    world.host.write(run_id, b"refused: hunter2-hunter2\n", step=1)
+    world.host.end(run_id, 1, step=1)
+    world.tick()
+    check = world.desk.run(run_id).check
+    assert check is not None
+    assert check.output == "refused: [redacted]"
+    assert "hunter2" not in str(world.task("t").reason_text)
+
+
+def test_a_failed_check_fails_the_attempt_with_its_output(world: World) -> None:
+    run_id = checking(world, retry={"max_attempts": 2, "backoff": "1s"})
+    world.host.write(run_id, b"1 failed, 3 passed\n", "stderr", step=1)
+    world.host.end(run_id, 2, step=1)
+    world.tick()
+    assert world.state("t") == "WAITING backoff"
+    outcome = world.desk.run(run_id).outcome
+    assert outcome is not None
+    assert (outcome.status, outcome.reason, outcome.text) == ("failed", "check_failed", "done")
+    assert outcome.detail == "check `make test` exited with 2\n1 failed, 3 passed"
+
+
+def test_a_lost_or_interrupted_check_is_begun_again_but_not_for_ever(world: World) -> None:
+    run_id = checking(world, retry={"max_attempts": 1})
+    world.host.kill_shim(run_id, 1)
+    world.tick()
+    world.host.end(run_id, None, ended_by="interrupt", step=2)
+    world.tick()
+    assert world.live("t").check_seq == 3
+    assert world.task("t").phase == "checking"
+    for step in range(3, 6):
+        world.host.kill_shim(run_id, step)
+        world.tick()
+    assert world.state("t") == "FAILED check_failed"
+    assert "begun 5 times, and lost each time" in str(world.task("t").reason_text)
+    assert [call for call in world.host.calls if call[0] == "spawn"] == [("spawn", run_id, step) for step in range(6)]
+
+
+def test_cancel_during_a_check(world: World) -> None:
+    run_id = checking(world)
+    world.desk.cancel("t")
+    world.tick()
+    assert ("cancel", run_id, 1) in world.host.calls
+    world.tick()
+    assert world.state("t") == "CANCELLED"
+
+
+def test_a_success_that_was_not_checked_any_more_is_none(world: World) -> None:
+    world.submit("t", check=["make test"])
+    world.tick()
+    world.host.stubborn = True
+    world.desk.cancel("t")
+    world.end("t", text="done")
+    world.tick()
+    assert world.state("t") == "CANCELLED"
+
+
+def test_a_check_directory_that_cannot_be_made_writes_nothing_and_is_made_later(world: World) -> None:
+    world.submit("t", check=["make test"])
+    world.tick()
+    world.tick()
+    world.end("t")
+    world.host.no_room = OSError(28, "No space left on device")
+    commits: list[int] = []
+    world.database.on_commit(lambda: commits.append(1))
+    world.tick()
+    world.tick()
+    assert commits == []
+    world.host.no_room = None
+    world.tick(MINUTE_MS)
+    assert world.task("t").phase == "checking"
+    assert world.live("t").check_seq == 1
+
+
+def test_a_check_of_which_an_older_copy_of_the_database_knows_nothing_is_taken_over(world: World) -> None:
+    """It was copied before the check began, and put back after it: what the check says counts, and it runs once."""
+    world.submit("t", check=["make test"])
+    world.tick()
+    world.end("t", text="done")
+    before = world.live("t")
+    world.tick()
+    run_id = world.live("t").id
+    put_back(world, before)
+
+    world.host.end(run_id, 0, step=1)
+    world.tick()
+    assert (world.task("t").phase, world.live("t").check_seq) == ("checking", 1)
+    world.tick()
+    assert world.state("t") == "COMPLETED"
+    assert [call for call in world.host.calls if call[0] == "spawn"] == [("spawn", run_id, 0), ("spawn", run_id, 1)]
+
+
+def test_nothing_is_ended_of_a_second_check_that_the_copy_does_not_know(world: World) -> None:
+    """It was copied while the first one ran, which has been lost since."""
+    run_id = checking(world)
+    before = world.live("t")
+    world.host.kill_shim(run_id, 1)
+    world.tick()
+    assert world.live("t").check_seq == 2
+    put_back(world, before)
+    world.host.calls.clear()
+
+    world.tick()
+    assert world.live("t").check_seq == 2
+    assert ("end_survivors", run_id, 0) not in world.host.calls, "what lives of the run is the second check"
+    world.host.end(run_id, 0, step=2)
+    world.tick()
+    assert world.state("t") == "COMPLETED"
+
+
+def test_a_check_that_was_lost_before_the_database_was_put_back_is_begun_again(world: World) -> None:
+    world.submit("t", check=["make test"])
+    world.tick()
+    world.end("t", text="done")
+    before = world.live("t")
+    world.tick()
+    put_back(world, before)
+    world.host.kill_shim(before.id, 1)
+    world.tick()
+    world.tick()
+    assert world.live("t").check_seq == 2
+    world.host.end(before.id, 0, step=2)
+    world.tick()
+    assert world.state("t") == "COMPLETED"
+
+
+def put_back(world: World, run: Run) -> None:
+    """The rows of the run and its task are as they were when the agent had not been seen to end."""
+
+    def write(connection: Connection) -> None:
+        columns = {"state": run.state, "check_seq": run.check_seq, "outcome": run.outcome, "exit_code": run.exit_code}
+        connection.execute(RUN.update().where(RUN.c.id == run.id).values(columns))
+        connection.execute(TASK.update().where(TASK.c.id == run.task_id).values(phase="running"))
+
+    world.database.write(write)

@@ -1,0 +1,211 @@
+"""Asking for a tier: the breaker is consulted, only what was put counts for or against it, and limits are shared only
+where an account is (A3-A6).
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any
+
+import pytest
+
+from claudomator_py.dispatch.classify import TierAsker
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.breaker import FAILURES, FIRST_PAUSE_MS
+from claudomator_py.domain.limits import Bucket, Hold
+from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.domain.units import HOUR_MS, format_instant
+from claudomator_py.scheduler.classification import Cause, ClassifierFault, TierQuestion
+from claudomator_py.scheduler.plan import plan
+from claudomator_py.scheduler.tiers import AskTier
+from claudomator_py.store import classification_rows, hold_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import Classification
+from tests.fakes.world import CLAUDE, START_MS, World
+
+TIMEOUT_MS = 5_000
+FAST = '{"tier": "fast", "reason": "a recipe", "agent_type": "claude"}'
+DOWN = ClassifierFault(Cause.UNREACHABLE, "nobody there")
+LIMITED = ClassifierFault(Cause.LIMITED, "it answered with HTTP 429", retry_after_s=600)
+ROOMY = CLAUDE.model_copy(update={"max_concurrent": 40})
+
+
+class Model:
+    """A model that says what it is told to say. asked: the names of the tasks that it was asked about."""
+
+    model = "lite"
+
+    def __init__(self, *says: str | Exception) -> None:
+        self.says = list(says)
+        self.asked: list[str] = []
+
+    def ask(self, question: TierQuestion, timeout_s: float) -> str:
+        self.asked.append(question.name)
+        said = self.says.pop(0) if self.says else FAST
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def close(self) -> None:
+        pass
+
+
+class Inline(Executor):
+    """Does at once what it is given. before: what happens in the meantime."""
+
+    def __init__(self) -> None:
+        self.before: Callable[[], None] = lambda: None
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        self.before()
+        fn(*args, **kwargs)
+        return Future()
+
+
+class Asking:
+    """A world with a classifier. asked: the one that asks."""
+
+    def __init__(self, database: Database, *says: str | Exception, account: tuple[str, str] | None = None) -> None:
+        self.world = World(database, agents=(ROOMY,), classifier=True, total=40)
+        self.model, self.inline = Model(*says), Inline()
+        self.asker = TierAsker(
+            database, self.model, TIMEOUT_MS, lambda: self.world.now_ms, account=account, pool=self.inline
+        )
+
+    def ask(self, name: str) -> Classification:
+        """Submit a task, and ask for its tier as a tick would; what is known of that then."""
+        self.world.submit(name)
+        return self.ask_again(name)
+
+    def ask_again(self, name: str) -> Classification:
+        snapshot = self.world.database.read(self.world.observer.snapshot)
+        actions = (action for action in plan(snapshot) if isinstance(action, AskTier))
+        self.asker.ask([action for action in actions if action.head.name == name])
+        return self.known(name)
+
+    def known(self, name: str) -> Classification:
+        task = self.world.row(name)
+        found = self.world.database.read(lambda c: classification_rows.find(c, task.id, task.generation))
+        assert found is not None, f"nobody was asked about {name}"
+        return found
+
+
+def test_the_breaker_is_consulted(database: Database) -> None:
+    asking = Asking(database, *[DOWN] * FAILURES)
+    for number in range(FAILURES):
+        assert asking.ask(f"t{number}").cause == Cause.UNREACHABLE
+    assert asking.ask("late").cause == Cause.BREAKER_OPEN
+    assert len(asking.model.asked) == FAILURES, "the last one was never put"
+    asking.world.now_ms += FIRST_PAUSE_MS
+    assert asking.ask("trial").source == "classifier"
+    assert asking.ask("after").source == "classifier"
+
+
+def test_an_unusable_answer_is_no_failure_of_the_service(database: Database) -> None:
+    asking = Asking(database, DOWN, DOWN, "I cannot tell.", '{"tier": "ultra"}', "{}", DOWN)
+    causes = [asking.ask(f"t{number}").cause for number in range(6)]
+    assert causes[2:] == [Cause.GARBAGE, Cause.DISALLOWED, Cause.GARBAGE, Cause.UNREACHABLE]
+    assert asking.ask("next").source == "classifier", "it was asked all along"
+
+
+def test_a_question_that_was_never_put_is_neither_success_nor_failure(database: Database) -> None:
+    asking = Asking(database, *[DOWN] * (FAILURES - 1))
+    for number in range(FAILURES - 1):
+        asking.ask(f"t{number}")
+
+    def too_late() -> None:
+        asking.world.now_ms += TIMEOUT_MS
+
+    asking.inline.before = too_late
+    for number in range(FAILURES):
+        assert asking.ask(f"late{number}").cause == Cause.TIMEOUT
+    assert len(asking.model.asked) == FAILURES - 1
+    asking.inline.before = lambda: None
+    asking.model.says = [DOWN]
+    assert asking.ask("last").cause == Cause.UNREACHABLE, "those in between opened nothing"
+    assert asking.ask("open").cause == Cause.BREAKER_OPEN, "and closed nothing"
+
+
+def test_a_fault_of_our_own_in_a_trial_does_not_leave_the_breaker_open_for_ever(database: Database) -> None:
+    asking = Asking(database, *[DOWN] * FAILURES, RuntimeError("a bug"))
+    for number in range(FAILURES):
+        asking.ask(f"t{number}")
+    asking.world.now_ms += FIRST_PAUSE_MS
+    assert asking.ask("odd").answered_ms is None, "its deadline passes without an answer"
+    asking.world.now_ms += HOUR_MS
+    assert asking.ask("trial").source == "classifier"
+
+
+def test_a_manual_restart_asks_even_when_the_breaker_is_open(database: Database) -> None:
+    asking = Asking(database, *[DOWN] * FAILURES)
+    for number in range(FAILURES):
+        asking.ask(f"t{number}")
+    assert asking.ask("late").cause == Cause.BREAKER_OPEN
+    asking.world.now_ms += 1
+    asking.world.desk.cancel("late")
+    asking.world.restart("late")
+    assert asking.ask_again("late").source == "classifier"
+
+
+@pytest.mark.parametrize(("said", "shown"), [("codex", "codex"), (" Claude ", None)])
+def test_another_agent_in_the_answer_is_shown_and_changes_nothing(
+    database: Database, said: str, shown: str | None
+) -> None:
+    asking = Asking(database, f'{{"tier": "fast", "reason": "a recipe", "agent_type": "{said}"}}')
+    asking.ask("t")
+    asking.world.tick()
+    assert asking.world.running() == {"t": "claude"}
+    why = asking.world.desk.why("t")
+    assert (why.decisions[0].tier, why.decisions[0].classification.said_agent) == (Tier.FAST, shown)
+    sentence = "Tier fast (haiku): as the classifier says (a recipe"
+    sentence += f"; it spoke of the agent {shown}, which changes nothing)." if shown else ")."
+    assert sentence in why.sentences
+
+
+# --- one account ------------------------------------------------------------------------------------------------------
+
+ACCOUNT = ("claude", "default")
+
+
+def test_a_limit_of_the_classifier_holds_no_agent(database: Database) -> None:
+    asking = Asking(database, LIMITED)
+    assert asking.ask("t").cause == Cause.LIMITED
+    assert asking.world.desk.agents()[0].holds == ()
+    asking.world.desk.cancel("t")
+    hold = Hold(Bucket(kind="claude", account="default"), Reason.AUTH, None, Provenance.REPORTED, "log in", START_MS)
+    database.write(lambda connection: hold_rows.add(connection, hold, None))
+    assert asking.ask("u").source == "classifier", "nor does a limit of the agent hold the classifier"
+
+
+def test_a_limit_of_the_classifier_holds_the_agents_of_its_account(database: Database) -> None:
+    asking = Asking(database, LIMITED, account=ACCOUNT)
+    assert asking.ask("t").cause == Cause.LIMITED
+    (claude,) = asking.world.desk.agents()
+    assert (claude.limited, claude.limited_until) == (True, format_instant(START_MS + 600_000))
+    assert [hold.bucket for hold in claude.holds] == ["claude/default"]
+    asking.world.tick()
+    assert asking.world.state("t") == "QUEUED limited"
+
+
+def held(asking: Asking, family: str | None) -> None:
+    bucket = Bucket(kind="claude", account="default", family=family)
+    hold = Hold(bucket, Reason.RATE_LIMITED, START_MS + HOUR_MS, Provenance.REPORTED, "five_hour", START_MS)
+    asking.world.database.write(lambda connection: hold_rows.add(connection, hold, None))
+
+
+@pytest.mark.parametrize(("family", "asked"), [("lite", False), ("opus", True)])
+def test_a_limit_of_its_account_and_model_holds_the_classifier(database: Database, family: str, asked: bool) -> None:
+    asking = Asking(database, account=ACCOUNT)
+    held(asking, family)
+    assert asking.ask("t").cause == (None if asked else Cause.LIMITED), "it could start now, and so is not kept waiting"
+    assert asking.model.asked == (["t"] if asked else [])
+    asking.world.now_ms += HOUR_MS
+    assert asking.ask("u").source == "classifier"
+
+
+def test_while_the_account_holds_the_task_too_the_question_waits_with_it(database: Database) -> None:
+    asking = Asking(database, account=ACCOUNT)
+    held(asking, None)
+    with pytest.raises(AssertionError, match="nobody was asked"):
+        asking.ask("t")
+    asking.world.now_ms += HOUR_MS
+    assert asking.ask_again("t").source == "classifier"

@@ -1,0 +1,92 @@
+"""The machine's clock is set while tasks wait. Waits are kept as instants, so that they hold across restarts.
+
+Forward: what has become due is released by the next tick. Backward: a time that somebody named, an agent's reset or
+``not_before``, is kept to as it was named; a pause of our own, after a failure or for an estimated limit, lasts longer
+by as much as the clock went back and no more, and an operator's restart or release ends it at once.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
+from tests.databases import open_migrated
+from tests.fakes.world import CLAUDE, START_MS, World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with open_migrated(tmp_path) as database:
+        yield World(database, agents=[CLAUDE.model_copy(update={"max_concurrent": 4})])
+
+
+def waiting(world: World) -> None:
+    """One task each in a pause after a failure, before its time, and behind a limit of an hour that is known."""
+    world.submit("pausing", retry={"backoff": "10m"})
+    world.tick()
+    world.fail("pausing", reason="agent_error")
+    world.submit("early", not_before="2026-09-21T15:00:00Z")
+    world.submit("limited")
+    world.tick()
+    world.limit("limited", reset_at=START_MS + HOUR_MS)
+    assert (world.state("pausing"), world.state("early")) == ("WAITING backoff", "WAITING time")
+    assert world.state("limited") == "QUEUED limited"
+
+
+def begun_in_turn(world: World) -> set[str]:
+    """What begins with no more time passing: after a limit one goes first, and the others follow its answer."""
+    begun: set[str] = set()
+    while running := set(world.running()):
+        begun |= running
+        for name in running:
+            world.end(name)
+        world.tick()
+    return begun
+
+
+def test_a_jump_forward_releases_every_wait_at_once(world: World) -> None:
+    waiting(world)
+
+    world.tick(after_ms=DAY_MS)
+
+    assert begun_in_turn(world) == {"pausing", "early", "limited"}
+
+
+def test_a_jump_backward_keeps_to_named_times_and_prolongs_pauses_by_itself_alone(world: World) -> None:
+    waiting(world)
+    named = world.task("early").waiting_until, world.task("limited").waiting_until
+
+    world.tick(after_ms=-3 * HOUR_MS)
+
+    assert (world.task("early").waiting_until, world.task("limited").waiting_until) == named
+    world.tick(after_ms=3 * HOUR_MS + 12 * MINUTE_MS)
+    assert "pausing" not in world.running(), "its agent is still limited"
+    world.tick(after_ms=HOUR_MS)
+    assert begun_in_turn(world) == {"pausing", "early", "limited"}
+
+
+def test_after_a_jump_backward_an_operator_ends_any_wait(world: World) -> None:
+    waiting(world)
+    world.tick(after_ms=-3 * HOUR_MS)
+
+    world.desk.release("claude")
+    world.restart("pausing")
+    world.tick()
+
+    assert set(world.running()) == {"pausing", "limited"}
+
+
+def test_a_run_that_ends_before_it_began_took_no_time(world: World) -> None:
+    world.submit("task")
+    world.tick()
+    started_ms = world.live("task").started_ms
+    world.now_ms -= HOUR_MS
+
+    world.succeed("task")
+
+    (run,) = world.desk.runs("task")
+    assert world.state("task") == "COMPLETED"
+    assert run.ended_at is not None
+    assert run.ended_at >= run.started_at
+    assert world.row("task").updated_ms < started_ms

@@ -1,0 +1,184 @@
+"""Ends: every way in which a run can end, be cancelled or get lost, and what is made of it."""
+
+import json
+
+import pytest
+
+from claudomator_py.domain.units import HOUR_MS
+from tests.fakes.runs import MemoryRunHost
+from tests.fakes.world import CLAUDE, START_MS, World
+
+
+def starts(host: MemoryRunHost) -> list[tuple[str, int]]:
+    return [(run_id, step) for call, run_id, step in host.calls if call == "spawn"]
+
+
+def test_a_run_given_up_before_it_started_costs_nothing(world: World) -> None:
+    world.host.slow = True
+    world.submit("t")
+    world.tick()
+    first = world.live("t").id
+    world.host.kill_shim(first)
+    world.tick()
+    second = world.live("t")
+    assert (second.attempt, second.seq) == (1, 2)
+    assert world.desk.run(first).state == "revoked"
+    assert not world.host.begin(first)
+    assert "was given up before it started; it cost nothing" in " ".join(world.desk.why("t").sentences)
+
+
+def test_a_shim_on_its_way_is_waited_for(world: World) -> None:
+    world.host.slow = True
+    world.submit("t")
+    world.tick()
+    run_id = world.live("t").id
+    for _ in range(3):
+        assert world.tick().wake_ms is not None
+    assert world.task("t").phase == "starting"
+    world.host.begin(run_id)
+    world.tick()
+    assert (world.task("t").phase, world.live("t").state) == ("running", "running")
+    world.succeed("t")
+    assert starts(world.host) == [(run_id, 0)]
+
+
+def test_a_lost_run_whose_last_word_was_said_counts_as_that(world: World) -> None:
+    world.submit("done")
+    world.submit("lost")
+    world.tick()
+    world.say("done", text="all done")
+    for name in ("done", "lost"):
+        world.host.kill_shim(world.live(name).id)
+    world.tick()
+    view = world.task("done")
+    assert (view.state, view.result_text) == ("COMPLETED", "all done")
+    (run,) = world.desk.runs("done")
+    assert run.exit_code is None
+    assert world.state("lost") == "FAILED lost"
+
+
+def test_half_a_last_word_is_none(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    run_id = world.live("t").id
+    world.host.write(run_id, json.dumps({"status": "succeeded"}).encode())
+    world.host.kill_shim(run_id)
+    world.tick()
+    assert world.state("t") == "FAILED lost"
+
+
+def test_no_retry_before_nothing_of_the_lost_run_is_left(world: World) -> None:
+    world.submit("t", on_lost="retry", retry={"backoff": "0s"})
+    world.tick()
+    run_id = world.live("t").id
+    world.host.kill_shim(run_id)
+    world.host.survivors[run_id] = 2
+    for _ in range(2):
+        world.tick()
+        assert world.live("t").id == run_id
+    world.tick(1)
+    assert world.live("t").id != run_id
+
+
+def test_a_run_directory_that_is_gone_is_a_lost_run(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    world.host.remove(world.live("t").id)
+    world.tick()
+    assert world.state("t") == "FAILED lost"
+
+
+def test_one_unreadable_directory_keeps_nobody_else_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.submit("bad")
+    world.submit("good")
+    world.tick()
+    bad, settle = world.live("bad").id, world.host.settle
+
+    def settle_but_one(run_id: str, step: int = 0) -> object:
+        if run_id == bad:
+            raise OSError(5, "Input/output error")
+        return settle(run_id, step)
+
+    monkeypatch.setattr(world.host, "settle", settle_but_one)
+    world.end("good")
+    world.submit("next")
+    world.tick()
+    assert world.state("good") == "COMPLETED"
+    assert set(world.running()) == {"bad", "next"}
+
+
+def test_output_that_its_reader_stumbles_over_ends_that_run_only(world: World) -> None:
+    for kind in world.kinds.values():
+        kind.poison = b"poison"
+    world.submit("bad", retry={"max_attempts": 1})
+    world.submit("good")
+    world.tick()
+    world.end("bad", text="here is poison for you")
+    world.end("good")
+    world.tick()
+    assert world.state("good") == "COMPLETED"
+    assert world.state("bad") == "FAILED agent_error"
+    assert "could not be understood" in str(world.task("bad").reason_text)
+
+
+def test_an_agent_that_is_no_longer_configured_is_still_read(world: World) -> None:
+    world.submit("t", agent={"type": "codex"})
+    world.tick()
+    world.agents = (CLAUDE,)
+    world.restarted_daemon()
+    world.succeed("t")
+    assert world.state("t") == "COMPLETED"
+
+
+def test_an_end_is_recorded_once(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    run = world.live("t")
+    world.end("t")
+    world.tick()
+    version = world.task("t").version
+    collected = world.collector.collect(run, world.now_ms)
+    assert collected is False
+    assert world.task("t").version == version
+
+
+# --- cancelling -------------------------------------------------------------------------------------------------------
+
+
+def test_cancel_before_the_process_has_started(world: World) -> None:
+    world.host.slow = True
+    world.submit("t")
+    world.tick()
+    run_id = world.live("t").id
+    world.desk.cancel("t")
+    world.tick()
+    assert world.task("t").phase == "stopping"
+    assert not world.host.begin(run_id)
+    world.tick()
+    assert world.state("t") == "CANCELLED"
+    assert world.desk.run(run_id).state == "revoked"
+
+
+def test_cancel_is_asked_for_until_the_run_has_ended(world: World) -> None:
+    world.host.stubborn = True
+    world.submit("t")
+    world.tick()
+    run_id = world.live("t").id
+    world.desk.cancel("t")
+    for _ in range(3):
+        world.tick()
+    assert world.host.calls.count(("cancel", run_id, 0)) == 3
+    assert world.task("t").phase == "stopping"
+    world.host.end(run_id, None, ended_by="cancel")
+    world.tick()
+    assert world.state("t") == "CANCELLED"
+
+
+def test_a_cancelled_run_is_neither_retried_nor_resumed_by_its_limit(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    world.host.stubborn = True
+    world.desk.cancel("t")
+    world.limit("t", reset_at=START_MS + HOUR_MS)
+    assert world.state("t") == "CANCELLED"
+    assert world.desk.agents()[0].limited

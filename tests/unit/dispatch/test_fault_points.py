@@ -1,0 +1,304 @@
+"""A fault in every call that a tick makes on behalf of one task: every other task completes all the same.
+
+The points are the calls of the tick's ports as they stand in its source, so that a new one is not forgotten.
+"""
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from claudomator_py.dispatch import collect
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import TASK
+from claudomator_py.tasks.accept import ENDED
+from tests.fakes.runs import EndedBy
+from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World
+
+BYSTANDERS = 19
+GEMINI = AgentSpec(name="gemini", kind="gemini", models=CLAUDE_MODELS)
+MODULES = ("collecting", "observe", "reconciler", "starting")
+PORTS = ("budgets", "collector", "database", "host", "isolating", "monitor", "registry", "resuming", "starter")
+OF_A_KIND = ("launch", "reader", "transcript")
+
+WHOLE_TICK = {
+    # What is asked once for all tasks: if that fails, so does the tick, and the next one begins it anew.
+    *("collect.look_only_at monitor.keep", "collect.look_only_at database.read"),
+    *("observe.day_end budgets.day", "observe.present budgets.spent", "observe.present budgets.day_left"),
+    *("observe._spent_holds budgets.day_holds", "observe._spent_holds budgets.window_holds"),
+    *("reconciler.sweep database.read", "reconciler.sweep host.sweep", "reconciler.tick database.probe"),
+    *("reconciler._collect database.read", "reconciler._collect collector.look_only_at"),
+    *("reconciler._act_on_intents database.read", "reconciler._ready_due database.read"),
+    "reconciler._stale database.read",
+    *("reconciler._start database.read", "reconciler._start starter.start", "reconciler._forget_ended database.read"),
+    *("reconciler._report database.read", "reconciler._unserved database.read", "starting.start database.read"),
+    "observe._agents registry.health",
+}
+ELSEWHERE = {
+    "collect._listen database.write",  # of a run that tests a limit
+    "observe._asked registry.find",  # of a task whose tier is asked for
+    # Of a check that the database does not know, as an older copy was put back: tests/e2e/test_backup.py.
+    "collect._without_record host.settle",
+    "collect._take_over_check database.write",
+    "starting._discard host.discard",  # after a change in between, see test_starting.py
+}
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a task gets to a point. fields: of the task. outcome, exit_code, ended_by: of its agent, or of its check.
+
+    then: what happens to it once it runs. also: other points that fail for it, without which this one is not passed.
+    """
+
+    fields: dict[str, Any] = field(default_factory=dict)
+    outcome: dict[str, Any] = field(default_factory=lambda: {"status": "succeeded"})
+    check_exit: int = 0
+    ended_by: EndedBy | None = None
+    then: Callable[[World, str], None] = lambda world, name: None
+    also: tuple[str, ...] = ()
+
+
+def cancelled(world: World, name: str) -> None:
+    world.desk.cancel(name)
+
+
+def lost(world: World, name: str) -> None:
+    world.host.kill_shim(world.live(name).id)
+
+
+def orphaned(world: World, name: str) -> None:
+    world.host.kill_shim(world.live(name).id, agent_lives=True)
+
+
+def sleeping(world: World, name: str) -> None:
+    world.host.write(world.live(name).id, str(world.now_ms + HOUR_MS).encode(), "stderr")
+
+
+def spending(world: World, name: str) -> None:
+    world.use(name, cost_usd=0.1)
+
+
+def overspending(world: World, name: str) -> None:
+    world.use(name, cost_usd=2.0)
+
+
+USUAL = Way({"check": ["make test"]})
+BUDGET = {"budget": {"usd": 1.0}}
+OVER = {"status": "failed", "reason": "budget", "cost_usd": 2.0}
+LIMITED = {"status": "limited", "reason": "rate_limited", "reset_at": START_MS + HOUR_MS, "provenance": "reported"}
+
+# A limit holds an account for an hour: that of others must not be it, whoever is picked first.
+GEMINI_ONLY = {"agent": {"type": "gemini", "strict": True}}
+
+WAYS = {
+    "collect._attend host.cancel": Way(then=cancelled),
+    "collect._listen host.cancel": Way(GEMINI_ONLY, then=sleeping),
+    "collect._listen monitor.is_current": Way(GEMINI_ONLY, then=sleeping),
+    "collect.collect host.take_over": Way(then=orphaned),
+    "collect.collect database.write": Way(also=("starting._spawn host.spawn",)),
+    "collect._count budgets.watches": Way(BUDGET),
+    "collect._count budgets.telling": Way(BUDGET, then=spending),
+    "collect._count budgets.over": Way(BUDGET, then=spending),
+    "collect._count database.read": Way(BUDGET, then=spending),
+    "collect._count database.write": Way(BUDGET, then=spending),
+    "collect._count host.cancel": Way(BUDGET, then=overspending),
+    "collect._without_record host.end_survivors": Way(then=lost),
+    "collect._is_gone host.settle": Way(then=lost),
+    "collect._over_budget budgets.over": Way(BUDGET, OVER),
+    "collect._over_budget database.read": Way(BUDGET, OVER),
+    "collect._over_budget database.write": Way(BUDGET, OVER),
+    "collect._tail host.tail": Way({"check": ["make test"]}, check_exit=2),
+    "reconciler._change database.write": Way({"not_before": "2026-09-21T14:13:21Z"}),
+    "starting._usd_left budgets.usd_left": Way(BUDGET),
+    "starting._tree isolating.tree": Way({"isolation": "worktree", "working_dir": "/srv/repository"}),
+    "starting._going_on resuming.obstacle": Way({"continues": "bystander-0"}),
+    "starting._scratch host.has_scratch": Way({"continues": "bystander-0"}),
+    "starting._transcript kind.transcript": Way({"agent": {"type": "gemini"}}, LIMITED),
+    "starting._refuse database.write": Way(also=("starting._prepare kind.launch",)),
+    "starting._give_up registry.find": Way(also=("starting._prepare registry.find",)),
+    "starting._give_up registry.kind_of": Way(also=("starting._prepare registry.find",)),
+    "starting._give_up database.read": Way(also=("starting._prepare registry.find",)),
+}
+"""Of the points that a task with a check does not pass by itself."""
+
+
+def points_in_source() -> Iterator[str]:
+    """``module.function port.method`` of each call."""
+    for name in MODULES:
+        path = Path(collect.__file__).with_name(f"{name}.py")
+        for function in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            for node in ast.walk(function):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                    owner = ast.unparse(node.func.value).removeprefix("self._")
+                    if owner in PORTS:
+                        yield f"{name}.{function.name} {owner}.{node.func.attr}"
+                    elif node.func.attr in OF_A_KIND:
+                        yield f"{name}.{function.name} kind.{node.func.attr}"
+
+
+POINTS = sorted(set(points_in_source()) - WHOLE_TICK - ELSEWHERE)
+
+
+class Faults:
+    """What fails, and for whom. passed: the tasks for which it has. on: whether anything fails at present."""
+
+    def __init__(self, world: World, error: Callable[[], Exception]) -> None:
+        self.world = world
+        self.error = error
+        self.of: dict[str, tuple[str, ...]] = {}
+        self.passed: set[tuple[str, str]] = set()
+        self.on = True
+
+    def wrap(self, port: str, real: Any) -> "_Port":
+        return _Port(self, port, real)
+
+    def called(self, point: str, call: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        item = self.world.faults.doing
+        task = None if item is None else item.task_id
+        if not self.on or task is None or point not in self.of.get(task, ()):
+            return call(*given, **named)
+        if point != self.of[task][0]:
+            raise ValueError("on the way to another fault")
+        self.passed.add((task, point))
+        if not point.endswith(("database.write", "database.submit")):
+            raise self.error()
+
+        def undone(connection: Any) -> None:
+            given[0](connection)
+            raise self.error()
+
+        return call(undone)
+
+
+class _Port:
+    def __init__(self, faults: Faults, port: str, real: Any) -> None:
+        self._faults, self._port, self._real = faults, port, real
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._real, name)
+        if self._port == "registry" and name == "kinds":
+            return {kind: self._faults.wrap("kind", real) for kind, real in value.items()}
+        if not callable(value):
+            return value
+
+        def call(*given: Any, **named: Any) -> Any:
+            code = sys._getframe(1).f_code
+            function = code.co_qualname.partition(".<locals>")[0].rpartition(".")[2]
+            point = f"{Path(code.co_filename).stem}.{function} {self._port}.{name}"
+            result = self._faults.called(point, value, *given, **named)
+            return self._faults.wrap("kind", result) if name == "kind_of" else result
+
+        return call
+
+
+class Night:
+    """Tasks of which each victim has a point at which everything fails for it, and bystanders that have none."""
+
+    def __init__(self, database: Database, error: Callable[[], Exception]) -> None:
+        agents = [agent.model_copy(update={"max_concurrent": 100}) for agent in (CLAUDE, CODEX, GEMINI)]
+        self.world = world = World(database, agents=agents, total=200)
+        self.faults = Faults(world, error)
+        for owner in (world.collector, world.starter, world.observer, world.reconciler):
+            for port in PORTS:
+                if hasattr(owner, f"_{port}"):
+                    setattr(owner, f"_{port}", self.faults.wrap(port, getattr(owner, f"_{port}")))
+        self.ways: dict[str, Way] = {}
+        self.ids: dict[str, str] = {}
+        self.told: set[str] = set()
+        self._submit("bystander-0", Way({"agent": {"type": "claude", "strict": True}}))
+        for number in range(1, BYSTANDERS):
+            self._submit(f"bystander-{number}", USUAL if number % 2 else Way())
+        for point in POINTS:
+            way = WAYS.get(point, USUAL)
+            self._submit(point, way)
+            self.faults.of[self.ids[point]] = (point, *way.also)
+
+    def _submit(self, name: str, way: Way) -> None:
+        view = self.world.submit(name.replace(" ", "_"), **way.fields)
+        self.ids[name], self.ways[view.id] = view.id, way
+
+    def second(self, after_ms: int = SECOND_MS) -> None:
+        """A tick, and whatever runs does what it does."""
+        self.world.tick(after_ms)
+        host = self.world.host
+        for (run_id, step), directory in list(host.directories.items()):
+            if not (directory.shim and directory.started):
+                continue
+            run = self.world.desk.run(run_id)
+            way = self.ways[run.task_id]
+            if run.state == "starting" and step == 0:
+                continue
+            if step == 0 and run.task_id not in self.told:
+                # What it is told, or says, is to be seen while it runs.
+                self.told.add(run.task_id)
+                way.then(self.world, self.world.desk.task(run.task_id).name)
+            elif step == 0:
+                outcome = way.outcome if way.outcome is not LIMITED or run.agent == "gemini" else USUAL.outcome
+                host.write(run_id, Outcome(**outcome).model_dump_json().encode() + b"\n")
+                host.end(run_id, 0, ended_by=way.ended_by)
+            else:
+                host.end(run_id, way.check_exit, step=step)
+
+    def last_until(self, over: Callable[[], bool], step_ms: int) -> None:
+        """Ten seconds, and then steps, until that is so; forty at most."""
+        for after_ms in (*[SECOND_MS] * 10, *[step_ms] * 40):
+            if over():
+                return
+            self.second(after_ms)
+
+    def bystanders(self) -> set[str]:
+        """The states that they are in."""
+        return {state for name, state in self._states().items() if name.startswith("bystander")}
+
+    def going(self) -> dict[str, str]:
+        """The tasks that have not ended."""
+        return {name: state for name, state in self._states().items() if state not in ENDED}
+
+    def missed(self) -> list[str]:
+        """The points that no victim has come to."""
+        return [point for point in POINTS if (self.ids[point], point) not in self.faults.passed]
+
+    def _states(self) -> dict[str, str]:
+        query = select(TASK.c.id, TASK.c.state)
+        rows = self.world.database.read(lambda connection: connection.execute(query).all())
+        found = {row.id: row.state for row in rows}
+        return {name: found[task_id] for name, task_id in self.ids.items()}
+
+
+def test_every_point_of_the_source_is_gone_through_or_concerns_the_whole_tick() -> None:
+    found = set(points_in_source())
+    assert found >= WHOLE_TICK | ELSEWHERE | set(WAYS)
+
+
+def unreadable() -> Exception:
+    return OSError(5, "Input/output error")
+
+
+def bug() -> Exception:
+    return RecursionError("maximum recursion depth exceeded")
+
+
+@pytest.mark.parametrize("error", [unreadable, bug])
+def test_a_fault_in_any_call_for_one_task_leaves_all_others_to_complete(
+    database: Database, error: Callable[[], Exception]
+) -> None:
+    night = Night(database, error)
+    night.last_until(lambda: night.bystanders() == {"COMPLETED"} and not night.missed(), MINUTE_MS)
+    assert night.bystanders() == {"COMPLETED"}
+    assert night.missed() == [], "WAYS has to say how a task gets there, or WHOLE_TICK that it is for all of them"
+
+    night.faults.on = False
+    night.last_until(lambda: not night.going(), HOUR_MS)
+    assert night.going() == {}
+    assert night.world.faults.all() == []

@@ -1,0 +1,210 @@
+"""A fault of one task, run or directory: the others carry on, it is tried again, and it is shown."""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.run import RunStatus
+from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
+from claudomator_py.faults import Doing, checks
+from claudomator_py.tasks.accept import ready
+from tests.fakes.world import START_MS, World, spec
+
+
+def loop(path: Path) -> None:
+    """Put a loop of symbolic links in the place of the folder."""
+    path.rmdir()
+    path.symlink_to(path)
+
+
+def next_time(world: World) -> None:
+    """A tick at the time at which the next fault is tried again."""
+    after_ms = world.faults.next_ms(world.now_ms)
+    assert after_ms is not None
+    world.tick(after_ms - world.now_ms)
+
+
+def shown(world: World) -> list[str]:
+    return [check.detail for check in checks(world.faults.all()) if not check.ok]
+
+
+def test_a_working_dir_that_cannot_be_resolved_stops_its_own_task_only(world: World, tmp_path: Path) -> None:
+    (tmp_path / "repo").mkdir()
+    world.submit("bad", working_dir=str(tmp_path / "repo"), isolation="worktree")
+    world.submit("good")
+    loop(tmp_path / "repo")
+
+    world.tick()
+    assert list(world.running()) == ["good"]
+    assert world.state("bad") == "QUEUED fault"
+    headline = world.desk.why("bad").sentences[0]
+    assert headline.startswith("bad is QUEUED: starting bad failed: ")
+    assert f"{tmp_path / 'repo'}" in headline
+    assert headline.endswith("; remove the loop of symbolic links; tries again at 14:13 UTC (in 5s).")
+    world.submit("later")
+    world.tick()
+    assert set(world.running()) == {"good", "later"}
+    tries = 1
+    while world.row("bad").state == "QUEUED":
+        next_time(world)
+        tries += 1
+        assert tries < 20
+
+    assert world.state("bad") == "FAILED setup_failed"
+    told = str(world.task("bad").reason_text)
+    assert "could not be started 7 times in a row" in told
+    assert str(tmp_path / "repo") in told
+    assert world.now_ms >= START_MS + 10 * MINUTE_MS
+    assert shown(world) == []
+
+
+def test_a_start_that_failed_is_tried_at_once_when_the_task_is_given_other_content(
+    world: World, tmp_path: Path
+) -> None:
+    (tmp_path / "repo").mkdir()
+    world.take("/in/t.yaml", spec("t", working_dir=str(tmp_path / "repo"), isolation="worktree"))
+    loop(tmp_path / "repo")
+    world.tick()
+    assert world.running() == {}
+    world.take("/in/t.yaml", spec("t"), mtime_ns=2)
+    world.tick()
+    assert list(world.running()) == ["t"]
+
+
+def test_a_run_whose_reading_raises_is_read_again_with_pauses_that_grow(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.submit("bad")
+    world.submit("good")
+    world.tick()
+    bad, settle = world.live("bad").id, world.host.settle
+    looks: list[int] = []
+
+    def broken(run_id: str, step: int = 0) -> RunStatus:
+        if run_id == bad:
+            looks.append(world.now_ms)
+            raise RecursionError("maximum recursion depth exceeded")
+        return settle(run_id, step)
+
+    monkeypatch.setattr(world.host, "settle", broken)
+    world.end("good")
+    for _ in range(7):
+        world.tick()
+        next_time(world)
+    assert world.state("good") == "COMPLETED"
+    pauses = [after - before for before, after in pairwise(looks)]
+    assert pauses == [SECOND_MS * 2**number for number in range(6)] + [MINUTE_MS]
+    (told,) = shown(world)
+    assert f"reading the run of bad (run {bad[:8]}) failed {len(looks)} times in a row: RecursionError" in told
+
+    assert world.task("bad").reason == "fault"
+    assert "RecursionError" in str(world.task("bad").reason_text)
+
+    monkeypatch.undo()
+    world.end("bad")
+    world.tick(MINUTE_MS)
+    assert world.state("bad") == "COMPLETED"
+    assert world.faults.all() == []
+
+
+def test_a_cancellation_does_not_wait_for_the_end_of_such_a_pause(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.submit("t")
+    world.tick()
+    world.tick()
+    reader = world.collector._reader
+    monkeypatch.setattr(world.collector, "_reader", lambda subject: 1 / 0)
+    world.tick()
+    assert [fault.item.doing for fault in world.faults.all()] == [Doing.COLLECT]
+    monkeypatch.setattr(world.collector, "_reader", reader)
+    world.desk.cancel("t")
+    world.tick()
+    world.tick()
+    assert world.state("t") == "CANCELLED"
+    assert world.faults.all() == []
+
+
+def test_a_change_of_one_task_that_raises_keeps_no_other_from_its_change(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = "2026-09-21T16:26:40Z"
+    for name in ("a", "bad", "c"):
+        world.submit(name, not_before=later)
+    world.tick()
+
+    def broken(connection: Any, task: Any, *rest: Any) -> Any:
+        if task.name == "bad":
+            raise ValueError("a row that makes no sense")
+        return ready(connection, task, *rest)
+
+    monkeypatch.setattr("claudomator_py.dispatch.reconciler.ready", broken)
+    world.now_ms = world.row("a").until_ms or 0
+    world.tick()
+    assert set(world.running()) == {"a", "c"}
+    monkeypatch.undo()
+    world.tick(MINUTE_MS)
+    assert set(world.running()) == {"a", "bad", "c"}
+
+
+def test_content_that_cannot_be_read_keeps_no_other_task_from_starting(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.submit("bad")
+    world.submit("good")
+    head = world.observer.head
+
+    def broken(task: Any, *rest: Any) -> Any:
+        if task.name == "bad":
+            raise ValueError("no such field")
+        return head(task, *rest)
+
+    monkeypatch.setattr(world.observer, "head", broken)
+    world.tick()
+    assert list(world.running()) == ["good"]
+
+
+def test_a_spawn_that_cannot_work_ends_its_task_and_no_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with an environment that is too large for any process."""
+    world.submit("bad", env={"BIG": "x"})
+    world.submit("good")
+    spawn = world.host.spawn
+
+    def broken(run_id: str, environment: Any, step: int = 0) -> None:
+        if "BIG" in environment:
+            raise OSError(7, "Argument list too long")
+        spawn(run_id, environment, step)
+
+    monkeypatch.setattr(world.host, "spawn", broken)
+    world.tick()
+    assert "good" in world.running()
+    while world.row("bad").state in ("RUNNING", "QUEUED", "WAITING"):
+        world.tick(MINUTE_MS)
+    assert world.state("bad") == "FAILED setup_failed"
+    assert "Argument list too long" in str(world.task("bad").reason_text)
+
+
+def test_a_directory_that_cannot_be_removed_keeps_nothing_from_starting(world: World) -> None:
+    world.submit("gone")
+    world.tick()
+    order = world.host.directories[world.live("gone").id, 0].order
+    for name in ("one", "two"):
+        world.host.prepare(replace(order, run_id=name))
+    world.host.stuck["one"] = PermissionError(1, "Operation not permitted", "/state/runs/.one.trash/work/root-owned")
+
+    assert world.reconciler.sweep() == ["two"]
+    world.submit("next")
+    world.tick()
+    assert set(world.running()) == {"gone", "next"}
+    world.tick(MINUTE_MS)
+    (told,) = shown(world)
+    assert "removing the run directory one failed" in told
+    assert "/state/runs/.one.trash/work/root-owned: Operation not permitted" in told
+
+    world.host.stuck.clear()
+    world.tick(60 * MINUTE_MS)
+    assert shown(world) == []
+    assert ("one", 0) not in world.host.directories

@@ -1,0 +1,324 @@
+"""Reading what runs write beside the tick: each byte once, a little at a time, and no run at another's cost."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.dispatch import live_output
+from claudomator_py.dispatch.live_output import Backlog, LiveRunMonitor, Said
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.run import ExitRecord, RunLimits, RunOrder, Stream
+from claudomator_py.hosts.local.host import LocalRunHost
+from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.hosts.shim.output import STDOUT, Output
+from tests.fakes.runs import MemoryRunHost
+
+KIB = 1 << 10
+CAP = 1 << 20
+ENDED = ExitRecord(0, None, 1, 2)
+CANCELLED = ExitRecord(None, "cancel", 1, 2)
+
+
+class Reader:
+    """Keeps what it is fed. Its model has answered once it said so, and a line ``boom`` is more than it can take."""
+
+    stuck_until: int | None = None
+    stuck_since: int | None = None
+    terminal = False
+    used = Used()
+
+    def __init__(self) -> None:
+        self.fed: dict[Stream, bytes] = {"stdout": b"", "stderr": b""}
+
+    @property
+    def answered(self) -> bool:
+        return b"answer" in self.fed["stdout"]
+
+    def feed(self, stream: Stream, data: bytes) -> None:
+        if b"boom" in data:
+            raise ValueError("too much")
+        self.fed[stream] += data
+
+    def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
+        ended_by = None if exit_record is None else exit_record.ended_by
+        if ended_by == "cancel":
+            return Outcome(status=OutcomeStatus.CANCELLED, reason=Reason.CANCELLED)
+        return Outcome(status=OutcomeStatus.SUCCEEDED, text=self.fed["stdout"].decode())
+
+
+class Desk:
+    """A monitor of runs in memory, which reads only when a test has it read."""
+
+    def __init__(self) -> None:
+        self.host = MemoryRunHost()
+        self.host.piece = 1 << 16
+        self.monitor = LiveRunMonitor(self.host, lambda: 5)
+        self.readers: dict[str, list[Reader]] = {}
+        self.told = 0
+        self.monitor.news = self._hear
+
+    def begin(self, *run_ids: str) -> None:
+        for run_id in run_ids:
+            self.host.prepare(RunOrder(run_id, (("x",),), None, (), (), "", RunLimits(None, None, 0, 0)))
+
+    def make(self, run_id: str) -> Reader:
+        self.readers.setdefault(run_id, []).append(Reader())
+        return self.readers[run_id][-1]
+
+    def follow(self, run_id: str) -> Said:
+        return self.monitor.follow(run_id, lambda: self.make(run_id))
+
+    def report(self, run_id: str, record: ExitRecord | None = ENDED) -> live_output.Report | None:
+        return self.monitor.report(run_id, lambda: self.make(run_id), record)
+
+    def _hear(self) -> None:
+        self.told += 1
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One piece of each stream is a turn."""
+    monkeypatch.setattr(live_output, "TURN_S", 0.0)
+
+
+def test_a_tick_reads_nothing_itself(desk: Desk) -> None:
+    desk.begin("run")
+    desk.host.write("run", b"answer\n")
+    assert desk.follow("run") == Said()
+    assert not desk.monitor.turn(), "all is read"
+    assert desk.follow("run").answered
+
+
+def test_each_byte_is_read_once_to_the_end(desk: Desk) -> None:
+    desk.begin("run")
+    for number in range(3):
+        desk.host.write("run", b"line %d\n" % number)
+        desk.follow("run")
+        desk.monitor.turn()
+    desk.host.write("run", b"the end")
+    desk.host.write("run", b"aside", "stderr")
+    assert desk.report("run") is None
+    desk.monitor.turn()
+    found = desk.report("run")
+    assert found is not None
+    assert found.outcome.text == "line 0\nline 1\nline 2\nthe end"
+    (reader,) = desk.readers["run"]
+    assert reader.fed["stderr"] == b"aside"
+    assert desk.report("run") is found, "it is read once"
+    assert not desk.monitor.turn()
+
+
+def test_a_flood_takes_no_turn_from_another_run(desk: Desk, hasty: None) -> None:
+    desk.begin("flood", "quiet")
+    desk.host.write("flood", b"y\n" * CAP)
+    desk.host.write("quiet", b"answer\n")
+    desk.follow("flood")
+    desk.follow("quiet")
+    assert desk.monitor.turn(), "the flood is not read to its end"
+    assert desk.follow("quiet").answered
+    assert desk.follow("flood").unread == 2 * CAP - desk.host.piece
+    assert desk.report("quiet") is None
+    desk.monitor.turn()
+    assert desk.report("quiet") is not None
+
+
+def test_one_stream_does_not_keep_the_other_from_being_read(desk: Desk, hasty: None) -> None:
+    desk.begin("run")
+    desk.host.write("run", b"y\n" * CAP)
+    desk.host.write("run", b"aside", "stderr")
+    desk.follow("run")
+    desk.monitor.turn()
+    assert desk.readers["run"][0].fed["stderr"] == b"aside"
+
+
+def test_what_no_reader_can_take_is_the_trouble_of_its_run_alone(desk: Desk) -> None:
+    desk.begin("bad", "good")
+    desk.host.write("bad", b"boom")
+    desk.host.write("good", b"answer")
+    for run_id in ("bad", "good"):
+        desk.follow(run_id)
+    desk.monitor.turn()
+    assert desk.follow("good").answered
+    assert not desk.follow("bad").answered
+    desk.report("bad")
+    desk.monitor.turn()
+    found = desk.report("bad")
+    assert found is not None
+    assert found.outcome.detail == "its output could not be understood: too much"
+
+
+def test_what_is_behind_is_told(desk: Desk, hasty: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_output, "BEHIND_BYTES", CAP)
+    desk.begin("run")
+    assert desk.monitor.backlog("run") is None
+    desk.host.write("run", b"y\n" * CAP)
+    desk.follow("run")
+    desk.monitor.turn()
+    assert desk.monitor.backlog("run") == Backlog(2 * CAP - desk.host.piece, ended=False)
+    desk.report("run")
+    desk.monitor.turn()
+    assert desk.monitor.backlog("run") == Backlog(2 * CAP - 2 * desk.host.piece, ended=True)
+    while desk.monitor.turn():
+        pass
+    assert desk.monitor.backlog("run") is None
+
+
+@pytest.mark.parametrize(("record", "patience"), [(ENDED, "PATIENCE"), (CANCELLED, "WITH_CANCELLED")])
+def test_at_the_end_a_flood_is_not_read_for_ever(
+    desk: Desk, hasty: None, monkeypatch: pytest.MonkeyPatch, record: ExitRecord, patience: str
+) -> None:
+    monkeypatch.setattr(live_output, patience, live_output.Patience(0.0, 10))
+    desk.begin("run")
+    desk.host.write("run", b"answer\n" + b"y" * CAP)
+    desk.follow("run")
+    desk.monitor.turn()
+    desk.host.write("run", b"y" * CAP + b"\nthe end\n")
+    desk.report("run", record)
+    while desk.monitor.turn():
+        pass
+    assert desk.report("run", record) is not None
+    fed = desk.readers["run"][0].fed["stdout"]
+    assert fed == b"answer\n" + b"y" * (desk.host.piece - 7) + b"\nthe end\n", "and the torn line is no line"
+
+
+def test_what_cannot_be_read_is_tried_again_and_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.begin("run")
+    with monkeypatch.context() as broken:
+        broken.setattr(desk.host, "size", _no_such_disk)
+        desk.report("run")
+        assert not desk.monitor.turn(), "no attempt follows by itself"
+        with pytest.raises(OSError, match="no disk"):
+            desk.report("run")
+    desk.monitor.turn()
+    assert desk.report("run") is not None
+
+
+def test_a_tick_is_woken_for_what_it_may_act_on_and_for_nothing_else(desk: Desk) -> None:
+    desk.begin("run")
+    for written, told in ((b"words\n", 0), (b"answer\n", 1), (b"more\n", 1)):
+        desk.host.write("run", written)
+        desk.follow("run")
+        desk.monitor.turn()
+        assert desk.told == told
+    desk.report("run")
+    desk.monitor.turn()
+    assert desk.told == 2
+
+
+def test_what_is_known_is_current_until_the_run_prints_on(desk: Desk) -> None:
+    desk.begin("run")
+    assert not desk.monitor.is_current("run")
+    desk.host.write("run", b"words")
+    desk.follow("run")
+    assert not desk.monitor.is_current("run"), "it is not read yet"
+    desk.monitor.turn()
+    assert desk.told == 1, "somebody waited for it"
+    desk.follow("run")
+    assert desk.monitor.is_current("run")
+    desk.monitor.turn()
+    assert desk.told == 1
+    desk.host.write("run", b"more")
+    assert not desk.monitor.is_current("run")
+
+
+def test_a_run_that_was_ended_is_judged_as_if_it_had_not_been_too(desk: Desk) -> None:
+    desk.begin("run")
+    desk.report("run", CANCELLED)
+    desk.monitor.turn()
+    found = desk.report("run", CANCELLED)
+    assert found is not None
+    assert (found.outcome.status, found.undisturbed.status) == (OutcomeStatus.CANCELLED, OutcomeStatus.SUCCEEDED)
+
+
+def test_a_run_that_is_kept_no_longer_is_begun_afresh(desk: Desk) -> None:
+    desk.begin("run")
+    desk.follow("run")
+    desk.monitor.keep([])
+    desk.follow("run")
+    assert len(desk.readers["run"]) == 2
+
+
+def test_its_thread_reads_when_it_is_asked(desk: Desk) -> None:
+    desk.begin("run")
+    desk.monitor.start()
+    try:
+        desk.host.write("run", b"answer")
+        while not desk.follow("run").answered:
+            pass
+        while desk.report("run") is None:
+            pass
+    finally:
+        desk.monitor.close()
+
+
+@pytest.fixture
+def capped(tmp_path: Path) -> Iterator[tuple[LocalRunHost, Output]]:
+    """A host on this disk with a run, and the stdout of that."""
+    (tmp_path / "run").mkdir()
+    fd = os.open(tmp_path / "run", os.O_RDONLY | os.O_DIRECTORY)
+    output = Output(fd, STDOUT, CAP)
+    launcher = Launcher()
+    yield LocalRunHost(tmp_path, launcher, grace_ms=0), output
+    launcher.close()
+    os.close(output.fd)
+    os.close(fd)
+
+
+def written(output: Output, data: bytes) -> None:
+    os.write(output.fd, data)
+    output.grew()
+    output.within_cap()
+
+
+def read_to_the_end(host: LocalRunHost, reader: Reader, monitor: LiveRunMonitor | None = None) -> bytes:
+    monitor = monitor or LiveRunMonitor(host, lambda: 5)
+    monitor.report("run", lambda: reader, ENDED)
+    while monitor.turn():
+        pass
+    assert monitor.report("run", lambda: reader, ENDED) is not None
+    return reader.fed["stdout"]
+
+
+def test_no_line_is_put_together_across_a_hole(capped: tuple[LocalRunHost, Output]) -> None:
+    host, output = capped
+    written(output, b"".join(b"%099d\n" % number for number in range(30_000)))
+    lines = read_to_the_end(host, Reader()).split(b"\n")
+    assert lines[-1] == b""
+    whole = [int(line) for line in lines if len(line) == 99]
+    assert len(lines) - 1 - len(whole) == 1
+    assert whole[0] == 0
+    assert whole[-1] == 29_999
+    assert len(whole) == len(set(whole)) < 10_000
+
+
+def test_a_tail_without_a_line_break_is_no_line(capped: tuple[LocalRunHost, Output]) -> None:
+    host, output = capped
+    written(output, b"first\n" + b"x" * (3 * CAP))
+    data = read_to_the_end(host, Reader())
+    assert data.startswith(b"first\nxxx")
+    assert len(data) == 256 * KIB + 1
+
+
+def test_what_was_not_kept_is_skipped_by_one_who_was_reading_before_it(capped: tuple[LocalRunHost, Output]) -> None:
+    host, output = capped
+    reader, monitor = Reader(), LiveRunMonitor(host, lambda: 5)
+    written(output, b"first\n")
+    monitor.follow("run", lambda: reader)
+    monitor.turn()
+    written(output, b"x" * (2 * CAP) + b"\n" + b"y" * (2 * CAP) + b"\nlast\n")
+    data = read_to_the_end(host, reader, monitor)
+    assert data.startswith(b"first\nxxx")
+    assert data.endswith(b"\nlast\n")
+    assert len(data) < CAP
+
+
+def _no_such_disk(*_: object) -> int:
+    raise OSError("no disk")

@@ -1,0 +1,142 @@
+"""Observing: lanes leave nothing out that could start, and fetch little."""
+
+import tempfile
+from functools import partial
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection, select
+
+from claudomator_py.domain.agent import AgentSpec, Tier
+from claudomator_py.domain.limits import Bucket, Hold
+from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.scheduler.plan import StartRun, plan
+from claudomator_py.scheduler.snapshot import Snapshot
+from claudomator_py.store import hold_rows, task_rows
+from claudomator_py.store.tables import TASK
+from tests.databases import open_migrated
+from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World, spec
+
+SECOND = AgentSpec(
+    name="second",
+    kind="claude",
+    max_concurrent=1,
+    models=CLAUDE.models,
+    fallback_model="haiku",
+    default_tier=Tier.POWERFUL,
+)
+AGENTS = (CLAUDE, CODEX, LINT, SECOND)
+HELD = (
+    *(Bucket(agent=agent.name) for agent in AGENTS),
+    *(Bucket(kind="claude", account="default", family=family) for family in ("opus", "haiku", "sonnet")),
+)
+ENDINGS: tuple[dict[str, Any], ...] = (
+    {},
+    {"exit_code": 1, "status": "failed", "reason": "overloaded"},
+    {"exit_code": 1, "status": "limited", "reason": "rate_limited", "provenance": "estimated"},
+    {"status": "needs_input", "question": "which?"},
+)
+FIELDS = st.fixed_dictionaries(
+    {
+        "priority": st.sampled_from(["low", "normal", "urgent"]),
+        "working_dir": st.sampled_from([None, None, "/srv/a", "/srv/b", "/srv/c"]),
+        "agent": st.sampled_from(
+            [
+                *({}, {"type": "claude"}, {"type": "codex", "strict": True}, {"type": "lint"}, {"tier": "fast"}),
+                *({"type": "claude", "model": "opus"}, {"type": "gemini"}, {"type": "second", "strict": True}),
+                *({"tier": "powerful"}, {"type": "claude", "strict": True, "tier": "powerful"}),
+            ]
+        ),
+        "max_turns": st.sampled_from([None, None, 3, 4]),
+        "on_limit": st.sampled_from(["failover", "wait"]),
+    }
+)
+
+
+def everything(world: World) -> Snapshot:
+    """A snapshot with every queued task, in order: no lanes, no pages."""
+
+    def read(connection: Connection) -> Snapshot:
+        present = world.observer.present(connection)
+        query = select(TASK).where(TASK.c.state == "QUEUED").order_by(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
+        tasks = [task_rows.task_from(row) for row in connection.execute(query)]
+        specs = [task_rows.spec_of(connection, task.id, task.revision) for task in tasks]
+        heads = [world.observer.head(task, content) for task, content in zip(tasks, specs, strict=True)]
+        return present.model_copy(update={"heads": tuple(heads)})
+
+    return world.database.read(read)
+
+
+def started(snapshot: Snapshot) -> list[tuple[str, str]]:
+    return [(action.head.task_id, action.decision.agent) for action in plan(snapshot) if isinstance(action, StartRun)]
+
+
+def queue(world: World, *contents: TaskSpec) -> None:
+    assert world.take("/in/queue.yaml", *contents) == []
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(FIELDS, min_size=1, max_size=24),
+    st.sets(st.sampled_from(range(len(HELD)))),
+    st.lists(st.sampled_from(range(len(ENDINGS))), min_size=1, max_size=4),
+    st.integers(1, 8),
+    st.integers(1, 2),
+    st.sampled_from(["wait", "try"]),
+    st.integers(0, 3),
+    st.sampled_from([0, 60_000]),
+)
+def test_lanes_start_what_a_look_at_the_whole_queue_would(
+    contents: list[dict[str, object]],
+    held: set[int],
+    endings: list[int],
+    total: int,
+    per_workdir: int,
+    when: str,
+    ticks: int,
+    prefer_wait: int,
+) -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_migrated(Path(folder)) as database,
+    ):
+        rules: dict[str, Any] = {
+            "total": total,
+            "per_workdir": per_workdir,
+            "when_all_limited": when,
+            "prefer_wait": prefer_wait,
+        }
+        world = World(database, agents=AGENTS, **rules)
+        tasks = [
+            spec(f"t{number}", **{key: value for key, value in fields.items() if value is not None})
+            for number, fields in enumerate(contents)
+        ]
+        queue(world, *tasks[::2])
+        world.now_ms += 60_000
+        if tasks[1::2]:
+            assert world.take("/in/later.yaml", *tasks[1::2]) == []
+        for _ in range(ticks):
+            world.tick()
+            for name, ending in zip(list(world.running())[::2], cycle(endings)):
+                world.end(name, **ENDINGS[ending])
+        for bucket in held:
+            hold = Hold(HELD[bucket], Reason.RATE_LIMITED, world.now_ms + 1, Provenance.REPORTED, "words", START_MS)
+            database.write(partial(hold_rows.add, hold=hold, run_id=None))
+        observed = database.read(world.observer.snapshot)
+        assert started(observed) == started(everything(world))
+        assert len(observed.heads) == len(started(observed))
+
+
+def test_five_hundred_tasks_on_one_busy_directory_hide_nobody(tmp_path: Path) -> None:
+    with open_migrated(tmp_path) as database:
+        world = World(database)
+        busy = [spec(f"busy{number}", working_dir="/srv/busy", priority="urgent") for number in range(500)]
+        queue(world, *busy, spec("elsewhere", working_dir="/srv/quiet", priority="low"), spec("scratch"))
+        world.tick()
+        assert set(world.running()) - {"elsewhere", "scratch"} == {"busy0"}
+        assert len(world.running()) == 3
+        assert database.read(world.observer.snapshot).heads == ()

@@ -1,0 +1,87 @@
+"""Ticks as a whole: replayed, idle, and with directories that nobody knows."""
+
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from claudomator_py.dispatch.reconciler import Unserved
+from claudomator_py.domain.run import RunLimits, RunOrder
+from claudomator_py.domain.units import HOUR_MS
+from claudomator_py.scheduler.plan import StartRun, plan
+from claudomator_py.scheduler.snapshot import Snapshot
+from claudomator_py.store import run_rows
+from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT
+from tests.fakes.world import START_MS, World, spec
+
+
+def test_every_decision_can_be_replayed_from_its_snapshot(world: World) -> None:
+    hints: list[dict[str, object]] = [{"agent": {"type": "codex"}} if number % 2 else {} for number in range(6)]
+    world.take("/in/t.yaml", *(spec(f"t{number}", **hint) for number, hint in enumerate(hints)))
+    world.tick()
+    world.limit("t0", reset_at=START_MS + HOUR_MS)
+    world.succeed("t1")
+
+    def read(connection: Connection) -> list[Any]:
+        query = select(DECISION.c.task_id, DECISION.c.data, SNAPSHOT.c.data).join(
+            SNAPSHOT, SNAPSHOT.c.hash == DECISION.c.snapshot_hash
+        )
+        return list(connection.execute(query))
+
+    decided = world.database.read(read)
+    assert len(decided) == 5
+    for task_id, decision, seen in decided:
+        actions = plan(Snapshot.model_validate(seen))
+        replayed = [action for action in actions if isinstance(action, StartRun) and action.head.task_id == task_id]
+        assert [action.decision.model_dump(mode="json") for action in replayed] == [decision]
+
+
+def test_a_tick_with_nothing_to_do_writes_nothing(world: World) -> None:
+    world.submit("runs")
+    world.submit("waits", depends_on=["nobody"])
+    world.tick()
+    world.tick()
+    commits: list[int] = []
+    world.database.on_commit(lambda: commits.append(1))
+    world.tick()
+    report = world.tick()
+    assert commits == []
+    assert (report.started, len(report.live), report.wake_ms) == (0, 1, None)
+
+
+def test_directories_without_a_row_are_swept_and_others_stay(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    known = world.live("t").id
+    world.host.prepare(replace(world.host.directories[known, 0].order, run_id="stray"))
+    assert world.reconciler.sweep() == ["stray"]
+    assert list(world.host.directories) == [(known, 0)]
+
+
+def test_a_run_that_the_store_does_not_know_is_swept_and_the_task_started(world: World) -> None:
+    """As after an older copy of the database was put back: the directory tells of a run that is in no row."""
+    world.submit("t")
+    run_id, _ = run_rows.identity(world.row("t").id, 1, 1, 1)
+    limits = RunLimits(timeout_ms=None, stall_ms=None, grace_ms=0, output_bytes=1)
+    world.host.prepare(RunOrder(run_id, (("true",),), None, (), (), "", limits))
+    world.host.spawn(run_id, {})
+
+    world.tick()
+    world.tick()
+
+    assert world.state("t").startswith("RUNNING")
+    assert world.live("t").id == run_id
+
+
+def test_a_request_that_a_tick_does_not_get_to_is_told_until_one_does(world: World) -> None:
+    """As of a task that is said to run, and of which no run lives."""
+    world.submit("t")
+    world.tick()
+    world.host.stubborn = True
+    world.desk.cancel("t")
+    assert world.tick(1).unserved is None, "its run was asked to end"
+    lost = RUN.update().where(RUN.c.id == world.live("t").id)
+    world.database.write(lambda connection: connection.execute(lost.values(live=False)))
+    assert world.tick(1).unserved == Unserved("t", START_MS)
+    world.database.write(lambda connection: connection.execute(lost.values(live=True)))
+    assert world.tick(1).unserved is None

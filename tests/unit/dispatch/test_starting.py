@@ -1,0 +1,170 @@
+"""Starting: directory, committed row, process, and what comes in between."""
+
+from collections.abc import Mapping
+
+import pytest
+from sqlalchemy import Connection
+
+from claudomator_py.domain.run import RunOrder
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
+from claudomator_py.faults import checks
+from claudomator_py.scheduler.plan import StartRun, plan
+from claudomator_py.store import run_rows, task_rows
+from tests.fakes.runs import MemoryRunHost
+from tests.fakes.world import START_MS, World
+
+
+def starts(host: MemoryRunHost) -> list[tuple[str, int]]:
+    return [(run_id, step) for call, run_id, step in host.calls if call == "spawn"]
+
+
+def test_directory_then_committed_row_then_process(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    committed: list[bool] = []
+    prepare, spawn = world.host.prepare, world.host.spawn
+
+    def look(run_id: str) -> None:
+        committed.append(world.database.read(lambda connection: run_rows.find(connection, run_id)) is not None)
+
+    def watched_prepare(order: RunOrder, step: int = 0) -> None:
+        look(order.run_id)
+        prepare(order, step)
+
+    def watched_spawn(run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
+        look(run_id)
+        spawn(run_id, environment, step)
+
+    monkeypatch.setattr(world.host, "prepare", watched_prepare)
+    monkeypatch.setattr(world.host, "spawn", watched_spawn)
+    world.submit("t")
+    assert world.tick().started == 1
+    assert committed == [False, True]
+    assert [call for call, *_ in world.host.calls] == ["prepare", "spawn"]
+
+
+def test_what_a_run_is_told(world: World) -> None:
+    limits = {"timeout": "5m", "stall_timeout": "1m"}
+    world.submit("t", working_dir="/srv/x", env={"CI": "1"}, expected_output="a fix", on_input="deny", **limits)
+    world.tick()
+    run = world.live("t")
+    directory = world.host.directories[run.id, 0]
+    order = directory.order
+    assert order.commands == (("claude", "sonnet"),)
+    assert (order.cwd, order.stdin) == ("/srv/x", "do t\n\nHand back: a fix\n")
+    assert (order.limits.timeout_ms, order.limits.stall_ms) == (5 * MINUTE_MS, MINUTE_MS)
+    assert directory.environment["CI"] == "1"
+    assert directory.environment["CLAUDOMATOR_RUN"] == run.id
+    assert "SECRET" not in directory.environment
+    assert order.env_names == tuple(sorted(directory.environment))
+
+
+def test_a_task_that_changed_since_it_was_planned_is_left_for_the_next_plan(world: World) -> None:
+    world.submit("t")
+    world.submit("other")
+    snapshot = world.database.read(world.observer.snapshot)
+    planned = [action for action in plan(snapshot) if isinstance(action, StartRun)]
+    world.desk.cancel("t")
+    assert world.starter.start(snapshot, planned).number == 1
+    assert list(world.running()) == ["other"]
+    assert world.state("t") == "CANCELLED"
+
+
+def test_a_change_between_directory_and_commit_starts_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare = world.host.prepare
+
+    def change_then_prepare(order: RunOrder, step: int = 0) -> None:
+        prepare(order, step)
+        world.desk.cancel("t")
+
+    monkeypatch.setattr(world.host, "prepare", change_then_prepare)
+    world.submit("t")
+    assert world.tick().started == 0
+    assert world.state("t") == "CANCELLED"
+    assert world.host.starts() == []
+    assert world.host.directories == {}
+
+
+def test_a_directory_that_cannot_be_made_leaves_the_task_queued_and_writes_nothing(world: World) -> None:
+    world.submit("t")
+    world.host.no_room = OSError(28, "No space left on device")
+    commits: list[int] = []
+    world.database.on_commit(lambda: commits.append(1))
+    for _ in range(3):
+        world.tick(MINUTE_MS)
+    assert commits == []
+    assert world.row("t").state == "QUEUED"
+    (check,) = checks(world.faults.all())
+    assert (check.ok, check.blocking, check.remedy) == (False, True, "make room on that disk")
+    for _ in range(20):
+        world.tick(10 * MINUTE_MS)
+    assert world.row("t").state == "QUEUED", "the task is not to blame"
+    world.host.no_room = None
+    world.tick(10 * MINUTE_MS)
+    assert world.running() == {"t": "claude"}
+
+
+def test_what_was_committed_before_such_a_fault_is_started_all_the_same(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare = world.host.prepare
+    made: list[str] = []
+
+    def once(order: RunOrder, step: int = 0) -> None:
+        if made:
+            raise OSError(28, "No space left on device")
+        made.append("one")
+        prepare(order, step)
+
+    monkeypatch.setattr(world.host, "prepare", once)
+    world.submit("a")
+    world.submit("b")
+    world.tick()
+    assert len(world.host.starts()) == 1
+    assert len(world.running()) == 1
+
+
+def test_a_process_that_cannot_be_made_costs_nothing_and_is_tried_again_with_pauses(world: World) -> None:
+    world.submit("t", retry={"max_attempts": 1})
+    world.host.no_processes = OSError(11, "Resource temporarily unavailable")
+    world.tick()
+    for _ in range(20):
+        world.tick()
+    assert len(starts(world.host)) == 2
+    assert world.state("t") == "WAITING backoff"
+    for _ in range(6):
+        world.tick(10 * MINUTE_MS)
+    assert world.task("t").attempts == 0
+    world.host.no_processes = None
+    world.tick(HOUR_MS)
+    world.tick(HOUR_MS)
+    assert world.running() == {"t": "claude"}
+    world.succeed("t")
+    assert world.task("t").attempts == 1
+
+
+def test_an_agent_that_cannot_be_launched_as_configured_fails_its_task(world: World) -> None:
+    world.kinds["claude"].refusal = "`extra_args` may not hold `--print`; remove it"
+    world.submit("t", agent={"type": "claude"})
+    world.tick()
+    assert world.state("t") == "FAILED setup_failed"
+    assert "may not hold `--print`" in str(world.task("t").reason_text)
+    assert world.host.calls == []
+    (run,) = world.desk.runs("t")
+    assert (run.state, run.exit_code) == ("ended", None)
+
+
+def test_an_agent_that_cannot_be_launched_and_a_task_that_changed_meanwhile(world: World) -> None:
+    world.kinds["claude"].refusal = "no"
+    world.submit("t")
+    snapshot = world.database.read(world.observer.snapshot)
+    planned = [action for action in plan(snapshot) if isinstance(action, StartRun)]
+    find = task_rows.find
+
+    def change_after(connection: Connection, task_id: str) -> object:
+        found = find(connection, task_id)
+        world.database.submit(lambda writing: task_rows.change(writing, task_rows.get(writing, task_id), START_MS))
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(task_rows, "find", change_after)
+        assert world.starter.start(snapshot, planned).number == 0
+    assert world.state("t") == "QUEUED ready"

@@ -1,0 +1,34 @@
+"""The circuit breaker: when it opens, for how long, and what one trial decides."""
+
+from claudomator_py.domain.breaker import FAILURES, FIRST_PAUSE_MS, LONGEST_PAUSE_MS, Breaker
+
+NOW = 1_790_000_000_000
+
+
+def after(failures: int, breaker: Breaker | None = None) -> Breaker:
+    found = breaker or Breaker()
+    for _ in range(failures):
+        found = found.began().failed(NOW)
+    return found
+
+
+def test_it_opens_at_the_third_failure_in_a_row() -> None:
+    assert after(FAILURES - 1).allows(NOW)
+    assert not after(FAILURES).allows(NOW + FIRST_PAUSE_MS - 1)
+    assert after(FAILURES).allows(NOW + FIRST_PAUSE_MS)
+    assert after(FAILURES - 1, after(FAILURES - 1).succeeded()).allows(NOW), "in a row"
+
+
+def test_each_further_failure_doubles_the_pause_to_its_longest() -> None:
+    pauses = [(after(FAILURES + more).open_until or 0) - NOW for more in range(8)]
+    assert pauses[:4] == [FIRST_PAUSE_MS << more for more in range(4)]
+    assert pauses[-1] == max(pauses) == LONGEST_PAUSE_MS
+
+
+def test_after_the_pause_one_trial_decides() -> None:
+    trial = after(FAILURES).began()
+    assert not trial.allows(NOW + FIRST_PAUSE_MS), "nothing else is tried beside it"
+    assert trial.succeeded().allows(NOW)
+    again = trial.failed(NOW + FIRST_PAUSE_MS)
+    assert not again.allows(NOW + 2 * FIRST_PAUSE_MS)
+    assert again.allows(NOW + 3 * FIRST_PAUSE_MS)

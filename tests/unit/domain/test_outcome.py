@@ -1,0 +1,60 @@
+"""Reason codes are a contract; an outcome that contradicts itself cannot be built."""
+
+import json
+
+import pytest
+from pydantic import ValidationError
+
+from claudomator_py.domain.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Reason
+
+CODES = """
+rate_limited overloaded network auth no_credit invalid_model context_too_long refused turn_limit budget
+timeout stalled check_failed permission_denied bad_invocation interrupted cancelled rejected handoff_refused unreachable
+not_running dependency_failed expired output_limit setup_failed disk_full lost agent_error"""
+COST_NO_ATTEMPT = {"rate_limited", "auth", "no_credit", "overloaded", "network", "unreachable"}
+RETRIED = {
+    "context_too_long",
+    "stalled",
+    "check_failed",
+    "disk_full",
+    "agent_error",
+}
+
+
+def test_the_codes_are_those_of_the_contract() -> None:
+    assert {reason.value for reason in Reason} == set(CODES.split())
+
+
+def test_every_code_says_what_follows_from_it() -> None:
+    assert set(REASON_POLICIES) == set(Reason)
+    for policy in REASON_POLICIES.values():
+        assert policy.meaning[0].isupper()
+        assert policy.meaning.endswith(".")
+    assert {reason for reason in Reason if not REASON_POLICIES[reason].counts_attempt} == COST_NO_ATTEMPT
+    assert {reason for reason in Reason if REASON_POLICIES[reason].retries} == COST_NO_ATTEMPT | RETRIED
+
+
+def test_what_costs_no_attempt_holds_its_agent_or_is_an_outage() -> None:
+    for policy in REASON_POLICIES.values():
+        lasts = policy.hold in (HoldKind.UNTIL_RESET, HoldKind.UNTIL_OPERATOR)
+        assert policy.counts_attempt is not (lasts or policy.outage)
+
+
+def test_a_success_has_no_reason_and_all_else_has_one() -> None:
+    with pytest.raises(ValidationError, match="a success has no reason"):
+        Outcome(status=OutcomeStatus.SUCCEEDED, reason=Reason.TIMEOUT)
+    for status in set(OutcomeStatus) - {OutcomeStatus.SUCCEEDED, OutcomeStatus.NEEDS_INPUT}:
+        with pytest.raises(ValidationError, match="needs a reason"):
+            Outcome(status=status)
+    assert Outcome(status=OutcomeStatus.NEEDS_INPUT).reason is None
+
+
+def test_an_agents_words_can_always_be_stored_and_sent() -> None:
+    words = "caf\u00e9 \U0001f600 \0 \ud83d\n"
+    outcome = Outcome(status=OutcomeStatus.FAILED, reason=Reason.AGENT_ERROR, detail=words, text=words, limit=words)
+    for text in (outcome.detail, outcome.text, outcome.limit):
+        assert text is not None
+        assert "\0" not in text
+        assert text.encode().decode() == text
+        assert text.startswith("caf\u00e9 \U0001f600 ")
+    assert Outcome.model_validate(json.loads(outcome.model_dump_json())) == outcome

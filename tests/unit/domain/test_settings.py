@@ -1,0 +1,263 @@
+"""From a mapping to settings."""
+
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.agent import ModelChoice, Price, Tier
+from claudomator_py.domain.errors import Path
+from claudomator_py.schema.settings import (
+    MODEL_KINDS,
+    AfterAccept,
+    NearLimit,
+    Settings,
+    TypeHint,
+    WhenAllLimited,
+    default_agent,
+    parse_settings,
+    settings_hash,
+)
+
+
+def settings(**keys: object) -> Settings:
+    parsed = parse_settings(keys)
+    assert isinstance(parsed, Settings), parsed
+    return parsed
+
+
+def refusals(**keys: object) -> list[str]:
+    parsed = parse_settings(keys)
+    assert isinstance(parsed, list), parsed
+    return [problem.render() for problem in parsed]
+
+
+def test_every_key_is_optional() -> None:
+    plain = settings()
+
+    assert plain.inbox.paths == ("tasks",)
+    assert plain.inbox.after_accept is AfterAccept.KEEP
+    assert (plain.state_dir, plain.database, plain.workdir_roots) == (None, "sqlite", ())
+    assert (plain.http.host, plain.http.port) == ("127.0.0.1", 8484)
+    assert (plain.concurrency.total, plain.concurrency.per_workdir) == (4, 1)
+    assert (plain.balancing.type_hint, plain.balancing.when_all_limited) == (TypeHint.PREFER, WhenAllLimited.WAIT)
+    assert (plain.limits.output_cap, plain.limits.grace) == (2**28, 10_000)
+    assert (plain.agents, plain.agents_configured) == ({}, False)
+
+
+def test_every_key_is_read() -> None:
+    full = settings(
+        inbox={"paths": ["a", "b"], "after_accept": "move"},
+        state_dir=".claudomator",
+        database="postgresql://u@h/n",
+        workdir_roots="~/src",
+        http={"listen": "[::1]:0"},
+        concurrency={"total": 8, "per_workdir": 2},
+        balancing={"type_hint": "ignore", "when_all_limited": "try"},
+        limits={"output_cap": "1GiB", "grace": "3s", "min_free": "0B"},
+        classifier={"kind": "none"},
+        policy=[],
+    )
+
+    assert full.inbox.paths == ("a", "b")
+    assert full.inbox.after_accept is AfterAccept.MOVE
+    assert full.workdir_roots == ("~/src",)
+    assert (full.http.host, full.http.port) == ("::1", 0)
+    assert (full.limits.output_cap, full.limits.grace, full.limits.min_free) == (2**30, 3_000, 0)
+
+
+def test_an_agent_named_like_a_kind_is_of_that_kind() -> None:
+    agents = settings(agents={"claude": None, "second": {"kind": "claude", "account": "work"}}).agents
+
+    assert agents["claude"] == default_agent("claude")
+    assert agents["claude"].command == ("claude",)
+    assert agents["claude"].models[Tier.POWERFUL] == ModelChoice(model="opus")
+    assert (agents["second"].kind, agents["second"].account) == ("claude", "work")
+
+
+def test_a_model_cli_is_open_to_balancing_and_a_command_is_not() -> None:
+    agents = settings(
+        agents={
+            "claude": {},
+            "lint": {"kind": "command", "command": "make lint"},
+            "simulated": {"script": "exit 0"},
+            "open": {"kind": "command", "command": ["x"], "auto_select": True},
+            "closed": {"kind": "claude", "auto_select": False},
+        }
+    ).agents
+
+    chosen = {name: agent.auto_select for name, agent in agents.items()}
+    assert chosen == {"claude": True, "lint": False, "simulated": False, "open": True, "closed": False}
+    assert agents["lint"].command == ("make", "lint")
+
+
+def test_a_model_is_a_name_or_a_name_with_an_effort() -> None:
+    models: dict[str, Any] = {"fast": "a", "balanced": {"model": "b", "effort": "high"}}
+    agent = settings(agents={"claude": {"models": models}}).agents["claude"]
+
+    assert agent.models == {Tier.FAST: ModelChoice(model="a"), Tier.BALANCED: ModelChoice(model="b", effort="high")}
+
+
+def test_the_agents_of_all_model_clis_work_without_a_word() -> None:
+    agents = {kind: default_agent(kind) for kind in MODEL_KINDS}
+
+    assert [agent.command for agent in agents.values()] == [("claude",), ("gemini",), ("codex",), ("opencode",)]
+    assert agents["gemini"].models[Tier.FAST] == ModelChoice(model="flash-lite")
+    assert agents["codex"].models[Tier.POWERFUL] == ModelChoice(model="gpt-6.1-sol", effort="high")
+    assert agents["opencode"].models == {}
+    assert all(agent.auto_select for agent in agents.values())
+
+
+def test_prices_are_per_model() -> None:
+    prices: dict[str, Any] = {"gpt-6-sol": {"input": 1, "output": 4.5}}
+    agent = settings(agents={"codex": {"prices": prices}}).agents["codex"]
+
+    assert agent.prices == {"gpt-6-sol": Price(input=1.0, output=4.5)}
+
+
+def test_no_agents_is_not_the_same_as_none_named() -> None:
+    assert settings(agents={}).agents_configured
+    assert not settings().agents_configured
+
+
+REFUSED: list[tuple[dict[str, object], str]] = [
+    ({"inbx": {}}, "inbx: is not a known key; did you mean `inbox`?"),
+    ({"agents_configured": True}, "agents_configured: is not a known key"),
+    ({"inbox": {"paths": []}}, "inbox.paths: is empty"),
+    ({"inbox": {"after_accept": "delete"}}, "inbox.after_accept: `delete` is not one of keep, move"),
+    ({"http": {"listen": "localhost"}}, "http.listen: `localhost` is not an address; write host:port"),
+    ({"http": {"listen": 8484}}, "http.listen: `8484` is not an address; write host:port"),
+    ({"http": {"listen": "127.0.0.1:99999"}}, "http.listen: `127.0.0.1:99999` is not an address"),
+    ({"concurrency": {"total": 0}}, "concurrency.total: is too small; it must be at least 1"),
+    ({"limits": {"output_cap": 5}}, "limits.output_cap: is not a size; write a number and a unit"),
+    ({"limits": {"output_cap": "1KiB"}}, "limits.output_cap: is too small; it must be at least 1MiB"),
+    ({"limits": {"grace": 5}}, "limits.grace: is the bare number 5"),
+    ({"balancing": {"type_hint": "strict"}}, "balancing.type_hint: `strict` is not one of prefer, ignore"),
+    ({"agents": None}, "agents: is empty, but must be a mapping; write {claude: {}}"),
+    ({"agents": ["claude"]}, "agents: is a list, but must be a mapping; write {claude: {}}"),
+    ({"agents": {"My Agent": {"kind": "claude"}}}, "agents.My Agent: `My Agent` is not a name"),
+    ({"agents": {"a": {}}}, "agents.a.kind: is missing; write one of claude, gemini, codex, opencode, command, sim"),
+    ({"agents": {"a": {"kind": "cluade"}}}, "agents.a.kind: `cluade` is not a known kind; did you mean `claude`?"),
+    ({"agents": {"hub": {}}}, "agents.hub.kind: `hub` is not supported yet; remove the agent"),
+    ({"agents": {"a": {"kind": "remote"}}}, "agents.a.kind: `remote` is not supported yet"),
+    ({"agents": {"a": {"kind": "command"}}}, "agents.a.command: is missing; write [program, argument]"),
+    ({"agents": {"claude": {"comand": "x"}}}, "agents.claude.comand: is not a known key; did you mean `command`?"),
+    ({"agents": {"claude": {"script": "x"}}}, "agents.claude.script: has no meaning for kind `claude`; remove it"),
+    ({"agents": {"codex": {"prices": {"a": {"input": 1}}}}}, "agents.codex.prices.a.output: is missing"),
+    ({"agents": {"codex": {"prices": {"a": {"input": -1, "output": 1}}}}}, "agents.codex.prices.a.input: is too small"),
+    ({"agents": {"codex": {"prices": {"a": {"input": "1", "output": 1}}}}}, "agents.codex.prices.a.input: is "),
+    ({"agents": {"codex": {"prices": {"a": 1}}}}, "agents.codex.prices.a: is "),
+    ({"agents": {"claude": {"fallback_model": ""}}}, "agents.claude.fallback_model: is empty"),
+    ({"agents": {"codex": {"fallback_model": "a\nb"}}}, "agents.codex.fallback_model: "),
+    ({"agents": {"claude": {"models": {"fst": "x"}}}}, "agents.claude.models.fst: `fst` is not one of fast, balanced"),
+    ({"agents": {"claude": {"models": {"fast": "x"}}}}, "agents.claude.models: has no model for the default tier"),
+    ({"agents": {"claude": {"models": {"fast": ""}}}}, "agents.claude.models.fast: is empty"),
+    ({"agents": {"claude": {"max_concurrent": 0}}}, "agents.claude.max_concurrent: is too small"),
+    ({"agents": {"claude": {"env": {"A": 1}}}}, "agents.claude.env.A: is the number 1, but must be text"),
+    ({"agents": {"claude": {"pass_env": ["A B"]}}}, "agents.claude.pass_env[0]: `A B` is not a variable's name"),
+    ({"agents": {"claude": {"env": {"A": "1"}, "pass_env": "A"}}}, "agents.claude.env.A: is in `pass_env`, too"),
+    ({"routing": {"preset": "classic"}}, "routing: is not supported yet; remove it"),
+    ({"policy": [{}]}, "policy: is not supported yet; remove it"),
+    ({"learning": {"rate": 0.1}}, "learning: is not supported yet; remove it"),
+    ({"state_dir": "a\0"}, "state_dir: contains a NUL character"),
+]
+
+
+@pytest.mark.parametrize(("keys", "words"), REFUSED)
+def test_a_refusal_names_field_problem_and_remedy(keys: dict[str, object], words: str) -> None:
+    found = refusals(**keys)
+
+    assert len(found) == 1
+    assert words in found[0]
+    assert "; " in found[0]
+
+
+def test_a_refused_database_shows_no_password() -> None:
+    (refusal,) = refusals(database="mysql://user:secret@host/name")
+    assert "secret" not in refusal
+    assert "postgresql://" in refusal
+
+
+def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
+    lines: dict[Path, int] = {("agents", "claude", "max_concurrent"): 2, ("inbx",): 5, ("http", "listen"): 3}
+    mapping = {"inbx": 1, "http": {"listen": "x"}, "agents": {"claude": {"max_concurrent": "many"}}}
+
+    parsed = parse_settings(mapping, lines)
+
+    assert isinstance(parsed, list)
+    assert [problem.line for problem in parsed] == [2, 3, 5]
+
+
+def test_the_hash_follows_the_meaning() -> None:
+    assert settings_hash(settings(limits={"grace": "10s"})) == settings_hash(settings(limits={"grace": "10000ms"}))
+    assert settings_hash(settings(limits={"grace": "11s"})) != settings_hash(settings())
+
+
+def test_a_kind_that_needs_configuration_has_no_default_agent() -> None:
+    with pytest.raises(ValueError, match="command: is missing"):
+        default_agent("command")
+
+
+def test_further_names_of_the_daemon_are_read_as_a_host_header_has_them() -> None:
+    hosts = ["Box.example", "box.example:8443", "[fd00::1]:80", "10.0.0.7", "my_host"]
+    named = settings(http={"allowed_hosts": hosts}).http.allowed_hosts
+    assert named == ("box.example", "box.example:8443", "[fd00::1]:80", "10.0.0.7", "my_host")
+    assert settings(http={"allowed_hosts": "box"}).http.allowed_hosts == ("box",)
+    assert settings().http.allowed_hosts == ()
+
+
+@pytest.mark.parametrize("host", ["*", "*:80", "0", "0.0.0.0", "0.0.0.0:8484", "[::]", "[::]:80", "[0:0:0:0:0:0:0:0]"])
+def test_no_name_stands_for_every_host(host: str) -> None:
+    (refusal,) = refusals(http={"allowed_hosts": [host]})
+    assert refusal.startswith("http.allowed_hosts[0]: ")
+    assert refusal.endswith("stands for every host, which would let any page in; name each host itself")
+
+
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        ("https://box.example", "is a URL or a path; write the host alone"),
+        ("box.example/claudomator", "is a URL or a path; write the host alone"),
+        ("box example", "is not a host"),
+        ("box.example:0", "is not a host"),
+        ("box.example:65536", "is not a host"),
+        ("fd00::1", "is not a host; write it as in a URL, such as box.example or [fd00::1]:8443"),
+        ("*.example", "is not a host"),
+        ("-box", "is not a host"),
+        ("", "is empty"),
+        (8484, "is the number 8484"),
+    ],
+)
+def test_what_is_no_host_is_told(host: object, why: str) -> None:
+    (refusal,) = refusals(http={"allowed_hosts": [host]})
+    assert why in refusal
+
+
+def test_the_account_of_the_classifier_is_one_that_an_agent_has() -> None:
+    agents = {"gemini": {}, "home": {"kind": "claude", "account": "private"}}
+
+    def classifier(account: str) -> dict[str, str]:
+        return {"kind": "gemini-api", "account": account}
+
+    for account, shared in (("gemini/default", ("gemini", "default")), ("claude/private", ("claude", "private"))):
+        assert settings(agents=agents, classifier=classifier(account)).classifier.shared_account == shared
+    for account, why in (
+        ("private", "`private` names no account; write kind/account, such as gemini/default"),
+        ("gemni/default", "`gemni/default` names no account; write kind/account, such as gemini/default"),
+        ("claude/privat", "no agent has the account `claude/privat`; did you mean `claude/private`?"),
+    ):
+        assert refusals(agents=agents, classifier=classifier(account)) == [f"classifier.account: {why}"]
+    assert settings(classifier=classifier("gemini/default")).classifier.account == "gemini/default"
+    assert Settings().classifier.shared_account is None
+
+
+def test_the_simulated_agent_is_chosen_by_name_unless_a_configuration_says_otherwise() -> None:
+    assert not default_agent("simulated").auto_select
+    assert settings(agents={"simulated": {"auto_select": True}}).agents["simulated"].auto_select
+
+
+def test_what_balancing_does_by_default() -> None:
+    found = settings(balancing={"near_limit": "avoid", "prefer_wait": "0s"}).balancing
+    assert (found.near_limit, found.prefer_wait) == (NearLimit.AVOID, 0)
+    assert (Settings().balancing.near_limit, Settings().balancing.prefer_wait) == (NearLimit.TIE_BREAK, 120_000)
+    (problem,) = refusals(balancing={"near_limit": "sometimes"})
+    assert "balancing.near_limit" in problem

@@ -1,0 +1,93 @@
+"""Reading /proc: names that look like fields, ancestry, and signals that reach only who is meant."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.hosts.shim import procfs
+
+
+@pytest.fixture
+def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()
+
+
+def test_a_process_with_parentheses_in_its_name_is_read(tmp_path: Path) -> None:
+    program = tmp_path / "a) R 1 (b"
+    program.symlink_to("/bin/sleep")
+    with subprocess.Popen([str(program), "60"]) as process:
+        try:
+            found = procfs.read(process.pid)
+            assert found is not None
+            assert found.ppid == os.getpid()
+            assert found.alive
+        finally:
+            process.kill()
+
+
+def test_a_zombie_is_not_alive(sleeper: "subprocess.Popen[bytes]") -> None:
+    process = procfs.read(sleeper.pid)
+    assert process is not None
+    assert procfs.is_same(process.pid, process.start)
+    sleeper.kill()
+    os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)
+    assert not procfs.is_same(process.pid, process.start)
+
+
+def test_nobody_has_the_pid_zero() -> None:
+    assert procfs.read(0) is None
+    assert procfs.open_pidfd(0, 0) is None
+
+
+def test_descendants_are_found_at_any_depth() -> None:
+    script = "sh -c 'sh -c \"sleep 60; :\"; :'; :"
+    with subprocess.Popen(["sh", "-c", script], start_new_session=True) as process:
+        try:
+            found = procfs.descendants([process.pid], procfs.snapshot())
+            while len(found) < 3:
+                found = procfs.descendants([process.pid], procfs.snapshot())
+            assert process.pid not in {descendant.pid for descendant in found}
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_only_the_exact_run_is_found() -> None:
+    with subprocess.Popen(["sleep", "60"], env={"CLAUDOMATOR_RUN": "run-12", "X": "CLAUDOMATOR_RUN=run-1"}) as process:
+        try:
+            while b"run-12" not in Path(f"/proc/{process.pid}/environ").read_bytes():
+                pass
+            processes = procfs.snapshot()
+            assert [found.pid for found in procfs.of_run("run-12", processes)] == [process.pid]
+            assert procfs.of_run("run-1", processes) == []
+        finally:
+            process.kill()
+
+
+def test_a_signal_reaches_only_the_process_that_was_meant(sleeper: "subprocess.Popen[bytes]") -> None:
+    process = procfs.read(sleeper.pid)
+    assert process is not None
+    assert not procfs.send(process.pid, process.start + 1, signal.SIGKILL)
+    assert sleeper.poll() is None
+    assert procfs.send(process.pid, process.start, signal.SIGKILL)
+    assert sleeper.wait() == -signal.SIGKILL
+    assert not procfs.send(process.pid, process.start, signal.SIGKILL)
+
+
+def test_work_is_seen_while_it_is_done() -> None:
+    busy = "import time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: pass\ninput()"
+    command = [sys.executable, "-I", "-S", "-c", busy]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        try:
+            process_now = procfs.read(process.pid)
+            while process_now is not None and process_now.cpu < 15:
+                process_now = procfs.read(process.pid)
+            assert process_now is not None
+        finally:
+            process.kill()

@@ -1,0 +1,101 @@
+"""The note that one agent leaves to the next."""
+
+import json
+from typing import Any
+
+from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.domain.redaction import Redactor
+from claudomator_py.domain.run import RunLimits, RunOrder
+from claudomator_py.prompts.prompt import MOST_SAID, handoff_note, left_by
+from claudomator_py.store.tables import Run
+from tests.fakes.runs import MemoryRunHost
+from tests.fakes.world import START_MS
+
+RUN = "run"
+LIMITED = {"status": "limited", "reason": "rate_limited", "detail": "You've hit your limit", "text": None}
+
+
+def run(**fields: Any) -> Run:
+    usual: dict[str, Any] = {"id": RUN, "task_id": "t", "generation": 1, "attempt": 1, "seq": 1, "revision": 1}
+    where: dict[str, Any] = {"kind": "claude", "agent": "home", "dir_key": "", "started_ms": START_MS}
+    return Run(**{**usual, **where, "state": "ended", "live": False, "outcome": LIMITED, **fields})
+
+
+def said(*texts: str) -> bytes:
+    messages = [{"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}} for text in texts]
+    call = {"type": "tool_use", "id": "1", "name": "Edit", "input": {"file_path": "login.py"}}
+    messages.append({"type": "assistant", "message": {"content": [call]}})
+    return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
+
+
+def note(output: bytes, redactor: Redactor | None = None, *, agent: str = "away", ended: Run | None = None) -> str:
+    host = MemoryRunHost()
+    host.prepare(RunOrder(RUN, (("claude",),), None, (), (), "", RunLimits(None, None, 0, 0)))
+    host.write(RUN, output)
+    transcript = AGENT_KINDS["claude"].transcript("stdout")
+    return handoff_note(ended or run(), agent, host, transcript, redactor or Redactor())
+
+
+def test_it_says_who_had_the_task_why_it_stopped_and_what_it_said_and_did_last() -> None:
+    text = note(said("I look at the login.", "It redirects twice; I mend it."))
+    assert "home, had this task before you" in text
+    assert "You've hit your limit" in text
+    assert text.index("I look at the login.") < text.index("It redirects twice; I mend it.") < text.index("[Edit]")
+
+
+def test_it_holds_no_secret_and_is_short() -> None:
+    text = note(said("x" * 100_000, "the password is hunter2-hunter2"), Redactor(["hunter2-hunter2"]))
+    assert "hunter2" not in text
+    assert len(text) < MOST_SAID + 1_000
+
+
+def test_of_a_flood_only_the_end_is_looked_at() -> None:
+    text = note(said("long ago") + b"{}\n" * 200_000 + said("the last"))
+    assert "the last" in text
+    assert "long ago" not in text
+
+
+FAILED = {"status": "failed", "reason": "network"}
+LOST = {"status": "lost", "reason": "lost"}
+
+
+def left_to(agent: str, *runs: Run) -> str | None:
+    found = left_by(list(runs), agent)
+    return None if found is None else found.id
+
+
+def test_what_was_worked_on_last_is_left_to_a_fresh_conversation() -> None:
+    worked = run(id="worked", outcome=FAILED, answered_ms=START_MS)
+    silent = run(id="silent", outcome=FAILED)
+    assert left_to("home", worked, silent, run(id="later", state="revoked", outcome=None)) == "worked"
+    assert left_to("away", worked, run(id="limited")) == "worked"
+    succeeded = run(outcome={"status": "succeeded"}, answered_ms=START_MS)
+    assert left_to("home", worked, succeeded) is None
+
+
+def test_what_nothing_was_done_in_leaves_nothing() -> None:
+    assert left_to("home") is None
+    assert left_to("home", run(outcome=FAILED)) is None
+    assert left_to("home", run()) is None, "it was refused before it said anything"
+
+
+def test_nobody_knows_what_a_lost_run_has_done_and_another_agent_what_the_first_has() -> None:
+    assert left_to("home", run(outcome=LOST)) == RUN
+    assert left_to("away", run(), run(id="next", outcome=FAILED)) == RUN
+
+
+def test_the_same_agent_is_told_that_it_was_the_one() -> None:
+    text = note(said("I look at the login."), agent="home")
+    assert "You began this task before, in another conversation, and stopped" in text
+
+
+def test_of_a_long_reason_beginning_and_end_are_told() -> None:
+    failed = {
+        "status": "failed",
+        "reason": "check_failed",
+        "detail": "check `make` exited with 2\n" + "x " * 2000 + "E1",
+    }
+    text = note(b"", ended=run(outcome=failed))
+    assert "check `make` exited with 2" in text
+    assert "[...]" in text
+    assert "E1" in text

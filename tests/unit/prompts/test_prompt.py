@@ -1,0 +1,36 @@
+"""What an agent reads: the task, or, in a conversation that goes on, only what is new to it."""
+
+from claudomator_py.prompts.prompt import compose, compose_further
+from tests.fakes.world import spec
+
+GO_ON = "Go on with the task where you left off. "
+
+
+def test_a_fresh_conversation_is_told_the_task_and_what_to_hand_back() -> None:
+    told = compose(spec("t", instructions="Dig.\n", expected_output=" a hole \n"))
+    assert told == "Dig.\n\nHand back: a hole\n"
+
+
+def test_one_that_replaces_a_lost_one_is_told_what_the_operator_said_to_that() -> None:
+    assert compose(spec("t", instructions="Dig."), "Deeper. ") == "Dig.\n\nThe operator adds:\n\nDeeper.\n"
+
+
+def test_one_that_goes_on_is_not_told_the_task_again() -> None:
+    dig = spec("t", instructions="Dig.")
+    told = compose_further(dig, dig)
+    assert told.startswith(GO_ON)
+    assert told.count("\n") == 1
+    assert "Dig" not in told
+
+
+def test_it_is_told_what_changed_and_what_the_operator_adds() -> None:
+    dig = spec("t", instructions="Dig.")
+    for now in (spec("t", instructions="Fill."), spec("t", instructions="Dig.", expected_output="a hole")):
+        told = compose_further(now, dig, "Hurry.")
+        assert told.startswith(GO_ON)
+        assert told.endswith(f"The task has changed since. It reads now:\n\n{compose(now, 'Hurry.')}")
+
+
+def test_what_the_agent_does_not_read_is_no_change() -> None:
+    dig = spec("t", instructions="Dig.")
+    assert compose_further(spec("t", instructions="Dig.", timeout="5m"), dig, " \n") == compose_further(dig, dig)

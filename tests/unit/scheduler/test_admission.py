@@ -1,0 +1,328 @@
+"""One task's decision: hints (A7), limits (A8), models and tiers, and why it is so."""
+
+import pytest
+
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.scheduler.admission import Blocked, Load, admit
+from claudomator_py.scheduler.decision import DecisionRecord
+from claudomator_py.scheduler.plan import load_of
+from claudomator_py.scheduler.snapshot import AgentSeen, Head, HeldBy, HoldSeen, Kept
+from tests.fakes.world import rules
+from tests.unit.scheduler.situations import HOLD, NOW, agent, head, snapshot
+
+IDLE = load_of(snapshot())
+LOGIN = HoldSeen(
+    bucket="gemini/default", reason=Reason.AUTH, until=None, provenance=Provenance.REPORTED, source="please run /login"
+)
+
+
+def decide(task: Head, *agents: AgentSeen, load: Load = IDLE, **changes: object) -> DecisionRecord:
+    verdict = admit(task, agents, rules(**changes), load)
+    assert isinstance(verdict, DecisionRecord), verdict
+    return verdict
+
+
+def blocked(task: Head, *agents: AgentSeen, load: Load = IDLE, **changes: object) -> Blocked:
+    verdict = admit(task, agents, rules(**changes), load)
+    assert isinstance(verdict, Blocked), verdict
+    return verdict
+
+
+# --- hints ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_hint_wins_while_its_agent_can_take_the_task() -> None:
+    record = decide(head(1, agent_type="codex"), agent("claude"), agent("codex", active=1))
+    assert (record.agent, record.overridden_hint) == ("codex", None)
+    assert record.reason == "the task prefers codex"
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ({"hold": HOLD}, "codex: codex was limited (5h window, reported)"),
+        ({"active": 2}, "codex: codex was full (2 of 2 slots)"),
+        ({"problem": "not on PATH"}, "codex: codex was unable to run: not on PATH"),
+    ],
+)
+def test_a_hint_is_overridden_and_recorded_when_it_cannot(state: dict[str, object], why: str) -> None:
+    record = decide(head(1, agent_type="codex"), agent("claude"), agent("codex", **state))
+    assert (record.agent, record.overridden_hint) == ("claude", why)
+
+
+def test_a_full_agent_is_waited_for_a_while_and_a_limit_or_a_fault_is_not() -> None:
+    claude, full = agent("claude"), agent("codex", active=2)
+    fresh, old = (head(1, agent_type="codex", queued=NOW - waited) for waited in (59_999, 60_000))
+    waiting = blocked(fresh, claude, full, prefer_wait=60_000)
+    text = "codex is full (2 of 2 slots), and the task prefers to wait"
+    assert waiting == Blocked("slots", text, NOW + 1)
+    assert decide(old, claude, full, prefer_wait=60_000).agent == "claude"
+    for state in ({"hold": HOLD}, {"problem": "not on PATH"}, {"hold": HOLD, "active": 2}):
+        assert decide(fresh, claude, agent("codex", **state), prefer_wait=60_000).agent == "claude"
+    # Of a kind, one that is limited is no reason to wait, one that is full is.
+    two = (agent("a", kind="codex", hold=HOLD), agent("b", kind="codex", active=2))
+    assert blocked(fresh, claude, *two, prefer_wait=60_000).text.startswith("b is full (2 of 2 slots), ")
+    assert decide(fresh, claude, *two, agent("c", kind="codex"), prefer_wait=60_000).agent == "c"
+    assert decide(fresh, claude, full, prefer_wait=60_000, type_hint="ignore").agent == "claude"
+
+
+def test_near_a_limit_loses_ties_or_is_avoided_or_means_nothing() -> None:
+    near, busy = agent("claude", near_limit=True), agent("codex", active=1)
+    for rule, to_busy, to_idle in (
+        ("tie_break", "claude", "codex"),
+        ("avoid", "codex", "codex"),
+        ("ignore", "claude", "claude"),
+    ):
+        assert decide(head(1), near, busy, near_limit=rule).agent == to_busy
+        assert decide(head(1), near, agent("codex"), near_limit=rule).agent == to_idle
+    # Avoided only while another is free: not limited, not near a limit itself, and with a slot.
+    for other in (agent("codex", hold=HOLD), agent("codex", active=2), agent("codex", active=1, near_limit=True)):
+        assert decide(head(1), near, other, near_limit="avoid").agent == "claude"
+    (avoided, _) = decide(head(1), near, busy, near_limit="avoid").candidates
+    assert avoided.rejected_because == "near its limit"
+
+
+def test_what_has_to_be_named_is_insisted_on_even_if_nobody_has_it() -> None:
+    for kind in ("simulated", "command"):
+        assert blocked(head(1, agent_type=kind), agent("claude")).reason == "agent"
+
+
+def test_the_tier_of_a_pinned_model_carries_over_from_a_kind_that_nobody_has() -> None:
+    record = decide(head(1, agent_type="claude", model="opus"), agent("codex"))
+    assert (record.tier, record.model, record.effort) == (Tier.POWERFUL, "sol", "high")
+    assert record.classification.cause == "the tier of opus"
+    unheard = decide(head(1, agent_type="claude", model="unheard-of"), agent("codex"))
+    assert unheard.classification.source == "default"
+
+
+def test_a_hint_to_an_agent_that_nobody_has_is_overridden_too() -> None:
+    record = decide(head(1, agent_type="gemini"), agent("claude"))
+    assert (record.agent, record.overridden_hint) == ("claude", "gemini: no such agent is configured")
+
+
+def test_a_hint_by_kind_means_any_agent_of_it() -> None:
+    work, home = agent("work", kind="claude", active=1), agent("home", kind="claude")
+    assert decide(head(1, agent_type="claude"), work, home, agent("codex")).agent == "home"
+    assert decide(head(1, agent_type="claude"), work, agent("home", kind="claude", hold=HOLD)).agent == "work"
+
+
+def test_a_name_goes_before_a_kind() -> None:
+    agents = (agent("a", kind="claude"), agent("claude", kind="claude", active=1))
+    assert decide(head(1, agent_type="claude"), *agents).agent == "claude"
+
+
+def test_a_kind_does_not_mean_its_agents_that_are_chosen_by_name_only() -> None:
+    agents = (agent("a", kind="claude", auto_select=False), agent("b", kind="claude", active=1))
+    assert decide(head(1, agent_type="claude"), *agents).agent == "b"
+    assert decide(head(1, agent_type="a"), *agents).agent == "a"
+
+
+def test_a_strict_task_waits_for_its_agent() -> None:
+    task = head(1, agent_type="codex", strict=True)
+    waiting = blocked(task, agent("claude"), agent("codex", hold=HOLD))
+    assert waiting == Blocked("limited", "codex is limited (5h window, reported)", HOLD.until)
+    assert blocked(task, agent("claude"), agent("codex", active=2)).reason == "slots"
+    assert blocked(task, agent("claude")).reason == "agent"
+    assert decide(task, agent("claude"), agent("codex")).reason == "the task insists on codex"
+
+
+def test_a_hint_to_an_agent_closed_to_balancing_is_strict() -> None:
+    task = head(1, agent_type="lint")
+    full = agent("lint", kind="command", auto_select=False, active=2)
+    assert blocked(task, agent("claude"), full) == Blocked("slots", "lint is full (2 of 2 slots)")
+    assert decide(task, agent("claude"), agent("lint", auto_select=False)).agent == "lint"
+
+
+def test_an_agent_closed_to_balancing_is_not_chosen_without_being_named() -> None:
+    lint = agent("lint", kind="command", auto_select=False)
+    record = decide(head(1), agent("claude", active=1), lint)
+    assert record.agent == "claude"
+    closed = next(candidate for candidate in record.candidates if candidate.agent == "lint")
+    assert (closed.eligible, closed.rejected_because) == (False, "not open to balancing")
+    assert "no agent is open to balancing" in blocked(head(1), lint).text
+
+
+def test_ignored_hints_change_nothing() -> None:
+    task = head(1, agent_type="codex")
+    record = decide(task, agent("claude"), agent("codex"), type_hint="ignore")
+    assert (record.agent, record.overridden_hint) == ("claude", None)
+    assert decide(task, agent("claude", active=1), agent("codex"), type_hint="ignore").agent == "codex"
+
+
+# --- conversations ----------------------------------------------------------------------------------------------------
+
+REMEDY = "configure it again, or cancel the task and restart it without resume"
+TALK = HeldBy(run="41c98f14-0000-5000-8000-000000000000", agent="claude", kind="claude")
+
+
+def test_a_conversation_goes_on_where_it_is_whatever_the_hint_says() -> None:
+    for task in (head(1, conversation=TALK), head(1, conversation=TALK, agent_type="codex", strict=True)):
+        record = decide(task, agent("claude", active=1), agent("codex"))
+        assert (record.agent, record.reason) == ("claude", "resumes the conversation of run 41c98f14 on claude")
+        codex = next(candidate for candidate in record.candidates if candidate.agent == "codex")
+        assert codex.rejected_because == "without the conversation"
+
+
+def test_it_waits_for_the_agent_that_has_it_and_says_why() -> None:
+    task, codex = head(1, conversation=TALK), agent("codex")
+    why = "resumes the conversation of run 41c98f14 on claude"
+    full = blocked(task, agent("claude", active=2), codex)
+    assert full == Blocked("slots", f"{why}, and claude is full (2 of 2 slots)")
+    limited = blocked(task, agent("claude", hold=HOLD), codex)
+    assert (limited.reason, limited.until) == ("limited", HOLD.until)
+    assert limited.text.startswith(f"{why}, and claude is limited (")
+    for gone in (agent("claude-2", kind="claude"), agent("claude", kind="gemini")):
+        text = blocked(task, gone, codex).text
+        assert text == f"{why}, which is no longer configured; {REMEDY}"
+
+
+def test_it_goes_on_on_an_agent_that_is_chosen_by_name_only() -> None:
+    record = decide(head(1, conversation=TALK), agent("claude", auto_select=False), agent("codex"))
+    assert record.agent == "claude"
+    assert next(seen for seen in record.candidates if seen.agent == "claude").eligible
+
+
+def test_it_keeps_its_tier_unless_another_is_asked_for() -> None:
+    kept = decide(head(1, conversation=TALK, kept_tier=Tier.FAST), agent("claude"))
+    assert (kept.model, kept.classification.cause) == ("haiku", "a conversation that goes on keeps its tier")
+    assert decide(head(1, conversation=TALK, kept_tier=Tier.FAST, tier=Tier.POWERFUL), agent("claude")).model == "opus"
+
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+
+
+def test_when_all_are_limited_it_waits_for_the_first_reset() -> None:
+    later = HOLD.model_copy(update={"until": NOW + 900_000})
+    waiting = blocked(head(1), agent("claude", hold=later), agent("codex", hold=HOLD), agent("gemini", hold=LOGIN))
+    assert (waiting.reason, waiting.until) == ("limited", HOLD.until)
+    assert "gemini is held until `claudomator release gemini` (auth: please run /login)" in waiting.text
+
+
+def test_or_it_tries_the_least_active_as_the_plain_fallback() -> None:
+    agents = (agent("claude", hold=HOLD, active=1), agent("codex", hold=HOLD))
+    record = decide(head(1), *agents, when_all_limited="try")
+    assert (record.agent, record.fallback) == ("codex", "every agent is limited; tried all the same")
+
+
+def test_a_limited_agent_is_not_tried_while_another_merely_has_no_slot() -> None:
+    agents = (agent("claude", active=2), agent("codex", hold=HOLD))
+    for when in ("wait", "try"):
+        waiting = blocked(head(1), *agents, when_all_limited=when)
+        assert waiting == Blocked("slots", "claude is full (2 of 2 slots)")
+
+
+def test_an_agent_that_cannot_run_is_no_candidate() -> None:
+    broken = agent("claude", problem="not logged in")
+    assert decide(head(1), broken, agent("codex", active=1)).agent == "codex"
+    assert blocked(head(1), broken) == Blocked("agent", "claude is unable to run: not logged in")
+    assert blocked(head(1), broken, agent("codex", hold=HOLD)).reason == "limited"
+
+
+# --- what stands before any agent -------------------------------------------------------------------------------------
+
+
+def test_slots_directory_and_disk_are_named() -> None:
+    busy = load_of(snapshot(live=1, busy={"/x": 1}))
+    task = head(1, dir_key="/x")
+    assert blocked(task, agent("claude"), load=busy) == Blocked("workdir", "another run is using /x")
+    assert decide(task, agent("claude"), load=busy, per_workdir=2).agent == "claude"
+    assert blocked(task, agent("claude"), load=load_of(snapshot(live=4))).text == "all slots are in use (4 of 4)"
+    assert blocked(task, agent("claude"), load=load_of(snapshot(disk_low=True))).reason == "disk"
+
+
+def test_a_directory_that_is_kept_is_for_its_task_and_until_a_time() -> None:
+    kept = Kept(dir_key="/x", task_id="task-002", name="other", until=NOW + 1)
+    load = load_of(snapshot(kept=(kept, kept.model_copy(update={"dir_key": "/y"}))))
+    found = blocked(head(1, dir_key="/x"), agent("claude"), load=load)
+    assert found == Blocked("kept", "/x is kept for other, as a person is to answer", NOW + 1)
+    assert decide(head(2, dir_key="/x"), agent("claude"), load=load).agent == "claude"
+    assert decide(head(1, dir_key="/z"), agent("claude"), load=load).agent == "claude"
+    assert decide(head(1, dir_key="/x"), agent("claude"), load=load, per_workdir=2).agent == "claude"
+
+
+# --- tiers and models -------------------------------------------------------------------------------------------------
+
+
+def test_a_pinned_tier_maps_to_the_model_of_whoever_runs_it() -> None:
+    task = head(1, tier=Tier.POWERFUL)
+    on_claude = decide(task, agent("claude"))
+    assert (on_claude.tier, on_claude.model, on_claude.effort) == (Tier.POWERFUL, "opus", None)
+    on_codex = decide(task, agent("codex"))
+    assert (on_codex.tier, on_codex.model, on_codex.effort) == (Tier.POWERFUL, "sol", "high")
+    assert on_codex.classification.source == "pinned"
+
+
+def test_a_pinned_model_is_for_its_agent_and_elsewhere_its_tier_carries_over() -> None:
+    task = head(1, agent_type="claude", model="opus")
+    own = decide(task, agent("claude"), agent("codex"))
+    assert (own.agent, own.model, own.tier) == ("claude", "opus", Tier.POWERFUL)
+    elsewhere = decide(task, agent("claude", hold=HOLD), agent("codex"))
+    assert (elsewhere.agent, elsewhere.model, elsewhere.tier) == ("codex", "sol", Tier.POWERFUL)
+
+
+def test_a_model_pinned_for_one_login_is_not_passed_to_another_of_the_same_kind() -> None:
+    models = {
+        tier: choice.model_copy(update={"model": f"{choice.model}-b"})
+        for tier, choice in agent("claude").models.items()
+    }
+    other = agent("other", kind="claude", models=models)
+    record = decide(head(1, agent_type="claude", model="opus"), agent("claude", hold=HOLD), other)
+    assert (record.agent, record.model) == ("other", "opus-b")
+    by_kind = decide(head(1, agent_type="claude", model="opus"), agent("work", kind="claude"))
+    assert (by_kind.agent, by_kind.model) == ("work", "opus")
+
+
+def test_a_pinned_model_that_no_tier_knows_is_passed_all_the_same() -> None:
+    record = decide(head(1, agent_type="claude", model="claude-next"), agent("claude"))
+    assert (record.model, record.tier, record.classification.source) == ("claude-next", Tier.BALANCED, "pinned")
+
+
+def test_a_retry_keeps_its_tier_and_the_file_goes_before_it() -> None:
+    kept = decide(head(1, kept_tier=Tier.FAST), agent("codex"))
+    assert (kept.tier, kept.model, kept.effort, kept.classification.source) == (Tier.FAST, "luna", "low", "kept")
+    assert decide(head(1, kept_tier=Tier.FAST, tier=Tier.POWERFUL), agent("codex")).tier is Tier.POWERFUL
+
+
+def test_without_any_word_the_agents_default_tier_is_taken() -> None:
+    record = decide(head(1), agent("claude", default_tier=Tier.FAST))
+    assert (record.tier, record.model, record.classification.source) == (Tier.FAST, "haiku", "default")
+    assert decide(head(1), agent("plain", models={})).model is None
+
+
+# --- the record -------------------------------------------------------------------------------------------------------
+
+
+def test_every_agent_is_in_the_record_and_all_but_the_chosen_have_a_reason() -> None:
+    agents = (
+        *(agent("busy", active=1), agent("chosen"), agent("held", hold=HOLD), agent("lint", auto_select=False)),
+        *(agent("off", problem="not on PATH"), agent("zed")),
+    )
+    record = decide(head(1), *agents)
+    reasons = {candidate.agent: candidate.rejected_because for candidate in record.candidates}
+    assert reasons == {
+        "busy": "busier (1 of 2 slots)",
+        "chosen": None,
+        "held": "limited (5h window, reported)",
+        "lint": "not open to balancing",
+        "off": "unable to run: not on PATH",
+        "zed": "as active as chosen, and comes after it in the alphabet",
+    }
+    held = next(candidate for candidate in record.candidates if candidate.agent == "held")
+    assert (held.limited, held.limited_until) == (True, HOLD.until)
+
+
+def test_a_long_source_of_a_hold_is_cut() -> None:
+    long = HOLD.model_copy(update={"source": "word\n" * 200, "reason": Reason.OVERLOADED, "window": None})
+    text = blocked(head(1), agent("claude", hold=long)).text
+    assert text.startswith("claude is limited (overloaded: word word")
+    assert len(text) < 200
+
+
+def test_an_agent_that_cannot_enforce_what_a_task_asks_for_does_not_get_it() -> None:
+    task = head(1, cannot={"claude": "claude cannot count turns"})
+    assert decide(task, agent("claude"), agent("codex")).agent == "codex"
+    assert "claude cannot count turns" in blocked(task, agent("claude")).text
+    hinted = decide(head(1, agent_type="claude", cannot={"claude": "no turns"}), agent("claude"), agent("codex"))
+    assert hinted.agent == "codex"
+    assert "no turns" in (hinted.overridden_hint or "")

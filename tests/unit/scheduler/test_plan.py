@@ -1,0 +1,165 @@
+"""The plan: whatever is observed, caps, order, holds and hints are kept, and the same snapshot gives the same plan."""
+
+from collections import Counter
+
+from hypothesis import event, given
+
+from claudomator_py.domain.agent import Tier
+from claudomator_py.scheduler.plan import plan
+from claudomator_py.scheduler.snapshot import AgentSeen, Head, Snapshot
+from tests.unit.scheduler.situations import HOLD, agent, head, placed, snapshot, snapshots, starts
+
+
+@given(snapshots())
+def test_the_same_snapshot_gives_the_same_plan_also_after_a_journey_through_json(seen: Snapshot) -> None:
+    again = Snapshot.model_validate_json(seen.model_dump_json())
+    assert again == seen
+    assert plan(seen) == plan(seen) == plan(again)
+
+
+@given(snapshots())
+def test_no_cap_is_ever_exceeded(seen: Snapshot) -> None:
+    begun = starts(seen)
+    event(f"{len(begun)} starts")
+    if begun:
+        assert not seen.disk_low
+        assert seen.live + len(begun) <= seen.rules.total
+    by_agent = Counter(start.decision.agent for start in begun)
+    for observed in seen.agents:
+        if by_agent[observed.name]:
+            assert observed.active + by_agent[observed.name] <= observed.max_concurrent
+    directories = Counter(start.head.dir_key for start in begun if start.head.dir_key)
+    for directory, number in directories.items():
+        assert seen.busy.get(directory, 0) + number <= seen.rules.per_workdir
+    assert len({start.head.task_id for start in begun}) == len(begun)
+
+
+@given(snapshots())
+def test_what_starts_does_so_in_the_order_of_the_queue(seen: Snapshot) -> None:
+    order = [known.task_id for known in seen.heads]
+    begun = [order.index(start.head.task_id) for start in starts(seen)]
+    assert begun == sorted(begun)
+
+
+@given(snapshots())
+def test_each_start_agrees_with_the_words_of_the_requirements(seen: Snapshot) -> None:
+    """Against an oracle that counts for itself: A2 and A7, start by start."""
+    active = {observed.name: observed.active for observed in seen.agents}
+    for start in starts(seen):
+        as_seen = _as_it_sees_them(seen, start.head)
+        allowed = _holder(as_seen, start.head, active) or _allowed(
+            as_seen, active, start.head.agent_type, strict=start.head.strict
+        )
+        assert start.decision.agent == allowed, (start.head, active)
+        active[start.decision.agent] += 1
+
+
+def _as_it_sees_them(seen: Snapshot, task: Head) -> Snapshot:
+    """Of each agent only the holds that are on the model that the task gets there."""
+    wanted = {known.name for known in seen.agents if task.agent_type == known.name} or {
+        known.name
+        for known in seen.agents
+        if task.agent_type == known.kind and (known.auto_select or not _open(seen, task.agent_type))
+    }
+
+    def model(known: AgentSeen) -> str:
+        if task.model is not None and known.name in wanted:
+            return task.model
+        first = next((other for other in seen.agents if other.name in wanted), None)
+        pinned = task.tier
+        if pinned is None and task.model is not None and first is not None:
+            of_model = [
+                tier for a in seen.agents if a.name in wanted for tier, m in a.models.items() if m.model == task.model
+            ]
+            pinned = of_model[0] if of_model else first.default_tier
+        if pinned is None and not wanted and (task.agent_type, task.model) == ("claude", "opus"):
+            pinned = Tier.POWERFUL
+        chosen = known.models.get(pinned or task.kept_tier or known.default_tier)
+        return chosen.model if chosen is not None else ""
+
+    def own(known: AgentSeen) -> AgentSeen:
+        its = [hold for hold in known.holds if hold.family is None or hold.family in model(known)]
+        return known.model_copy(update={"holds": tuple(hold.model_copy(update={"family": None}) for hold in its)})
+
+    return seen.model_copy(update={"agents": tuple(own(known) for known in seen.agents)})
+
+
+def _holder(seen: Snapshot, task: Head, active: dict[str, int]) -> str | None:
+    """The agent that has the conversation in which the task goes on, unless somebody else may begin it instead."""
+    held = task.conversation
+    if held is None:
+        return None
+    found = next((known for known in seen.agents if (known.name, known.kind) == (held.agent, held.kind)), None)
+    free = found is not None and active[held.agent] < found.max_concurrent
+    if found is None or found.problem is not None:
+        gone = True
+    elif held.optional:
+        gone = found.hold is not None or not free
+    else:
+        gone = held.yields == "limited" and found.hold is not None
+    return None if gone and (held.optional or held.yields is not None) else held.agent
+
+
+def _open(seen: Snapshot, kind: str) -> bool:
+    return any(known.auto_select for known in seen.agents if known.kind == kind)
+
+
+def _allowed(seen: Snapshot, active: dict[str, int], wanted: str | None, *, strict: bool) -> str | None:
+    agents = {observed.name: observed for observed in seen.agents}
+    named = [wanted] if wanted in agents else [name for name, known in agents.items() if known.kind == wanted]
+    if len([name for name in named if agents[name].auto_select]) > 0 and wanted not in agents:
+        named = [name for name in named if agents[name].auto_select]
+    insists = bool(named) and (strict or not any(agents[name].auto_select for name in named))
+    everyone = [name for name, known in agents.items() if known.auto_select]
+    if strict and not named:
+        return None
+    if insists:
+        return _balanced(agents, active, named, seen.rules.when_all_limited)
+    if seen.rules.type_hint == "prefer":
+        ready = [name for name in named if _unlimited(agents[name]) and active[name] < agents[name].max_concurrent]
+        if ready:
+            return min(ready, key=lambda name: (active[name], agents[name].near_limit, name))
+    return _balanced(agents, active, everyone, seen.rules.when_all_limited)
+
+
+def _balanced(agents: dict[str, AgentSeen], active: dict[str, int], names: list[str], when: str) -> str | None:
+    healthy = [name for name in names if agents[name].problem is None]
+    unlimited = [name for name in healthy if agents[name].hold is None]
+    if not unlimited and when == "wait":
+        return None
+    # A limited one is never chosen while another merely has no slot, nor one that a person has to mend.
+    tried = [name for name in healthy if (hold := agents[name].hold) is not None and hold.until is not None]
+    free = [name for name in unlimited or tried if active[name] < agents[name].max_concurrent]
+    return min(free, key=lambda name: (active[name], agents[name].near_limit, name), default=None)
+
+
+def _unlimited(known: AgentSeen) -> bool:
+    return known.problem is None and known.hold is None
+
+
+def test_the_load_of_earlier_starts_counts_for_later_ones() -> None:
+    seen = snapshot(agent("claude"), agent("codex"), heads=tuple(head(number) for number in range(6)))
+    assert [name for _, name in placed(seen)] == ["claude", "codex", "claude", "codex"]
+
+
+def test_tasks_flow_around_a_limited_agent_and_back() -> None:
+    heads = tuple(head(number) for number in range(2))
+    limited = snapshot(agent("claude", hold=HOLD), agent("codex", active=1), heads=heads)
+    assert [name for _, name in placed(limited)] == ["codex"]
+    free = snapshot(agent("claude"), agent("codex", active=1), heads=heads)
+    assert [name for _, name in placed(free)] == ["claude", "claude"]
+
+
+def test_one_directory_is_used_by_one_run_at_a_time_and_hides_no_other() -> None:
+    heads = (head(1, dir_key="/x"), head(2, dir_key="/x"), head(3, dir_key="/y"), head(4), head(5))
+    seen = snapshot(agent("claude", max_concurrent=9), heads=heads, busy={"/y": 1}, total=9)
+    assert [task for task, _ in placed(seen)] == ["task-001", "task-004", "task-005"]
+
+
+def test_nothing_starts_while_the_daemon_is_drained() -> None:
+    seen = snapshot(agent("claude"), heads=(head(1),)).model_copy(update={"drained": True})
+    assert placed(seen) == []
+
+
+def test_nothing_starts_on_a_full_disk() -> None:
+    assert placed(snapshot(agent("claude"), heads=(head(1),), disk_low=True)) == []

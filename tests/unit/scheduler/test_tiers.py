@@ -1,0 +1,76 @@
+"""Whether a tier is asked for at all, and whether it makes sense to try a limited agent."""
+
+import pytest
+
+from claudomator_py.domain.agent import ModelChoice, Tier
+from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.scheduler.classification import Cause
+from claudomator_py.scheduler.plan import StartRun, plan
+from claudomator_py.scheduler.snapshot import AgentSeen, HoldSeen
+from claudomator_py.scheduler.tiers import AskTier
+from tests.unit.scheduler.situations import HOLD, NOW, agent, head, snapshot
+
+ONE, TWO = ModelChoice(model="one"), ModelChoice(model="two")
+
+
+def acted(*agents: AgentSeen, **changes: object) -> list[StartRun | AskTier]:
+    return list(plan(snapshot(*agents, heads=(head(1),), classifier=True, **changes)))
+
+
+@pytest.mark.parametrize("models", [{}, {Tier.FAST: ONE}, dict.fromkeys(Tier, ONE)], ids=["none", "one", "one for all"])
+def test_with_one_model_nothing_is_asked(models: dict[Tier, ModelChoice]) -> None:
+    (start,) = acted(agent("claude", models=models))
+    assert isinstance(start, StartRun)
+    assert start.decision.classification.cause == Cause.NOTHING_TO_CHOOSE
+    assert acted(agent("claude", models=models, active=2)) == [], "nor ahead of a free slot"
+
+
+def test_nothing_is_asked_about_a_task_that_no_agent_can_take() -> None:
+    for task in (head(1, agent_type="simulated"), head(1, agent_type="codex", strict=True)):
+        assert plan(snapshot(agent("claude"), heads=(task,), classifier=True)) == ()
+    assert acted(agent("claude", problem="not on PATH")) == []
+
+
+@pytest.mark.parametrize("other", [TWO, ModelChoice(model="one", effort="high")])
+def test_with_two_or_with_two_efforts_it_is(other: ModelChoice) -> None:
+    models = {Tier.FAST: ONE, Tier.BALANCED: ONE, Tier.POWERFUL: other}
+    (asked,) = acted(agent("claude", models=models))
+    assert isinstance(asked, AskTier)
+    assert asked.urgent, "but for the answer it would start"
+    (ahead,) = acted(agent("claude", models=models, active=2))
+    assert isinstance(ahead, AskTier)
+    assert not ahead.urgent
+
+
+def test_what_is_asked_for_follows_the_rule_for_agents_near_a_limit() -> None:
+    near, busy = agent("claude", near_limit=True), agent("codex", active=1)
+    for rule, name in (("avoid", "codex"), ("tie_break", "claude")):
+        (asked,) = acted(near, busy, near_limit=rule)
+        assert isinstance(asked, AskTier)
+        assert asked.agent == name
+
+
+def hold(reason: Reason | None = Reason.RATE_LIMITED, **changes: object) -> HoldSeen:
+    return HOLD.model_copy(update={"reason": reason, **changes})
+
+
+def test_an_agent_is_tried_only_if_none_of_its_limits_speaks_against_it() -> None:
+    limit, tried = hold(), hold(tries=1)
+    login = HoldSeen(
+        bucket="claude/default", reason=Reason.AUTH, until=None, provenance=Provenance.REPORTED, source="log in"
+    )
+    against = [
+        login,
+        hold(until=None),
+        hold(None),
+        hold(Reason.BUDGET),
+        hold(tries=0),
+        hold(room=0, until=NOW - 1),
+    ]
+    assert agent("claude", holds=(limit, tried)).triable
+    for one in against:
+        for both in ((limit, one), (one, tried)):
+            assert not agent("claude", holds=both).triable, one
+    # What is on one family only, or is over, does not stop all of its models.
+    for beside in (login.model_copy(update={"family": "opus"}), hold(room=1, until=NOW - 1)):
+        assert agent("claude", holds=(limit, beside)).triable

@@ -1,0 +1,35 @@
+"""The alarms that ring when schedules fire, and the names of zones."""
+
+import threading
+from datetime import UTC
+
+from freezegun import freeze_time
+
+from claudomator_py.domain.schedule import Recurrence
+from claudomator_py.environment.workdirs import known_zone, local_zone
+from claudomator_py.sources.schedules import Alarms
+
+
+def test_zones_are_known_by_name() -> None:
+    assert known_zone("Europe/Berlin")
+    assert known_zone(local_zone())
+    for unknown in ("Europe/Atlantis", "", "../etc/passwd", "/etc/passwd", "Europe"):
+        assert not known_zone(unknown)
+
+
+def test_alarms_ring_at_the_start_when_it_is_time_and_when_asked() -> None:
+    rung = threading.Semaphore(0)
+    with freeze_time("2026-11-22T01:59:58Z", tick=True):
+        alarms = Alarms(rung.release)
+        try:
+            alarms.start()
+            assert rung.acquire(timeout=20), "at the start"
+            alarms.set({"nightly": Recurrence("* * * * *", UTC)})
+            # On a machine so busy that two o'clock has passed by now, a minute later.
+            assert rung.acquire(timeout=90), "when it was time"
+            alarms.soon()
+            assert rung.acquire(timeout=20), "when asked"
+        finally:
+            alarms.close()
+        alarms.soon()
+        assert not rung.acquire(timeout=0)
