@@ -35,7 +35,7 @@ SHOWN = 20
 LASTING_FROM = 2
 _TEXT = 500
 _SHAPES = Redactor()
-_PACKAGE = Path(__file__).parents[1]
+_PACKAGE = Path(__file__).parent
 
 
 class Doing(StrEnum):

@@ -14,7 +14,7 @@ of them includes:
 - programs for transport: ``core.sshCommand``, ``core.gitProxy``, ``remote.*.uploadpack``, ``ext::`` addresses,
   credential helpers, promisor remotes of partial clones, ``protocol.*`` that would allow them;
 - programs for signatures: ``gpg.program``, with ``log.showSignature``;
-- where git works: ``domain.worktree``, ``include.path``, ``extensions.worktreeConfig``, a ``commondir`` exchanged.
+- where git works: ``core.worktree``, ``include.path``, ``extensions.worktreeConfig``, a ``commondir`` exchanged.
 
 Only settings that say how files are compared, and where a branch is pushed to, are copied (``_COPIED``). The user's own
 configuration holds, its filters included: ``git lfs install`` works, ``git lfs install --local`` does not. A submodule

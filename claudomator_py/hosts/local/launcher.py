@@ -16,7 +16,7 @@ from claudomator_py.hosts.shim import crash, forkserver, procfs
 
 log = logging.getLogger(__name__)
 
-_INSTALLATION = str(Path(__file__).parents[2])
+_INSTALLATION = str(Path(__file__).parents[3])
 _IMPORT = "import sys; sys.path.append(sys.argv.pop(1)); from claudomator_py.hosts.shim.{0} import {1}; {1}()"
 _ANSWER_SECONDS = 10.0
 _ATTEMPTS = 2

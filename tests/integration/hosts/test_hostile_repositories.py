@@ -183,7 +183,7 @@ def test_a_tree_that_leads_elsewhere_is_a_finding_and_git_is_not_run_there(
     repository.git("init", "-q", "--bare", str(elsewhere / "repository"))
     poisoned(elsewhere / "repository", "content filters", tmp_path, witness, repository.path)
     poisoned(elsewhere / "repository", "a file system monitor", tmp_path, witness, repository.path)
-    repository.git("config", "--file", str(elsewhere / "repository" / "config"), "domain.worktree", str(tmp_path))
+    repository.git("config", "--file", str(elsewhere / "repository" / "config"), "core.worktree", str(tmp_path))
     exchange(Path(tree.path), elsewhere)
     state = trees.look(tree)
     assert state.standing is TreeStanding.UNKNOWN
@@ -265,7 +265,7 @@ def test_a_work_tree_of_the_repository_that_leads_elsewhere_is_refused(
     trees: LocalTrees, repository: Repository, tmp_path: Path
 ) -> None:
     (tmp_path / "private").mkdir()
-    repository.git("config", "domain.worktree", str(tmp_path / "private"))
+    repository.git("config", "core.worktree", str(tmp_path / "private"))
     with pytest.raises(TreeFault, match=r"core\.worktree leads elsewhere"):
         trees.ensure(order(repository.path))
 

@@ -67,7 +67,7 @@ def test_a_directory_that_cannot_be_removed_is_named_and_the_others_are_removed(
         remove_tree(path)
 
     for module in ("sweep", "directory"):
-        monkeypatch.setattr(f"claudomator_py.hosts.{module}.remove_tree", forbidden)
+        monkeypatch.setattr(f"claudomator_py.hosts.local.{module}.remove_tree", forbidden)
     swept = {each.name: each for each in sweep(rig.root, set(), grace_ms=100)}
     assert {name: each.action for name, each in swept.items()} == {
         ".half.trash": "stuck",

@@ -25,7 +25,7 @@ from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World
 
 BYSTANDERS = 19
 GEMINI = AgentSpec(name="gemini", kind="gemini", models=CLAUDE_MODELS)
-MODULES = ("collecting", "observe", "reconciler", "starting")
+MODULES = ("collect", "observe", "reconciler", "start")
 PORTS = ("budgets", "collector", "database", "host", "isolating", "monitor", "registry", "resuming", "starter")
 OF_A_KIND = ("launch", "reader", "transcript")
 
@@ -39,7 +39,7 @@ WHOLE_TICK = {
     *("reconciler._act_on_intents database.read", "reconciler._ready_due database.read"),
     "reconciler._stale database.read",
     *("reconciler._start database.read", "reconciler._start starter.start", "reconciler._forget_ended database.read"),
-    *("reconciler._report database.read", "reconciler._unserved database.read", "starting.start database.read"),
+    *("reconciler._report database.read", "reconciler._unserved database.read", "start.start database.read"),
     "observe._agents registry.health",
 }
 ELSEWHERE = {
@@ -48,7 +48,7 @@ ELSEWHERE = {
     # Of a check that the database does not know, as an older copy was put back: tests/e2e/test_backup.py.
     "collect._without_record host.settle",
     "collect._take_over_check database.write",
-    "starting._discard host.discard",  # after a change in between, see test_starting.py
+    "start._discard host.discard",  # after a change in between, see test_starting.py
 }
 
 
@@ -104,7 +104,7 @@ WAYS = {
     "collect._listen host.cancel": Way(GEMINI_ONLY, then=sleeping),
     "collect._listen monitor.is_current": Way(GEMINI_ONLY, then=sleeping),
     "collect.collect host.take_over": Way(then=orphaned),
-    "collect.collect database.write": Way(also=("starting._spawn host.spawn",)),
+    "collect.collect database.write": Way(also=("start._spawn host.spawn",)),
     "collect._count budgets.watches": Way(BUDGET),
     "collect._count budgets.telling": Way(BUDGET, then=spending),
     "collect._count budgets.over": Way(BUDGET, then=spending),
@@ -118,15 +118,15 @@ WAYS = {
     "collect._over_budget database.write": Way(BUDGET, OVER),
     "collect._tail host.tail": Way({"check": ["make test"]}, check_exit=2),
     "reconciler._change database.write": Way({"not_before": "2026-09-21T14:13:21Z"}),
-    "starting._usd_left budgets.usd_left": Way(BUDGET),
-    "starting._tree isolating.tree": Way({"isolation": "worktree", "working_dir": "/srv/repository"}),
-    "starting._going_on resuming.obstacle": Way({"continues": "bystander-0"}),
-    "starting._scratch host.has_scratch": Way({"continues": "bystander-0"}),
-    "starting._transcript kind.transcript": Way({"agent": {"type": "gemini"}}, LIMITED),
-    "starting._refuse database.write": Way(also=("starting._prepare kind.launch",)),
-    "starting._give_up registry.find": Way(also=("starting._prepare registry.find",)),
-    "starting._give_up registry.kind_of": Way(also=("starting._prepare registry.find",)),
-    "starting._give_up database.read": Way(also=("starting._prepare registry.find",)),
+    "start._usd_left budgets.usd_left": Way(BUDGET),
+    "start._tree isolating.tree": Way({"isolation": "worktree", "working_dir": "/srv/repository"}),
+    "start._going_on resuming.obstacle": Way({"continues": "bystander-0"}),
+    "start._scratch host.has_scratch": Way({"continues": "bystander-0"}),
+    "start._transcript kind.transcript": Way({"agent": {"type": "gemini"}}, LIMITED),
+    "start._refuse database.write": Way(also=("start._prepare kind.launch",)),
+    "start._give_up registry.find": Way(also=("start._prepare registry.find",)),
+    "start._give_up registry.kind_of": Way(also=("start._prepare registry.find",)),
+    "start._give_up database.read": Way(also=("start._prepare registry.find",)),
 }
 """Of the points that a task with a check does not pass by itself."""
 
