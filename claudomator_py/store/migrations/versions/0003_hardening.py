@@ -1,14 +1,12 @@
 """Hardening."""
 
 import json
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
-
-from claudomator_py.domain.conversation import Resumption
-from claudomator_py.domain.task import TaskSpec
-from claudomator_py.scheduler.lanes import eligibility
 
 revision = "0003_hardening"
 down_revision = "0002_nights"
@@ -42,6 +40,7 @@ _CONTENTS = """
     JOIN task_revision ON task_revision.task_id = task.id AND task_revision.revision = task.revision
     WHERE task.state IN ('WAITING', 'QUEUED', 'RUNNING', 'NEEDS_INPUT')
 """
+_PLAIN_TOOL = re.compile(r"[\w*-]+")
 _ELIGIBLE = "UPDATE task SET eligibility = :eligibility WHERE id = :id"
 
 
@@ -89,10 +88,51 @@ def _part_lanes_from_directories() -> None:
 
 
 def _eligibility(spec: Any, resume: Any) -> str | None:
-    """None: what was written long ago is not understood, and the task keeps a lane of its own."""
+    """The eligibility as it was reckoned at this revision, on plain values: what reckons it later follows other rules.
+
+    None: what was written long ago is not understood, and the task keeps a lane of its own.
+    """
     try:
-        content = TaskSpec.model_validate(json.loads(spec) if isinstance(spec, str) else spec)
+        content = json.loads(spec) if isinstance(spec, str) else spec
         told = json.loads(resume) if isinstance(resume, str) else resume
-        return eligibility(content, None if told is None else Resumption.model_validate(told))
-    except ValueError:
+        hint = content.get("agent", {})
+        parts: list[object] = [hint.get("type"), hint.get("strict", False), hint.get("tier"), hint.get("model")]
+        if demanded := _demands(content):
+            parts.append(demanded)
+        if told is not None and not told.get("given_up", False):
+            parts.append({"conversation": _held(told, content)})
+        return json.dumps(parts, separators=(",", ":"))
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
+
+
+def _demands(content: dict[str, Any]) -> dict[str, object]:
+    permissions, folders, env = content.get("permissions", {}), content.get("add_dirs", []), content.get("env", {})
+    mode, sandbox = permissions.get("mode", "default"), env.get("IS_SANDBOX")
+    variables = [] if sandbox is None else [f"IS_SANDBOX={'1' if sandbox == '1' else 'other'}"]
+    budget = content.get("budget", {})
+    found: dict[str, object] = {
+        "mode": None if mode == "default" else mode,
+        "allowed_tools": _shape(permissions.get("allowed_tools", [])),
+        "disallowed_tools": _shape(permissions.get("disallowed_tools", [])),
+        "max_turns": content.get("max_turns") is not None,
+        "add_dirs": _shape(folders),
+        "folder_patterns": any("*" in folder or "?" in folder for folder in folders),
+        "budget": [unit for unit in ("usd", "tokens") if budget.get(unit) is not None],
+        "env": [*variables, *(name for name in ("OPENCODE_PERMISSION",) if name in env)],
+    }
+    return {name: shape for name, shape in found.items() if shape}
+
+
+def _shape(words: Sequence[str]) -> str:
+    if not words:
+        return ""
+    plain = "plain" if all(_PLAIN_TOOL.fullmatch(word) for word in words) else "qualified"
+    return f"{plain}, with commas" if any("," in word for word in words) else plain
+
+
+def _held(told: dict[str, Any], content: dict[str, Any]) -> list[object]:
+    yields = None
+    if told.get("follows") is not None:
+        yields = "limited" if content.get("on_limit", "failover") == "failover" else "unable"
+    return [told["agent"], told["kind"], told.get("optional", False), yields]
