@@ -7,6 +7,9 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from sqlalchemy import Connection, delete, text
+from sqlmodel import SQLModel
+
 from claudomator_py.store.database import FILE_NAME, Database
 from claudomator_py.store.migrate import migrate
 
@@ -18,6 +21,13 @@ def open_migrated(state_dir: Path) -> Database:
     file.touch(mode=0o600)
     file.write_bytes(_migrated_file())
     return Database.open("sqlite", state_dir=state_dir)
+
+
+def empty(connection: Connection) -> None:
+    """Remove all rows of a SQLite database, and begin to count at 1 again."""
+    for table in reversed(SQLModel.metadata.sorted_tables):
+        connection.execute(delete(table))
+    connection.execute(text("DELETE FROM sqlite_sequence"))
 
 
 @cache

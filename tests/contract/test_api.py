@@ -9,10 +9,11 @@ from jsonschema import Draft202012Validator, FormatChecker
 from claudomator_py.api.guard import roles
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.lifecycle import Completed, Failed, InputKind, NeedsInput, Running
-from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason, Tokens
-from claudomator_py.domain.views import FileProblemView, OutcomeView, RunCheckView
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.domain.run import CheckResult
+from claudomator_py.domain.units import HOUR_MS
 from tests.fakes.daemon import Answer, Daemon, running
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import START_MS, PreparedService
 
 OPERATIONS = {
     ("post", "/v1/tasks"): "submitTask",
@@ -60,46 +61,47 @@ OPERATIONS = {
     ("get", "/livez"): "getLiveness",
     ("get", "/readyz"): "getReadiness",
 }
-SUCCESS = OutcomeView(
+SUCCESS = Outcome(
     status=OutcomeStatus.SUCCEEDED, text="Done.", tokens=Tokens(input=10, output=2), cost_usd=0.01, conversation_id="c"
 )
-LIMITED = OutcomeView(
+LIMITED = Outcome(
     status=OutcomeStatus.LIMITED,
     reason=Reason.RATE_LIMITED,
-    reset_at="2026-09-21T14:20:00.000Z",
+    reset_at=START_MS + 400_000,
     provenance=Provenance.REPORTED,
     limit="five_hour",
 )
 
 
-PASSED = RunCheckView(
+PASSED = CheckResult(
     status="passed",
     commands=(("make", "test"),),
     step=0,
     exit_code=0,
-    started_at="2026-09-21T14:20:00.000Z",
-    ended_at="2026-09-21T14:20:03.000Z",
+    started_ms=START_MS,
+    ended_ms=START_MS + 3_000,
 )
 
 
 @pytest.fixture(scope="module")
-def desk() -> FakeDesk:
+def desk() -> PreparedService:
     """A desk with something of everything."""
-    desk = FakeDesk()
+    desk = PreparedService()
     done = desk.add("done", Completed(), tags=("shop",), check=("make test",))
     desk.add_run(done, outcome=LIMITED)
     desk.add_run(done, "codex", outcome=SUCCESS, stdout=b"hello", check=PASSED)
     desk.add("asks", NeedsInput(InputKind.QUESTION), depends_on=("done",))
     desk.add("broken", Failed(Reason.TIMEOUT), source="file")
     desk.add_run(desk.add("running", Running()))
-    desk.add_agent("claude", limited=True, hold_reason="rate_limited", provenance=Provenance.REPORTED)
-    desk.add_agent("codex", installed=False, program=None, version=None, problem="codex is not on PATH; install it")
-    desk.file_problems.append(FileProblemView(path="a.yaml", problems=(Problem(line=3, message="is no task"),)))
+    desk.add_agent("claude")
+    desk.limit("claude", START_MS + HOUR_MS)
+    desk.add_agent("codex", problem="codex is not on PATH; install it")
+    desk.refuse_file("a.yaml", Problem(line=3, message="is no task"))
     return desk
 
 
 @pytest.fixture(scope="module")
-def daemon(desk: FakeDesk, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+def daemon(desk: PreparedService, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     with running(desk, tmp_path_factory.mktemp("state")) as daemon:
         yield daemon
 
@@ -254,8 +256,10 @@ def test_answers_have_the_published_shape(
     _check(document, method, path, daemon.ask(method.upper(), url))
 
 
-def test_runs_and_logs_have_the_published_shape(daemon: Daemon, desk: FakeDesk, document: dict[str, Any]) -> None:
-    for run in desk.runs("done"):
+def test_runs_and_logs_have_the_published_shape(
+    daemon: Daemon, desk: PreparedService, document: dict[str, Any]
+) -> None:
+    for run in desk.service.runs("done"):
         _check(document, "get", "/v1/runs/{run_id}", daemon.ask("GET", f"/v1/runs/{run.id}"))
         log = daemon.ask("GET", f"/v1/runs/{run.id}/log")
         _check(document, "get", "/v1/runs/{run_id}/log", log)

@@ -16,9 +16,9 @@ from claudomator_py.domain.lifecycle import Completed, Running
 from claudomator_py.domain.retention import CleanupRequest
 from claudomator_py.domain.views import TokenRequest
 from tests.fakes.daemon import Daemon, running
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 
-DOCUMENT = create_app(FakeDesk(), WebSettings("x" * 32, "127.0.0.1:8484")).openapi()
+DOCUMENT = create_app(PreparedService(), WebSettings("x" * 32, "127.0.0.1:8484")).openapi()
 OPERATIONS: dict[str, tuple[str, re.Pattern[str]]] = {
     operation["operationId"]: (method.upper(), re.compile(re.sub(r"\{\w+\}", "[^/]+", path)))
     for path, methods in DOCUMENT["paths"].items()
@@ -74,7 +74,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    desk = FakeDesk()
+    desk = PreparedService()
     desk.add("done", Completed())
     desk.add("running", Running())
     desk.add_agent("claude")
@@ -91,7 +91,7 @@ def test_the_method_asks_for_that_operation(daemon: Daemon, operation_id: str) -
     asked: list[httpx.Request] = []
     with daemon.client() as client:
         client._http.event_hooks["request"].append(asked.append)
-        with contextlib.suppress(ClientError):  # what the fake has not is refused; that it was asked for counts
+        with contextlib.suppress(ClientError):  # what is not there is refused; that it was asked for counts
             CALLS[operation_id](client)
     method, path = OPERATIONS[operation_id]
     assert [request.method for request in asked] == [method]

@@ -34,7 +34,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import TokenRequest
 from tests.e2e.harness import Daemon, open_site, wait_until
 from tests.e2e.warm import WarmStarter
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -50,7 +50,7 @@ CHECKS = [
     unsupported_method,
 ]
 EXAMPLES, MORE_EXAMPLES, WEAK_EXAMPLES = 8, 60, 2
-DOCUMENT = create_app(FakeDesk(), WebSettings("x" * 32, "127.0.0.1:8484")).openapi()
+DOCUMENT = create_app(PreparedService(), WebSettings("x" * 32, "127.0.0.1:8484")).openapi()
 OPERATIONS = [
     (method, path, operation) for path, methods in DOCUMENT["paths"].items() for method, operation in methods.items()
 ]

@@ -1,7 +1,7 @@
 """The service on a database, with a host, agents and a clock that a test drives: one world without processes."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,16 @@ from claudomator_py.domain.notice import NotifyTarget
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.run import Bounds
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views import RestartRequest, TaskFilter, TaskView
+from claudomator_py.domain.views import CheckView, RestartRequest, TaskFilter, TaskView
 from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.variables import RunTokens
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.environment.worktrees import Isolating, Trees
 from claudomator_py.faults import Faults
 from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.hosts.local.folders import RunFolders
-from claudomator_py.ports import Messenger
+from claudomator_py.ports import Clock, Messenger
 from claudomator_py.queries.queries import Queries
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.taskfile import parse_task
@@ -85,6 +86,18 @@ def rules(**changes: Any) -> Rules:
     return Rules(**(usual | changes))
 
 
+class _NoCouriers(Herald):
+    """Knows the ways to targets, and tells nobody by itself."""
+
+    def __init__(self, database: Database, ways: Mapping[str, Messenger], clock: Clock) -> None:
+        super().__init__(database, _nobody, clock)
+        self._ways = ways
+
+    @property
+    def messengers(self) -> Mapping[str, Messenger]:
+        return self._ways
+
+
 def _nobody(target: NotifyTarget) -> Messenger:
     raise AssertionError("nobody is to be told in this world")
 
@@ -126,6 +139,9 @@ class World:
         self.launch_rules = LaunchRules(Bounds(), 10_000, 2**20, {"PATH": "/bin", "SECRET": "s"})
         self.workdirs = workdirs or Workdirs((), ())
         self.trees = trees or LocalTrees(Path("/nonexistent"), {})
+        self.checks: Callable[[], list[CheckView]] = list
+        self.messengers: dict[str, Messenger] = {}
+        self.secrets = Secrets()
         self.restarted_daemon()
 
     def restarted_daemon(self) -> None:
@@ -145,10 +161,11 @@ class World:
             self.observer,
             self.clock,
             self.refusals,
-            list,
-            faults=self.faults,
+            lambda: self.checks(),
+            self.secrets,
+            self.faults,
         )
-        self.notices = StoredNotices(database, Herald(database, _nobody, self.clock), self.clock)
+        self.notices = StoredNotices(database, _NoCouriers(database, self.messengers, self.clock), self.clock)
         repeats = Repeats(self.queries.read, self.clock)
         self.schedules = StoredSchedules(
             database, self.registry, lambda: self.workdirs, self.clock, self.queries.told, repeats

@@ -13,7 +13,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.taskfile import parse_task
 from tests.e2e.harness import Site
 from tests.e2e.test_worktrees import git
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -57,7 +57,7 @@ def test_no_get_starts_a_program(site: Site) -> None:
     (run,) = daemon.client.runs(view.id)
     before = calls.read_text()
     assert "status" in before, "the recorder records"
-    document = create_app(FakeDesk(), WebSettings("x" * 32, "127.0.0.1:8484")).openapi()
+    document = create_app(PreparedService(), WebSettings("x" * 32, "127.0.0.1:8484")).openapi()
     paths = [*PAGES, *(path for path, methods in document["paths"].items() if "get" in methods)]
     values = {"ref": view.id, "run_id": run.id, "name": "simulated", "stream": "stdout", "delivery_id": "1"}
     headers = {"Authorization": f"Bearer {(site.state / 'token').read_text().strip()}"}

@@ -12,7 +12,7 @@ import pytest
 from claudomator_py.api.guard.limits import Crowd
 from claudomator_py.api.guard.security import Load
 from tests.fakes.daemon import Daemon, running
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 from tests.unit.api.wire import ask, begin, code, connected, is_closed
 
 MOST = 4
@@ -30,7 +30,7 @@ class Client:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Daemon]:
-    with running(FakeDesk(), tmp_path / "state", crowd=Crowd(most=MOST)) as daemon:
+    with running(PreparedService(), tmp_path / "state", crowd=Crowd(most=MOST)) as daemon:
         yield daemon
 
 
@@ -103,7 +103,7 @@ def test_whom_there_is_no_room_for_is_told_when_to_come_again(
     for member in [Client() for _ in range(busy)]:
         crowd.enter(member)
         crowd.works(member)
-    with running(FakeDesk(), tmp_path / "state", crowd=crowd) as daemon:
+    with running(PreparedService(), tmp_path / "state", crowd=crowd) as daemon:
         answer = daemon.ask("GET", path, headers={} if token else {"Authorization": None})
     assert answer.status == status
     if status == 503:
@@ -124,10 +124,10 @@ NARROW = """
 import logging, os, resource, sys
 from pathlib import Path
 from tests.fakes.daemon import running
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 
 logging.basicConfig(format="%(message)s")
-with running(FakeDesk(), Path(sys.argv[1])) as daemon:
+with running(PreparedService(), Path(sys.argv[1])) as daemon:
     assert daemon.ask("GET", "/livez").status == 200
     left = len(os.listdir("/proc/self/fd")) + 10
     resource.setrlimit(resource.RLIMIT_NOFILE, (left, left))

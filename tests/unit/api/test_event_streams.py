@@ -12,37 +12,39 @@ from claudomator_py.api.events import MOST_STREAMS, Streams
 from claudomator_py.api.guard.protocol import Connection
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.lifecycle import Completed, Running
-from claudomator_py.domain.outcome import OutcomeStatus
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.views import OutcomeView
 from tests.e2e.harness import wait_until
 from tests.fakes.daemon import Daemon, running
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 from tests.fakes.sse import EventSource
 
 GRACE_IS_OVER = "graceful shutdown exceeded"
-SUCCESS = OutcomeView(status=OutcomeStatus.SUCCEEDED)
+SUCCESS = Outcome(status=OutcomeStatus.SUCCEEDED)
 
 
-def test_an_event_has_its_id_its_kind_and_itself_as_json(daemon: Daemon, desk: FakeDesk) -> None:
+def test_an_event_has_its_id_its_kind_and_itself_as_json(daemon: Daemon, desk: PreparedService) -> None:
     with EventSource(daemon, "/v1/events") as source:
         assert source.response.headers["content-type"].startswith("text/event-stream")
         assert source.response.headers["cache-control"] == "no-store"
         assert source.opened().retry_ms == 2_000
         task_id = desk.add("it")
         found = next(source.messages())
-    assert (found.id, found.kind) == ("1", "state")
+    assert (found.id, found.kind) == ("1", "accepted")
     assert list(found.data) == ["id", "at", "task_id", "run_id", "kind", "data", "by"]
-    assert (found.data["id"], found.data["task_id"], found.data["data"]) == (1, task_id, {"state": "QUEUED"})
+    assert (found.data["id"], found.data["task_id"], found.data["data"]) == (
+        1,
+        task_id,
+        {"name": "it", "source": "api"},
+    )
     assert found.data["at"].endswith("Z")
 
 
-def test_a_stream_begins_now_unless_it_is_told_where(daemon: Daemon, desk: FakeDesk) -> None:
-    for number in range(5):
-        desk.live.happen("made", number)
+def test_a_stream_begins_now_unless_it_is_told_where(daemon: Daemon, desk: PreparedService) -> None:
+    desk.happen("made", times=5)
     with EventSource(daemon, "/v1/events") as source:
         assert source.opened().last_id == "5"
-        desk.live.happen("made", 6)
+        desk.happen("made")
         assert next(source.messages()).id == "6"
     for path, headers, expected in (
         ("/v1/events?after=0", {}, "1"),
@@ -56,38 +58,39 @@ def test_a_stream_begins_now_unless_it_is_told_where(daemon: Daemon, desk: FakeD
 
 @pytest.mark.parametrize("last_id", ["99", "-1", "abc", "1e3", "9" * 30, ""])
 def test_a_place_that_is_not_known_is_said_and_the_stream_begins_now(
-    daemon: Daemon, desk: FakeDesk, last_id: str
+    daemon: Daemon, desk: PreparedService, last_id: str
 ) -> None:
-    desk.live.happen("made", 1)
+    desk.happen("made")
     with EventSource(daemon, "/v1/events", {"Last-Event-ID": last_id}) as source:
         messages = source.messages()
         reset = next(messages)
         assert (reset.kind, reset.id, reset.data["kind"], reset.data["id"]) == ("reset", "1", "reset", 1)
-        desk.live.happen("made", 2)
+        desk.happen("made")
         assert next(messages).id == "2"
 
 
-def test_filters(daemon: Daemon, desk: FakeDesk) -> None:
+def test_filters(daemon: Daemon, desk: PreparedService) -> None:
     one, _other = desk.add("one"), desk.add("other")
-    desk.live.happen("hold", 1, one)
-    desk.live.happen("decided", 1, one)
+    desk.happen("hold", one)
+    desk.happen("decided", one)
     with EventSource(daemon, "/v1/events?after=0&task=one&kind=hold&kind=state") as source:
         assert [message.kind for message in islice(source.messages(), 2)] == ["state", "hold"]
         desk.move(one, Running())
-        assert next(source.messages()).data["data"] == {"state": "RUNNING"}
+        assert next(source.messages()).data["data"] == {"generation": 1, "state": "RUNNING", "phase": "starting"}
 
 
 @pytest.mark.parametrize("accept", [None, "text/event-stream"])
-def test_what_cannot_be_is_refused_before_a_stream_begins(daemon: Daemon, desk: FakeDesk, accept: str | None) -> None:
+def test_what_cannot_be_is_refused_before_a_stream_begins(
+    daemon: Daemon, desk: PreparedService, accept: str | None
+) -> None:
     for path, status in (("task=missing", 404), ("after=-1", 422), ("after=x", 422), ("limit=0", 422)):
         answer = daemon.ask("GET", f"/v1/events?{path}", headers={"Accept": accept})
         assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
         assert answer.json()["remedy"]
 
 
-def test_without_a_stream_events_come_in_pages(daemon: Daemon, desk: FakeDesk) -> None:
-    for number in range(7):
-        desk.live.happen("made", number)
+def test_without_a_stream_events_come_in_pages(daemon: Daemon, desk: PreparedService) -> None:
+    desk.happen("made", times=7)
     seen: list[int] = []
     cursor = ""
     while True:
@@ -104,12 +107,10 @@ def test_without_a_stream_events_come_in_pages(daemon: Daemon, desk: FakeDesk) -
         assert (refused.status, refused.json()["code"]) == (400, "bad_cursor"), "a cursor is of one list only"
 
 
-def test_a_place_before_what_is_kept_is_said(daemon: Daemon, desk: FakeDesk) -> None:
-    for number in range(5):
-        desk.live.happen("made", number)
+def test_a_place_before_what_is_kept_is_said(daemon: Daemon, desk: PreparedService) -> None:
+    desk.happen("made", times=5)
     cursor = daemon.ask("GET", "/v1/events?limit=2").json()["next_cursor"]
-    del desk.live.happened[:3]
-    desk.live.gone = 3
+    desk.forget_events(3)
 
     for place in ("after=2", f"cursor={cursor}"):
         refused = daemon.ask("GET", f"/v1/events?{place}")
@@ -119,7 +120,7 @@ def test_a_place_before_what_is_kept_is_said(daemon: Daemon, desk: FakeDesk) -> 
         messages = source.messages()
         reset = next(messages)
         assert (reset.kind, reset.id) == ("reset", "5")
-        desk.live.happen("made", 6)
+        desk.happen("made")
         assert next(messages).kind == "made"
 
     for place in ("after=0", "after=3", ""):
@@ -129,12 +130,12 @@ def test_a_place_before_what_is_kept_is_said(daemon: Daemon, desk: FakeDesk) -> 
         assert next(source.messages()).id == "4"
 
 
-def test_only_so_many_streams_and_then_a_refusal(daemon: Daemon, desk: FakeDesk) -> None:
+def test_only_so_many_streams_and_then_a_refusal(daemon: Daemon, desk: PreparedService) -> None:
     sources = [EventSource(daemon, "/v1/events").opened() for _ in range(MOST_STREAMS)]
     refused = daemon.ask("GET", "/v1/events", headers={"Accept": "text/event-stream"})
     assert (refused.status, refused.json()["code"], refused.headers["retry-after"]) == (503, "too_many_streams", "10")
     assert daemon.ask("GET", "/v1/status").status == 200
-    desk.live.happen("made", 1)
+    desk.happen("made")
     assert [next(source.messages()).id for source in sources] == ["1"] * MOST_STREAMS
     for source in sources:
         source.close()
@@ -156,7 +157,7 @@ def test_the_last_quarter_of_the_places_is_the_operators() -> None:
 
 
 def test_a_stop_ends_every_stream_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    desk = FakeDesk()
+    desk = PreparedService()
     run_id = desk.add_run(desk.add("it", Running()), stdout=b"one\n")
     ended: list[str] = []
 
@@ -191,9 +192,8 @@ def test_a_client_that_takes_nothing_is_dropped_and_one_that_is_slow_is_not(tmp_
             dropped.set()
             super().connection_lost(exc)
 
-    desk = FakeDesk()
-    for number in range(3_000):
-        desk.live.happen("made", number, None, text="x" * 4_000)
+    desk = PreparedService()
+    desk.happen("made", times=3_000, text="x" * 4_000)
     with running(desk, tmp_path / "state", protocol=Impatient) as daemon:
         stuck, slow = (_raw(daemon, "/v1/events?after=0") for _ in range(2))
         with stuck, slow:
@@ -212,9 +212,8 @@ def test_a_client_that_takes_nothing_is_dropped_and_one_that_is_slow_is_not(tmp_
 
 
 def test_a_stop_does_not_wait_for_a_client_that_takes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    desk = FakeDesk()
-    for number in range(3_000):
-        desk.live.happen("made", number, None, text="x" * 4_000)
+    desk = PreparedService()
+    desk.happen("made", times=3_000, text="x" * 4_000)
     with running(desk, tmp_path / "state") as daemon:
         stuck = _raw(daemon, "/v1/events?after=0")
         assert stuck.recv(10)
@@ -246,7 +245,7 @@ def _status(daemon: Daemon, path: str) -> int:
         return int(source.response.status)
 
 
-def test_a_log_comes_as_text_and_ends_with_its_run(daemon: Daemon, desk: FakeDesk) -> None:
+def test_a_log_comes_as_text_and_ends_with_its_run(daemon: Daemon, desk: PreparedService) -> None:
     run_id = desk.add_run(desk.add("it", Running()), stdout=b"\x1b[1mone\x1b[0m\n")
     with EventSource(daemon, f"/v1/runs/{run_id}/log") as source:
         messages = source.messages()
@@ -267,7 +266,7 @@ def test_a_log_comes_as_text_and_ends_with_its_run(daemon: Daemon, desk: FakeDes
     assert (done.status, done.body) == (204, b"")
 
 
-def test_a_log_comes_as_entries(daemon: Daemon, desk: FakeDesk) -> None:
+def test_a_log_comes_as_entries(daemon: Daemon, desk: PreparedService) -> None:
     line = b'{"type":"assistant","message":{"content":[{"type":"text","text":"hi"},{"type":"tool_use","name":"T"}]}}\n'
     run_id = desk.add_run(desk.add("it", Completed()), outcome=SUCCESS, stdout=line + b"words\n")
     path = f"/v1/runs/{run_id}/log?view=structured"
@@ -288,8 +287,8 @@ def test_a_log_comes_as_entries(daemon: Daemon, desk: FakeDesk) -> None:
     assert part["items"] + rest["items"] == whole["items"]
 
 
-def test_a_log_as_text_in_pages(daemon: Daemon, desk: FakeDesk) -> None:
-    desk.live.secrets = ("hunter22",)
+def test_a_log_as_text_in_pages(daemon: Daemon, desk: PreparedService) -> None:
+    desk.world.secrets.add(("hunter22",))
     run_id = desk.add_run(desk.add("it", Running()), stdout=b"one hunter22\nand no e")
     page = daemon.ask("GET", f"/v1/runs/{run_id}/log?view=text").json()
     assert page == {
@@ -313,7 +312,7 @@ def test_a_log_as_text_in_pages(daemon: Daemon, desk: FakeDesk) -> None:
     ],
 )
 def test_odd_requests_for_a_log_are_refused(
-    daemon: Daemon, desk: FakeDesk, query: str, headers: dict[str, str | None], status: int
+    daemon: Daemon, desk: PreparedService, query: str, headers: dict[str, str | None], status: int
 ) -> None:
     run_id = desk.add_run(desk.add("it", Running()), stdout=b"one\n")
     answer = daemon.ask("GET", f"/v1/runs/{run_id}/log?{query}", headers=headers)
@@ -322,7 +321,7 @@ def test_odd_requests_for_a_log_are_refused(
     assert missing.status in (404, status)
 
 
-def test_a_silent_stream_is_kept_alive(daemon: Daemon, desk: FakeDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_stream_is_kept_alive(daemon: Daemon, desk: PreparedService, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("events", "runs"):
         monkeypatch.setattr(f"claudomator_py.api.{module}.HEARTBEAT_S", 0.05)
     run_id = desk.add_run(desk.add("it", Running()))

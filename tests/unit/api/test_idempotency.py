@@ -1,12 +1,13 @@
 """A request sent again with its Idempotency-Key is answered as it was, and not done again."""
 
 import threading
+import time
 
 import pytest
 
 from claudomator_py.domain.lifecycle import Completed
 from tests.fakes.daemon import Answer, Daemon
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 
 KEY = '"8e03978e-40d5-43e8-bc93-6894a57f9324"'
 TASK = {"name": "it", "instructions": "Do it."}
@@ -25,22 +26,23 @@ def same(one: Answer, other: Answer) -> bool:
     )
 
 
-def test_a_repeated_submission_makes_one_task(daemon: Daemon, desk: FakeDesk) -> None:
+def test_a_repeated_submission_makes_one_task(daemon: Daemon, desk: PreparedService) -> None:
     first = submit(daemon, KEY)
     desk.move(first.json()["id"], Completed(), "Changed since.")
     again = submit(daemon, KEY)
     assert first.status == 201
     assert same(first, again)
-    assert len(desk.jobs) == 1
+    assert len(desk.task_ids()) == 1
 
 
-def test_without_a_key_each_submission_is_a_new_task(daemon: Daemon, desk: FakeDesk) -> None:
+def test_without_a_key_each_submission_is_a_new_task(daemon: Daemon, desk: PreparedService) -> None:
     assert submit(daemon, None).json()["id"] != submit(daemon, None).json()["id"]
 
 
-def test_cancel_restart_and_release_are_repeated_too(daemon: Daemon, desk: FakeDesk) -> None:
+def test_cancel_restart_and_release_are_repeated_too(daemon: Daemon, desk: PreparedService) -> None:
     desk.add("it")
-    desk.add_agent("claude", limited=True)
+    desk.add_agent("claude")
+    desk.limit("claude")
     for path in ("/v1/tasks/it/cancel", "/v1/tasks/it/restart", "/v1/agents/claude/release"):
         key = {"Idempotency-Key": f'"{path}"'}
         first, again = (daemon.ask("POST", path, headers=key) for _ in range(2))
@@ -50,7 +52,7 @@ def test_cancel_restart_and_release_are_repeated_too(daemon: Daemon, desk: FakeD
 
 
 def test_a_precondition_that_the_first_request_met_does_not_hinder_its_repetition(
-    daemon: Daemon, desk: FakeDesk
+    daemon: Daemon, desk: PreparedService
 ) -> None:
     desk.add("it")
     headers = {"Idempotency-Key": KEY, "If-Match": '"1", "9"'}
@@ -67,15 +69,15 @@ def test_a_precondition_that_the_first_request_met_does_not_hinder_its_repetitio
         ("/v1/tasks/it/cancel", None),
     ],
 )
-def test_a_key_for_another_request_is_refused(daemon: Daemon, desk: FakeDesk, path: str, body: object) -> None:
+def test_a_key_for_another_request_is_refused(daemon: Daemon, desk: PreparedService, path: str, body: object) -> None:
     submit(daemon, KEY)
     answer = daemon.ask("POST", path, json_body=body, headers={"Idempotency-Key": KEY})
     assert (answer.status, answer.json()["code"]) == (422, "idempotency_key_reused")
     assert "new key" in answer.json()["remedy"]
-    assert [job.spec.priority.name for job in desk.jobs.values()] == ["NORMAL"]
+    assert [spec.priority.name for spec in desk.specs()] == ["NORMAL"]
 
 
-def test_a_refused_request_is_judged_anew(daemon: Daemon, desk: FakeDesk) -> None:
+def test_a_refused_request_is_judged_anew(daemon: Daemon, desk: PreparedService) -> None:
     assert submit(daemon, KEY, {**TASK, "working_dir": "/forbidden"}).status == 422
     assert submit(daemon, KEY).status == 201
     desk.add("done", Completed())
@@ -85,28 +87,31 @@ def test_a_refused_request_is_judged_anew(daemon: Daemon, desk: FakeDesk) -> Non
     assert daemon.ask("POST", "/v1/tasks/done/cancel", headers=cancel).status == 202
 
 
-def test_while_the_first_is_in_work_the_second_is_sent_away(daemon: Daemon, desk: FakeDesk) -> None:
-    accepted, go_on = threading.Event(), threading.Event()
+def test_while_the_first_is_in_work_the_second_is_sent_away(daemon: Daemon, desk: PreparedService) -> None:
+    held, go_on = threading.Event(), threading.Event()
     answers: list[Answer] = []
 
-    def hold(_task_id: str) -> None:
-        accepted.set()
+    def hold(_connection: object) -> None:
+        held.set()
         assert go_on.wait(10)
 
-    desk.after_submit = hold
+    # The store is at something else meanwhile, so the first one waits for its turn.
+    desk.database.submit(hold)
+    assert held.wait(10)
     first = threading.Thread(target=lambda: answers.append(submit(daemon, KEY)))
     first.start()
-    assert accepted.wait(10)
+    while not desk.database.pending:
+        time.sleep(0.001)
     early = submit(daemon, KEY)
     go_on.set()
     first.join()
     assert (early.status, early.json()["code"]) == (409, "idempotency_key_in_use")
     assert "same key" in early.json()["remedy"]
     assert same(answers[0], submit(daemon, KEY))
-    assert len(desk.jobs) == 1
+    assert len(desk.task_ids()) == 1
 
 
-def test_bare_words_name_the_same_as_quoted_ones(daemon: Daemon, desk: FakeDesk) -> None:
+def test_bare_words_name_the_same_as_quoted_ones(daemon: Daemon, desk: PreparedService) -> None:
     first = submit(daemon, KEY)
     assert same(first, submit(daemon, KEY.strip('"')))
     assert same(first, submit(daemon, f"  {KEY} "))
@@ -117,8 +122,8 @@ def test_bare_words_name_the_same_as_quoted_ones(daemon: Daemon, desk: FakeDesk)
     "key",
     ["", " ", '""', '"open', "two words", '"a" "b"', '"a", "b"', "ä", '"ä"', '"\\x"', "x" * 256, f'"{"x" * 256}"'],
 )
-def test_what_is_no_key_is_told(daemon: Daemon, desk: FakeDesk, key: str) -> None:
+def test_what_is_no_key_is_told(daemon: Daemon, desk: PreparedService, key: str) -> None:
     answer = submit(daemon, key)
     assert (answer.status, answer.json()["code"]) == (400, "bad_idempotency_key")
     assert "Idempotency-Key: " in answer.json()["remedy"]
-    assert not desk.jobs
+    assert not desk.task_ids()

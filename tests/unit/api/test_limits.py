@@ -9,7 +9,7 @@ from claudomator_py.api.guard.limits import Buckets, Limits, Rate
 from claudomator_py.api.guard.protocol import CHUNKS, HEAD_BYTES, HEADERS, Connection
 from claudomator_py.api.guard.security import LOGIN_BODY_BYTES
 from tests.fakes.daemon import Daemon, running
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 from tests.unit.api.wire import ask, begin, code, connected, raw_problem, rest_of
 
 TASK = {"name": "it", "instructions": "Do it."}
@@ -24,13 +24,13 @@ class Hasty(Connection):
 
 @pytest.fixture
 def strict(tmp_path: Path) -> Iterator[Daemon]:
-    with running(FakeDesk(), tmp_path / "state", limits=STRICT) as daemon:
+    with running(PreparedService(), tmp_path / "state", limits=STRICT) as daemon:
         yield daemon
 
 
 @pytest.fixture
 def hasty(tmp_path: Path) -> Iterator[Daemon]:
-    with running(FakeDesk(), tmp_path / "state", protocol=Hasty) as daemon:
+    with running(PreparedService(), tmp_path / "state", protocol=Hasty) as daemon:
         yield daemon
 
 

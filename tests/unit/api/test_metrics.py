@@ -15,7 +15,7 @@ from claudomator_py.domain.outcome import Reason
 from claudomator_py.scheduler.snapshot import AgentSeen
 from claudomator_py.store.metric_rows import EndedRuns
 from tests.fakes.daemon import Daemon, running
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 
 ONCE = Histogram.empty((1.0, 60.0)).plus(45.0)
 NASTY = 'a"b\\c\nd'
@@ -135,7 +135,7 @@ def test_reasons_are_the_codes_of_the_table(families: dict[str, Metric]) -> None
 
 @pytest.fixture(scope="module")
 def measured_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    with running(FakeDesk(), tmp_path_factory.mktemp("measured"), meter=_Meter()) as daemon:
+    with running(PreparedService(), tmp_path_factory.mktemp("measured"), meter=_Meter()) as daemon:
         yield daemon
 
 
@@ -147,5 +147,5 @@ def test_it_needs_the_token_like_everything_else(measured_daemon: Daemon) -> Non
 
 
 def test_where_nothing_is_measured_it_says_so(tmp_path: Path) -> None:
-    with running(FakeDesk(), tmp_path / "state") as daemon:
+    with running(PreparedService(), tmp_path / "state") as daemon:
         assert daemon.ask("GET", "/metrics").status == 503

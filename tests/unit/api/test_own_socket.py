@@ -12,7 +12,7 @@ from claudomator_py.api.endpoint import bind_own, withdraw_endpoint
 from claudomator_py.api.guard.limits import Limits, Rate
 from claudomator_py.app.listening import open_sockets
 from tests.fakes.daemon import Daemon, running
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 
 
 def ask(folder: Path, host: str, token: str = "", path: str = "/v1/status") -> tuple[int, bytes]:
@@ -83,7 +83,7 @@ def test_localhost_without_the_port_is_none_of_our_names_over_tcp(daemon: Daemon
 def test_failed_logins_over_tcp_hold_up_nobody_on_the_socket(tmp_path: Path) -> None:
     limits = Limits(failures=Rate(0.001, 1))
     wrong = {"Authorization": "Bearer " + "x" * 40}
-    with running(FakeDesk(), tmp_path / "state", limits=limits) as daemon:
+    with running(PreparedService(), tmp_path / "state", limits=limits) as daemon:
         assert [daemon.ask("GET", "/v1/status", headers=wrong).status for _ in range(3)] == [401, 429, 429]
         assert ask(daemon.state_dir, "localhost", "x" * 40)[0] == 401
         assert ask(daemon.state_dir, "localhost", daemon.token)[0] == 200

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.lifecycle import Completed, Queued, Running
+from claudomator_py.queries.queries import Queries
 from tests.fakes.daemon import Answer, Daemon
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 
 
 def problem(answer: Answer) -> dict[str, Any]:
@@ -56,12 +57,12 @@ def test_a_wrong_field_is_named(daemon: Daemon) -> None:
     assert "limit" in told["detail"]
 
 
-def test_a_task_with_faults_is_told_all_of_them(daemon: Daemon, desk: FakeDesk) -> None:
+def test_a_task_with_faults_is_told_all_of_them(daemon: Daemon, desk: PreparedService) -> None:
     body = {"name": "a", "instructons": "x", "priority": "highest"}
     told = problem(daemon.ask("POST", "/v1/tasks", json_body=body))
     assert {one["field"] for one in told["problems"]} == {"instructons", "instructions", "priority"}
     assert any("instructions" in (one["remedy"] or "") for one in told["problems"])
-    assert not desk.jobs
+    assert not desk.task_ids()
 
 
 def test_a_refusal_of_the_desk_keeps_its_problems(daemon: Daemon) -> None:
@@ -85,11 +86,11 @@ def test_a_refusal_of_the_desk_keeps_its_problems(daemon: Daemon) -> None:
         (b'{"instructions": "no name"}', 422),
     ],
 )
-def test_a_body_that_is_no_task_is_refused(daemon: Daemon, desk: FakeDesk, body: bytes, status: int) -> None:
+def test_a_body_that_is_no_task_is_refused(daemon: Daemon, desk: PreparedService, body: bytes, status: int) -> None:
     answer = daemon.ask("POST", "/v1/tasks", body=body, headers={"Content-Type": "application/json"})
     assert answer.status == status
     problem(answer)
-    assert not desk.jobs
+    assert not desk.task_ids()
 
 
 @pytest.mark.parametrize("media_type", [None, "text/plain", "application/x-www-form-urlencoded", "application/yaml"])
@@ -100,11 +101,11 @@ def test_only_json_is_taken(daemon: Daemon, media_type: str | None) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
-def test_json_is_utf_8_without_a_mark(daemon: Daemon, desk: FakeDesk, encoding: str) -> None:
+def test_json_is_utf_8_without_a_mark(daemon: Daemon, desk: PreparedService, encoding: str) -> None:
     body = '{"name": "a", "instructions": "x"}'.encode(encoding)
     answer = daemon.ask("POST", "/v1/tasks", body=body, headers={"Content-Type": "application/json"})
     assert (answer.status, problem(answer)["code"]) == (400, "bad_json")
-    assert not desk.jobs
+    assert not desk.task_ids()
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def test_a_charset_is_utf_8(daemon: Daemon, parameters: str, status: int) -> Non
         assert problem(answer)["code"] == "unsupported_media_type"
 
 
-def test_an_ambiguous_prefix_is_a_conflict(daemon: Daemon, desk: FakeDesk) -> None:
+def test_an_ambiguous_prefix_is_a_conflict(daemon: Daemon, desk: PreparedService) -> None:
     one, two = desk.add("one"), desk.add("two")
     shared = next(one[:length] for length in range(len(one), 0, -1) if two.startswith(one[:length]))
     answer = daemon.ask("GET", f"/v1/tasks/{shared}")
@@ -136,7 +137,7 @@ def test_an_ambiguous_prefix_is_a_conflict(daemon: Daemon, desk: FakeDesk) -> No
 
 @pytest.mark.parametrize(("state", "body"), [(Queued(), {}), (Running(), {}), (Completed(), {"resume": True})])
 def test_a_restart_that_is_not_possible_says_why(
-    daemon: Daemon, desk: FakeDesk, state: Queued | Running | Completed, body: dict[str, bool]
+    daemon: Daemon, desk: PreparedService, state: Queued | Running | Completed, body: dict[str, bool]
 ) -> None:
     desk.add("it", state)
     answer = daemon.ask("POST", "/v1/tasks/it/restart", json_body=body)
@@ -144,19 +145,19 @@ def test_a_restart_that_is_not_possible_says_why(
     problem(answer)
 
 
-def test_an_unknown_key_in_a_restart_is_refused(daemon: Daemon, desk: FakeDesk) -> None:
+def test_an_unknown_key_in_a_restart_is_refused(daemon: Daemon, desk: PreparedService) -> None:
     desk.add("it", Completed())
     told = problem(daemon.ask("POST", "/v1/tasks/it/restart", json_body={"agnt": "codex"}))
     assert told["problems"][0]["field"] == "agnt"
 
 
 def test_a_fault_of_ours_tells_nothing_of_the_inside(
-    daemon: Daemon, desk: FakeDesk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    daemon: Daemon, desk: PreparedService, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(_self: FakeDesk) -> None:
+    def fail(_self: Queries) -> None:
         raise RuntimeError("the secret is 4711")
 
-    monkeypatch.setattr(FakeDesk, "agents", fail)
+    monkeypatch.setattr(Queries, "agents", fail)
     with caplog.at_level(logging.ERROR):
         answer = daemon.ask("GET", "/v1/agents")
     assert (answer.status, problem(answer)["code"]) == (500, "internal")

@@ -5,12 +5,11 @@ import pytest
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.lifecycle import Completed, Failed, InputKind, NeedsInput, Running
 from claudomator_py.domain.notice import DeliveryState
-from claudomator_py.domain.outcome import OutcomeStatus, Reason
-from claudomator_py.domain.views import FileProblemView, OutcomeView
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from tests.fakes.daemon import Daemon
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 
-SUCCESS = OutcomeView(status=OutcomeStatus.SUCCEEDED)
+SUCCESS = Outcome(status=OutcomeStatus.SUCCEEDED)
 
 
 def test_a_submitted_task_is_created_at_a_location(daemon: Daemon) -> None:
@@ -19,12 +18,13 @@ def test_a_submitted_task_is_created_at_a_location(daemon: Daemon) -> None:
     assert (created.status, created.json()["state"], created.json()["priority"]) == (201, "QUEUED", "high")
     found = daemon.ask("GET", created.headers["location"])
     assert found.json() == created.json()
-    assert found.headers["etag"] == created.headers["etag"] == '"1"'
+    assert found.headers["etag"] == created.headers["etag"]
+    assert found.headers["etag"] == f'"{found.json()["version"]}"'
     assert found.json()["spec"]["x-ticket"] == 4711
     assert found.json()["spec"]["timeout"] == "45m"
 
 
-def test_the_fields_of_a_task_come_in_the_order_of_the_contract(daemon: Daemon, desk: FakeDesk) -> None:
+def test_the_fields_of_a_task_come_in_the_order_of_the_contract(daemon: Daemon, desk: PreparedService) -> None:
     desk.add("it")
     names = (
         "id, name, version, state, phase, reason, reason_text, waiting_until, priority, tags, working_dir, branch, "
@@ -49,15 +49,15 @@ def test_the_fields_of_a_task_come_in_the_order_of_the_contract(daemon: Daemon, 
     ],
 )
 def test_what_no_agent_could_be_told_is_refused(
-    daemon: Daemon, desk: FakeDesk, what: str, body: dict[str, object]
+    daemon: Daemon, desk: PreparedService, what: str, body: dict[str, object]
 ) -> None:
     desk.add_run(desk.add("it", NeedsInput(InputKind.APPROVAL)))
     answer = daemon.ask("POST", f"/v1/tasks/it/{what}", json_body=body)
     assert answer.status == 422, answer.body
-    assert desk.said == []
+    assert desk.heard() == []
 
 
-def test_a_person_says_what_a_task_needs_to_hear(daemon: Daemon, desk: FakeDesk) -> None:
+def test_a_person_says_what_a_task_needs_to_hear(daemon: Daemon, desk: PreparedService) -> None:
     for name, kind in (("asks", InputKind.QUESTION), ("wants", InputKind.APPROVAL), ("no", InputKind.APPROVAL)):
         desk.add_run(desk.add(name, NeedsInput(kind)))
     answered = daemon.ask("POST", "/v1/tasks/asks/answer", json_body={"text": "Blue."})
@@ -65,24 +65,28 @@ def test_a_person_says_what_a_task_needs_to_hear(daemon: Daemon, desk: FakeDesk)
     rejected = daemon.ask("POST", "/v1/tasks/no/reject", json_body={"reason": "No."})
     assert [one.status for one in (answered, approved, rejected)] == [202, 202, 202]
     assert [one.json()["state"] for one in (answered, approved, rejected)] == ["QUEUED", "QUEUED", "FAILED"]
-    assert desk.said == [("asks", "answer", "Blue."), ("wants", "approve", ""), ("no", "reject", "No.")]
+    assert desk.heard() == [
+        ("asks", "answered", {"answer": "Blue."}),
+        ("wants", "approved", {"tools": ["Bash(npm publish)"]}),
+        ("no", "rejected", {"reason": "No."}),
+    ]
     assert daemon.ask("POST", "/v1/tasks/asks/answer", json_body={"text": "Blue."}).status == 409
 
 
-def test_the_actions_are_told_by_the_daemon(daemon: Daemon, desk: FakeDesk) -> None:
+def test_the_actions_are_told_by_the_daemon(daemon: Daemon, desk: PreparedService) -> None:
     desk.add("running", Running())
     desk.add("done", Completed())
     assert daemon.ask("GET", "/v1/tasks/running").json()["available_actions"] == ["cancel", "restart_force"]
     assert daemon.ask("GET", "/v1/tasks/done").json()["available_actions"] == ["restart"]
 
 
-def test_a_name_means_the_newest_task_of_that_name(daemon: Daemon, desk: FakeDesk) -> None:
+def test_a_name_means_the_newest_task_of_that_name(daemon: Daemon, desk: PreparedService) -> None:
     desk.add("nightly")
     newest = desk.add("nightly")
     assert daemon.ask("GET", "/v1/tasks/nightly").json()["id"] == newest
 
 
-def test_pages_hold_every_task_once_newest_first(daemon: Daemon, desk: FakeDesk) -> None:
+def test_pages_hold_every_task_once_newest_first(daemon: Daemon, desk: PreparedService) -> None:
     ids = [desk.add(f"task-{number}") for number in range(7)]
     seen: list[str] = []
     sizes = []
@@ -110,28 +114,32 @@ def test_pages_hold_every_task_once_newest_first(daemon: Daemon, desk: FakeDesk)
         ("tag=nothing", []),
     ],
 )
-def test_filters_apply_together(daemon: Daemon, desk: FakeDesk, query: str, names: list[str]) -> None:
+def test_filters_apply_together(daemon: Daemon, desk: PreparedService, query: str, names: list[str]) -> None:
     desk.add("broken", Failed(Reason.TIMEOUT), tags=("shop",), source="file")
-    desk.add("tagged", tags=("shop", "x"), agent_name="codex")
+    desk.add_run(desk.add("tagged", tags=("shop", "x")), "codex", outcome=SUCCESS)
     desk.add("other")
     assert [task["name"] for task in daemon.ask("GET", f"/v1/tasks?{query}").json()["items"]] == names
 
 
-def test_cancel_and_restart_are_accepted(daemon: Daemon, desk: FakeDesk) -> None:
+def test_cancel_and_restart_are_accepted(daemon: Daemon, desk: PreparedService) -> None:
+    desk.add_agent("codex")
     task_id = desk.add("it", Running())
+    desk.add_run(task_id)
     cancelled = daemon.ask("POST", "/v1/tasks/it/cancel")
-    assert (cancelled.status, cancelled.json()["state"]) == (202, "CANCELLED")
+    assert (cancelled.status, cancelled.json()["state"]) == (202, "RUNNING")
+    desk.settle()
+    assert desk.task(task_id).state == "CANCELLED"
     restarted = daemon.ask("POST", "/v1/tasks/it/restart", json_body={"agent": "codex", "reason": "again"})
-    assert (restarted.status, restarted.json()["generation"], restarted.json()["agent"]) == (202, 2, "codex")
+    assert (restarted.status, restarted.json()["generation"], restarted.json()["agent_hint"]) == (202, 2, "codex")
     assert restarted.headers["location"] == f"/v1/tasks/{task_id}"
 
 
-def test_a_restart_needs_no_body(daemon: Daemon, desk: FakeDesk) -> None:
+def test_a_restart_needs_no_body(daemon: Daemon, desk: PreparedService) -> None:
     desk.add("it", Completed())
     assert daemon.ask("POST", "/v1/tasks/it/restart").status == 202
 
 
-def test_a_log_is_read_by_offset_until_it_has_ended(daemon: Daemon, desk: FakeDesk) -> None:
+def test_a_log_is_read_by_offset_until_it_has_ended(daemon: Daemon, desk: PreparedService) -> None:
     run_id = desk.add_run(desk.add("it", Running()), stdout=b"0123456789\xff\x00")
     first = daemon.ask("GET", f"/v1/runs/{run_id}/log?limit=4")
     assert (first.body, first.headers["claudomator-next-offset"], first.headers["claudomator-ended"]) == (
@@ -142,26 +150,32 @@ def test_a_log_is_read_by_offset_until_it_has_ended(daemon: Daemon, desk: FakeDe
     assert first.headers["content-type"] == "application/octet-stream"
     desk.end_run(run_id, SUCCESS)
     rest = daemon.ask("GET", f"/v1/runs/{run_id}/log?offset=4")
-    assert (rest.body, rest.headers["claudomator-ended"]) == (b"456789\xff\x00", "true")
+    assert (rest.body, rest.headers["claudomator-ended"]) == (b"456789\xff\x00", "false")
+    end = daemon.ask("GET", f"/v1/runs/{run_id}/log?offset={rest.headers['claudomator-next-offset']}")
+    assert (end.body, end.headers["claudomator-ended"]) == (b"", "true")
     assert daemon.ask("GET", f"/v1/runs/{run_id}/log?stream=stderr").body == b""
 
 
-def test_runs_and_the_explanation(daemon: Daemon, desk: FakeDesk) -> None:
-    task_id = desk.add("it", Completed())
-    run_id = desk.add_run(task_id, outcome=SUCCESS)
+def test_runs_and_the_explanation(daemon: Daemon, desk: PreparedService) -> None:
+    for agent in ("claude", "codex"):
+        desk.add_agent(agent)
+    desk.limit("claude")
+    desk.add("it")
+    desk.world.tick()
+    run_id = desk.world.live("it").id
     runs = daemon.ask("GET", "/v1/tasks/it/runs").json()
     assert [run["id"] for run in runs["items"]] == [run_id]
     assert daemon.ask("GET", f"/v1/runs/{run_id}").json() == runs["items"][0]
     why = daemon.ask("GET", "/v1/tasks/it/why").json()
     assert why["sentences"]
-    assert why["decisions"][0]["candidates"][0]["rejected_because"] == "limited"
+    assert why["decisions"][0]["candidates"][0]["limited"]
 
 
-def test_what_needs_a_person_comes_first(daemon: Daemon, desk: FakeDesk) -> None:
+def test_what_needs_a_person_comes_first(daemon: Daemon, desk: PreparedService) -> None:
     desk.add("done", Completed())
     desk.add("asks", NeedsInput(InputKind.QUESTION))
     desk.add("broken", Failed(Reason.TIMEOUT))
-    desk.file_problems.append(FileProblemView(path="tasks/x.yaml", problems=(Problem(message="is no task"),)))
+    desk.refuse_file("tasks/x.yaml", Problem(message="is no task"))
     status = daemon.ask("GET", "/v1/status").json()
     assert list(status)[:3] == ["needs_you", "problems", "inbox"]
     assert [task["name"] for task in status["needs_you"]] == ["asks"]
@@ -170,26 +184,28 @@ def test_what_needs_a_person_comes_first(daemon: Daemon, desk: FakeDesk) -> None
     assert daemon.ask("GET", "/v1/inbox").json()["items"][0]["path"] == "tasks/x.yaml"
 
 
-def test_a_hold_is_released(daemon: Daemon, desk: FakeDesk) -> None:
-    desk.add_agent("claude", limited=True, hold_reason="rate_limited")
+def test_a_hold_is_released(daemon: Daemon, desk: PreparedService) -> None:
+    desk.add_agent("claude")
+    desk.limit("claude")
     assert daemon.ask("GET", "/v1/agents").json()["items"][0]["limited"] is True
     assert daemon.ask("POST", "/v1/agents/claude/release").json()["limited"] is False
 
 
-def test_health_is_open_and_tells_details_only_with_the_token(daemon: Daemon, desk: FakeDesk) -> None:
+def test_health_is_open_and_tells_details_only_with_the_token(daemon: Daemon, desk: PreparedService) -> None:
     anonymous = {"Authorization": None}
     assert daemon.ask("GET", "/livez", headers=anonymous).json() == {"alive": True}
     assert daemon.ask("GET", "/readyz", headers=anonymous).json() == {"ready": True, "checks": []}
     desk.ready = False
     refused = daemon.ask("GET", "/readyz", headers=anonymous)
     assert (refused.status, refused.json()) == (503, {"ready": False, "checks": []})
-    assert daemon.ask("GET", "/readyz").json()["checks"][0]["remedy"] == "Stop the other process."
+    told = daemon.ask("GET", "/readyz").json()["checks"]
+    assert [check["remedy"] for check in told if not check["ok"]] == ["Stop the other process."]
     assert daemon.ask("GET", "/livez").status == 200
 
 
-def test_notifications_come_in_pages_of_one_list(daemon: Daemon, desk: FakeDesk) -> None:
+def test_notifications_come_in_pages_of_one_list(daemon: Daemon, desk: PreparedService) -> None:
     for _ in range(5):
-        desk.notices.add("phone", DeliveryState.DEAD)
+        desk.add_delivery("phone", DeliveryState.DEAD)
     first = daemon.ask("GET", "/v1/notifications?limit=3").json()
     rest = daemon.ask("GET", f"/v1/notifications?limit=3&cursor={first['next_cursor']}").json()
     assert [one["id"] for one in first["items"] + rest["items"]] == [5, 4, 3, 2, 1]

@@ -9,7 +9,7 @@ import pytest
 from claudomator_py.api.guard.security import MAX_BODY_BYTES
 from claudomator_py.api.settings import WebSettings
 from tests.fakes.daemon import Daemon, running
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 
 TASK = {"name": "evil", "instructions": "rm -rf ~"}
 STREAM = "/v1/runs/any/log"
@@ -18,11 +18,11 @@ STREAM = "/v1/runs/any/log"
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:{port}", "0.0.0.0:{port}", "0.0.0.0", "127.0.0.1:1", ""]
 )
-def test_a_rebound_name_is_refused_before_anything_else(daemon: Daemon, desk: FakeDesk, host: str) -> None:
+def test_a_rebound_name_is_refused_before_anything_else(daemon: Daemon, desk: PreparedService, host: str) -> None:
     port = daemon.address.rpartition(":")[2]
     answer = daemon.ask("POST", "/v1/tasks", json_body=TASK, headers={"Host": host.format(port=port)})
     assert (answer.status, answer.json()["code"]) == (421, "wrong_host")
-    assert not desk.jobs
+    assert not desk.task_ids()
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/openapi.json", "/v1/status", "/nowhere"])
@@ -41,7 +41,7 @@ def test_a_request_without_host_is_refused(daemon: Daemon) -> None:
 
 
 def test_further_names_can_be_allowed(tmp_path: Path) -> None:
-    with running(FakeDesk(), tmp_path / "state", allowed_hosts=("box.lan",)) as daemon:
+    with running(PreparedService(), tmp_path / "state", allowed_hosts=("box.lan",)) as daemon:
         assert daemon.ask("GET", "/v1/status", headers={"Host": "box.lan"}).status == 200
         assert daemon.ask("GET", "/v1/status", headers={"Host": "box.lan.evil.example"}).status == 421
 
@@ -76,25 +76,29 @@ def test_a_daemon_without_a_good_token_cannot_be_built() -> None:
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "nonsense", ""])
 @pytest.mark.parametrize(("method", "path"), [("POST", "/v1/tasks"), ("GET", "/v1/status"), ("GET", STREAM)])
-def test_a_page_of_another_site_gets_nothing(daemon: Daemon, desk: FakeDesk, site: str, method: str, path: str) -> None:
+def test_a_page_of_another_site_gets_nothing(
+    daemon: Daemon, desk: PreparedService, site: str, method: str, path: str
+) -> None:
     answer = daemon.ask(method, path, json_body=TASK, headers={"Sec-Fetch-Site": site})
     assert (answer.status, answer.json()["code"]) == (403, "cross_site")
-    assert not desk.jobs
+    assert not desk.task_ids()
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:3000", "file://", ""])
 @pytest.mark.parametrize(("method", "path"), [("POST", "/v1/tasks"), ("GET", "/v1/status"), ("OPTIONS", "/v1/tasks")])
-def test_a_foreign_origin_gets_nothing(daemon: Daemon, desk: FakeDesk, origin: str, method: str, path: str) -> None:
+def test_a_foreign_origin_gets_nothing(
+    daemon: Daemon, desk: PreparedService, origin: str, method: str, path: str
+) -> None:
     answer = daemon.ask(method, path, json_body=TASK, headers={"Origin": origin})
     assert (answer.status, answer.json()["code"]) == (403, "cross_site")
-    assert not desk.jobs
+    assert not desk.task_ids()
 
 
-def test_a_form_of_another_site_is_refused_though_it_needs_no_preflight(daemon: Daemon, desk: FakeDesk) -> None:
+def test_a_form_of_another_site_is_refused_though_it_needs_no_preflight(daemon: Daemon, desk: PreparedService) -> None:
     headers = {"Origin": "https://evil.example", "Content-Type": "text/plain"}
     answer = daemon.ask("POST", "/v1/tasks", body=b'{"name": "evil", "instructions": "x"}', headers=headers)
     assert answer.status == 403
-    assert not desk.jobs
+    assert not desk.task_ids()
 
 
 def test_our_own_page_and_a_typed_address_pass(daemon: Daemon) -> None:
@@ -107,14 +111,16 @@ def test_our_own_page_and_a_typed_address_pass(daemon: Daemon) -> None:
     "authorization",
     [None, "", "Bearer", "Bearer wrong", "Basic {token}", "{token}", "Bearer {token}x", "Bearer {short}", "Bearer ü"],
 )
-def test_without_the_token_nothing_is_told_or_done(daemon: Daemon, desk: FakeDesk, authorization: str | None) -> None:
+def test_without_the_token_nothing_is_told_or_done(
+    daemon: Daemon, desk: PreparedService, authorization: str | None
+) -> None:
     said = authorization and authorization.format(token=daemon.token, short=daemon.token[:-1])
     for method, path in (("POST", "/v1/tasks"), ("GET", "/v1/status"), ("GET", "/openapi.json"), ("GET", "/nowhere")):
         answer = daemon.ask(method, path, json_body=TASK, headers={"Authorization": said})
         assert (answer.status, answer.json()["code"]) == (401, "not_authorised")
         assert answer.headers["www-authenticate"].startswith("Bearer")
         assert daemon.token not in answer.body.decode()
-    assert not desk.jobs
+    assert not desk.task_ids()
 
 
 def test_the_scheme_is_case_insensitive(daemon: Daemon) -> None:

@@ -8,23 +8,23 @@ import subprocess
 from claudomator_py.domain.lifecycle import Completed, Failed, Running
 from claudomator_py.domain.outcome import Reason
 from tests.fakes.command import Command
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 
 
-def a_shop(desk: FakeDesk) -> None:
+def a_shop(desk: PreparedService) -> None:
     desk.add("fix-login", Failed(Reason.TIMEOUT), tags=("shop",))
     desk.add("fix-logout", Failed(Reason.LOST), tags=("shop",))
     desk.add("write-notes", Failed(Reason.LOST))
-    desk.add("works", Running(), tags=("shop",), agent_name="claude")
+    desk.add_run(desk.add("works", Running(), tags=("shop",)))
     desk.add("next", tags=("shop",))
     desk.add("done", Completed(), tags=("shop",))
 
 
-def states(desk: FakeDesk) -> dict[str, str]:
-    return {task.name: task.state for task in map(desk.task, desk.jobs)}
+def states(desk: PreparedService) -> dict[str, str]:
+    return {task.name: task.state for task in map(desk.task, desk.task_ids())}
 
 
-def test_all_that_match_are_restarted_and_each_is_told(command: Command, desk: FakeDesk) -> None:
+def test_all_that_match_are_restarted_and_each_is_told(command: Command, desk: PreparedService) -> None:
     a_shop(desk)
     done = command("restart", "--tag", "shop", "--state", "failed")
     assert (done.returncode, done.stderr) == (0, "")
@@ -37,15 +37,16 @@ def test_all_that_match_are_restarted_and_each_is_told(command: Command, desk: F
     assert states(desk)["write-notes"] == "FAILED"
 
 
-def test_only_what_has_not_ended_is_cancelled(command: Command, desk: FakeDesk) -> None:
+def test_only_what_has_not_ended_is_cancelled(command: Command, desk: PreparedService) -> None:
     a_shop(desk)
     done = command("cancel", "--tag", "shop", "-o", "json")
     assert [(one["task"]["name"], one["done"]) for one in json.loads(done.stdout)] == [("works", True), ("next", True)]
+    desk.settle()
     assert [name for name, state in states(desk).items() if state == "CANCELLED"] == ["works", "next"]
     assert "There is nothing to cancel." in command("cancel", "--on", "claude").stderr
 
 
-def test_a_dry_run_lists_and_does_nothing(command: Command, desk: FakeDesk) -> None:
+def test_a_dry_run_lists_and_does_nothing(command: Command, desk: PreparedService) -> None:
     a_shop(desk)
     before = states(desk)
     done = command("cancel", "--tag", "shop", "--dry-run")
@@ -56,18 +57,18 @@ def test_a_dry_run_lists_and_does_nothing(command: Command, desk: FakeDesk) -> N
     assert states(desk) == before
 
 
-def test_one_that_is_refused_hinders_no_other(command: Command, desk: FakeDesk) -> None:
+def test_one_that_is_refused_hinders_no_other(command: Command, desk: PreparedService) -> None:
     a_shop(desk)
     done = command("restart", "fix-login", "works", "fix-logout", "fix-login")
     assert done.returncode == 1
     lines = done.stdout.splitlines()[1:]
     assert [line.split()[0] for line in lines] == ["fix-login", "works", "fix-logout"]
     assert [line.split()[3] for line in lines] == ["yes", "no", "yes"]
-    assert "Use force" in lines[1]
+    assert "with `force`" in lines[1]
     assert states(desk)["fix-logout"] == "QUEUED"
 
 
-def test_which_tasks_has_to_be_said(command: Command, desk: FakeDesk) -> None:
+def test_which_tasks_has_to_be_said(command: Command, desk: PreparedService) -> None:
     desk.add("it")
     for arguments in ((), ("it", "--tag", "shop")):
         done = command("cancel", *arguments)
@@ -76,7 +77,7 @@ def test_which_tasks_has_to_be_said(command: Command, desk: FakeDesk) -> None:
     assert states(desk) == {"it": "QUEUED"}
 
 
-def test_a_terminal_is_asked_whether_that_many_are_meant(process: Command, desk: FakeDesk) -> None:
+def test_a_terminal_is_asked_whether_that_many_are_meant(process: Command, desk: PreparedService) -> None:
     a_shop(desk)
     for answer, code, expected in (("n", 1, "RUNNING"), ("y", 0, "CANCELLED")):
         master, terminal = pty.openpty()
@@ -99,11 +100,14 @@ def test_a_terminal_is_asked_whether_that_many_are_meant(process: Command, desk:
             finally:
                 running.kill()
                 os.close(master)
+        desk.settle()
         assert states(desk)["works"] == expected
 
 
-def test_several_agents_are_released(command: Command, desk: FakeDesk) -> None:
-    desk.add_agent("claude", limited=True)
-    desk.add_agent("codex", limited=True)
+def test_several_agents_are_released(command: Command, desk: PreparedService) -> None:
+    desk.add_agent("claude")
+    desk.limit("claude")
+    desk.add_agent("codex")
+    desk.limit("codex")
     assert command("release", "claude", "codex").returncode == 0
     assert not any(agent.limited for agent in desk.agents())

@@ -6,23 +6,23 @@ import pytest
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.lifecycle import Cancelled, Completed, Failed, InputKind, NeedsInput, Queued, Running
-from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
-from claudomator_py.domain.views import FileProblemView, OutcomeView
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.units import HOUR_MS
 from tests.fakes.command import Command
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import START_MS, PreparedService
 
-SUCCESS = OutcomeView(status=OutcomeStatus.SUCCEEDED, text="Done.")
-FAILURE = OutcomeView(status=OutcomeStatus.FAILED, reason=Reason.CHECK_FAILED)
+SUCCESS = Outcome(status=OutcomeStatus.SUCCEEDED, text="Done.")
+FAILURE = Outcome(status=OutcomeStatus.FAILED, reason=Reason.CHECK_FAILED)
 
 
-def test_status_shows_what_needs_a_person_first(command: Command, desk: FakeDesk) -> None:
+def test_status_shows_what_needs_a_person_first(command: Command, desk: PreparedService) -> None:
     desk.add("done", Completed())
     desk.add("next")
     desk.add("works", Running(), agent_name="claude")
     desk.add("broken", Failed(Reason.TIMEOUT))
     desk.add("asks", NeedsInput(InputKind.QUESTION))
-    desk.add_agent("claude", active=1)
-    desk.file_problems.append(FileProblemView(path="tasks/x.yaml", problems=(Problem(line=3, message="is wrong"),)))
+    desk.add_agent("claude")
+    desk.refuse_file("tasks/x.yaml", Problem(line=3, message="is wrong"))
     lines = command("status").stdout.splitlines()
     heads = [line for line in lines if line and not line.startswith(" ")]
     counts = "1 needs you, 1 failed, 1 refused file, 1 running, 1 queued; today 0.00 USD, 0 runs"
@@ -31,9 +31,9 @@ def test_status_shows_what_needs_a_person_first(command: Command, desk: FakeDesk
     assert any("broken" in line and "timeout: The run took longer" in line for line in lines)
 
 
-def test_a_refused_file_shows_its_first_problem_and_how_many_more(command: Command, desk: FakeDesk) -> None:
+def test_a_refused_file_shows_its_first_problem_and_how_many_more(command: Command, desk: PreparedService) -> None:
     problems = tuple(Problem(line=line, message="is wrong") for line in range(1, 13))
-    desk.file_problems.append(FileProblemView(path="tasks/x.yaml", problems=problems))
+    desk.refuse_file("tasks/x.yaml", *problems)
     lines = command("status").stdout.splitlines()
     assert [line for line in lines if "x.yaml" in line] == ["  tasks/x.yaml:1: is wrong (+11 more)"]
 
@@ -44,12 +44,12 @@ def test_status_of_nothing(command: Command) -> None:
     assert "claudomator submit FILE" in done.stdout
 
 
-def test_a_pipe_gets_no_colour(command: Command, desk: FakeDesk) -> None:
+def test_a_pipe_gets_no_colour(command: Command, desk: PreparedService) -> None:
     desk.add("it")
     assert "\x1b" not in command("status", FORCE_COLOR="1").stdout
 
 
-def test_status_fits_80_columns_whatever_the_names(command: Command, desk: FakeDesk) -> None:
+def test_status_fits_80_columns_whatever_the_names(command: Command, desk: PreparedService) -> None:
     desk.add("a-very-long-name-" * 5 + "x", Failed(Reason.DEPENDENCY_FAILED), agent_name="an-agent-with-a-long-name")
     desk.add_agent("an-agent-with-a-long-name", problem="it is not logged in, so nothing can be started on it; log in")
     text = command("status", COLUMNS="80").stdout
@@ -59,7 +59,7 @@ def test_status_fits_80_columns_whatever_the_names(command: Command, desk: FakeD
     assert "a-very-long-name-" * 5 in command("status", "-o", "wide", COLUMNS="80").stdout
 
 
-def test_ids_are_as_long_as_they_must_be(command: Command, desk: FakeDesk) -> None:
+def test_ids_are_as_long_as_they_must_be(command: Command, desk: PreparedService) -> None:
     one, two = desk.add("one"), desk.add("two", Completed())  # in two sections
     text = command("status").stdout
     shown = [word for word in text.split() if word.startswith("c0ffee")]
@@ -68,7 +68,7 @@ def test_ids_are_as_long_as_they_must_be(command: Command, desk: FakeDesk) -> No
         assert json.loads(command("show", ref, "-o", "json").stdout)["id"] in (one, two)
 
 
-def test_status_can_list_what_matches(command: Command, desk: FakeDesk) -> None:
+def test_status_can_list_what_matches(command: Command, desk: PreparedService) -> None:
     desk.add("broken", Failed(Reason.TIMEOUT), tags=("shop",))
     desk.add("other", Failed(Reason.TIMEOUT))
     desk.add("fine", Completed(), tags=("shop",))
@@ -78,14 +78,14 @@ def test_status_can_list_what_matches(command: Command, desk: FakeDesk) -> None:
     assert (nothing.returncode, nothing.stderr) == (0, "No task matches.\n")
 
 
-def test_a_name_cannot_speak_to_the_terminal(command: Command, desk: FakeDesk) -> None:
+def test_a_name_cannot_speak_to_the_terminal(command: Command, desk: PreparedService) -> None:
     desk.add_agent("claude", problem="\x1b]0;owned\x07\x1b[2Jgone\r\nforged line")
     text = command("agents").stdout
     assert "\x1b" not in text
     assert len(text.splitlines()) == 2
 
 
-def test_json_on_a_terminal_says_the_same_and_shows_all_of_it(command: Command, desk: FakeDesk) -> None:
+def test_json_on_a_terminal_says_the_same_and_shows_all_of_it(command: Command, desk: PreparedService) -> None:
     said = "ü \x9b31m\u202etxt.exe\u200b\u2066"
     task = desk.add("it", Completed())
     desk.move(task, Completed(), result_text=said)
@@ -94,7 +94,7 @@ def test_json_on_a_terminal_says_the_same_and_shows_all_of_it(command: Command, 
     assert '"ü \\u009b31m\\u202etxt.exe\\u200b\\u2066"' in printed
 
 
-def test_show(command: Command, desk: FakeDesk) -> None:
+def test_show(command: Command, desk: PreparedService) -> None:
     task_id = desk.add("it", Failed(Reason.CHECK_FAILED), instructions="Line 1\nLine 2", depends_on=("other",))
     desk.add_run(task_id, outcome=FAILURE)
     text = command("show", "it").stdout
@@ -103,9 +103,9 @@ def test_show(command: Command, desk: FakeDesk) -> None:
     assert json.loads(command("show", "it", "-o", "json").stdout)["spec"]["depends_on"] == ["other"]
 
 
-def test_result_is_data(command: Command, desk: FakeDesk) -> None:
+def test_result_is_data(command: Command, desk: PreparedService) -> None:
     desk.add("it")
-    desk.move(next(iter(desk.jobs)), Completed(), "The answer:\n  42\x1b[2J\n")
+    desk.move(desk.add("it"), Completed(), "The answer:\n  42\x1b[2J\n")
     done = command("result", "it")
     assert (done.returncode, done.stdout, done.stderr) == (0, "The answer:\n  42\n", "")
 
@@ -119,7 +119,7 @@ def test_result_is_data(command: Command, desk: FakeDesk) -> None:
     ],
 )
 def test_no_result_is_exit_1_with_the_reason(
-    command: Command, desk: FakeDesk, state: Queued | Failed | Cancelled, told: str
+    command: Command, desk: PreparedService, state: Queued | Failed | Cancelled, told: str
 ) -> None:
     desk.add("it", state)
     done = command("result", "it")
@@ -128,28 +128,38 @@ def test_no_result_is_exit_1_with_the_reason(
     assert "claudomator" in done.stderr  # what to do next
 
 
-def test_why_reads_like_an_explanation(command: Command, desk: FakeDesk) -> None:
-    desk.add_run(desk.add("fix-login", Completed()), "codex", outcome=SUCCESS)
+def test_why_reads_like_an_explanation(command: Command, desk: PreparedService) -> None:
+    for agent in ("claude", "codex"):
+        desk.add_agent(agent)
+    desk.limit("claude", START_MS + HOUR_MS)
+    desk.add("fix-login")
+    desk.world.tick()
+    desk.world.succeed("fix-login")
     lines = command("why", "fix-login").stdout.splitlines()
-    assert lines[0] == "fix-login ran on codex (attempt 1 of 3)."
-    assert any(line.split()[:2] == ["claude", "1/2"] and "limited" in line for line in lines)
+    assert lines[0] == "fix-login is COMPLETED."
+    assert any(line.split()[:2] == ["claude", "0/2"] and "limited" in line for line in lines)
     assert any(line.split()[:2] == ["codex", "0/2"] and "picked: least active" in line for line in lines)
-    assert "task_accepted" in command("why", "fix-login", "-o", "wide").stdout
+    assert "accepted" in command("why", "fix-login", "-o", "wide").stdout
 
 
-def test_cancel_and_restart(command: Command, desk: FakeDesk) -> None:
-    desk.add("it", Running())
+def test_cancel_and_restart(command: Command, desk: PreparedService) -> None:
+    desk.add_agent("codex")
+    desk.add_run(desk.add("it", Running()))
     refused = command("restart", "it")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "Use force" in refused.stderr
+    assert "with `force`" in refused.stderr
     restarted = command("restart", "it", "--force", "--agent", "codex", "--reason", "again", "-o", "json")
-    assert json.loads(restarted.stdout)["agent"] == "codex"
-    assert "CANCELLED" in command("cancel", "it").stdout
+    assert json.loads(restarted.stdout)["state"] == "RUNNING"
+    desk.settle()
+    assert desk.task("it").agent_hint == "codex"
+    assert command("cancel", "it").returncode == 0
+    desk.settle()
+    assert desk.task("it").state == "CANCELLED"
     again = command("cancel", "it")
     assert (again.returncode, again.stdout) == (1, "")
 
 
-def test_answer_approve_and_reject(command: Command, desk: FakeDesk) -> None:
+def test_answer_approve_and_reject(command: Command, desk: PreparedService) -> None:
     for name, kind in (("asks", InputKind.QUESTION), ("wants", InputKind.APPROVAL), ("no", InputKind.APPROVAL)):
         task = desk.add(name, NeedsInput(kind))
         desk.add_run(task)
@@ -160,10 +170,10 @@ def test_answer_approve_and_reject(command: Command, desk: FakeDesk) -> None:
     assert json.loads(command("answer", "asks", "Blue.", "-o", "json").stdout)["state"] == "QUEUED"
     assert "QUEUED" in command("approve", "wants", "--tool", "Bash(a)", "--tool", "Write").stdout
     assert "FAILED" in command("reject", "no", "Not now.").stdout
-    assert desk.said == [
-        ("asks", "answer", "Blue."),
-        ("wants", "approve", "Bash(a) Write"),
-        ("no", "reject", "Not now."),
+    assert desk.heard() == [
+        ("asks", "answered", {"answer": "Blue."}),
+        ("wants", "approved", {"tools": ["Bash(a)", "Write"]}),
+        ("no", "rejected", {"reason": "Not now."}),
     ]
     again = command("answer", "asks", "Blue.")
     assert (again.returncode, again.stdout) == (1, "")
@@ -172,11 +182,14 @@ def test_answer_approve_and_reject(command: Command, desk: FakeDesk) -> None:
     assert command("answer", "asks", "--file", "/nowhere").returncode == 2
 
 
-def test_agents_and_release(command: Command, desk: FakeDesk) -> None:
-    desk.add_agent("claude", limited=True, hold_reason="rate_limited", provenance=Provenance.REPORTED, active=2)
-    desk.add_agent("codex", installed=False, problem="codex is not on PATH; install it")
+def test_agents_and_release(command: Command, desk: PreparedService) -> None:
+    desk.add_agent("claude")
+    desk.limit("claude")
+    for name in ("one", "two"):
+        desk.add_run(desk.add(name, Running()))
+    desk.add_agent("codex", problem="codex is not on PATH; install it")
     lines = command("agents").stdout.splitlines()
-    assert lines[1].split()[:4] == ["claude", "2/2", "LIMITED", "rate_limited"]
+    assert lines[1].split()[:4] == ["claude", "2/2", "LIMITED", "rate_limited:"]
     assert "codex is not on PATH; install it" in lines[2]
     assert "ok" in command("release", "claude").stdout
     assert json.loads(command("agents", "-o", "json").stdout)[0]["limited"] is False
@@ -185,7 +198,9 @@ def test_agents_and_release(command: Command, desk: FakeDesk) -> None:
     assert "claude, codex" in unknown.stderr
 
 
-def test_an_agent_is_held_for_a_while_until_a_time_or_until_it_is_released(command: Command, desk: FakeDesk) -> None:
+def test_an_agent_is_held_for_a_while_until_a_time_or_until_it_is_released(
+    command: Command, desk: PreparedService
+) -> None:
     desk.add_agent("claude")
     held = json.loads(command("hold", "claude", "--for", "2h", "--reason", "kept for the day", "-o", "json").stdout)
     assert (held["provenance"], held["hold_reason"]) == ("operator", "by hand: kept for the day")

@@ -15,7 +15,7 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.schema.settings import default_agent
 from tests.fakes.command import Command
 from tests.fakes.daemon import Daemon
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 
 Check = dict[str, str | None]
 
@@ -38,15 +38,25 @@ def _program(folder: Path, name: str) -> str:
     return f"{folder}:{os.environ['PATH']}"
 
 
-def test_where_all_is_well(command: Command, desk: FakeDesk) -> None:
+def test_where_all_is_well(command: Command, desk: PreparedService) -> None:
     desk.add_agent("claude")
     (command.home / ".claude").mkdir()
     (command.home / ".claude/.credentials.json").write_text("{}")
     done = command("doctor", HOME=str(command.home))
     assert done.returncode == 0
     checks = _checks(command, HOME=str(command.home))
-    expected = {"configuration", "state folder", "disk space", "file system", "inbox", "daemon", "daemon: database"}
-    expected |= {"daemon's clock", "agent claude", "login claude", "service", "git", "clock", "time server", "inotify"}
+    expected = {"configuration", "state folder", "disk space", "file system", "inbox", "daemon", "daemon: store"}
+    expected |= {
+        "daemon's clock",
+        "daemon: drain",
+        "agent claude",
+        "login claude",
+        "service",
+        "git",
+        "clock",
+        "time server",
+        "inotify",
+    }
     assert set(checks) == expected | {"open files", "SQLite"}
     assert _problems(checks) == []
     assert "not verified against the service" in str(checks["login claude"]["detail"])
@@ -65,8 +75,8 @@ def test_every_finding_that_is_not_ok_has_a_remedy(offline: Command, tmp_path: P
     assert all(bool(check["remedy"]) == (check["verdict"] != "ok") for check in checks.values())
 
 
-def test_the_daemon_is_asked_about_agents(command: Command, desk: FakeDesk) -> None:
-    desk.add_agent("codex", installed=False, problem="codex is not on the daemon's PATH")
+def test_the_daemon_is_asked_about_agents(command: Command, desk: PreparedService) -> None:
+    desk.add_agent("codex", problem="codex is not on the daemon's PATH")
     desk.ready = False
     checks = _checks(command)
     assert checks["agent codex"]["detail"] == "codex is not on the daemon's PATH"

@@ -9,7 +9,7 @@ from claudomator_py.api.guard.limits import Limits, Rate
 from claudomator_py.cli import handing_in
 from tests.fakes.command import Command
 from tests.fakes.daemon import Daemon, running
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 from tests.fakes.wire import Wire, wire_to
 
 
@@ -30,23 +30,23 @@ def submit(command: Command, daemon: Daemon, wire: Wire) -> Command:
 
 
 @pytest.mark.parametrize("cuts", [1, 3])
-def test_lost_answers_make_no_second_task(submit: Command, desk: FakeDesk, wire: Wire, cuts: int) -> None:
+def test_lost_answers_make_no_second_task(submit: Command, desk: PreparedService, wire: Wire, cuts: int) -> None:
     wire.cuts = cuts
     done = submit("submit", "a.yaml", "b.yaml")
     assert (done.returncode, done.stderr) == (0, "")
-    assert [job.spec.name for job in desk.jobs.values()] == ["a", "b"]
-    assert all(task_id in done.stdout for task_id in desk.jobs)
+    assert [spec.name for spec in desk.specs()] == ["a", "b"]
+    assert all(task_id in done.stdout for task_id in desk.task_ids())
     assert wire.requests == cuts + 2
 
 
-def test_two_commands_make_two_tasks(submit: Command, desk: FakeDesk) -> None:
+def test_two_commands_make_two_tasks(submit: Command, desk: PreparedService) -> None:
     for _ in range(2):
         assert submit("submit", "a.yaml").returncode == 0
-    assert len(desk.jobs) == 2
+    assert len(desk.task_ids()) == 2
 
 
 def test_in_the_end_it_says_that_it_does_not_know(
-    submit: Command, desk: FakeDesk, wire: Wire, monkeypatch: pytest.MonkeyPatch
+    submit: Command, desk: PreparedService, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handing_in, "_TRIES", 3)
     wire.cuts = 100
@@ -55,7 +55,7 @@ def test_in_the_end_it_says_that_it_does_not_know(
     assert "It is not known whether a was accepted" in done.stderr
     assert "claudomator status" in done.stderr
     assert wire.requests == 3
-    assert len(desk.jobs) == 1
+    assert len(desk.task_ids()) == 1
 
 
 def test_without_a_daemon_nothing_is_tried_again(offline: Command, tmp_path: Path) -> None:
@@ -66,11 +66,11 @@ def test_without_a_daemon_nothing_is_tried_again(offline: Command, tmp_path: Pat
 
 
 def test_a_daemon_that_asks_to_wait_is_waited_for(offline: Command, tmp_path: Path) -> None:
-    desk = FakeDesk()
+    desk = PreparedService()
     for name in ("a", "b"):
         (offline.home / f"{name}.yaml").write_text("instructions: Do it.\n")
     with running(desk, tmp_path / "state", limits=Limits(changes=Rate(per_second=2, burst=1))) as daemon:
         variables = {"CLAUDOMATOR_URL": daemon.url, "CLAUDOMATOR_TOKEN": daemon.token}
         done = offline("submit", "a.yaml", "b.yaml", **variables)
     assert (done.returncode, done.stderr) == (0, "")
-    assert [job.spec.name for job in desk.jobs.values()] == ["a", "b"]
+    assert [spec.name for spec in desk.specs()] == ["a", "b"]

@@ -5,16 +5,16 @@ import json
 import pytest
 
 from claudomator_py.domain.lifecycle import Completed, Running
-from claudomator_py.domain.outcome import OutcomeStatus
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus
+from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.views import OutcomeView, RunCheckView
 from tests.fakes.command import Command
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import START_MS, PreparedService
 
-SUCCESS = OutcomeView(status=OutcomeStatus.SUCCEEDED)
+SUCCESS = Outcome(status=OutcomeStatus.SUCCEEDED)
 
 
-def test_the_last_run_of_a_task_or_any_run_by_its_id(command: Command, desk: FakeDesk) -> None:
+def test_the_last_run_of_a_task_or_any_run_by_its_id(command: Command, desk: PreparedService) -> None:
     task_id = desk.add("it", Completed())
     first = desk.add_run(task_id, outcome=SUCCESS, stdout=b"first\n")
     last = desk.add_run(task_id, outcome=SUCCESS, stdout=b"last\n")
@@ -24,20 +24,20 @@ def test_the_last_run_of_a_task_or_any_run_by_its_id(command: Command, desk: Fak
     assert command("logs", "it", "--stderr").stdout == "grumble\n"
 
 
-def test_terminal_codes_are_taken_out_unless_asked_for(command: Command, desk: FakeDesk) -> None:
+def test_terminal_codes_are_taken_out_unless_asked_for(command: Command, desk: PreparedService) -> None:
     written = b"\x1b[31mred\x1b[0m \xff\x1b]0;title\x07end\r\nno newline"
     desk.add_run(desk.add("it", Completed()), outcome=SUCCESS, stdout=written)
     assert command("logs", "it").stdout == "red \ufffdend\nno newline"
     assert command("logs", "it", "--raw").stdout == written.decode(errors="surrogateescape")
 
 
-def test_a_large_log_comes_whole(command: Command, desk: FakeDesk) -> None:
+def test_a_large_log_comes_whole(command: Command, desk: PreparedService) -> None:
     written = b"".join(b"line %d\n" % number for number in range(100_000))
     desk.add_run(desk.add("it", Completed()), outcome=SUCCESS, stdout=written)
     assert command("logs", "it").stdout == written.decode()
 
 
-def test_following_ends_with_the_run(command: Command, desk: FakeDesk) -> None:
+def test_following_ends_with_the_run(command: Command, desk: PreparedService) -> None:
     run_id = desk.add_run(desk.add("it", Running()), stdout=b"one\n")
     process = command.start("logs", "it", "-f")
     with process:
@@ -50,7 +50,7 @@ def test_following_ends_with_the_run(command: Command, desk: FakeDesk) -> None:
     assert (process.returncode, rest, errors) == (0, "", "")
 
 
-def test_following_waits_for_the_first_run(command: Command, desk: FakeDesk) -> None:
+def test_following_waits_for_the_first_run(command: Command, desk: PreparedService) -> None:
     task_id = desk.add("it")
     process = command.start("logs", "it", "-f")
     with process:
@@ -61,12 +61,12 @@ def test_following_waits_for_the_first_run(command: Command, desk: FakeDesk) -> 
     assert (process.returncode, out) == (0, "ran\n")
 
 
-def test_without_following_a_running_log_ends_where_it_is(command: Command, desk: FakeDesk) -> None:
+def test_without_following_a_running_log_ends_where_it_is(command: Command, desk: PreparedService) -> None:
     desk.add_run(desk.add("it", Running()), stdout=b"so far\n")
     assert command("logs", "it").stdout == "so far\n"
 
 
-def test_no_run_and_no_such_task(command: Command, desk: FakeDesk) -> None:
+def test_no_run_and_no_such_task(command: Command, desk: PreparedService) -> None:
     desk.add("it")
     never = command("logs", "it")
     assert (never.returncode, never.stdout) == (1, "")
@@ -127,7 +127,7 @@ I look.
 """
 
 
-def test_what_an_agent_said_and_did_is_told(command: Command, desk: FakeDesk) -> None:
+def test_what_an_agent_said_and_did_is_told(command: Command, desk: PreparedService) -> None:
     desk.add_agent("claude")
     desk.add_run(desk.add("it", Completed()), outcome=SUCCESS, stdout=STREAM)
     for arguments in (("logs", "it"), ("logs", "it", "-f")):
@@ -138,7 +138,7 @@ def test_what_an_agent_said_and_did_is_told(command: Command, desk: FakeDesk) ->
     assert [entry["kind"] for entry in entries][:3] == ["notice", "thinking", "message"]
 
 
-def test_pieces_of_a_message_are_put_together(command: Command, desk: FakeDesk) -> None:
+def test_pieces_of_a_message_are_put_together(command: Command, desk: PreparedService) -> None:
     desk.add_agent("gemini")
     pieces = [
         {"type": "message", "role": "assistant", "content": text, "delta": True} for text in ("All ", "done", ".")
@@ -148,24 +148,24 @@ def test_pieces_of_a_message_are_put_together(command: Command, desk: FakeDesk) 
     assert command("logs", "it").stdout == "All done.\nwords\n"
 
 
-def test_secrets_are_shown_only_when_the_bytes_are_asked_for(command: Command, desk: FakeDesk) -> None:
-    desk.live.secrets = ("hunter22",)
+def test_secrets_are_shown_only_when_the_bytes_are_asked_for(command: Command, desk: PreparedService) -> None:
+    desk.world.secrets.add(("hunter22",))
     desk.add_run(desk.add("it", Completed()), outcome=SUCCESS, stdout=b"it is hunter22\n")
     assert command("logs", "it").stdout == command("logs", "it", "-f").stdout == "it is [redacted]\n"
     assert command("logs", "it", "--raw").stdout == "it is hunter22\n"
 
 
-FAILED_CHECK = RunCheckView(
+FAILED_CHECK = CheckResult(
     status="failed",
     commands=(("make", "test"), ("make", "lint"), ("make", "e2e")),
     step=1,
     exit_code=2,
-    started_at="2026-09-21T14:13:20.000Z",
-    ended_at="2026-09-21T14:13:23.000Z",
+    started_ms=START_MS,
+    ended_ms=START_MS + 3_000,
 )
 
 
-def test_the_last_check_with_both_outputs_and_how_it_ended(command: Command, desk: FakeDesk) -> None:
+def test_the_last_check_with_both_outputs_and_how_it_ended(command: Command, desk: PreparedService) -> None:
     task_id = desk.add("it", Completed())
     run_id = desk.add_run(task_id, outcome=SUCCESS, check=FAILED_CHECK)
     desk.add_run(task_id, outcome=SUCCESS)
@@ -188,7 +188,7 @@ def test_the_last_check_with_both_outputs_and_how_it_ended(command: Command, des
     assert "CHECK FAILED after 3s\n  COMMAND    RESULT\n" in shown
 
 
-def test_a_task_that_was_not_checked_says_so(command: Command, desk: FakeDesk) -> None:
+def test_a_task_that_was_not_checked_says_so(command: Command, desk: PreparedService) -> None:
     desk.add_run(desk.add("it", Completed()), outcome=SUCCESS)
     refused = command("logs", "it", "--check")
     assert (refused.returncode, refused.stdout) == (1, "")

@@ -3,8 +3,9 @@
 import json
 from pathlib import Path
 
+from claudomator_py.domain.units import SECOND_MS
 from tests.fakes.command import Command
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 
 NIGHTLY = 'instructions: x\nschedule: "0 3 * * *"\ntimezone: Europe/Berlin\n'
 
@@ -23,14 +24,16 @@ def test_an_empty_list_says_how_to_fill_it(command: Command) -> None:
     assert json.loads(command("schedule", "list", "-o", "json").stdout) == []
 
 
-def test_a_submitted_file_with_a_schedule_becomes_one_and_no_task(command: Command, desk: FakeDesk) -> None:
+def test_a_submitted_file_with_a_schedule_becomes_one_and_no_task(command: Command, desk: PreparedService) -> None:
     add(command, "nightly", "nightly")
     (line,) = command("schedule", "list").stdout.splitlines()[1:]
     assert line.split()[:7] == ["nightly", "0", "3", "*", "*", "*", "Europe/Berlin"]
-    assert desk.jobs == {}
+    assert desk.task_ids() == []
 
 
-def test_tasks_and_schedules_are_told_together_and_only_tasks_are_awaited(command: Command, desk: FakeDesk) -> None:
+def test_tasks_and_schedules_are_told_together_and_only_tasks_are_awaited(
+    command: Command, desk: PreparedService
+) -> None:
     path = Path(command.home) / "both.yaml"
     path.write_text(f"name: once\ninstructions: x\n---\nname: nightly\n{NIGHTLY}")
     told = json.loads(command("submit", str(path), "-o", "json").stdout)
@@ -46,13 +49,16 @@ def test_one_is_paused_and_resumed(command: Command) -> None:
     assert "paused" not in command("schedule", "resume", "nightly").stdout
 
 
-def test_a_task_is_made_now(command: Command, desk: FakeDesk) -> None:
+def test_a_task_is_made_now(command: Command, desk: PreparedService) -> None:
     add(command, "nightly")
-    assert command("schedule", "run", "nightly").stdout.startswith("nightly.20261122t0200z  ")
+    assert command("schedule", "run", "nightly").stdout.startswith("nightly.20260921t141320z  ")
     (line,) = command("schedule", "list").stdout.splitlines()[1:]
     assert line.endswith("QUEUED")
-    assert "nightly.20261122t0200z" in command("schedule", "list", "-o", "wide").stdout
-    assert json.loads(command("schedule", "run", "nightly", "-o", "json").stdout)["name"] == "nightly.20261122t0200z"
+    assert "nightly.20260921t141320z" in command("schedule", "list", "-o", "wide").stdout
+    assert "has not ended" in command("schedule", "run", "nightly").stderr
+    desk.service.cancel("nightly.20260921t141320z")
+    desk.world.now_ms += SECOND_MS
+    assert json.loads(command("schedule", "run", "nightly", "-o", "json").stdout)["name"] == "nightly.20260921t141321z"
 
 
 def test_one_is_ended(command: Command) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from claudomator_py import __version__
 from tests.fakes.command import Command, QuickCommand
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 
 HEAVY = (
     *("sqlmodel", "sqlalchemy", "fastapi", "starlette", "uvicorn", "alembic", "structlog", "prometheus_client"),
@@ -110,10 +110,10 @@ def test_the_wrong_token_is_exit_4(command: Command, daemon_url: str) -> None:
 def test_a_refusal_is_exit_1_with_its_remedy(command: Command) -> None:
     done = command("show", "missing")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "Error: There is no task 'missing'.\nSee `claudomator status` for the tasks there are.\n"
+    assert done.stderr == "Error: There is no task 'missing'.\nThere are no tasks yet\n"
 
 
-def test_ctrl_c_is_clean(process: Command, desk: FakeDesk) -> None:
+def test_ctrl_c_is_clean(process: Command, desk: PreparedService) -> None:
     desk.add("it")
     running = process.start("status", "--watch")
     with running:
@@ -126,7 +126,7 @@ def test_ctrl_c_is_clean(process: Command, desk: FakeDesk) -> None:
     assert errors == ""
 
 
-def test_a_reader_that_leaves_is_no_error(process: Command, desk: FakeDesk) -> None:
+def test_a_reader_that_leaves_is_no_error(process: Command, desk: PreparedService) -> None:
     for number in range(50):
         desk.add(f"task-{number}")
     running = process.start("status", "--watch")
@@ -159,7 +159,7 @@ def _on_a_terminal(command: Command, *arguments: str, **environ: str) -> str:
     return b"".join(parts).decode()
 
 
-def test_colour_is_for_terminals_that_want_it(process: Command, desk: FakeDesk) -> None:
+def test_colour_is_for_terminals_that_want_it(process: Command, desk: PreparedService) -> None:
     desk.add("it")
     assert "\x1b[" in _on_a_terminal(process, "status")
     assert "\x1b[" not in _on_a_terminal(process, "status", NO_COLOR="1")

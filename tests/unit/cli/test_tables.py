@@ -1,5 +1,6 @@
 """Tables and times as people see them."""
 
+import re
 import time
 from collections.abc import Iterator
 
@@ -13,15 +14,22 @@ from claudomator_py.cli.status import overview, tasks_table
 from claudomator_py.cli.table import Column, fields, render, short_ids
 from claudomator_py.cli.times import ago, now_ms, parse_instant, until
 from claudomator_py.cli.waits import why_words
+from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.lifecycle import Failed, Waiting, WaitReason
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
-from claudomator_py.domain.views import HoldView, NearLimitView, TaskFilter
-from claudomator_py.domain.views.schedules import FireView
-from tests.fakes.desk import START_MS, FakeDesk
+from claudomator_py.domain.views import AgentView, HoldView, NearLimitView, TaskFilter
+from tests.fakes.prepared import START_MS, PreparedService
 
 NOW = 1_790_000_000_000
+
+
+def an_agent(name: str, **changes: object) -> AgentView:
+    usual = AgentView(
+        name=name, kind=name, version="1.0.0", installed=True, max_concurrent=2, default_tier=Tier.BALANCED
+    )
+    return usual.model_copy(update=changes)
 
 
 @pytest.mark.parametrize(
@@ -59,31 +67,31 @@ def test_instants_are_read_as_they_are_written() -> None:
 
 @freeze_time("2026-09-21T14:20:02Z")
 def test_a_table_tells_times_relative_to_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
-    desk = FakeDesk(now_ms=START_MS)
-    desk.add("backs-off", Waiting(WaitReason.BACKOFF, now_ms() + 90 * SECOND_MS))
-    desk.add("broken", Failed(Reason.TIMEOUT))
-    table = tasks_table(desk.tasks(TaskFilter(), None, 10).items)
-    assert table.splitlines() == [
-        "  NAME       ID                STATE    WHY                                             UNTIL  CHANGED",
-        "  broken     c0ffee0000000002  FAILED   timeout: The run took longer than its timeout.         6m ago",
-        "  backs-off  c0ffee0000000001  WAITING  backoff: Waits for: backoff.                    in 1m  6m ago",
+    monkeypatch.setenv("COLUMNS", "140")
+    desk = PreparedService(now_ms=START_MS)
+    backs_off = desk.add("backs-off", Waiting(WaitReason.BACKOFF, now_ms() + 90 * SECOND_MS))
+    broken = desk.add("broken", Failed(Reason.TIMEOUT))
+    table = tasks_table(desk.service.tasks(TaskFilter(), None, 10).items)
+    columns = [re.split(r"  +", line.strip()) for line in table.splitlines()]
+    assert columns == [
+        ["NAME", "ID", "STATE", "WHY", "UNTIL", "CHANGED"],
+        ["broken", broken, "FAILED", "timeout: The run took longer than its timeout.", "6m ago"],
+        ["backs-off", backs_off, "WAITING", "backoff: tries again at 14:21", "in 1m", "6m ago"],
     ]
 
 
 @freeze_time("2026-09-21T14:20:02Z")
 def test_an_agent_tells_when_its_limit_ends() -> None:
-    desk = FakeDesk()
     reset = format_instant(now_ms() + 47 * MINUTE_MS)
-    desk.add_agent(
+    limited = an_agent(
         "claude", limited=True, limited_until=reset, hold_reason="rate_limited", provenance=Provenance.REPORTED
     )
-    line = agents_table(desk.agents()).splitlines()[1]
+    line = agents_table([limited]).splitlines()[1]
     assert line.split() == ["claude", "0/2", "LIMITED", "rate_limited", "(reported)", "in", "47m", "1.0.0"]
 
 
 def test_the_overview_leaves_out_what_is_empty() -> None:
-    desk = FakeDesk()
+    desk = PreparedService()
     desk.add("next")
     assert [line for line in overview(desk.status()).splitlines() if not line.startswith(" ")] == [
         "1 queued; today 0.00 USD, 0 runs",
@@ -94,7 +102,7 @@ def test_the_overview_leaves_out_what_is_empty() -> None:
 
 @freeze_time("2026-09-21T14:13:20Z")
 def test_a_cut_list_says_how_many_more_there_are() -> None:
-    desk = FakeDesk()
+    desk = PreparedService()
     desk.add("next")
     desk.add("broken", Failed(Reason.TIMEOUT))
     shown = desk.status().model_copy(update={"totals": {"queued": 41, "problems": 1}})
@@ -105,19 +113,22 @@ def test_a_cut_list_says_how_many_more_there_are() -> None:
 
 @pytest.mark.usefixtures("in_berlin")
 def test_that_all_agents_are_limited_is_said_once() -> None:
-    desk = FakeDesk()
+    def banner(**changes: AgentView) -> str:
+        return overview(status.model_copy(update={"agents": tuple((agents | changes).values())})).splitlines()[1]
+
+    agents = {
+        "claude": an_agent("claude", limited=True, limited_until="2026-09-21T15:00:00.000Z"),
+        "codex": an_agent("codex", limited=True, limited_until="2026-09-21T14:30:00.000Z"),
+        "lint": an_agent("lint", auto_select=False),
+        "gemini": an_agent("gemini", installed=False),
+    }
+    desk = PreparedService()
     desk.add("it")
-    desk.add_agent("claude", limited=True, limited_until="2026-09-21T15:00:00.000Z")
-    desk.add_agent("codex", limited=True, limited_until="2026-09-21T14:30:00.000Z")
-    desk.add_agent("lint", auto_select=False)
-    desk.add_agent("gemini", installed=False)
-    banner = "All agents are limited. The next to reset is codex, at 16:30 (in 16m)."
-    assert overview(desk.status()).splitlines()[1] == banner
-    desk.add_agent("codex", limited=True)
-    desk.add_agent("claude", limited=True)
-    assert "claudomator release claude" in overview(desk.status()).splitlines()[1]
-    desk.add_agent("codex")
-    assert "All agents" not in overview(desk.status())
+    status = desk.status()
+    assert banner() == "All agents are limited. The next to reset is codex, at 16:30 (in 16m)."
+    until_released = {name: an_agent(name, limited=True) for name in ("codex", "claude")}
+    assert "claudomator release claude" in banner(**until_released)
+    assert "All agents" not in banner(codex=an_agent("codex"))
 
 
 def test_columns_give_way_where_they_can(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,14 +196,15 @@ def a_hold(**changes: object) -> HoldView:
 def test_a_task_behind_holds_is_told_their_times_on_the_clock_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     later = a_hold(agent="codex", until="2026-09-22T06:30:00.000Z", provenance=Provenance.ESTIMATED)
-    desk = FakeDesk()
+    desk = PreparedService()
     desk.add("it")
-    (task,) = desk.tasks(TaskFilter(), None, 1).items
+    (task,) = desk.service.tasks(TaskFilter(), None, 1).items
     behind = task.model_copy(
         update={
             "reason": "limited",
             "reason_text": "claude 5h window until 15:00 UTC, reported; "
             "codex rate limit until 2026-09-22 06:30 UTC, estimated",
+            "reason_short": None,
             "waiting_until": "2026-09-21T15:00:00.000Z",
             "holds": (a_hold(), later),
         }
@@ -215,7 +227,6 @@ def test_a_task_behind_holds_is_told_their_times_on_the_clock_here(monkeypatch: 
 @pytest.mark.usefixtures("in_berlin")
 def test_each_hold_is_listed_once_with_whom_it_stops_and_where_it_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    desk = FakeDesk()
     near = NearLimitView(
         window="seven_day", used=0.931, until="2026-09-24T06:00:00.000Z", since=format_instant(START_MS), run_id="f" * 9
     )
@@ -231,10 +242,12 @@ def test_each_hold_is_listed_once_with_whom_it_stops_and_where_it_was_read(monke
         run_id=None,
     )
     tried = a_hold(agent="codex", bucket="codex/default", window=None, source="429", probing=True, may_start=2)
-    desk.add_agent("claude", holds=(a_hold(),), near_limit=near)
-    desk.add_agent("work", holds=(a_hold(agent="work"), by_hand), near_limit=near)
-    desk.add_agent("codex", holds=(tried,))
-    assert "\n\n".join(hold_tables(desk.agents())).splitlines() == [
+    agents = [
+        an_agent("claude", holds=(a_hold(),), near_limit=near),
+        an_agent("work", holds=(a_hold(agent="work"), by_hand), near_limit=near),
+        an_agent("codex", holds=(tried,)),
+    ]
+    assert "\n\n".join(hold_tables(agents)).splitlines() == [
         "HOLDS",
         "BUCKET          AGENTS        WHAT          UNTIL              KNOWN     READ",
         "claude/default  claude, work  5h window     17:00              reported  run 01234567",
@@ -251,18 +264,18 @@ def test_schedules_fit_a_terminal_and_say_what_became_of_the_last_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    desk = FakeDesk()
+    desk = PreparedService()
     for name, zone in (("nightly-triage-of-everything", "America/Argentina/Buenos_Aires"), ("weekly", "UTC")):
-        desk.schedules.add(TaskSpec(name=name, instructions="x", schedule="0 3 * * 1-5", timezone=zone))
-    desk.schedules.run("nightly-triage-of-everything")
-    why = "nightly.20261122t0200z has not ended (RUNNING)"
-    skipped = FireView(due_at="2026-11-22T02:00:00.000Z", by="clock", skipped=why)
-    weekly = desk.schedules.pause("weekly").model_copy(update={"last": skipped})
-    desk.schedules.known["weekly"] = weekly
-    with freeze_time("2026-11-22T02:30:00Z"):
-        lines = schedules_table(desk.schedules.all()).splitlines()
+        desk.service.schedules.add(TaskSpec(name=name, instructions="x", schedule="0 3 * * 1-5", timezone=zone))
+    desk.service.schedules.run("weekly")
+    desk.world.now_ms = parse_instant("2026-09-22T03:00:00.000Z")
+    desk.world.timekeeper.meet()
+    desk.service.schedules.pause("weekly")
+    desk.service.schedules.run("nightly-triage-of-everything")
+    with freeze_time("2026-09-22T03:30:00Z"):
+        lines = schedules_table(desk.service.schedules.all()).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0].split() == ["NAME", "SCHEDULE", "ZONE", "NEXT", "LAST", "BECAME"]
-    assert lines[1].split()[-4:] == ["now", "30m", "ago", "QUEUED"]
+    assert lines[1].split()[-4:] == ["2h30m", "30m", "ago", "QUEUED"]
     assert lines[2].split()[7:11] == ["paused", "30m", "ago", "skipped:"]
     assert "SCHEDULES" in overview(desk.status()).splitlines()

@@ -11,7 +11,7 @@ from typing import IO
 from claudomator_py.domain.lifecycle import Completed, Running
 from tests.e2e.harness import wait_until
 from tests.fakes.command import Command
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 
 
 @contextmanager
@@ -30,18 +30,19 @@ def says_something(output: IO[str]) -> bool:
     return bool(select.select([output], [], [], 0.2)[0])
 
 
-def test_in_a_pipe_what_there_is_and_then_a_line_for_each_change(command: Command, desk: FakeDesk) -> None:
+def test_in_a_pipe_what_there_is_and_then_a_line_for_each_change(command: Command, desk: PreparedService) -> None:
+    desk.add_agent("claude")
     task_id = desk.add("it", tags=("shop",))
     desk.add("over", Completed())
     with watching(command) as output:
         assert output.readline().split()[1:] == ["it", "QUEUED", "ready"]
         desk.move(task_id, Running())
-        assert output.readline().split()[1:] == ["it", "RUNNING"]
+        assert output.readline().split()[1:] == ["it", "RUNNING", "starting"]
         desk.add("another")
-        assert output.readline().split()[1:] == ["another", "QUEUED"]
+        assert output.readline().split()[1:] == ["another", "QUEUED", "ready"]
 
 
-def test_filters_hold_for_changes_as_well(command: Command, desk: FakeDesk) -> None:
+def test_filters_hold_for_changes_as_well(command: Command, desk: PreparedService) -> None:
     shop, other = desk.add("in-shop", tags=("shop",)), desk.add("other")
     running = desk.add("runs", Running())
     with watching(command, "--tag", "shop") as by_tag, watching(command, "--state", "RUNNING") as by_state:
@@ -50,14 +51,14 @@ def test_filters_hold_for_changes_as_well(command: Command, desk: FakeDesk) -> N
         desk.move(running, Completed())
         desk.move(other, Running())
         desk.move(shop, Running())
-        assert by_tag.readline().split()[1:] == ["in-shop", "RUNNING"]
-        assert by_state.readline().split()[1:] == ["other", "RUNNING"]
-        assert by_state.readline().split()[1:] == ["in-shop", "RUNNING"]
+        assert by_tag.readline().split()[1:] == ["in-shop", "RUNNING", "starting"]
+        assert by_state.readline().split()[1:] == ["other", "RUNNING", "starting"]
+        assert by_state.readline().split()[1:] == ["in-shop", "RUNNING", "starting"]
 
 
-def test_as_json_each_event_is_a_line(command: Command, desk: FakeDesk) -> None:
+def test_as_json_each_event_is_a_line(command: Command, desk: PreparedService) -> None:
     def told() -> bool:
-        desk.live.happen("hold", 1, None, agent="claude")
+        desk.happen("hold", agent="claude")
         return says_something(output)
 
     with watching(command, "-o", "json") as output:
@@ -66,7 +67,7 @@ def test_as_json_each_event_is_a_line(command: Command, desk: FakeDesk) -> None:
         assert (event["kind"], event["data"]) == ("hold", {"agent": "claude"})
 
 
-def test_on_a_terminal_it_is_drawn_anew_when_something_changes(command: Command, desk: FakeDesk) -> None:
+def test_on_a_terminal_it_is_drawn_anew_when_something_changes(command: Command, desk: PreparedService) -> None:
     task_id = desk.add("first-task")
     pid, terminal = pty.fork()
     if pid == 0:

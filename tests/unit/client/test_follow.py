@@ -9,21 +9,20 @@ from claudomator_py.api.events import MOST_STREAMS
 from claudomator_py.client.errors import DaemonNotRunning, NotAuthorised, ServiceProblem
 from claudomator_py.client.http import Client
 from claudomator_py.domain.lifecycle import Completed, Running
-from claudomator_py.domain.outcome import OutcomeStatus
-from claudomator_py.domain.views import OutcomeView
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from tests.fakes.daemon import Daemon, running
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 
-SUCCESS = OutcomeView(status=OutcomeStatus.SUCCEEDED)
+SUCCESS = Outcome(status=OutcomeStatus.SUCCEEDED)
 CALL = b'{"type":"assistant","message":{"content":[{"type":"text","text":"hi"},{"type":"tool_use","name":"T"}]}}\n'
 
 
-def test_events_from_now_on_and_from_an_earlier_one(daemon: Daemon, desk: FakeDesk) -> None:
-    desk.live.happen("before", 1)
+def test_events_from_now_on_and_from_an_earlier_one(daemon: Daemon, desk: PreparedService) -> None:
+    desk.happen("before")
 
     def connected() -> None:
         # What happens between the answer and the first look is not missed: the stream has begun.
-        desk.live.happen("now", 2)
+        desk.happen("now")
 
     with daemon.client() as client:
         assert next(client.events(on_connect=connected)).kind == "now"
@@ -31,26 +30,26 @@ def test_events_from_now_on_and_from_an_earlier_one(daemon: Daemon, desk: FakeDe
 
 
 def test_events_go_on_over_a_restart_of_the_daemon(tmp_path: Path) -> None:
-    desk = FakeDesk()
+    desk = PreparedService()
     with running(desk, tmp_path) as daemon:
         client = Client(daemon.url, daemon.token)
         events = client.events(0)
-        desk.live.happen("made", 1)
+        desk.happen("made")
         assert next(events).id == 1
-    desk.live.happen("made", 2)
+    desk.happen("made")
     with running(desk, tmp_path, listen=daemon.address):
         assert next(events).id == 2
-        desk.live.happen("made", 3)
+        desk.happen("made")
         assert next(events).id == 3
     client.close()
 
 
 def test_a_daemon_that_does_not_come_back_is_not_waited_for_without_end(tmp_path: Path) -> None:
-    desk = FakeDesk()
+    desk = PreparedService()
     with running(desk, tmp_path) as daemon:
         client = Client(daemon.url, daemon.token)
         events = client.events(0, patience_s=0.1)
-        desk.live.happen("made", 1)
+        desk.happen("made")
         assert next(events).id == 1
     with pytest.raises(DaemonNotRunning):
         next(events)
@@ -59,15 +58,15 @@ def test_a_daemon_that_does_not_come_back_is_not_waited_for_without_end(tmp_path
     client.close()
 
 
-def test_refusals_are_raised_at_once(daemon: Daemon, desk: FakeDesk) -> None:
+def test_refusals_are_raised_at_once(daemon: Daemon, desk: PreparedService) -> None:
     with daemon.client() as client, pytest.raises(ServiceProblem, match="no task 'missing'"):
         next(client.events(task="missing"))
     with Client(daemon.url, "x" * 40) as client, pytest.raises(NotAuthorised):
         next(client.events())
 
 
-def test_one_stream_too_many_is_raised_with_its_remedy(daemon: Daemon, desk: FakeDesk) -> None:
-    desk.live.happen("made", 1)
+def test_one_stream_too_many_is_raised_with_its_remedy(daemon: Daemon, desk: PreparedService) -> None:
+    desk.happen("made")
     with daemon.client() as client:
         streams = [client.events(0) for _ in range(MOST_STREAMS)]
         for stream in streams:
@@ -79,7 +78,7 @@ def test_one_stream_too_many_is_raised_with_its_remedy(daemon: Daemon, desk: Fak
             stream.close()
 
 
-def test_a_log_is_followed_to_its_end_in_both_ways(daemon: Daemon, desk: FakeDesk) -> None:
+def test_a_log_is_followed_to_its_end_in_both_ways(daemon: Daemon, desk: PreparedService) -> None:
     run_id = desk.add_run(desk.add("it", Running()), stdout=CALL)
     with daemon.client() as client:
         entries = client.follow_log(run_id)
@@ -94,7 +93,7 @@ def test_a_log_is_followed_to_its_end_in_both_ways(daemon: Daemon, desk: FakeDes
 
 
 def test_a_log_goes_on_over_a_restart_in_the_middle_of_what_one_line_says(tmp_path: Path) -> None:
-    desk = FakeDesk()
+    desk = PreparedService()
     run_id = desk.add_run(desk.add("it", Running()), stdout=CALL)
     with running(desk, tmp_path) as daemon:
         client = Client(daemon.url, daemon.token)
@@ -108,7 +107,7 @@ def test_a_log_goes_on_over_a_restart_in_the_middle_of_what_one_line_says(tmp_pa
     client.close()
 
 
-def test_what_was_written_by_now_comes_in_pages(daemon: Daemon, desk: FakeDesk) -> None:
+def test_what_was_written_by_now_comes_in_pages(daemon: Daemon, desk: PreparedService) -> None:
     run_id = desk.add_run(desk.add("it", Completed()), outcome=SUCCESS, stdout=CALL * 300)
     live = desk.add_run(desk.add("live", Running()), stdout=b"one\ntwo\nand")
     with daemon.client() as client:

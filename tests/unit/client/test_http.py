@@ -18,14 +18,14 @@ from claudomator_py.client.http import Client
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.lifecycle import Completed, Failed, Running
-from claudomator_py.domain.outcome import OutcomeStatus, Reason
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.task import Priority, TaskSpec
-from claudomator_py.domain.views import FileProblemView, OutcomeView, RestartRequest, TaskFilter
+from claudomator_py.domain.views import RestartRequest, TaskFilter
 from claudomator_py.schema.taskfile import parse_task
 from tests.fakes.daemon import Daemon
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 
-SUCCESS = OutcomeView(status=OutcomeStatus.SUCCEEDED)
+SUCCESS = Outcome(status=OutcomeStatus.SUCCEEDED)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def client(daemon: Daemon) -> Iterator[Client]:
         yield client
 
 
-def test_a_submitted_task_arrives_as_it_was(client: Client, desk: FakeDesk) -> None:
+def test_a_submitted_task_arrives_as_it_was(client: Client, desk: PreparedService) -> None:
     spec = parse_task(
         {
             "name": "whole",
@@ -51,43 +51,45 @@ def test_a_submitted_task_arrives_as_it_was(client: Client, desk: FakeDesk) -> N
         }
     )
     assert isinstance(spec, TaskSpec)
-    accepted = client.submit(spec)
-    assert desk.jobs[accepted.id].spec == spec
-    assert desk.jobs[accepted.id].spec.priority is Priority.URGENT
+    desk.add_agent("claude")
+    client.submit(spec)
+    assert desk.specs() == [spec]
+    assert desk.specs()[0].priority is Priority.URGENT
 
 
-def test_every_view_comes_back_as_the_desk_gave_it(client: Client, desk: FakeDesk) -> None:
+def test_every_view_comes_back_as_the_desk_gave_it(client: Client, desk: PreparedService) -> None:
     task_id = desk.add("it", Completed(), tags=("shop",))
     run_id = desk.add_run(task_id, outcome=SUCCESS)
     desk.add_agent("claude")
-    desk.file_problems.append(FileProblemView(path="a.yaml", problems=(Problem(line=1, message="is wrong"),)))
+    desk.refuse_file("a.yaml", Problem(line=1, message="is wrong"))
     assert client.task("it") == desk.task("it")
-    assert client.tasks().items == desk.tasks(TaskFilter(), None, 50).items
-    assert client.runs("it") == desk.runs("it")
-    assert client.run(run_id) == desk.run(run_id)
-    assert client.why("it") == desk.why("it")
+    assert client.tasks().items == desk.service.tasks(TaskFilter(), None, 50).items
+    assert client.runs("it") == desk.service.runs("it")
+    assert client.run(run_id) == desk.service.run(run_id)
+    assert client.why("it") == desk.service.why("it")
     assert client.agents() == desk.agents()
     assert client.status() == desk.status()
-    assert client.inbox_page() == desk.inbox_problems(None, 50)
-    assert client.inbox_problems() == list(desk.inbox_problems(None, 50).items)
-    assert client.readiness() == desk.readiness()
+    assert client.inbox_page() == desk.service.inbox_problems(None, 50)
+    assert client.inbox_problems() == list(desk.service.inbox_problems(None, 50).items)
+    assert client.readiness() == desk.service.readiness()
     assert client.release("claude") == desk.agents()[0]
 
 
-def test_the_whole_list_is_fetched_page_by_page(client: Client, desk: FakeDesk) -> None:
+def test_the_whole_list_is_fetched_page_by_page(client: Client, desk: PreparedService) -> None:
     ids = [desk.add(f"task-{number}", tags=("even",) if number % 2 == 0 else ()) for number in range(450)]
     assert [task.id for task in client.all_tasks()] == ids[::-1]
     assert len(list(client.all_tasks(TaskFilter(tag="even")))) == 225
 
 
-def test_an_unready_daemon_is_an_answer_not_an_error(client: Client, desk: FakeDesk) -> None:
+def test_an_unready_daemon_is_an_answer_not_an_error(client: Client, desk: PreparedService) -> None:
     desk.ready = False
     found = client.readiness()
     assert not found.ready
-    assert found.checks[0].remedy
+    assert [check.remedy for check in found.checks if not check.ok] == ["Stop the other process."]
 
 
-def test_restart_and_cancel_carry_what_was_asked(client: Client, desk: FakeDesk) -> None:
+def test_restart_and_cancel_carry_what_was_asked(client: Client, desk: PreparedService) -> None:
+    desk.add_agent("codex")
     desk.add("it", Failed(Reason.TIMEOUT))
     restarted = client.restart("it", RestartRequest(agent="codex", tier=Tier.FAST), if_version=1)
     assert (restarted.state, restarted.agent, restarted.generation) == ("QUEUED", "codex", 2)
@@ -97,13 +99,14 @@ def test_restart_and_cancel_carry_what_was_asked(client: Client, desk: FakeDesk)
     assert client.cancel("it", if_version=restarted.version).state == "CANCELLED"
 
 
-def test_a_log_is_read_in_parts(client: Client, desk: FakeDesk) -> None:
+def test_a_log_is_read_in_parts(client: Client, desk: PreparedService) -> None:
     run_id = desk.add_run(desk.add("it", Running()), stdout=b"abc\x00\xff")
     first = client.log(run_id, limit=3)
     assert (first.data, first.next_offset, first.ended) == (b"abc", 3, False)
     desk.end_run(run_id, SUCCESS)
     rest = client.log(run_id, "stdout", first.next_offset)
-    assert (rest.data, rest.offset, rest.ended) == (b"\x00\xff", 3, True)
+    assert (rest.data, rest.offset, rest.ended) == (b"\x00\xff", 3, False)
+    assert client.log(run_id, "stdout", rest.next_offset).ended
 
 
 @pytest.mark.parametrize("ref", ["missing", ".", "..", "a/b", "../../livez", "ä?#%2F&x=1", " ", "x" * 128])
@@ -114,7 +117,7 @@ def test_a_reference_is_data_whatever_is_in_it(client: Client, ref: str) -> None
     assert refused.value.remedy
 
 
-def test_nobody_there(desk: FakeDesk) -> None:
+def test_nobody_there(desk: PreparedService) -> None:
     with bind("127.0.0.1:0") as sock:
         url = url_of(sock)
     with Client(url, "x" * 32) as client, pytest.raises(DaemonNotRunning, match="claudomator serve"):

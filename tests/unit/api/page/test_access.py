@@ -4,7 +4,7 @@ import pytest
 
 from claudomator_py.domain.lifecycle import Running
 from tests.fakes.daemon import Daemon
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 from tests.unit.api.page.conftest import Visitor, text_of
 
 LINK: dict[str, str | None] = {
@@ -26,13 +26,13 @@ LINK: dict[str, str | None] = {
         ("POST", "/v1/login-codes"),
     ],
 )
-def test_a_session_is_no_token(operator: Visitor, desk: FakeDesk, method: str, path: str) -> None:
+def test_a_session_is_no_token(operator: Visitor, desk: PreparedService, method: str, path: str) -> None:
     answer = operator.get(path) if method == "GET" else operator.post(path, {"name": "evil"})
     assert answer.status == 401
-    assert not desk.jobs
+    assert not desk.task_ids()
 
 
-def test_a_session_reads_the_output_of_runs(operator: Visitor, stranger: Visitor, desk: FakeDesk) -> None:
+def test_a_session_reads_the_output_of_runs(operator: Visitor, stranger: Visitor, desk: PreparedService) -> None:
     task = desk.add("it", Running())
     run = desk.add_run(task, stdout=b"hello")
     assert operator.get(f"/v1/runs/{run}/log").body == b"hello"
@@ -44,7 +44,9 @@ def test_the_token_opens_the_pages_too(daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_a_link_on_another_page_arrives_without_the_session(operator: Visitor, desk: FakeDesk, site: str) -> None:
+def test_a_link_on_another_page_arrives_without_the_session(
+    operator: Visitor, desk: PreparedService, site: str
+) -> None:
     desk.add("secret-name")
     answer = operator.get("/", Sec_Fetch_Site=site, **LINK)
     assert answer.status == 401
@@ -83,10 +85,11 @@ def test_a_link_leads_to_pages_only(operator: Visitor) -> None:
     ],
 )
 def test_a_change_must_come_from_our_own_page(
-    operator: Visitor, desk: FakeDesk, headers: dict[str, str | None]
+    operator: Visitor, desk: PreparedService, headers: dict[str, str | None]
 ) -> None:
     task = desk.add("it")
-    desk.add_agent("claude", limited=True)
+    desk.add_agent("claude")
+    desk.limit("claude")
     for path in (f"/tasks/{task}/cancel", "/agents/claude/release"):
         assert operator.post(path, {"version": 1}, **headers).status == 403
     assert operator.post("/logout", None, **headers).status == 403
@@ -98,13 +101,15 @@ def test_a_change_must_come_from_our_own_page(
 @pytest.mark.parametrize(
     "headers", [{"Origin": None}, {"Sec_Fetch_Site": None}, {}], ids=["no-origin", "no-sec-fetch", "both"]
 )
-def test_a_change_from_our_own_page_is_made(operator: Visitor, desk: FakeDesk, headers: dict[str, str | None]) -> None:
+def test_a_change_from_our_own_page_is_made(
+    operator: Visitor, desk: PreparedService, headers: dict[str, str | None]
+) -> None:
     task = desk.add("it")
     assert operator.post(f"/tasks/{task}/cancel", {"version": 1}, **headers).status == 303
     assert desk.task(task).state == "CANCELLED"
 
 
-def test_a_change_without_a_session_is_refused(stranger: Visitor, desk: FakeDesk) -> None:
+def test_a_change_without_a_session_is_refused(stranger: Visitor, desk: PreparedService) -> None:
     task = desk.add("it")
     assert stranger.post(f"/tasks/{task}/cancel", {"version": 1}).status == 401
     assert desk.task(task).state == "QUEUED"
@@ -118,7 +123,7 @@ def test_a_cookie_of_another_program_does_not_hide_ours(daemon: Daemon, operator
     assert Visitor(daemon, f"{name}=planted").get("/").status == 401
 
 
-def test_pages_say_what_they_may_load(operator: Visitor, stranger: Visitor, desk: FakeDesk) -> None:
+def test_pages_say_what_they_may_load(operator: Visitor, stranger: Visitor, desk: PreparedService) -> None:
     task = desk.add("it")
     pages = [operator.get("/"), operator.get(f"/tasks/{task}"), stranger.get("/"), stranger.get("/login")]
     pages.append(operator.get("/tasks/nowhere"))
@@ -143,6 +148,6 @@ def test_a_refusal_is_a_page_for_browsers_and_a_problem_for_programs(operator: V
     page = operator.get("/tasks/nowhere")
     assert page.status == 404
     assert "There is no task" in text_of(page)
-    assert "claudomator status" in text_of(page)  # the remedy
+    assert "There are no tasks yet" in text_of(page)  # the remedy
     problem = daemon.ask("GET", "/v1/tasks/nowhere", headers={"Accept": "text/html"})
     assert (problem.status, problem.json()["code"]) == (404, "not_found")

@@ -1,9 +1,12 @@
 """What the front page says of budgets: what is spent today, of what, and that nothing starts any more."""
 
 from claudomator_py.api.page.front_model import front_of
+from claudomator_py.domain.budget import AgentBudget
+from claudomator_py.domain.lifecycle import Completed
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.views import BudgetView, SpendingView, StatusView
 from claudomator_py.domain.waits import worded
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 from tests.unit.api.page.conftest import Visitor, text_of
 
 MIDNIGHT = "2026-11-23T00:00:00.000Z"
@@ -13,11 +16,14 @@ OVER = LEFT.model_copy(update={"usd": 5.0, "text": "5.00 of 5.00 USD", "reached"
 
 
 def test_an_agent_says_what_it_has_spent_of_its_day_and_once_that_is_all_of_it(
-    operator: Visitor, desk: FakeDesk
+    operator: Visitor, desk: PreparedService
 ) -> None:
-    desk.add_agent("alpha", budget=OVER)
-    desk.add_agent("beta", budget=LEFT)
+    desk.add_agent("alpha", budget=AgentBudget(usd=5.0))
+    desk.add_agent("beta", budget=AgentBudget(usd=9.0))
     desk.add_agent("gamma")
+    for agent in ("alpha", "beta"):
+        spent = Outcome(status=OutcomeStatus.SUCCEEDED, cost_usd=5.0)
+        desk.add_run(desk.add(f"of-{agent}", Completed()), agent, outcome=spent)
     page = text_of(operator.get("/"))
     assert "nothing starts: 5.00 of 5.00 USD used" in page
     assert "today 5.00 of 9.00 USD" in page

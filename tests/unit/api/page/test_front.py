@@ -6,6 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from claudomator_py.api.page.words import cost_text, took
+from claudomator_py.cli.times import parse_instant
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.lifecycle import (
     Cancelled,
@@ -20,15 +21,15 @@ from claudomator_py.domain.lifecycle import (
     Waiting,
     WaitReason,
 )
-from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views import FileProblemView, HoldView, NearLimitView, OutcomeView
-from claudomator_py.domain.views.schedules import FireView
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.domain.waits import Piece, Sentence, sentence_of
 from tests.fakes.daemon import Answer
-from tests.fakes.desk import START_MS, FakeDesk
+from tests.fakes.prepared import START_MS, PreparedService
 from tests.unit.api.page.conftest import Visitor, text_of
 
+AT_THREE = START_MS + 2_800_000  # 15:00 UTC
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -39,13 +40,13 @@ def section(answer: Answer, name: str) -> str:
     return found[0]
 
 
-def test_sections_come_in_the_order_of_urgency(operator: Visitor, desk: FakeDesk) -> None:
+def test_sections_come_in_the_order_of_urgency(operator: Visitor, desk: PreparedService) -> None:
     desk.add("done", Completed())
     desk.add("next")
-    desk.add("works", Running(Phase.RUNNING), agent_name="claude")
+    desk.add_run(desk.add("works", Running(Phase.RUNNING)))
     desk.add("broken", Failed(Reason.LOST))
     desk.add("asks", NeedsInput(InputKind.QUESTION))
-    desk.add_agent("claude", active=1)
+    desk.add_agent("claude")
     page = operator.get("/")
     assert re.findall(r'<section id="([^"]+)"', page.body.decode()) == [
         "needs-you", "problems", "running", "queue", "recent",
@@ -76,11 +77,12 @@ def test_where_there_is_nothing_the_page_says_so(operator: Visitor) -> None:
         assert words in said
 
 
-def test_what_needs_a_person_besides_tasks(operator: Visitor, desk: FakeDesk) -> None:
-    desk.add_agent("claude", limited=True, hold_reason="auth: claude")
+def test_what_needs_a_person_besides_tasks(operator: Visitor, desk: PreparedService) -> None:
+    desk.add_agent("claude")
+    desk.limit("claude", reason=Reason.AUTH)
     desk.add_agent("codex", problem="codex is not on PATH; install it")
     problem = Problem(line=3, field="agnt", message="is not a known key", remedy="did you mean `agent`?")
-    desk.file_problems.append(FileProblemView(path="tasks/it.yaml", problems=(problem,)))
+    desk.refuse_file("tasks/it.yaml", problem)
     desk.ready = False
     needs = section(operator.get("/"), "needs-you")
     for words in ("The agent is not logged in", "not on PATH", "3: agnt: is not a known key", "Stop the other process"):
@@ -89,10 +91,10 @@ def test_what_needs_a_person_besides_tasks(operator: Visitor, desk: FakeDesk) ->
 
 
 def test_a_refused_file_shows_its_first_problem_and_stands_after_what_is_asked(
-    operator: Visitor, desk: FakeDesk
+    operator: Visitor, desk: PreparedService
 ) -> None:
     problems = tuple(Problem(line=line, message="is wrong") for line in range(1, 13))
-    desk.file_problems.append(FileProblemView(path="tasks/it.yaml", problems=problems))
+    desk.refuse_file("tasks/it.yaml", *problems)
     desk.add("asks", NeedsInput(InputKind.QUESTION))
     page = operator.get("/")
     needs = section(page, "needs-you")
@@ -101,69 +103,67 @@ def test_a_refused_file_shows_its_first_problem_and_stands_after_what_is_asked(
     assert "and 11 more in it.yaml.error.txt" in needs
 
 
-def test_that_no_agent_can_take_anything_is_said_once(operator: Visitor, desk: FakeDesk) -> None:
-    desk.add_agent("claude", limited=True, limited_until="2026-09-21T15:00:00.000Z")
+def test_that_no_agent_can_take_anything_is_said_once(operator: Visitor, desk: PreparedService) -> None:
+    desk.add_agent("claude")
+    desk.limit("claude", AT_THREE)
     assert "All agents are limited. The next to reset is claude, at 2026-09-21 15:00 UTC" in text_of(operator.get("/"))
     desk.add_agent("codex")
     assert "All agents are limited" not in text_of(operator.get("/"))
 
 
-def test_an_agent_that_is_limited_for_a_while_needs_nobody(operator: Visitor, desk: FakeDesk) -> None:
+def test_an_agent_that_is_limited_for_a_while_needs_nobody(operator: Visitor, desk: PreparedService) -> None:
     until = "2026-09-21T15:00:00.000Z"
-    hold = HoldView(
-        agent="claude",
-        bucket="claude/default",
-        window="five_hour",
-        until=until,
-        provenance=Provenance.REPORTED,
-        text="5h window until 15:00 UTC, reported",
-        source="five_hour",
-        since="2026-09-21T14:00:00.000Z",
-        run_id="0123456789abcdef",
+    desk.add_agent("claude")
+    task = desk.add("it", Completed())
+    warned = Outcome(
+        status=OutcomeStatus.SUCCEEDED, near_limit="seven_day", near_limit_used=0.93, near_limit_until=AT_THREE
     )
-    family = {"bucket": "claude/default:opus", "family": "opus", "window": "seven_day_opus", "until": None}
+    run = desk.add_run(task, outcome=warned)
+    desk.limit("claude", AT_THREE, window="five_hour", source="five_hour", run_id=run)
+    desk.limit("claude", START_MS + SECOND_MS, family="opus", window="seven_day_opus", run_id=run)
+    desk.world.now_ms += MINUTE_MS
     words = "7d opus window being tried after its reset: 1 more may start now"
-    tried = hold.model_copy(update={**family, "text": words, "probing": True, "may_start": 1})
-    near = NearLimitView(window="seven_day", used=0.93, until=until, since=until, run_id="r")
-    desk.add_agent("claude", limited=True, limited_until=until, holds=(hold, tried), near_limit=near)
     page = operator.get("/")
     said = text_of(page)
     assert "Nothing needs you." in said
     shown = f'<time datetime="{until}" data-show="until">2026-09-21 15:00 UTC</time>'
     assert f"5h window until {shown}, reported" in page.body.decode()
     assert f"7d window is 93% used; it resets {shown}" in page.body.decode()
-    for expected in ("claude/default", "read from run 01234567", words, "Release opus"):
+    for expected in ("claude/default", f"read from run {run[:8]}", words, "Release opus"):
         assert expected in said
     assert operator.post("/agents/claude/release", {"family": "opus"}).status == 303
     assert [left.family for left in desk.agents()[0].holds] == [None]
     assert operator.post("/agents/claude/release", {"family": "no family"}).status == 422
 
 
-def test_release_ends_the_holds_and_leads_back(operator: Visitor, desk: FakeDesk) -> None:
-    desk.add_agent("claude", limited=True)
+def test_release_ends_the_holds_and_leads_back(operator: Visitor, desk: PreparedService) -> None:
+    desk.add_agent("claude")
+    desk.limit("claude")
     answer = operator.post("/agents/claude/release")
     assert (answer.status, answer.headers["location"]) == (303, "/#agents")
     assert not desk.agents()[0].limited
     assert operator.post("/agents/nobody/release").status == 404
 
 
-def test_every_wait_tells_its_reason_and_its_time(operator: Visitor, desk: FakeDesk) -> None:
-    desk.add("later", Waiting(WaitReason.TIME, START_MS + 3_600_000))
-    desk.add("limited", Queued(QueueReason.LIMITED, START_MS + 47 * 60_000))
+def test_every_wait_tells_its_reason_and_its_time(operator: Visitor, desk: PreparedService) -> None:
+    desk.add("later", Waiting(WaitReason.TIME, START_MS + HOUR_MS))
+    desk.add_agent("claude")
+    desk.limit("claude", START_MS + 47 * MINUTE_MS)
+    desk.add("limited", Queued(QueueReason.LIMITED, START_MS + 47 * MINUTE_MS))
     queue = section(operator.get("/"), "queue")
-    assert "Waits for: time, until" in queue
+    assert "not before" in queue
     for instant in ("2026-09-21T15:13:20.000Z", "2026-09-21T15:00:20.000Z"):
         assert f'<time datetime="{instant}" data-show="until">' in queue
 
 
-def test_failures_are_counted_by_their_reason(operator: Visitor, desk: FakeDesk) -> None:
+def test_failures_are_counted_by_their_reason(operator: Visitor, desk: PreparedService) -> None:
     for number in range(3):
         desk.add(f"t{number}", Failed(Reason.TIMEOUT))
     desk.add("t3", Failed(Reason.LOST))
     assert "3 timeout, 1 lost" in section(operator.get("/"), "problems")
 
 
-def test_filters_are_in_the_address(operator: Visitor, desk: FakeDesk) -> None:
+def test_filters_are_in_the_address(operator: Visitor, desk: PreparedService) -> None:
     desk.add("fix-login", Failed(Reason.TIMEOUT), tags=["shop"])
     desk.add("fix-logout", Completed(), tags=["shop"])
     desk.add("write-notes", Failed(Reason.TIMEOUT))
@@ -188,7 +188,7 @@ def test_an_impossible_filter_is_refused_with_the_remedy(operator: Visitor) -> N
     assert "is not one of" in text_of(answer)
 
 
-def test_a_long_list_goes_on_on_the_next_page(operator: Visitor, desk: FakeDesk) -> None:
+def test_a_long_list_goes_on_on_the_next_page(operator: Visitor, desk: PreparedService) -> None:
     names = {desk.add(f"t{number:03}", Cancelled()) and f"t{number:03}" for number in range(60)}
     seen: set[str] = set()
     path = "/?state=CANCELLED"
@@ -202,10 +202,10 @@ def test_a_long_list_goes_on_on_the_next_page(operator: Visitor, desk: FakeDesk)
 
 
 @pytest.mark.parametrize("words", [HOSTILE, '"><script>alert(1)</script>', "{{ 7 * 7 }}", "a' onclick='x", "&lt;b&gt;"])
-def test_what_strangers_wrote_is_shown_and_never_run(operator: Visitor, desk: FakeDesk, words: str) -> None:
+def test_what_strangers_wrote_is_shown_and_never_run(operator: Visitor, desk: PreparedService, words: str) -> None:
     task = desk.add("it", Completed(), tags=[words], working_dir=f"/srv/{words}")
     desk.move(task, Completed(), result_text=f"{words}<script>alert(2)</script>")
-    desk.file_problems.append(FileProblemView(path=f"tasks/{words}.yaml", problems=(Problem(message=words),)))
+    desk.refuse_file(f"tasks/{words}.yaml", Problem(message=words))
     desk.add_agent(words, problem=words)
     for path in ("/", f"/?tag={quote(words)}", f"/tasks/{task}", f"/tasks/{task}/restart"):
         page = operator.get(path)
@@ -215,7 +215,7 @@ def test_what_strangers_wrote_is_shown_and_never_run(operator: Visitor, desk: Fa
         assert " onclick='" not in page.body.decode()
 
 
-def test_terminal_codes_and_hidden_directions_are_left_out(operator: Visitor, desk: FakeDesk) -> None:
+def test_terminal_codes_and_hidden_directions_are_left_out(operator: Visitor, desk: PreparedService) -> None:
     task = desk.add("it", Completed())
     desk.move(
         task, Completed(), result_text="\x1b[31mred\x1b[0m \x1b]8;;http://evil\x07link \u202et\u200bx\u2066et\x00"
@@ -226,9 +226,9 @@ def test_terminal_codes_and_hidden_directions_are_left_out(operator: Visitor, de
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2060-\u2069]", page.body.decode())
 
 
-def test_a_question_is_shown_itself(operator: Visitor, desk: FakeDesk) -> None:
+def test_a_question_is_shown_itself(operator: Visitor, desk: PreparedService) -> None:
     task = desk.add("it", NeedsInput(InputKind.QUESTION))
-    desk.add_run(task, outcome=OutcomeView(status=OutcomeStatus.NEEDS_INPUT))
+    desk.add_run(task, outcome=Outcome(status=OutcomeStatus.NEEDS_INPUT))
     desk.move(task, NeedsInput(InputKind.QUESTION), result_text="Which one?")
     assert "Which one?" in section(operator.get("/"), "needs-you")
 
@@ -266,25 +266,28 @@ def test_amounts() -> None:
     assert took(start, "2026-09-21T15:21:02.000Z") == "1h1m2s"
 
 
-def test_schedules_say_when_they_come_and_what_became_of_the_last_time(operator: Visitor, desk: FakeDesk) -> None:
+def test_schedules_say_when_they_come_and_what_became_of_the_last_time(
+    operator: Visitor, desk: PreparedService
+) -> None:
     assert "Schedules" not in text_of(operator.get("/"))
     spec = TaskSpec(name="nightly", instructions="x", schedule="0 3 * * *", timezone="Europe/Berlin")
-    desk.schedules.add(spec)
+    desk.service.schedules.add(spec)
     page = operator.get("/")
     assert "0 3 * * * (Europe/Berlin)" in text_of(page)
-    assert '<time datetime="2026-11-22T02:00:00.000Z" data-show="until">' in page.body.decode()
+    assert '<time datetime="2026-09-22T01:00:00.000Z" data-show="until">' in page.body.decode()
     answer = operator.post("/schedules/nightly/run")
-    (job,) = desk.jobs.values()
-    assert (answer.status, answer.headers["location"]) == (303, f"/tasks/{job.id}")
+    (task,) = map(desk.task, desk.task_ids())
+    assert (answer.status, answer.headers["location"]) == (303, f"/tasks/{task.id}")
     page = operator.get("/")
-    assert f'<a href="/tasks/{job.id}">{job.spec.name}</a> queued, by hand' in page.body.decode()
+    assert f'<a href="/tasks/{task.id}">{task.name}</a> queued, by hand' in page.body.decode()
     answer = operator.post("/schedules/nightly/pause")
     assert (answer.status, answer.headers["location"]) == (303, "/#schedules")
-    assert desk.schedules.one("nightly").paused_since is not None
+    assert desk.service.schedules.one("nightly").paused_since is not None
     assert "paused" in text_of(operator.get("/"))
-    skipped = FireView(due_at="2026-11-22T02:00:00.000Z", by="clock", skipped="the last one has not ended")
-    desk.schedules.known["nightly"] = desk.schedules.one("nightly").model_copy(update={"last": skipped})
-    assert "skipped 2026-11-22 02:00 UTC : the last one has not ended" in text_of(operator.get("/"))
     assert operator.post("/schedules/nightly/resume").status == 303
-    assert desk.schedules.one("nightly").paused_since is None
+    assert desk.service.schedules.one("nightly").paused_since is None
+    desk.world.now_ms = parse_instant("2026-09-22T01:00:00.000Z")
+    desk.world.timekeeper.meet()
+    said = f"skipped 2026-09-22 01:00 UTC : {task.name} had not ended (QUEUED)"
+    assert said in text_of(operator.get("/"))
     assert operator.post("/schedules/nobody/run").status == 404

@@ -8,7 +8,7 @@ import pytest
 from claudomator_py.api.guard.login_codes import MOST, LoginCodes
 from claudomator_py.domain.units import SECOND_MS
 from tests.fakes.daemon import Daemon, running
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 from tests.unit.api.page.conftest import Visitor, hidden, log_in, text_of
 
 NOW = 1_790_000_000_000
@@ -170,7 +170,7 @@ def test_who_has_no_code_is_not_told_the_name_of_the_pages(daemon: Daemon, stran
 
 
 def test_a_proxy_is_a_way_in_of_its_own(tmp_path: Path) -> None:
-    with running(FakeDesk(), tmp_path / "state", allowed_hosts=("box.example",)) as daemon:
+    with running(PreparedService(), tmp_path / "state", allowed_hosts=("box.example",)) as daemon:
         headers = {"Host": "box.example", "X-Forwarded-Proto": "https"}
         made = daemon.ask("POST", "/v1/login-codes", headers=headers).json()
         assert made["url"] == f"https://box.example{made['path']}"

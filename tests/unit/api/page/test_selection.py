@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from claudomator_py.domain.lifecycle import Completed, Failed, Running
 from claudomator_py.domain.outcome import Reason
 from tests.fakes.daemon import Answer
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 from tests.unit.api.page.conftest import Visitor, text_of
 
 
@@ -21,7 +21,7 @@ def send(operator: Visitor, change: str, *tasks: str, sure: bool = False) -> Ans
     return operator.post_raw(f"/select/{change}", urlencode(fields).encode())
 
 
-def test_what_is_chosen_is_looked_at_and_then_done(operator: Visitor, desk: FakeDesk) -> None:
+def test_what_is_chosen_is_looked_at_and_then_done(operator: Visitor, desk: PreparedService) -> None:
     for name in ("fix-login", "fix-logout"):
         desk.add(name, Failed(Reason.TIMEOUT), tags=("shop",))
     desk.add("write-notes", Failed(Reason.LOST))
@@ -33,17 +33,17 @@ def test_what_is_chosen_is_looked_at_and_then_done(operator: Visitor, desk: Fake
     assert operator.get("/select?state=FAILED&marked=all").body.decode().count(" checked>") == 3
     asked = send(operator, "restart", *chosen.values())
     assert (asked.status, "Restart these 2 tasks?" in text_of(asked)) == (200, True)
-    assert {task.state for task in map(desk.task, desk.jobs)} == {"FAILED"}
+    assert {task.state for task in map(desk.task, desk.task_ids())} == {"FAILED"}
     done = send(operator, "restart", *chosen.values(), sure=True)
     assert (done.status, "Restart: 2 done" in text_of(done)) == (200, True)
-    assert {task.name: task.state for task in map(desk.task, desk.jobs)} == {
+    assert {task.name: task.state for task in map(desk.task, desk.task_ids())} == {
         "fix-login": "QUEUED",
         "fix-logout": "QUEUED",
         "write-notes": "FAILED",
     }
 
 
-def test_one_that_changed_meanwhile_is_left_and_said(operator: Visitor, desk: FakeDesk) -> None:
+def test_one_that_changed_meanwhile_is_left_and_said(operator: Visitor, desk: PreparedService) -> None:
     works, waits = desk.add("works", Running()), desk.add("waits")
     chosen = picks(operator.get("/select"))
     desk.move(works, Completed())
@@ -53,7 +53,7 @@ def test_one_that_changed_meanwhile_is_left_and_said(operator: Visitor, desk: Fa
     assert (desk.task(works).state, desk.task(waits).state) == ("COMPLETED", "CANCELLED")
 
 
-def test_what_is_no_choice_is_refused(operator: Visitor, stranger: Visitor, desk: FakeDesk) -> None:
+def test_what_is_no_choice_is_refused(operator: Visitor, stranger: Visitor, desk: PreparedService) -> None:
     task = desk.add("it")
     assert send(operator, "cancel").status == 422
     for bad in ("it", "it:x", f"{task}:99999999999999999999"):

@@ -7,7 +7,7 @@ import pytest
 
 from claudomator_py.domain.views import TokenRequest
 from tests.fakes.daemon import Daemon, running
-from tests.fakes.desk import FakeDesk
+from tests.fakes.prepared import PreparedService
 from tests.unit.api.page.conftest import Visitor, log_in, text_of
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:131.0) Gecko/20100101 Firefox/131.0"
@@ -73,10 +73,10 @@ def test_another_page_logs_nobody_out(operator: Visitor) -> None:
 
 
 def test_who_has_another_token_sees_its_own_only(tmp_path: Path) -> None:
-    desk = FakeDesk()
-    made = desk.tokens.create(TokenRequest(name="viewer", role="read"))
+    desk = PreparedService()
+    made = desk.service.tokens.create(TokenRequest(name="viewer", role="read"))
     sent: dict[str, str | None] = {"Authorization": f"Bearer {made.token}"}
-    with running(desk, tmp_path / "state", holders=desk.tokens) as daemon:
+    with running(desk, tmp_path / "state", holders=desk.world.keyring) as daemon:
         operator = log_in(daemon)
         code = daemon.ask("POST", "/v1/login-codes", headers=sent).json()["code"]
         answer = Visitor(daemon).post("/login", {"code": code})

@@ -16,15 +16,16 @@ from claudomator_py.domain.lifecycle import (
     Waiting,
     WaitReason,
 )
-from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
-from claudomator_py.domain.views import OutcomeView, RunCheckView
-from tests.fakes.desk import FakeDesk
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.run import CheckResult
+from claudomator_py.domain.units import HOUR_MS
+from tests.fakes.prepared import START_MS, PreparedService
 from tests.unit.api.page.conftest import Visitor, hidden, text_of
 
 
-def test_everything_about_a_task(operator: Visitor, desk: FakeDesk) -> None:
+def test_everything_about_a_task(operator: Visitor, desk: PreparedService) -> None:
     task = desk.add("fix-login", Running(Phase.RUNNING), instructions="Find out why.", tags=["shop"], source="file")
-    outcome = OutcomeView(
+    outcome = Outcome(
         status=OutcomeStatus.FAILED,
         reason=Reason.CHECK_FAILED,
         detail="make: *** [test] Error 1",
@@ -41,27 +42,38 @@ def test_everything_about_a_task(operator: Visitor, desk: FakeDesk) -> None:
         "18,200 in, 1,240 out",
         "$0.31",
         "Attempt 2",
-        "claude is limited until 14:20 (reported); codex has 0 of 2 slots in use, picked: least active.",
-        "picked: least active",
         "Find out why.",
         "tasks/it.yaml",
-        "Task accepted",
+        "Accepted",
     ):
         assert words in said
     assert f'data-run="{last}"' in page.body.decode()
     assert f'data-run="{first}"' in operator.get(f"/tasks/{task}?run={first}").body.decode()
 
 
-def test_the_check_of_a_run_with_its_commands_and_the_way_to_its_output(operator: Visitor, desk: FakeDesk) -> None:
+def test_why_it_ran_where_it_did(operator: Visitor, desk: PreparedService) -> None:
+    for agent in ("claude", "codex"):
+        desk.add_agent(agent)
+    desk.limit("claude", START_MS + HOUR_MS)
+    task = desk.add("it")
+    desk.world.tick()
+    said = text_of(operator.get(f"/tasks/{task}"))
+    for words in ("limited", "least active"):
+        assert words in said
+
+
+def test_the_check_of_a_run_with_its_commands_and_the_way_to_its_output(
+    operator: Visitor, desk: PreparedService
+) -> None:
     task = desk.add("it", Failed(Reason.CHECK_FAILED))
-    failed = OutcomeView(status=OutcomeStatus.FAILED, reason=Reason.CHECK_FAILED, detail="check `make lint` exited")
-    check = RunCheckView(
+    failed = Outcome(status=OutcomeStatus.FAILED, reason=Reason.CHECK_FAILED, detail="check `make lint` exited")
+    check = CheckResult(
         status="failed",
         commands=(("make", "test"), ("make", "lint"), ("make", "e2e")),
         step=1,
         exit_code=2,
-        started_at="2026-09-21T14:13:20.000Z",
-        ended_at="2026-09-21T14:13:23.000Z",
+        started_ms=START_MS,
+        ended_ms=START_MS + 3_000,
         output="E501 <b>",
     )
     run = desk.add_run(task, outcome=failed, check=check)
@@ -88,30 +100,32 @@ def test_the_check_of_a_run_with_its_commands_and_the_way_to_its_output(operator
     ],
 )
 def test_exactly_the_actions_that_are_offered(
-    operator: Visitor, desk: FakeDesk, state: State, offered: set[str]
+    operator: Visitor, desk: PreparedService, state: State, offered: set[str]
 ) -> None:
     task = desk.add("it", state)
     body = operator.get(f"/tasks/{task}").body.decode()
     assert set(re.findall(r'<a class="button[^>]*>([^<]+)</a>', body)) == offered
 
 
-def test_looking_at_a_form_changes_nothing(operator: Visitor, desk: FakeDesk) -> None:
+def test_looking_at_a_form_changes_nothing(operator: Visitor, desk: PreparedService) -> None:
     task = desk.add("it", Waiting(WaitReason.TIME))
     for form in ("cancel", "restart"):
         assert operator.get(f"/tasks/{task}/{form}").status == 200
     assert desk.task(task).version == 1
 
 
-def test_cancel_asks_first(operator: Visitor, desk: FakeDesk) -> None:
+def test_cancel_asks_first(operator: Visitor, desk: PreparedService) -> None:
     task = desk.add("it", Running())
+    desk.add_run(task)
     form = operator.get(f"/tasks/{task}/cancel")
     assert "Its run is stopped." in text_of(form)
     answer = operator.post(f"/tasks/{task}/cancel", {"version": hidden(form, "version")})
     assert (answer.status, answer.headers["location"]) == (303, f"/tasks/{task}")
+    desk.settle()
     assert desk.task(task).state == "CANCELLED"
 
 
-def test_what_was_denied_is_offered_to_be_allowed(operator: Visitor, desk: FakeDesk) -> None:
+def test_what_was_denied_is_offered_to_be_allowed(operator: Visitor, desk: PreparedService) -> None:
     def asks(name: str) -> tuple[str, str]:
         task = desk.add(name, NeedsInput(InputKind.APPROVAL))
         desk.add_run(task)
@@ -120,19 +134,19 @@ def test_what_was_denied_is_offered_to_be_allowed(operator: Visitor, desk: FakeD
         return task, hidden(form, "version")
 
     for name, tools, allowed in (
-        ("as-offered", "Bash(npm publish)\r\n", ""),
-        ("other", "Bash(npm pack)\r\n\r\nRead", "Bash(npm pack) Read"),
+        ("as-offered", "Bash(npm publish)\r\n", ["Bash(npm publish)"]),
+        ("other", "Bash(npm pack)\r\n\r\nRead", ["Bash(npm pack)", "Read"]),
     ):
         task, version = asks(name)
         assert operator.post(f"/tasks/{task}/approve", {"version": version, "tools": tools}).status == 303
-        assert desk.said[-1][1:] == ("approve", allowed)
+        assert desk.heard()[-1][1:] == ("approved", {"tools": allowed})
     task, version = asks("none")
     refused = operator.post(f"/tasks/{task}/approve", {"version": version, "tools": " "})
     assert refused.status == 422
     assert "Nothing is named that would be allowed." in text_of(refused)
 
 
-def test_nobody_acts_on_what_he_has_not_seen(operator: Visitor, desk: FakeDesk) -> None:
+def test_nobody_acts_on_what_he_has_not_seen(operator: Visitor, desk: PreparedService) -> None:
     task = desk.add("it", Waiting(WaitReason.TIME))
     seen = hidden(operator.get(f"/tasks/{task}/cancel"), "version")
     desk.move(task, Running())
@@ -146,10 +160,9 @@ def test_nobody_acts_on_what_he_has_not_seen(operator: Visitor, desk: FakeDesk) 
     assert again.status == 303
 
 
-def test_what_has_ended_cannot_be_cancelled(operator: Visitor, desk: FakeDesk) -> None:
+def test_what_has_ended_cannot_be_cancelled(operator: Visitor, desk: PreparedService) -> None:
     task = desk.add("it")
     version = hidden(operator.get(f"/tasks/{task}/cancel"), "version")
-    desk.jobs[task].state  # noqa: B018 - it is there
     desk.move(task, Completed())
     answer = operator.post(f"/tasks/{task}/cancel", {"version": int(version) + 1})
     assert answer.status == 409
@@ -157,7 +170,7 @@ def test_what_has_ended_cannot_be_cancelled(operator: Visitor, desk: FakeDesk) -
     assert 'name="version"' not in answer.body.decode()
 
 
-def test_restart_with_changes(operator: Visitor, desk: FakeDesk) -> None:
+def test_restart_with_changes(operator: Visitor, desk: PreparedService) -> None:
     desk.add_agent("claude")
     desk.add_agent("codex")
     task = desk.add("it", Failed(Reason.TIMEOUT))
@@ -171,16 +184,18 @@ def test_restart_with_changes(operator: Visitor, desk: FakeDesk) -> None:
     assert (found.state, found.generation, found.agent) == ("QUEUED", 2, "codex")
 
 
-def test_restarting_what_runs_says_that_it_is_cancelled(operator: Visitor, desk: FakeDesk) -> None:
+def test_restarting_what_runs_says_that_it_is_cancelled(operator: Visitor, desk: PreparedService) -> None:
     task = desk.add("it", Running())
+    desk.add_run(task)
     form = operator.get(f"/tasks/{task}/restart")
     assert "that run is cancelled first" in text_of(form)
     fields = {"version": hidden(form, "version"), "force": hidden(form, "force")}
     assert operator.post(f"/tasks/{task}/restart", fields).status == 303
+    desk.settle()
     assert desk.task(task).generation == 2
 
 
-def test_a_refused_restart_keeps_what_was_entered(operator: Visitor, desk: FakeDesk) -> None:
+def test_a_refused_restart_keeps_what_was_entered(operator: Visitor, desk: PreparedService) -> None:
     task = desk.add("it", Failed(Reason.TIMEOUT))
     fields = {"version": 1, "tier": "enormous", "reason": 'said "so"', "model": "opus"}
     answer = operator.post(f"/tasks/{task}/restart", fields)
@@ -191,16 +206,16 @@ def test_a_refused_restart_keeps_what_was_entered(operator: Visitor, desk: FakeD
     assert desk.task(task).state == "FAILED"
 
 
-def test_a_conversation_can_be_gone_on_with_where_there_is_one(operator: Visitor, desk: FakeDesk) -> None:
+def test_a_conversation_can_be_gone_on_with_where_there_is_one(operator: Visitor, desk: PreparedService) -> None:
     task = desk.add("it", Failed(Reason.TIMEOUT))
     assert 'name="resume"' not in operator.get(f"/tasks/{task}/restart").body.decode()
-    outcome = OutcomeView(status=OutcomeStatus.FAILED, reason=Reason.TIMEOUT, conversation_id="abc")
+    outcome = Outcome(status=OutcomeStatus.FAILED, reason=Reason.TIMEOUT, conversation_id="abc")
     desk.add_run(task, outcome=outcome)
     assert 'name="resume"' in operator.get(f"/tasks/{task}/restart").body.decode()
 
 
 @pytest.mark.parametrize("version", ["", "x", "-1", "1.5"])
-def test_a_form_without_a_version_does_nothing(operator: Visitor, desk: FakeDesk, version: str) -> None:
+def test_a_form_without_a_version_does_nothing(operator: Visitor, desk: PreparedService, version: str) -> None:
     task = desk.add("it")
     answer = operator.post(f"/tasks/{task}/cancel", {"version": version})
     assert answer.status == 422
@@ -208,9 +223,9 @@ def test_a_form_without_a_version_does_nothing(operator: Visitor, desk: FakeDesk
     assert desk.task(task).state == "QUEUED"
 
 
-def test_hostile_instructions_and_results_are_text(operator: Visitor, desk: FakeDesk) -> None:
+def test_hostile_instructions_and_results_are_text(operator: Visitor, desk: PreparedService) -> None:
     task = desk.add("it", Completed(), instructions="</pre><script>alert(1)</script>", env={"A": "<b>"})
-    outcome = OutcomeView(status=OutcomeStatus.FAILED, reason=Reason.AGENT_ERROR, detail="<svg onload=alert(1)>")
+    outcome = Outcome(status=OutcomeStatus.FAILED, reason=Reason.AGENT_ERROR, detail="<svg onload=alert(1)>")
     desk.add_run(task, outcome=outcome)
     desk.move(task, Completed(), result_text="<script>alert(2)</script>")
     page = operator.get(f"/tasks/{task}")

@@ -1,0 +1,32 @@
+"""A daemon over real HTTP for each module that asks for one, on a service that is empty again for each test."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fakes.daemon import Daemon, running
+from tests.fakes.prepared import PreparedService
+
+
+@pytest.fixture(scope="module")
+def _desk() -> Iterator[PreparedService]:
+    prepared = PreparedService()
+    yield prepared
+    prepared.close()
+
+
+@pytest.fixture(scope="module")
+def _daemon(_desk: PreparedService, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with running(_desk, tmp_path_factory.mktemp("state")) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def desk(_desk: PreparedService) -> PreparedService:
+    _desk.clear()
+    return _desk
+
+
+@pytest.fixture
+def daemon(desk: PreparedService, _daemon: Daemon) -> Daemon:
+    return _daemon
