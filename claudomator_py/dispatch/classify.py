@@ -16,6 +16,7 @@ from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, TierModel
 from claudomator_py.scheduler.classification import (
+    PROMPT_VERSION,
     Cause,
     ClassifierFault,
     TierQuestion,
@@ -23,11 +24,14 @@ from claudomator_py.scheduler.classification import (
     cache_key,
     parse_answer,
 )
+from claudomator_py.scheduler.decision import Classification as Decided
+from claudomator_py.scheduler.decision import TierRecord, Versions
 from claudomator_py.scheduler.tiers import AskTier
 from claudomator_py.store import classification_rows, hold_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Classification
+from claudomator_py.tasks.decisions import record_tier
 
 log = get_logger("claudomator.classify")
 
@@ -36,12 +40,15 @@ AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A question that was committed and has to be put to the model."""
+    """A question that was committed and has to be put to the model. revision: the content that it is about."""
 
     task_id: str
     generation: int
+    revision: int
+    agent: str
     question: TierQuestion
     key: str
+    asked_ms: int
     deadline_ms: int
 
 
@@ -135,7 +142,7 @@ class TierAsker:
             deadline_ms=deadline_ms,
         )
         classification_rows.add(connection, row)
-        asked = _Asked(task.id, task.generation, question, key, deadline_ms)
+        asked = _Asked(task.id, task.generation, task.revision, ask.agent, question, key, now_ms, deadline_ms)
         # A restart decides everything again, so only a first generation takes an answer from the cache.
         known = classification_rows.cached(connection, key) if task.generation == 1 else None
         if known is not None:
@@ -206,9 +213,31 @@ class TierAsker:
         told = {"source": answer.source, "tier": answer.tier, "cause": answer.cause, "detail": answer.detail}
         data = {key: value for key, value in told.items() if value is not None}
         record(connection, now_ms, "classified", task_id=asked.task_id, data=data)
+        self._decided(connection, asked, answer, now_ms)
         if answer.cause is not None:
             about = log.bind(task=asked.question.name, task_id=asked.task_id)
             about.warning("classifier_fallback", cause=answer.cause.value, detail=answer.detail)
+
+    def _decided(self, connection: Connection, asked: _Asked, answer: _Answer, now_ms: int) -> None:
+        task = task_rows.get(connection, asked.task_id)
+        if task.generation != asked.generation:
+            return  # It was restarted meanwhile, and is decided anew.
+        classification = Decided(
+            source="default" if answer.tier is None else "cache" if answer.source == "cache" else "classifier",
+            cause=answer.cause,
+            reason=answer.detail,
+            asked_about=asked.agent,
+            said_agent=answer.said_agent,
+        )
+        decided = TierRecord(
+            reason=answer.detail or "no reason was given",
+            tier=answer.tier,
+            agent=asked.agent,
+            classification=classification,
+            versions=Versions(classifier=f"{self._model.model}/{PROMPT_VERSION}"),
+            latency_ms=now_ms - asked.asked_ms,
+        )
+        record_tier(connection, task, asked.revision, decided, now_ms)
 
     def _hold_account(self, connection: Connection, asked: _Asked, answer: _Answer, now_ms: int) -> None:
         """The limit that the model met is that of the agents with which it shares an account."""

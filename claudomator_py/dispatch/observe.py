@@ -12,6 +12,7 @@ from claudomator_py.dispatch.spending import Budgets, Spent
 from claudomator_py.domain.agent import AgentSpec, Tier
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Doing, Faults, Item, item_of
@@ -236,6 +237,9 @@ class Observer:
             failed_on=task.failed_on,
             failed_for=Reason(task.failed_for) if task.failed_for is not None else None,
             queued=task.updated_ms,
+            specialist=task.specialist,
+            skill=task.skill,
+            constraints=Constraints.parse(task.constraints),
         )
 
     @property

@@ -135,7 +135,12 @@ def decision_sentences(record: DecisionRecord, number: int, at_ms: int, now_ms: 
     sentences += [_rejected(candidate, at_ms) for candidate in others]
     model = f" ({record.model})" if record.model else ""
     without = "" if record.model else "; no model is named to the agent"
-    sentences.append(f"Tier {record.tier}{model}: {_tier_source(record.classification, record.agent)}{without}.")
+    clamped = _clamped(record)
+    sentences.append(
+        f"Tier {record.tier}{model}: {_tier_source(record.classification, record.agent)}{clamped}{without}."
+    )
+    if record.overridden_model is not None:
+        sentences.append(f"The task pins {record.overridden_model}, which its constraints do not allow.")
     return sentences
 
 
@@ -285,6 +290,14 @@ def _rejected(candidate: Candidate, at_ms: int) -> str:
     if candidate.limited_until is not None and why.startswith("limited"):
         why = f"limited until {clock_text(candidate.limited_until, at_ms)}{why.removeprefix('limited')}"
     return f"{candidate.agent} was {why}."
+
+
+def _clamped(record: DecisionRecord) -> str:
+    before = record.classification.clamped_from
+    if before is None:
+        return ""
+    bound = "floor" if record.tier == record.constraints.tier_floor else "ceiling"
+    return f"; without its {bound} it would be {before}"
 
 
 def _tier_source(classification: Classification, agent: str) -> str:

@@ -72,7 +72,7 @@ from claudomator_py.scheduler.admission import CONVERSATION, Blocked, admit
 from claudomator_py.scheduler.plan import load_of
 from claudomator_py.scheduler.snapshot import Head, Snapshot
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
-from claudomator_py.store import dependency_rows, events, queue, reads, run_rows, task_rows
+from claudomator_py.store import decision_rows, dependency_rows, events, queue, reads, run_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.feasibility import acceptance_warnings
@@ -185,7 +185,7 @@ class Queries:
         def read(connection: Connection) -> WhyView:
             task = find_task(connection, ref, self._by)
             view = self.views(connection, [task], with_spec=True)[0]
-            decisions = run_rows.decisions_of(connection, task.id)
+            decisions = decision_rows.placements(connection, task.id)
             runs = run_rows.of_task(connection, task.id)
             now_ms = self._clock()
             told = events.of_task(connection, task.id)
@@ -197,7 +197,7 @@ class Queries:
             sentences += [*cancelled_sentences(task, told), *discarded_sentences(told)]
             spec = task_rows.spec_of(connection, task.id, task.revision)
             sentences += [*schedule_sentences(connection, task), *budget_sentences(connection, task, spec)]
-            by_run = {decision.run_id: decision for decision in decisions}
+            by_run = {str(decision.run_id): decision for decision in decisions}
             sentences += history_sentences(runs, by_run, told, now_ms)
             return WhyView(
                 task=view,

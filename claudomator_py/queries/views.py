@@ -15,6 +15,7 @@ from claudomator_py.domain.views import (
     BudgetView,
     CandidateView,
     ClassificationView,
+    ConstraintsView,
     DecisionView,
     DependencyView,
     EventView,
@@ -22,10 +23,12 @@ from claudomator_py.domain.views import (
     InputView,
     NearLimitView,
     OutcomeView,
+    PolicyCheckView,
     RunCheckView,
     RunView,
     SpendingView,
     TaskView,
+    VersionsView,
 )
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord
@@ -81,6 +84,7 @@ def task_view(
             "tags": tuple(task.tags),
             "working_dir": spec.working_dir,
             "branch": branch,
+            "specialist": task.specialist,
             "agent": last.agent if last is not None else spec.agent.type,
             "tier": tier,
             "model": last.model if last is not None else spec.agent.model,
@@ -131,10 +135,14 @@ def run_view(run: Run) -> RunView:
 
 
 def decision_view(decision: Decision) -> DecisionView:
-    """A decision."""
+    """A decision to start a run."""
     record = DecisionRecord.model_validate(decision.data)
     classification = record.classification
     return DecisionView(
+        id=decision.id,
+        kind=decision.kind,
+        generation=decision.generation or 1,
+        supersedes=decision.supersedes,
         route=record.route,
         specialist=record.specialist,
         agent=record.agent,
@@ -144,11 +152,21 @@ def decision_view(decision: Decision) -> DecisionView:
         reason=record.reason,
         risk=record.risk,
         required_capabilities=record.required_capabilities,
+        policy_checks=tuple(PolicyCheckView(**check.model_dump()) for check in record.policy_checks),
         fallback=record.fallback,
         classification=ClassificationView.model_validate(classification.model_dump()),
         candidates=tuple(_candidate_view(candidate) for candidate in record.candidates),
         overridden_hint=record.overridden_hint,
-        run_id=decision.run_id,
+        overridden_model=record.overridden_model,
+        skill=record.skill,
+        intent=record.intent,
+        topic=record.topic,
+        threshold=record.threshold,
+        constraints=ConstraintsView(**record.constraints.model_dump()),
+        versions=VersionsView(**record.versions.model_dump()),
+        latency_ms=record.latency_ms,
+        cost_usd=record.cost_usd,
+        run_id=str(decision.run_id),
         at=format_instant(decision.at_ms),
     )
 

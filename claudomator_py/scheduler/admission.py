@@ -8,7 +8,7 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.scheduler.balance import pick_agent
-from claudomator_py.scheduler.decision import Candidate, Classification, DecisionRecord
+from claudomator_py.scheduler.decision import Candidate, Classification, DecisionRecord, Versions
 from claudomator_py.scheduler.snapshot import AgentSeen, DayLeft, Head, HeldBy, HoldSeen, Kept, Rules
 from claudomator_py.scheduler.tiers import Undecided, tier_for
 from claudomator_py.schema.settings import BY_NAME_KINDS
@@ -201,8 +201,18 @@ def _model(head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen, tier: Tier
 
 
 def _pinned_on(head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen) -> bool:
-    """Whether the task pins a model of that agent."""
+    """Whether the task gets the model that it pins there."""
+    return _pins_one_of(head, hinted, agent) and _may_have_pinned(head, agent)
+
+
+def _pins_one_of(head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen) -> bool:
     return head.model is not None and any(seen.name == agent.name for seen in hinted)
+
+
+def _may_have_pinned(head: Head, agent: AgentSeen) -> bool:
+    """Whether the constraints allow the model that it pins. One that stands behind no tier cannot be judged by them."""
+    tiers = (tier for tier, choice in agent.models.items() if choice.model == head.model)
+    return not head.constraints.binding or any(head.constraints.allows(tier) for tier in tiers)
 
 
 def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules, now_ms: int) -> _Choice | Blocked:
@@ -340,6 +350,11 @@ def _record(
         classification=classification,
         candidates=candidates,
         overridden_hint=choice.overridden_hint,
+        overridden_model=head.model if _pins_one_of(head, hinted, agent) and not pinned_here else None,
+        specialist=head.specialist,
+        skill=head.skill,
+        constraints=head.constraints,
+        versions=Versions(configuration=rules.settings_hash or None),
     )
 
 

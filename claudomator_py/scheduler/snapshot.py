@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from claudomator_py.domain.agent import ModelChoice, Tier
 from claudomator_py.domain.limits import in_family
 from claudomator_py.domain.outcome import REASON_POLICIES, Provenance, Reason
+from claudomator_py.domain.routing import Constraints
 from claudomator_py.scheduler.balance import AgentStatus, NearLimit
 
 FALLS_BACK = frozenset(reason for reason, policy in REASON_POLICIES.items() if policy.falls_back)
@@ -192,6 +193,7 @@ class Head(_Frozen):
     cannot: by agent, what the task asks for and that agent cannot enforce. conversation: the one it goes on in; None:
     a fresh one. thread: the task that began the thread which it continues; None: its own. failed_on, failed_for: the
     agent on which its last run did not get its model, and why. queued: since when it is queued, in epoch milliseconds.
+    specialist, skill, constraints: where it was routed.
     """
 
     task_id: str
@@ -213,6 +215,9 @@ class Head(_Frozen):
     failed_on: str | None = None
     failed_for: Reason | None = None
     queued: int = 0
+    specialist: str | None = None
+    skill: str | None = None
+    constraints: Constraints = Constraints()
 
     @property
     def exclusive(self) -> str:

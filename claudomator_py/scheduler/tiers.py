@@ -35,7 +35,23 @@ class AskTier:
 def tier_for(
     head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen, *, classifier: bool, now_ms: int
 ) -> tuple[Tier, Classification] | Undecided:
-    """The tier of a task that this agent is to run, and where it comes from. hinted: what its hint names."""
+    """The tier of a task that this agent is to run, and where it comes from. hinted: what its hint names.
+
+    The floor and the ceiling of its constraints come last: what is asked and answered does not depend on them.
+    """
+    decided = _unclamped(head, hinted, agent, classifier=classifier, now_ms=now_ms)
+    if isinstance(decided, Undecided):
+        return decided
+    tier, classification = decided
+    clamped = head.constraints.clamp(tier)
+    if clamped is tier:
+        return decided
+    return clamped, classification.model_copy(update={"clamped_from": tier})
+
+
+def _unclamped(
+    head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen, *, classifier: bool, now_ms: int
+) -> tuple[Tier, Classification] | Undecided:
     pinned = _pinned(head, hinted)
     if pinned is not None:
         return pinned
@@ -55,7 +71,7 @@ def tier_for(
         )
     if not classifier:
         return default, Classification(source="default", cause=Cause.OFF)
-    if not _has_choice(agent):
+    if not _has_choice(agent) or head.constraints.only_tier is not None:
         return default, Classification(source="default", cause=Cause.NOTHING_TO_CHOOSE)
     if asked is None:
         return Undecided(None)
@@ -69,6 +85,8 @@ def question(
 ) -> AskTier | None:
     """What to ask while the task waits, for the agent it would go to if slots were free; None: nothing."""
     if head.asked is not None or head.kept_tier is not None or _pinned(head, hinted) is not None:
+        return None
+    if head.constraints.only_tier is not None:
         return None
     candidates = [agent for agent in hinted or agents if agent.problem is None and (hinted or agent.auto_select)]
     pick = pick_agent((agent.status for agent in candidates), near_limit)

@@ -69,22 +69,22 @@ def events_gone_upto(connection: Connection) -> int:
 
 
 def old_decisions(connection: Connection, before_ms: int, limit: int) -> Sequence[str]:
-    """The runs of ended tasks that were decided on before then."""
+    """The decisions from before then that are about no task, or about one that has ended."""
     query = (
-        select(DECISION.c.run_id)
-        .join(TASK, TASK.c.id == DECISION.c.task_id)
-        .where(DECISION.c.at_ms < before_ms, TASK.c.state.in_(_ENDED))
+        select(DECISION.c.id)
+        .outerjoin(TASK, TASK.c.id == DECISION.c.task_id)
+        .where(DECISION.c.at_ms < before_ms, _nobody_is_at(TASK))
         .limit(limit)
     )
     return list(connection.execute(query).scalars())
 
 
-def decisions(connection: Connection, run_ids: Collection[str]) -> int:
-    """Remove the decisions on these runs, with the snapshots that no other was made from, unless their task has been
-    restarted; the number."""
-    query = select(RUN.c.id).join(TASK, TASK.c.id == RUN.c.task_id)
-    going = query.where(RUN.c.id.in_(run_ids), TASK.c.state.in_(_ENDED))
-    return _remove_decisions(connection, list(connection.execute(going).scalars()))
+def decisions(connection: Connection, ids: Collection[str]) -> int:
+    """Remove these, with the snapshots that no other was made from, unless their task has been restarted; the
+    number."""
+    busy = select(TASK.c.id).where(TASK.c.state.not_in(_ENDED))
+    going = and_(DECISION.c.id.in_(ids), or_(DECISION.c.task_id.is_(None), DECISION.c.task_id.not_in(busy)))
+    return _remove_decisions(connection, going)
 
 
 def old_fires(connection: Connection, before_ms: int, limit: int) -> Sequence[tuple[str, int]]:
@@ -141,7 +141,7 @@ def tasks(connection: Connection, task_ids: Collection[str], before_ms: int) -> 
     runs = list(connection.execute(select(RUN.c.id).where(RUN.c.task_id.in_(going))).scalars())
     remember_runs(connection, runs)
     remember_answers(connection, going)
-    _remove_decisions(connection, runs)
+    _remove_decisions(connection, DECISION.c.task_id.in_(going))
     for table in (RUN, CLASSIFICATION, TASK_DEPENDENCY, TASK_REVISION, INBOX_DOCUMENT):
         _remove(connection, table, table.c.task_id, going)
     return _remove(connection, TASK, TASK.c.id, going)
@@ -167,10 +167,9 @@ def _removable(before_ms: int) -> ColumnElement[bool]:
     )
 
 
-def _remove_decisions(connection: Connection, run_ids: Collection[str]) -> int:
-    query = select(DECISION.c.snapshot_hash).where(DECISION.c.run_id.in_(run_ids)).distinct()
-    hashes = list(connection.execute(query).scalars())
-    removed = _remove(connection, DECISION, DECISION.c.run_id, run_ids)
+def _remove_decisions(connection: Connection, going: ColumnElement[bool]) -> int:
+    hashes = list(connection.execute(select(DECISION.c.snapshot_hash).where(going).distinct()).scalars())
+    removed = connection.execute(delete(DECISION).where(going)).rowcount
     unused = ~exists().where(DECISION.c.snapshot_hash == SNAPSHOT.c.hash)
     connection.execute(delete(SNAPSHOT).where(SNAPSHOT.c.hash.in_(hashes), unused))
     return removed

@@ -1,7 +1,5 @@
-"""Run rows and the decisions behind them."""
+"""Run rows."""
 
-import hashlib
-import json
 import uuid
 from collections.abc import Sequence
 from itertools import takewhile
@@ -12,7 +10,7 @@ from sqlalchemy import Connection, func, insert, select, update
 from claudomator_py.domain.limits import RanOn
 from claudomator_py.domain.outcome import OUTAGES
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, Decision, Run
+from claudomator_py.store.tables import RUN, Run
 from claudomator_py.store.visibility import runs_seen
 
 _RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11")
@@ -139,36 +137,3 @@ def outages(connection: Connection, run: Run) -> tuple[int, int]:
     in_a_row = sum(1 for _ in takewhile(OUTAGES.__contains__, connection.execute(latest).scalars()))
     answered = select(func.count()).where(*ended, RUN.c.reason.in_(sorted(OUTAGES)), RUN.c.answered_ms.is_not(None))
     return in_a_row, connection.execute(answered).scalar_one()
-
-
-def snapshot_hash(data: dict[str, Any]) -> str:
-    """The address of what a tick observed: SHA-256 of its canonical JSON."""
-    canonical = json.dumps(data, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def add_snapshot(connection: Connection, digest: str, data: dict[str, Any], now_ms: int) -> None:
-    """Store what a tick observed, once per content. digest: see ``snapshot_hash``."""
-    if connection.execute(select(SNAPSHOT.c.hash).where(SNAPSHOT.c.hash == digest)).one_or_none() is None:
-        connection.execute(insert(SNAPSHOT).values(hash=digest, data=data, created_ms=now_ms))
-
-
-def add_decision(connection: Connection, decision: Decision) -> None:
-    """Store why a run was started where it was."""
-    values = {column.name: getattr(decision, column.name) for column in DECISION.columns}
-    connection.execute(insert(DECISION).values(values))
-
-
-def decisions_of(connection: Connection, task_id: str) -> Sequence[Decision]:
-    """The task's decisions, newest first."""
-    query = select(DECISION).join(RUN, RUN.c.id == DECISION.c.run_id).where(DECISION.c.task_id == task_id)
-    query = query.order_by(RUN.c.generation.desc(), RUN.c.seq.desc())
-    return [Decision(**row._mapping) for row in connection.execute(query)]
-
-
-def snapshot(connection: Connection, digest: str) -> dict[str, Any] | None:
-    """What a tick observed, by its hash."""
-    data: dict[str, Any] | None = connection.execute(
-        select(SNAPSHOT.c.data).where(SNAPSHOT.c.hash == digest)
-    ).scalar_one_or_none()
-    return data

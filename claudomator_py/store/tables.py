@@ -70,6 +70,11 @@ class Task(SQLModel, table=True):
     generation. leave: what a person allows it besides in this generation, see ``domain.inputs.Leave``.
 
     creator: the principal who made it. organisation: whose it is; None: of nobody in particular.
+
+    specialist, skill: who does it, and what they are asked for, by the ids of their cards, once it is routed; None:
+    nobody in particular. risk: how much harm it could do, see ``domain.routing.Risk``; None: nobody has judged it.
+    channel: the channel of the message that it was made of. constraints: what routing and policy leave open of agents
+    and tiers in this generation, as ``domain.routing.Constraints`` writes it; part of its lane; None: everything.
     """
 
     __tablename__ = "task"
@@ -124,6 +129,11 @@ class Task(SQLModel, table=True):
     leave: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
     creator: str = _by_operator()
     organisation: str | None = None
+    specialist: str | None = None
+    skill: str | None = None
+    risk: str | None = None
+    channel: str | None = None
+    constraints: str | None = None
     created_ms: int = Field(sa_type=BigInteger)
     updated_ms: int = Field(sa_type=BigInteger)
 
@@ -196,6 +206,9 @@ class Run(SQLModel, table=True):
 
     over_budget: why it is being stopped, or was: it used up a budget. windows: what its account's windows were used up
     to when it last said so, by name, as ``domain.budget.WindowUse``; windows_ms: when that was noted.
+
+    specialist, skill, risk, channel, creator, organisation: those of its task when it was started, so that what runs
+    cost can be attributed without their tasks, which may be routed anew since.
     """
 
     __tablename__ = "run"
@@ -251,6 +264,12 @@ class Run(SQLModel, table=True):
     over_budget: str | None = Field(default=None, sa_column=_shown_text(nullable=True))
     windows: dict[str, Any] | None = Field(default=None, sa_column=_shown_json(nullable=True))
     windows_ms: int | None = Field(default=None, sa_type=BigInteger)
+    specialist: str | None = None
+    skill: str | None = None
+    risk: str | None = None
+    channel: str | None = None
+    creator: str = _by_operator()
+    organisation: str | None = None
 
 
 class Event(SQLModel, table=True):
@@ -287,19 +306,50 @@ class Snapshot(SQLModel, table=True):
 
 
 class Decision(SQLModel, table=True):
-    """Why a run was started where it was: immutable, with the snapshot that it can be replayed from."""
+    """Something that was decided: written once and never changed. What is decided otherwise later is another row.
+
+    kind: what was decided, see ``scheduler.decision.DecisionKind``. task_id, generation: for which task; None: for
+    none, as nobody is to answer a message. run_id: the run that it started, where it did.
+
+    supersedes: the decision that stood in its place until then, which may have been removed for its age; None: the
+    first. by: the principal who decided; None: the daemon. organisation: that of the task or the channel.
+
+    input_ref: what was decided on, by reference and never in words: ``task:<id>/<revision>``. snapshot_hash: what the
+    tick had observed; None: it was not decided in a tick.
+
+    specialist, skill, topic, confidence (0 to 1), latency_ms, cost_usd (US dollars) repeat what the record says, for
+    sums: None where the decision is about no such thing, took no time worth telling, or cost nothing. topic: the
+    normalised subject area of the task. data: the record, see ``scheduler.decision``.
+    """
 
     __tablename__ = "decision"
     __table_args__ = (
-        Index("ix_decision_task", "task_id", "at_ms"),
+        Index("ix_decision_task", "task_id", "kind", "at_ms"),
+        Index("ix_decision_run", "run_id"),
+        Index("ix_decision_at", "kind", "at_ms"),
         Index("ix_decision_snapshot", "snapshot_hash"),
+        _partial("uq_decision_placement", "run_id", where="kind = 'placement'", unique=True),
+        _partial("uq_decision_supersedes", "supersedes", where="supersedes IS NOT NULL", unique=True),
     )
 
-    run_id: str = Field(primary_key=True, foreign_key="run.id")
-    task_id: str
+    id: str = Field(primary_key=True)
+    kind: str
+    task_id: str | None = None
+    generation: int | None = None
+    run_id: str | None = Field(default=None, foreign_key="run.id")
+    supersedes: str | None = None
+    by: str | None = None
+    organisation: str | None = None
     at_ms: int = Field(sa_type=BigInteger)
-    snapshot_hash: str = Field(foreign_key="snapshot.hash")
-    data: dict[str, Any] = Field(sa_column=_json())
+    input_ref: str | None = None
+    snapshot_hash: str | None = Field(default=None, foreign_key="snapshot.hash")
+    specialist: str | None = None
+    skill: str | None = None
+    topic: str | None = None
+    confidence: float | None = None
+    latency_ms: int | None = Field(default=None, sa_type=BigInteger)
+    cost_usd: float | None = None
+    data: dict[str, Any] = Field(sa_column=_shown_json())
 
 
 class Hold(SQLModel, table=True):

@@ -350,6 +350,10 @@ def _renew(
         "kept_until_ms": None,
         "approved_ms": None,
         "leave": None,
+        "specialist": None,
+        "skill": None,
+        "risk": None,
+        "constraints": None,
     }
     into: Queued | Waiting = Waiting(WaitReason.DEPENDENCY)
     if not spec.needs:

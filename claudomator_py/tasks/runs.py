@@ -30,11 +30,12 @@ from claudomator_py.prompts.conversations import (
 from claudomator_py.scheduler.after_run import EndedRun, after_run
 from claudomator_py.scheduler.plan import StartRun
 from claudomator_py.scheduler.snapshot import FALLS_BACK, Snapshot
-from claudomator_py.store import hold_rows, run_rows, spending_rows, task_rows
+from claudomator_py.store import decision_rows, hold_rows, run_rows, spending_rows, task_rows
 from claudomator_py.store.events import record
-from claudomator_py.store.tables import Decision, Run, Task
+from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.tasks.accept import ENDED, ready_dependents, renew
+from claudomator_py.tasks.decisions import record_placement
 
 NOTE_OF = "note_of"
 """In the event of a start: the run of which the agent gets a note, as a fresh conversation takes over its work."""
@@ -56,7 +57,7 @@ class Observed:
     def of(cls, snapshot: Snapshot) -> "Observed":
         """The snapshot and its address."""
         data = snapshot.model_dump(mode="json")
-        return cls(run_rows.snapshot_hash(data), data)
+        return cls(decision_rows.snapshot_hash(data), data)
 
 
 def planned_run(
@@ -97,6 +98,12 @@ def planned_run(
         state="starting",
         live=True,
         started_ms=now_ms,
+        specialist=task.specialist,
+        skill=task.skill,
+        risk=task.risk,
+        channel=task.channel,
+        creator=task.creator,
+        organisation=task.organisation,
     )
 
 
@@ -116,12 +123,8 @@ def commit_start(
     if task.version != start.head.version or task.state != "QUEUED":
         raise VersionConflict(task.id, start.head.version)
     run_rows.add(connection, run)
-    run_rows.add_snapshot(connection, observed.digest, observed.data, run.started_ms)
-    decision = start.decision.model_dump(mode="json")
-    run_rows.add_decision(
-        connection,
-        Decision(run_id=run.id, task_id=task.id, at_ms=run.started_ms, snapshot_hash=observed.digest, data=decision),
-    )
+    decision_rows.add_snapshot(connection, observed.digest, observed.data, run.started_ms)
+    record_placement(connection, task, run, start.decision, observed.digest)
     changes: dict[str, Any] = {"seq": run.seq, "last_run_id": run.id, "tier": run.tier, "kept_until_ms": None}
     changes |= {"failed_on": None, "failed_for": None}
     resumption = resumption_of(task)
@@ -368,7 +371,7 @@ def _plausible(used: Number | None) -> Number | None:
 
 def _was_a_try(connection: Connection, run: Run) -> bool:
     """Whether it was started although every agent was limited."""
-    decisions = run_rows.decisions_of(connection, run.task_id)
+    decisions = decision_rows.placements(connection, run.task_id)
     return any(decision.run_id == run.id and decision.data["fallback"] is not None for decision in decisions)
 
 

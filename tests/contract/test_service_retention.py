@@ -15,7 +15,7 @@ from claudomator_py.domain.units import DAY_MS, HOUR_MS
 from claudomator_py.hosts.local.folders import RunFolders
 from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.service.cleanup import Cleaner
-from claudomator_py.store import events, metric_rows, outbox_rows, pruning, run_rows
+from claudomator_py.store import decision_rows, events, metric_rows, outbox_rows, pruning
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import (
     CLASSIFICATION,
@@ -156,8 +156,8 @@ def test_a_snapshot_stays_as_long_as_one_decision_was_made_from_it(world: Kept) 
     world.after(31)
 
     assert (world.count(DECISION), world.count(SNAPSHOT)) == (1, 1)
-    (decision,) = world.database.read(lambda c: run_rows.decisions_of(c, world.row("lives").id))
-    data = world.database.read(lambda c: run_rows.snapshot(c, decision.snapshot_hash))
+    (decision,) = world.database.read(lambda c: decision_rows.placements(c, world.row("lives").id))
+    data = world.database.read(lambda c: decision_rows.snapshot(c, str(decision.snapshot_hash)))
     assert data is not None
     assert Snapshot.model_validate(data)
 

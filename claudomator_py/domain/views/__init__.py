@@ -38,6 +38,7 @@ from claudomator_py.domain.views.tasks import (
     ApproveRequest,
     CandidateView,
     ClassificationView,
+    ConstraintsView,
     DecisionView,
     DependencyView,
     DrainRequest,
@@ -50,6 +51,7 @@ from claudomator_py.domain.views.tasks import (
     RestartRequest,
     TaskFilter,
     TaskView,
+    VersionsView,
     WhyView,
     WorktreeView,
 )
@@ -64,6 +66,7 @@ __all__ = [
     "CandidateView",
     "CheckView",
     "ClassificationView",
+    "ConstraintsView",
     "DecisionView",
     "DependencyView",
     "DrainRequest",
@@ -104,6 +107,7 @@ __all__ = [
     "TaskView",
     "TokenRequest",
     "TokenView",
+    "VersionsView",
     "WhyView",
     "WorktreeView",
 ]

@@ -127,7 +127,7 @@ class ClassificationView(View):
     """Where the tier came from. cause: why it is no answer; reason: the classifier's own words, or its fault.
 
     asked_about: the agent that was picked when it was asked. said_agent: the one that the answer spoke of, if that was
-    another; it changes nothing.
+    another; it changes nothing. clamped_from: the tier that it would be without its constraints' floor or ceiling.
     """
 
     source: Literal["pinned", "kept", "cache", "classifier", "default"]
@@ -135,19 +135,49 @@ class ClassificationView(View):
     reason: str | None = None
     asked_about: str | None = None
     said_agent: str | None = None
+    clamped_from: Tier | None = None
 
 
 class PolicyCheckView(View):
-    """What one rule said about the choice."""
+    """What one rule said about the choice. effect: what it demands besides."""
 
     rule: str
     allowed: bool
+    effect: str | None = None
     detail: str | None = None
 
 
-class DecisionView(View):
-    """Why a run was started where it was."""
+class VersionsView(View):
+    """By what it was decided; None: not involved. configuration, policy, registry and calibration are hashes."""
 
+    configuration: str | None = None
+    classifier: str | None = None
+    policy: str | None = None
+    registry: str | None = None
+    encoder: str | None = None
+    calibration: str | None = None
+
+
+class ConstraintsView(View):
+    """What routing and policy had left open; None: any."""
+
+    tier_floor: Tier | None = None
+    tier_ceiling: Tier | None = None
+
+
+class DecisionView(View):
+    """Why a run was started where it was: a decision is never changed, and a later one supersedes it.
+
+    kind: what was decided. generation: that of the task. supersedes: the id of the decision that stood until then,
+    which may have been removed for its age. overridden_model: the model that the task pins, where its constraints do
+    not allow it. confidence: 0 to 1; threshold: the least with which it would have been decided so. latency_ms,
+    cost_usd: what deciding took; None: nothing worth telling. A daemon before 0.2 gives no id.
+    """
+
+    id: str = ""
+    kind: str = "placement"
+    generation: int = 1
+    supersedes: str | None = None
     route: str
     specialist: str | None = None
     agent: str
@@ -162,6 +192,15 @@ class DecisionView(View):
     classification: ClassificationView
     candidates: tuple[CandidateView, ...] = ()
     overridden_hint: str | None = None
+    overridden_model: str | None = None
+    skill: str | None = None
+    intent: str | None = None
+    topic: str | None = None
+    threshold: float | None = None
+    constraints: ConstraintsView = ConstraintsView()
+    versions: VersionsView = VersionsView()
+    latency_ms: int | None = None
+    cost_usd: float | None = None
     run_id: str
     at: Instant
 

@@ -30,7 +30,7 @@ from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, TASK, TASK_REVI
 from tests.fakes.world import World
 
 FIRST = "0001_first"
-ROWS = Path(__file__).parents[2] / "fixtures" / "databases" / f"{FIRST}.sql"
+ROWS = Path(__file__).parents[2] / "fixtures" / "databases"
 CHILD = Path(__file__).with_name("upgrading_child.py")
 ROOT = Path(claudomator_py.__file__).parents[1]
 COUNTED = ("event", "hold", "answered_request", "outbox")
@@ -49,13 +49,14 @@ def first(database_url: str, tmp_path: Path) -> Iterator[Database]:
             config = alembic_config()
             config.attributes["connection"] = connection
             command.upgrade(config, FIRST)
-        database.write(_fill)
+        database.write(lambda connection: filled(connection, FIRST))
         yield database
 
 
-def _fill(connection: Connection) -> None:
+def filled(connection: Connection, revision: str) -> None:
+    """Insert the rows that are kept as text for that schema."""
     literally = connection.execution_options(no_parameters=True)
-    for line in ROWS.read_text().splitlines():
+    for line in (ROWS / f"{revision}.sql").read_text().splitlines():
         if not line.startswith("--"):
             literally.exec_driver_sql(line)
     if connection.dialect.name == "postgresql":

@@ -4,6 +4,7 @@ where an account is (A3-A6).
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,10 +15,11 @@ from claudomator_py.domain.breaker import FAILURES, FIRST_PAUSE_MS
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.units import HOUR_MS, format_instant
-from claudomator_py.scheduler.classification import Cause, ClassifierFault, TierQuestion
+from claudomator_py.scheduler.classification import PROMPT_VERSION, Cause, ClassifierFault, TierQuestion
+from claudomator_py.scheduler.decision import TierRecord
 from claudomator_py.scheduler.plan import plan
 from claudomator_py.scheduler.tiers import AskTier
-from claudomator_py.store import classification_rows, hold_rows
+from claudomator_py.store import classification_rows, decision_rows, hold_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Classification
 from tests.fakes.world import CLAUDE, START_MS, World
@@ -87,6 +89,36 @@ class Asking:
         found = self.world.database.read(lambda c: classification_rows.find(c, task.id, task.generation))
         assert found is not None, f"nobody was asked about {name}"
         return found
+
+
+def test_what_came_of_the_question_is_a_decision(database: Database) -> None:
+    asking = Asking(database, FAST, DOWN)
+    asking.inline.before = lambda: setattr(asking.world, "now_ms", asking.world.now_ms + 40)
+    for name, tier, source in (("answered", Tier.FAST, "classifier"), ("not", None, "default")):
+        asking.ask(name)
+        task = asking.world.row(name)
+
+        (decision,) = database.read(partial(decision_rows.of_task, task_id=task.id))
+        assert (decision.kind, decision.generation, decision.run_id) == ("tier", 1, None)
+        assert (decision.latency_ms, decision.confidence) == (40, None)
+        assert decision.input_ref == f"task:{task.id}/1"
+        told = TierRecord.model_validate(decision.data)
+        assert (told.tier, told.agent, told.classification.source) == (tier, "claude", source)
+        assert told.versions.classifier == f"lite/{PROMPT_VERSION}"
+
+
+def test_asking_again_supersedes_the_answer_before(database: Database) -> None:
+    asking = Asking(database, FAST, FAST)
+    asking.ask("t")
+    asking.world.tick()
+    asking.world.succeed("t")
+    asking.world.restart("t")
+    asking.ask_again("t")
+
+    task_id = asking.world.row("t").id
+    tiers = [found for found in database.read(lambda c: decision_rows.of_task(c, task_id)) if found.kind == "tier"]
+    first, second = sorted(tiers, key=lambda found: found.generation or 0)
+    assert second.supersedes == first.id
 
 
 def test_the_breaker_is_consulted(database: Database) -> None:

@@ -1,0 +1,81 @@
+"""What routing says of a task: who does it, how much harm it could do, and which agents and tiers are left open."""
+
+from enum import StrEnum
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from claudomator_py.domain.agent import TIERS, Tier
+
+_STRENGTH = {tier: strength for strength, tier in enumerate(TIERS)}
+
+
+class Risk(StrEnum):
+    """How much harm a task could do if it went to the wrong one."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class Constraints(BaseModel):
+    """What is left open of agents and tiers, whatever the task's content and the classifier say."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tier_floor: Tier | None = None
+    """The weakest tier that it may get; None: any."""
+    tier_ceiling: Tier | None = None
+    """The strongest one."""
+
+    @model_validator(mode="after")
+    def _leave_a_tier(self) -> Self:
+        if self.tier_floor and self.tier_ceiling and _STRENGTH[self.tier_floor] > _STRENGTH[self.tier_ceiling]:
+            raise ValueError(f"no tier is between the floor {self.tier_floor} and the ceiling {self.tier_ceiling}")
+        return self
+
+    @classmethod
+    def parse(cls, text: str | None) -> "Constraints":
+        """What ``text`` wrote. Raises ValueError."""
+        return cls() if text is None else cls.model_validate_json(text)
+
+    @property
+    def text(self) -> str | None:
+        """The same for the same constraints, as the tasks of one lane are told by it; None: everything is open."""
+        return self.model_dump_json(exclude_none=True) if self.binding else None
+
+    @property
+    def binding(self) -> bool:
+        """Whether anything is not open."""
+        return self != Constraints()
+
+    @property
+    def only_tier(self) -> Tier | None:
+        """The one tier that is left, if it is one."""
+        return self.tier_floor if self.tier_floor == self.tier_ceiling else None
+
+    def clamp(self, tier: Tier) -> Tier:
+        """The tier, or the nearest one that is allowed."""
+        if self.tier_floor is not None and _STRENGTH[tier] < _STRENGTH[self.tier_floor]:
+            return self.tier_floor
+        if self.tier_ceiling is not None and _STRENGTH[tier] > _STRENGTH[self.tier_ceiling]:
+            return self.tier_ceiling
+        return tier
+
+    def allows(self, tier: Tier) -> bool:
+        """Whether it is between floor and ceiling."""
+        return self.clamp(tier) is tier
+
+
+class Routing(BaseModel):
+    """Where a task was routed. specialist, skill: ids of a card and of one of its skills; None: nobody in particular.
+
+    risk: None: nobody has judged it.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    specialist: str | None = None
+    skill: str | None = None
+    risk: Risk | None = None
+    constraints: Constraints = Constraints()

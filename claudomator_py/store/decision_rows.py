@@ -1,0 +1,75 @@
+"""Decisions, which are added and never changed, and the snapshots that they were made from."""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, exists, insert, select
+
+from claudomator_py.scheduler.decision import DecisionKind
+from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, Decision
+
+_DECISIONS = uuid.UUID("0d0f5a52-5f0e-5c38-9c4e-6f6d0a1b7e55")
+
+
+def identity(kind: DecisionKind, about: str) -> str:
+    """The id of the decision of that kind: the same for the same question, however often it is answered.
+
+    about: what is decided once, such as the id of a run.
+    """
+    return str(uuid.uuid5(_DECISIONS, f"{kind.value}/{about}"))
+
+
+def snapshot_hash(data: dict[str, Any]) -> str:
+    """The address of what a tick observed: SHA-256 of its canonical JSON."""
+    canonical = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def add_snapshot(connection: Connection, digest: str, data: dict[str, Any], now_ms: int) -> None:
+    """Store what a tick observed, once per content. digest: see ``snapshot_hash``."""
+    if connection.execute(select(SNAPSHOT.c.hash).where(SNAPSHOT.c.hash == digest)).one_or_none() is None:
+        connection.execute(insert(SNAPSHOT).values(hash=digest, data=data, created_ms=now_ms))
+
+
+def snapshot(connection: Connection, digest: str) -> dict[str, Any] | None:
+    """What a tick observed, by its hash."""
+    data: dict[str, Any] | None = connection.execute(
+        select(SNAPSHOT.c.data).where(SNAPSHOT.c.hash == digest)
+    ).scalar_one_or_none()
+    return data
+
+
+def add(connection: Connection, decision: Decision) -> None:
+    """Insert it. Raises IntegrityError if it, or another that supersedes the same one, is there already."""
+    values = {column.name: getattr(decision, column.name) for column in DECISION.columns}
+    connection.execute(insert(DECISION).values(values))
+
+
+def standing(connection: Connection, task_id: str, kind: DecisionKind) -> str | None:
+    """The id of the task's decision of that kind that nothing has superseded; None: there is none."""
+    later = DECISION.alias()
+    query = select(DECISION.c.id).where(
+        DECISION.c.task_id == task_id,
+        DECISION.c.kind == kind.value,
+        ~exists().where(later.c.supersedes == DECISION.c.id),
+    )
+    # Where retention has taken one out of the middle, what that had superseded stands again, but is older.
+    found: str | None = connection.execute(query.order_by(DECISION.c.at_ms.desc()).limit(1)).scalar_one_or_none()
+    return found
+
+
+def placements(connection: Connection, task_id: str) -> Sequence[Decision]:
+    """Why the task's runs were started where they were, newest first."""
+    query = select(DECISION).join(RUN, RUN.c.id == DECISION.c.run_id)
+    query = query.where(DECISION.c.task_id == task_id, DECISION.c.kind == DecisionKind.PLACEMENT.value)
+    query = query.order_by(RUN.c.generation.desc(), RUN.c.seq.desc())
+    return [Decision(**row._mapping) for row in connection.execute(query)]
+
+
+def of_task(connection: Connection, task_id: str) -> Sequence[Decision]:
+    """All that was decided about the task, of every kind, oldest first."""
+    query = select(DECISION).where(DECISION.c.task_id == task_id).order_by(DECISION.c.at_ms, DECISION.c.id)
+    return [Decision(**row._mapping) for row in connection.execute(query)]
