@@ -1,0 +1,184 @@
+"""Routing a task that was accepted, and what is stored of decisions."""
+
+from functools import partial
+
+import pytest
+
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.routing import Constraints, Risk, Routing
+from claudomator_py.scheduler.decision import DecisionKind, DecisionRecord, Record, SpecialistCandidate, Versions
+from claudomator_py.store import decision_rows, events, pruning
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import Decision, Task
+from claudomator_py.store.task_rows import VersionConflict
+from claudomator_py.tasks.routing import route
+from tests.fakes.world import START_MS, World
+
+ROUTING = Routing(
+    specialist="technical-writer",
+    skill="release-notes",
+    risk=Risk.LOW,
+    constraints=Constraints(tier_ceiling=Tier.BALANCED),
+)
+
+
+def routed(world: World, task: Task, routing: Routing = ROUTING) -> Task:
+    return world.database.write(lambda connection: route(connection, task, routing, world.now_ms))
+
+
+def test_a_routed_task_is_in_another_lane_and_carries_where_it_was_routed(database: Database) -> None:
+    world = World(database, total=0)
+    world.submit("one")
+    world.submit("two")
+    before = world.row("one")
+
+    after = routed(world, before)
+
+    assert after.lane != before.lane == world.row("two").lane
+    assert (after.specialist, after.skill, after.risk) == ("technical-writer", "release-notes", "low")
+    assert (after.version, after.state) == (before.version + 1, "QUEUED")
+    assert world.task("one").specialist == "technical-writer"
+    told = database.read(partial(events.of_task, task_id=after.id))[-1]
+    assert (told.kind, told.data["specialist"]) == ("routed", "technical-writer")
+
+
+def test_tasks_that_were_routed_alike_share_a_lane(database: Database) -> None:
+    world = World(database, total=0)
+    world.submit("one")
+    world.submit("two")
+    for name in ("one", "two"):
+        routed(world, world.row(name))
+
+    assert world.row("one").lane == world.row("two").lane
+
+
+def test_being_routed_where_it_was_before_changes_nothing(database: Database) -> None:
+    world = World(database, total=0)
+    world.submit("one")
+    once = routed(world, world.row("one"))
+
+    assert routed(world, once).version == once.version
+
+
+def test_a_task_that_has_changed_since_is_not_routed(database: Database) -> None:
+    world = World(database, total=0)
+    world.submit("one")
+    old = world.row("one")
+    routed(world, old)
+
+    with pytest.raises(VersionConflict):
+        routed(world, old, Routing(specialist="somebody-else"))
+    assert world.row("one").specialist == "technical-writer"
+
+
+def test_nor_is_one_that_runs_or_has_ended(database: Database) -> None:
+    world = World(database)
+    world.submit("one")
+    world.tick()
+    with pytest.raises(VersionConflict):
+        routed(world, world.row("one"))
+    world.succeed("one")
+    with pytest.raises(VersionConflict):
+        routed(world, world.row("one"))
+
+
+def test_a_run_carries_where_its_task_was_routed_and_keeps_its_ceiling(database: Database) -> None:
+    world = World(database)
+    world.submit("one", agent={"type": "claude", "tier": "powerful"})
+    routed(world, world.row("one"))
+    world.tick()
+
+    run = world.live("one")
+    assert (run.specialist, run.skill, run.risk, run.creator) == (
+        "technical-writer",
+        "release-notes",
+        "low",
+        "operator",
+    )
+    assert (run.tier, run.model) == ("balanced", "sonnet")
+    (decision,) = world.desk.why("one").decisions
+    assert (decision.specialist, decision.skill) == ("technical-writer", "release-notes")
+    assert decision.classification.clamped_from is Tier.POWERFUL
+    assert decision.constraints.tier_ceiling is Tier.BALANCED
+
+
+def test_a_restart_is_routed_anew(database: Database) -> None:
+    world = World(database)
+    world.submit("one")
+    routed(world, world.row("one"))
+    world.tick()
+    world.succeed("one")
+    world.restart("one")
+
+    task = world.row("one")
+    assert (task.specialist, task.skill, task.risk, task.constraints) == (None, None, None, None)
+
+
+def test_each_decision_supersedes_the_one_before_it(database: Database) -> None:
+    world = World(database)
+    world.submit("one")
+    world.tick()
+    world.succeed("one")
+    world.restart("one")
+    world.tick()
+
+    second, first = world.desk.why("one").decisions
+    assert (first.kind, first.generation, first.supersedes) == ("placement", 1, None)
+    assert (second.kind, second.generation, second.supersedes) == ("placement", 2, first.id)
+    assert first.id != first.run_id
+    task_id = world.row("one").id
+    assert database.read(lambda c: decision_rows.standing(c, task_id, DecisionKind.PLACEMENT)) == second.id
+    assert database.read(lambda c: decision_rows.standing(c, task_id, DecisionKind.SPECIALIST)) is None
+
+
+RECORD = Record(
+    reason="nobody was addressed",
+    confidence=0.41,
+    threshold=0.5,
+    topic="documentation",
+    specialist_candidates=(
+        SpecialistCandidate(
+            specialist="technical-writer", score=0.41, parts={"semantic": 0.4, "keyword": 0.01}, rejected_because="weak"
+        ),
+    ),
+    versions=Versions(encoder="hashed/1", registry="abc", policy="def"),
+    latency_ms=3,
+)
+
+
+def test_a_decision_needs_neither_a_run_nor_a_task(database: Database) -> None:
+    made = Decision(
+        id=decision_rows.identity(DecisionKind.TRIAGE, "message-1"),
+        kind=DecisionKind.TRIAGE.value,
+        at_ms=START_MS,
+        input_ref="message:message-1",
+        confidence=RECORD.confidence,
+        data=RECORD.model_dump(mode="json"),
+    )
+    database.write(lambda connection: decision_rows.add(connection, made))
+
+    assert database.read(lambda c: pruning.old_decisions(c, START_MS, 10)) == []
+    assert database.read(lambda c: pruning.old_decisions(c, START_MS + 1, 10)) == [made.id]
+    assert database.write(lambda c: pruning.decisions(c, [made.id])) == 1
+
+
+def test_a_record_is_read_as_it_was_written(database: Database) -> None:
+    world = World(database)
+    world.submit("one")
+    task = world.row("one")
+    made = Decision(
+        id="1",
+        kind=DecisionKind.SPECIALIST.value,
+        task_id=task.id,
+        generation=1,
+        at_ms=START_MS,
+        data=RECORD.model_dump(mode="json"),
+    )
+    database.write(lambda connection: decision_rows.add(connection, made))
+    world.tick()
+
+    found = {decision.kind: decision for decision in database.read(lambda c: decision_rows.of_task(c, task.id))}
+    specialist, placement = found["specialist"], found["placement"]
+    assert Record.model_validate(specialist.data) == RECORD
+    assert DecisionRecord.model_validate(placement.data).agent == "claude"
+    assert placement.supersedes is None
