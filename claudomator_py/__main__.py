@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli import diagnose, validate
+from claudomator_py.cli import diagnose, task_files
 from claudomator_py.cli.app import build, run
 from claudomator_py.cli.connect import ConfigOption
 from claudomator_py.schema.settings import LogFormat
@@ -45,7 +45,7 @@ def lacking(spec: "TaskSpec") -> dict[str, list[str]]:
     return {kind: AGENT_KINDS[kind].unsupported(spec, one) + unmeasured(spec, one) for kind, one in agents.items()}
 
 
-def judge(config: Path | None) -> validate.Judge:
+def judge(config: Path | None) -> task_files.Judge:
     """What the daemon of that configuration, else of the one that is found, has against a task. Raises ClientError."""
     from claudomator_py.agents.catalogue import AGENT_KINDS  # see ``readers``
     from claudomator_py.client.discovery import configuration
@@ -63,7 +63,7 @@ def judge(config: Path | None) -> validate.Judge:
     roots = tuple(map(Path, settings.workdir_roots))
     own = (resolve_state_dir(None, settings, os.environ, loaded.base_dir), *map(Path, settings.inbox.paths))
     registry, workdirs = AgentRegistry(agents, AGENT_KINDS, ""), Workdirs(roots, own if loaded.path is not None else ())
-    return validate.Judge(
+    return task_files.Judge(
         refusals=lambda spec: placement_problems(spec, registry, workdirs),
         warnings=lambda spec: acceptance_warnings(spec, registry),
     )
@@ -72,7 +72,7 @@ def judge(config: Path | None) -> validate.Judge:
 def application() -> typer.Typer:
     """The whole command line."""
     app = build()
-    app.command()(validate.command(lacking, judge))
+    app.command()(task_files.command(lacking, judge))
     app.command()(diagnose.command(readers))
     app.command()(serve)
     return app

@@ -1,1 +1,1 @@
-"""The command line: one file per group of commands. Data goes to stdout, messages to stderr."""
+"""The command line: one module per group of commands. Data goes to stdout, messages to stderr."""

@@ -8,27 +8,20 @@ import typer
 from claudomator_py import __version__
 from claudomator_py.cli import (
     agents,
-    backup,
-    change,
-    cleanup,
-    doctor,
-    drain,
+    browser,
+    changing,
     exits,
     init,
-    inputs,
-    log,
     logs,
-    notifications,
+    operate,
     output,
     schedule,
-    sessions,
     show,
     status,
     submit,
     token,
-    why,
 )
-from claudomator_py.cli.open import open_page
+from claudomator_py.cli.doctor.command import doctor
 from claudomator_py.client.errors import ClientError, DaemonNotRunning, NotAuthorised
 
 
@@ -67,30 +60,30 @@ def build() -> typer.Typer:
         show.show,
         show.result,
         logs.logs,
-        log.log,
-        why.why,
-        change.cancel,
-        change.restart,
-        inputs.answer,
-        inputs.approve,
-        inputs.reject,
+        logs.log,
+        show.why,
+        changing.cancel,
+        changing.restart,
+        changing.answer,
+        changing.approve,
+        changing.reject,
         agents.agents,
         agents.hold,
         agents.release,
-        drain.drain,
-        drain.undrain,
-        notifications.notifications,
-        backup.backup,
-        cleanup.cleanup,
+        operate.drain,
+        operate.undrain,
+        operate.notifications,
+        operate.backup,
+        operate.cleanup,
         init.init,
-        doctor.doctor,
+        doctor,
     )
     for command in commands:
         app.command()(command)
-    app.command("open")(open_page)
+    app.command("open")(browser.open_page)
     app.add_typer(schedule.group(), name="schedule", help="Recurring tasks: list, preview, pause, run, end.")
     app.add_typer(token.group(), name="token", help="Tokens for others: create, list, revoke.")
-    app.add_typer(sessions.group(), name="sessions", help="Browsers that are logged in: list, log out.")
+    app.add_typer(browser.sessions_group(), name="sessions", help="Browsers that are logged in: list, log out.")
     return app
 
 

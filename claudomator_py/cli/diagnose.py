@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from claudomator_py.cli import exits
-from claudomator_py.cli.output import Format, FormatOption, fail, out, out_json
-from claudomator_py.cli.table import fields
+from claudomator_py.cli.output import Format, FormatOption, fail, fields, out, out_json
 from claudomator_py.domain.text import plain
 
 if TYPE_CHECKING:

@@ -1,22 +1,94 @@
-"""``logs``: what a run wrote, and what it goes on to write."""
+"""``logs`` prints what a run wrote; ``log`` prints what was done, when, and by whom."""
 
+import io
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli.changes import Changes
-from claudomator_py.cli.checked import check_section
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.entries import EntryLines
-from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_bytes, out_json_line, out_part
+from claudomator_py.cli.following import Changes
+from claudomator_py.cli.output import (
+    Column,
+    Format,
+    FormatOption,
+    fail,
+    note,
+    out,
+    out_bytes,
+    out_json_line,
+    out_part,
+    render,
+    wants_colour,
+)
+from claudomator_py.cli.show import check_section
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.run import Stream
-from claudomator_py.domain.views import LogEntryView, RunView
+from claudomator_py.domain.text import plain
+from claudomator_py.domain.views import EventView, LogEntryView, LogKind, RunView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
+
+_INDENT = "  "
+_MARKS: dict[LogKind, str] = {"tool_call": "> ", "usage": "- ", "notice": "- ", "error": "! "}
+_STYLES: dict[LogKind, str] = {
+    "thinking": "dim italic",
+    "tool_call": "cyan",
+    "tool_result": "dim",
+    "usage": "dim",
+    "notice": "dim",
+    "error": "bold red",
+}
+
+
+class EntryLines:
+    """Writes entries one after the other; one that goes on in the next stays on its line."""
+
+    def __init__(self) -> None:
+        self._open: LogKind | None = None
+
+    def text(self, entry: LogEntryView) -> str:
+        """What to write for the next entry, its line end included unless it goes on."""
+        going_on = self._open == entry.kind
+        before = "\n" if self._open is not None and not going_on else ""
+        self._open = entry.kind if entry.partial else None
+        shown = plain(entry.text) if going_on else _marked(entry)
+        return before + _painted(shown, _STYLES.get(entry.kind)) + ("" if entry.partial else "\n")
+
+    def end(self) -> str:
+        """What to write when nothing follows."""
+        return "\n" if self._open is not None else ""
+
+
+def _marked(entry: LogEntryView) -> str:
+    text = plain(entry.text)
+    if entry.omitted:
+        text += f"\n[{entry.omitted} characters more]"
+    tool = plain(entry.tool) if entry.tool else ""
+    match entry.kind:
+        case "message" | "text":
+            return text
+        case "thinking" | "tool_result":
+            return "\n".join(_INDENT + line for line in text.rstrip("\n").split("\n"))
+        case "tool_call":
+            return f"{_MARKS[entry.kind]}{tool}: {text}" if text else f"{_MARKS[entry.kind]}{tool}"
+    words = f"{tool}: {text}" if tool else text
+    return _MARKS[entry.kind] + words
+
+
+def _painted(text: str, style: str | None) -> str:
+    if style is None or not wants_colour():
+        return text
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", legacy_windows=False)
+    with console.capture() as capture:
+        console.print(Text(text, style), soft_wrap=True, end="")
+    return capture.get()
+
 
 _PAUSE_S = 0.3
 _LOOK_S = 5.0
@@ -140,3 +212,59 @@ def _checked(runs: Sequence[RunView], named: str, *, follow: bool) -> RunView:
     if found is None:
         fail(f"{named} was not checked.", "A check runs after the agent's success, if the task has a `check`.")
     return found
+
+
+_MOST = 500
+_TASK = 8
+"""Characters of a task's id that are enough for people."""
+_COLUMNS = (
+    Column("AT"),
+    Column("BY", flexible=True),
+    Column("WHAT"),
+    Column("TASK"),
+    Column("DETAIL", flexible=True),
+    Column("ID", wide=True, right=True),
+)
+
+
+@connected
+def log(
+    client: "Client",
+    by: Annotated[str | None, typer.Option(metavar="NAME", help="Only what this one did.")] = None,
+    task: Annotated[str | None, typer.Option(metavar="TASK", help="Only what happened to this task.")] = None,
+    last: Annotated[int, typer.Option("-n", "--last", min=1, max=_MOST, help="How many, the newest.")] = 50,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show what happened, newest last, and who did it.
+
+    BY is the name of a token, `operator`, or `inbox` for a file; it is empty where the daemon acted by itself. What an
+    agent printed is shown by `claudomator logs TASK`.
+    """
+    found = client.last_events(last, task=task, by=by)
+    if output is Format.JSON:
+        for event in found:
+            out_json_line(event)
+    elif not found:
+        note("There is nothing.")
+    else:
+        out(_event_table(found, wide=output is Format.WIDE))
+
+
+def _event_table(found: Sequence[EventView], *, wide: bool) -> str:
+    rows = [
+        (
+            event.at[:19].replace("T", " "),
+            event.by or "",
+            event.kind.replace("_", " "),
+            (event.task_id or "")[:_TASK],
+            _event_detail(event.data),
+            str(event.id),
+        )
+        for event in found
+    ]
+    return render(_COLUMNS, rows, wide=wide)
+
+
+def _event_detail(data: Mapping[str, object]) -> str:
+    told = {key: value for key, value in data.items() if key != "by" and value not in (None, "", [], {})}
+    return ", ".join(f"{key} {value}" for key, value in told.items())

@@ -1,10 +1,12 @@
-"""What a command writes: data to stdout, messages to stderr, colour only for a terminal that wants it."""
+"""What a command writes: data to stdout, messages to stderr; tables that fit; colour only where it is wanted."""
 
+import io
 import json
 import os
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, NoReturn
 
@@ -12,7 +14,7 @@ import typer
 from pydantic import BaseModel
 
 from claudomator_py.cli import exits
-from claudomator_py.domain.text import escaped
+from claudomator_py.domain.text import escaped, one_line
 
 
 class Format(StrEnum):
@@ -108,3 +110,125 @@ def leave_broken_pipe() -> NoReturn:
 
 def _speaks_utf8() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+
+
+_GAP = 2
+_NARROWEST = 8
+
+STATE_STYLES = {
+    "NEEDS_INPUT": "bold yellow",
+    "FAILED": "bold red",
+    "RUNNING": "cyan",
+    "COMPLETED": "green",
+    "CANCELLED": "dim",
+    "LIMITED": "yellow",
+    "PROBLEM": "bold red",
+    "ok": "green",
+    "no": "bold red",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column. flexible: it may be cut when space is short. wide: shown only with ``-o wide``."""
+
+    title: str
+    flexible: bool = False
+    wide: bool = False
+    right: bool = False
+
+
+def render(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, wide: bool = False, indent: int = 0) -> str:
+    """The table as lines, without columns that are empty. ``wide`` shows all others and cuts nothing."""
+    from rich.cells import cell_len
+
+    shown = [
+        index
+        for index, column in enumerate(columns)
+        if (wide or not column.wide) and (not rows or any(row[index] for row in rows))
+    ]
+    heads = [columns[index] for index in shown]
+    cells = [[one_line(row[index]) for index in shown] for row in rows]
+    widths = [max([cell_len(head.title), *(cell_len(row[place]) for row in cells)]) for place, head in enumerate(heads)]
+    limit = None if wide else width()
+    if limit is not None:
+        _shrink(widths, heads, limit - indent)
+    return _styled(heads, cells, widths, indent)
+
+
+def fields(pairs: Sequence[tuple[str, str]]) -> str:
+    """Names and values below each other; pairs without a value are left out."""
+    there = [(name, one_line(value)) for name, value in pairs if value]
+    if not there:
+        return ""
+    broad = max(len(name) for name, _ in there)
+    return "\n".join(f"{name:<{broad}}  {value}" for name, value in there)
+
+
+def heading(text: str, state: str = "") -> str:
+    """A line above a table, in the colour of that state."""
+    return _paint([(text, STATE_STYLES.get(state, "bold"))])
+
+
+def short_ids(ids: Sequence[str], shortest: int = 8) -> dict[str, str]:
+    """Each id cut so that no two are alike."""
+    longest = max((len(one) for one in ids), default=0)
+    for length in range(shortest, longest):
+        cut = {one: one[:length] for one in ids}
+        if len(set(cut.values())) == len(cut):
+            return cut
+    return {one: one for one in ids}
+
+
+def _shrink(widths: list[int], heads: Sequence[Column], limit: int) -> None:
+    """Take from the broadest flexible column, again and again, until all fit; then from any."""
+    gaps = _GAP * (len(widths) - 1)
+    for candidates in ([i for i, head in enumerate(heads) if head.flexible], list(range(len(heads)))):
+        while sum(widths) + gaps > limit and candidates:
+            broadest = max(candidates, key=lambda i: widths[i])
+            if widths[broadest] <= _NARROWEST:
+                break
+            widths[broadest] -= 1
+
+
+def _styled(heads: Sequence[Column], cells: Sequence[Sequence[str]], widths: Sequence[int], indent: int) -> str:
+    lines = [_line([(head.title, "bold") for head in heads], heads, widths, indent)]
+    lines += [_line([(cell, STATE_STYLES.get(cell, "")) for cell in row], heads, widths, indent) for row in cells]
+    return "\n".join(lines)
+
+
+def _line(cells: Sequence[tuple[str, str]], heads: Sequence[Column], widths: Sequence[int], indent: int) -> str:
+    parts = [(" " * indent, "")] if indent else []
+    last = len(cells) - 1
+    for place, ((text, style), head, broad) in enumerate(zip(cells, heads, widths, strict=True)):
+        padding = " " * (broad - _cells(text := _cut(text, broad)))
+        parts += (
+            [(padding, ""), (text, style)] if head.right else [(text, style), (padding if place < last else "", "")]
+        )
+        if place < last:
+            parts.append((" " * _GAP, ""))
+    return _paint(parts).rstrip()
+
+
+def _cells(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _cut(text: str, broad: int) -> str:
+    from rich.cells import set_cell_size
+
+    return text if _cells(text) <= broad else set_cell_size(text, broad - 1) + "…"
+
+
+def _paint(parts: Sequence[tuple[str, str]]) -> str:
+    if not wants_colour():
+        return "".join(text for text, _ in parts)
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", legacy_windows=False)
+    with console.capture() as capture:
+        console.print(Text.assemble(*parts), soft_wrap=True, end="")
+    return capture.get()

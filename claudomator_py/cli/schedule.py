@@ -1,19 +1,114 @@
-"""``schedule``: what is made again and again, and when; pausing it, ending it, and having one made now."""
+"""``schedule``: list recurring tasks, pause, resume, run and end them; ``preview`` needs no daemon."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
+from zoneinfo import ZoneInfo
 
 import typer
 
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.fires import preview
-from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
-from claudomator_py.cli.table import Column, render
-from claudomator_py.cli.times import ago, now_ms, until
+from claudomator_py.cli.output import Column, Format, FormatOption, json_text, note, out, out_json, render
+from claudomator_py.cli.times import ago, now_ms, parse_instant, until
+from claudomator_py.domain.schedule import BadCron, Recurrence
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views.schedules import FireView, ScheduleView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
+
+MOST = 2_000
+_FIRE_COLUMNS = (Column("LOCAL TIME"), Column("UTC"), Column(""))
+
+
+def preview(
+    cron: Annotated[str, typer.Argument(metavar="CRON", help='The expression, in quotes: "0 3 * * 1-5".')],
+    timezone: Annotated[
+        str | None, typer.Option("--timezone", metavar="ZONE", help="Such as Europe/Berlin. Missing: this machine's.")
+    ] = None,
+    begin: Annotated[
+        str | None, typer.Option("--from", metavar="RFC3339", help="Show times from this one on. Missing: from now on.")
+    ] = None,
+    count: Annotated[int, typer.Option("--count", min=1, max=MOST, help="How many times to show.")] = 10,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show when a cron expression fires. Needs no daemon."""
+    zone = _zone(timezone)
+    try:
+        recurrence = Recurrence(cron, zone)
+    except BadCron as bad:
+        raise typer.BadParameter(f"{bad}; {bad.remedy}") from None
+    now = now_ms()
+    found = fires(recurrence, now if begin is None else _instant(begin), count)
+    if output is Format.JSON:
+        out(json_text({"fires": [format_instant(at) for at in found]}))
+        return
+    if not found:
+        note("It never fires again.")
+        return
+    out(render(_FIRE_COLUMNS, [_row(at, zone, now) for at in found]))
+
+
+def next_fires(spec: TaskSpec, count: int = 3) -> list[int]:
+    """The next times of a schedule that was checked before, in epoch milliseconds; none for a task without one."""
+    if spec.schedule is None:
+        return []
+    return fires(Recurrence(spec.schedule, zone_of(spec)), now_ms(), count)
+
+
+def zone_of(spec: TaskSpec) -> ZoneInfo:
+    """The zone of its schedule: the one it names, else this machine's."""
+    return ZoneInfo(spec.timezone) if spec.timezone is not None else _local()
+
+
+def fires(recurrence: Recurrence, begin_ms: int, count: int) -> list[int]:
+    """So many times from that one on, itself included; fewer if there are no more. All in epoch milliseconds."""
+    found: list[int] = []
+    at = recurrence.next_after(begin_ms - 1)
+    while at is not None and len(found) < count:
+        found.append(at)
+        at = recurrence.next_after(at)
+    return found
+
+
+def local_time(at_ms: int, zone: ZoneInfo) -> str:
+    """As a clock in the zone shows it. The abbreviation tells apart the two times that look alike."""
+    return f"{datetime.fromtimestamp(at_ms / 1_000, zone):%a %Y-%m-%d %H:%M %Z}"
+
+
+def _row(at_ms: int, zone: ZoneInfo, now: int) -> tuple[str, str, str]:
+    utc = format_instant(at_ms)
+    return local_time(at_ms, zone), utc, until(utc, now) if at_ms >= now else ""
+
+
+def _zone(name: str | None) -> ZoneInfo:
+    from claudomator_py.schema.zones import zone_problem
+
+    if name is None:
+        return _local()
+    problem = zone_problem(name, {}, ())
+    if problem is not None:
+        raise typer.BadParameter(f"{problem.message}; {problem.remedy}")
+    return ZoneInfo(name)
+
+
+def _local() -> ZoneInfo:
+    from tzlocal import get_localzone_name
+
+    return ZoneInfo(get_localzone_name() or "UTC")
+
+
+def _instant(text: str) -> int:
+    try:
+        at = datetime.fromisoformat(text)
+        if at.tzinfo is None:
+            raise ValueError
+        return parse_instant(text)
+    except (ValueError, OverflowError):
+        remedy = "write such as 2026-03-28T12:00:00+01:00 or 2026-03-28T11:00:00Z"
+        raise typer.BadParameter(f"--from {text!r} is not a time with an offset; {remedy}") from None
+
 
 _COLUMNS = (
     Column("NAME", flexible=True),

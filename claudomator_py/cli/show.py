@@ -1,22 +1,45 @@
-"""``show`` and ``result``: one task, and what it handed back."""
+"""``show``, ``result`` and ``why``: one task, what it handed back, and why it is where it is."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli.checked import check_section
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_json
-from claudomator_py.cli.table import Column, fields, heading, render
+from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields, heading, note, out, out_json, render
 from claudomator_py.cli.times import ago, now_ms, parse_instant, short_duration, until
 from claudomator_py.cli.waits import why_words
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.views import InputView, RunView, TaskView, WorktreeView
+from claudomator_py.domain.views import (
+    CandidateView,
+    DecisionView,
+    EventView,
+    InputView,
+    RunCheckView,
+    RunView,
+    TaskView,
+    WorktreeView,
+)
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
+
+_COLUMNS = (Column("COMMAND", flexible=True), Column("RESULT", flexible=True))
+
+
+def check_took(check: RunCheckView) -> str:
+    """How long it took, or has taken so far."""
+    ended = now_ms() if check.ended_at is None else parse_instant(check.ended_at)
+    return short_duration(max(0, ended - parse_instant(check.started_at)))
+
+
+def check_section(check: RunCheckView) -> str:
+    """Its heading, and its commands with what came of each."""
+    time = f"{'for' if check.ended_at is None else 'after'} {check_took(check)}"
+    title = heading(f"CHECK {check.status.upper()} {time}", "FAILED" if check.status == "failed" else "")
+    return f"{title}\n{render(_COLUMNS, check.verdicts, indent=2)}"
+
 
 TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="A task's id, the start of it, or its name.")]
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED")
@@ -178,3 +201,63 @@ def _runs_table(runs: Sequence[RunView], *, wide: bool) -> str:
             )
         )
     return render((*_RUN_COLUMNS, *(_RESUMED_COLUMNS if resumed else ())), rows, wide=wide)
+
+
+_CANDIDATES = (
+    Column("AGENT"),
+    Column("SLOTS", right=True),
+    Column("LIMITED"),
+    Column("VERDICT", flexible=True),
+)
+_EVENTS = (Column("WHEN"), Column("WHAT"), Column("RUN", wide=True), Column("DATA", flexible=True, wide=True))
+
+
+@connected
+def why(client: "Client", task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
+    """Explain why a task is where it is."""
+    found = client.why(task)
+    if output is Format.JSON:
+        out_json(found)
+        return
+    wide = output is Format.WIDE
+    parts = ["\n".join(plain(sentence) for sentence in found.sentences)]
+    for decision in found.decisions if wide else found.decisions[:1]:
+        if decision.candidates:
+            title = f"AGENTS AT THE DECISION, {ago(decision.at, now_ms())}"
+            parts.append(f"{heading(title)}\n{_candidates_table(decision, wide=wide)}")
+    if wide and found.events:
+        parts.append(f"{heading('EVENTS')}\n{_events_table(found.events)}")
+    out("\n\n".join(parts))
+
+
+def _candidates_table(decision: DecisionView, *, wide: bool) -> str:
+    rows = [
+        (
+            candidate.agent,
+            f"{candidate.active}/{candidate.max_concurrent}",
+            _limited(candidate),
+            _verdict(candidate, decision),
+        )
+        for candidate in decision.candidates
+    ]
+    return render(_CANDIDATES, rows, wide=wide)
+
+
+def _limited(candidate: CandidateView) -> str:
+    if not candidate.limited:
+        return "no"
+    return until(candidate.limited_until, now_ms()) or "until released"
+
+
+def _verdict(candidate: CandidateView, decision: DecisionView) -> str:
+    if candidate.agent == decision.agent:
+        return f"picked: {decision.reason}"
+    return candidate.rejected_because or ("eligible" if candidate.eligible else "not eligible")
+
+
+def _events_table(events: Sequence[EventView]) -> str:
+    rows = [
+        (event.at, event.kind, event.run_id or "", ", ".join(f"{key}={value}" for key, value in event.data.items()))
+        for event in events
+    ]
+    return render(_EVENTS, rows, wide=True)

@@ -10,8 +10,7 @@ import typer
 from pydantic import ValidationError
 
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Format, FormatOption, note, out, out_json
-from claudomator_py.cli.table import Column, render
+from claudomator_py.cli.output import Column, Format, FormatOption, note, out, out_json, render
 from claudomator_py.cli.times import ago, now_ms, until
 from claudomator_py.domain.principal import Role
 from claudomator_py.domain.units import SECOND_MS, parse_duration

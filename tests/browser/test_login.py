@@ -2,7 +2,7 @@
 
 from playwright.sync_api import expect
 
-from claudomator_py.cli import login_page
+from claudomator_py.cli.browser import write_login_page
 from tests.browser.conftest import Desktop
 from tests.e2e.harness import Daemon
 
@@ -36,7 +36,7 @@ def test_a_code_lets_a_browser_in_once(desktop: Desktop) -> None:
 def test_a_file_leads_a_browser_to_the_login(desktop: Desktop) -> None:
     """As `claudomator open` writes it; the browser says then that the link is on a page of another site."""
     page = desktop.context().new_page()
-    page.goto(login_page.write(desktop.site.state, desktop.daemon.client.login_code().url).as_uri())
+    page.goto(write_login_page(desktop.site.state, desktop.daemon.client.login_code().url).as_uri())
     page.get_by_role("button", name="Log in").click()
     page.wait_for_url(f"{desktop.url}/")
     expect(page.get_by_role("heading", name="Needs you")).to_be_visible()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.cli.findings import agents, folders, machine, service
-from claudomator_py.cli.findings.daemon import same_time
-from claudomator_py.cli.findings.finding import Finding, Verdict
+from claudomator_py.cli.doctor import agents, daemon, folders, machine
+from claudomator_py.cli.doctor.daemon import same_time
+from claudomator_py.cli.doctor.finding import Finding, Verdict
 from claudomator_py.cli.units import Manager, unit
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.schema.settings import default_agent
@@ -319,7 +319,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _service(tmp_path: Path) -> dict[str, Finding]:
-    found = service.service_findings(tmp_path / "home", tmp_path / "root", "anna")
+    found = daemon.service_findings(tmp_path / "home", tmp_path / "root", "anna")
     return {finding.name: finding for finding in found}
 
 

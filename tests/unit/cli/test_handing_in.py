@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.api.guard.limits import Limits, Rate
-from claudomator_py.cli import handing_in
+from claudomator_py.cli import submit as submitting
 from tests.fakes.command import Command
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.prepared import PreparedService
@@ -48,7 +48,7 @@ def test_two_commands_make_two_tasks(submit: Command, desk: PreparedService) -> 
 def test_in_the_end_it_says_that_it_does_not_know(
     submit: Command, desk: PreparedService, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handing_in, "_TRIES", 3)
+    monkeypatch.setattr(submitting, "_TRIES", 3)
     wire.cuts = 100
     done = submit("submit", "a.yaml")
     assert done.returncode == 3

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import pytest
 from freezegun import freeze_time
 
-from claudomator_py.cli.agents import agents_table
-from claudomator_py.cli.holds import hold_tables
+from claudomator_py.cli.agents import agents_table, hold_tables
+from claudomator_py.cli.output import Column, fields, render, short_ids
 from claudomator_py.cli.schedule import schedules_table
 from claudomator_py.cli.status import overview, tasks_table
-from claudomator_py.cli.table import Column, fields, render, short_ids
 from claudomator_py.cli.times import ago, now_ms, parse_instant, until
 from claudomator_py.cli.waits import why_words
 from claudomator_py.domain.agent import Tier

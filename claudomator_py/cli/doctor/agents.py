@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from claudomator_py.cli.findings.finding import Finding, ok, problem, warn
+from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.views import AgentView
 from claudomator_py.schema.settings import MODEL_KINDS, Settings, default_agent, no_agent_found

@@ -9,11 +9,10 @@ import typer
 
 from claudomator_py.cli import exits
 from claudomator_py.cli.connect import ConfigOption, StateDirOption
-from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_json
-from claudomator_py.cli.table import Column, render
+from claudomator_py.cli.output import Column, Format, FormatOption, fail, note, out, out_json, render
 
 if TYPE_CHECKING:
-    from claudomator_py.cli.findings.finding import Finding
+    from claudomator_py.cli.doctor.finding import Finding
     from claudomator_py.schema.settings import Settings
 
 _COLUMNS = (Column("VERDICT"), Column("CHECK"), Column("FOUND", flexible=True))
@@ -34,7 +33,7 @@ def doctor(
     Configuration, folders, daemon, agents and their logins, the service and the machine, each with its remedy. Exits
     with 1 if there is a problem; a warning is none.
     """
-    from claudomator_py.cli.findings.finding import Verdict
+    from claudomator_py.cli.doctor.finding import Verdict
 
     if include_tasks and bundle is None:
         raise typer.BadParameter("--include-tasks goes with --bundle")
@@ -55,7 +54,7 @@ def doctor(
 
 def _look(config: Path | None, state_dir: Path | None) -> "tuple[Settings, list[Finding]]":
     """The settings, the defaults if they cannot be read, and everything found."""
-    from claudomator_py.cli.findings.finding import problem
+    from claudomator_py.cli.doctor.finding import problem
     from claudomator_py.client.discovery import configuration
     from claudomator_py.client.errors import DiscoveryFailed
     from claudomator_py.schema.settings import Settings
@@ -72,9 +71,9 @@ def _look(config: Path | None, state_dir: Path | None) -> "tuple[Settings, list[
 def _all(
     settings: "Settings", path: Path | None, base_dir: Path, config: Path | None, state_dir: Path | None
 ) -> "Iterator[Finding]":
-    from claudomator_py.cli.findings.agents import agent_findings
-    from claudomator_py.cli.findings.daemon import daemon_findings
-    from claudomator_py.cli.findings.folders import configuration, inbox_findings, state_findings
+    from claudomator_py.cli.doctor.agents import agent_findings
+    from claudomator_py.cli.doctor.daemon import daemon_findings
+    from claudomator_py.cli.doctor.folders import configuration, inbox_findings, state_findings
     from claudomator_py.schema.configfile import CONFIG_VARIABLE, resolve_state_dir
 
     state = resolve_state_dir(state_dir, settings, os.environ, base_dir)
@@ -90,15 +89,15 @@ def _all(
 
 def _elsewhere(settings: "Settings") -> "Iterator[Finding]":
     """What can be looked at without a configuration."""
-    from claudomator_py.cli.findings.agents import agent_findings
+    from claudomator_py.cli.doctor.agents import agent_findings
 
     yield from agent_findings(settings, None, os.environ)
     yield from _around(settings)
 
 
 def _around(settings: "Settings") -> "Iterator[Finding]":
-    from claudomator_py.cli.findings.machine import machine_findings
-    from claudomator_py.cli.findings.service import service_findings
+    from claudomator_py.cli.doctor.daemon import service_findings
+    from claudomator_py.cli.doctor.machine import machine_findings
 
     yield from service_findings(Path.home(), agents_configured=settings.agents_configured)
     yield from machine_findings()
@@ -112,7 +111,7 @@ def _bundle(
     *,
     tasks: bool,
 ) -> None:
-    from claudomator_py.cli.bundle import write_bundle
+    from claudomator_py.cli.doctor.bundle import write_bundle
 
     try:
         write_bundle(path, findings, settings, where, tasks=tasks)

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from claudomator_py.cli.findings.finding import Finding, ok, problem, warn
+from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
 from claudomator_py.domain.units import format_size
 from claudomator_py.schema.settings import Inbox, Settings
 from claudomator_py.schema.state_folder import exposed_state

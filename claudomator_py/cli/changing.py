@@ -1,0 +1,296 @@
+"""``cancel``, ``restart``, ``answer``, ``approve``, ``reject``: commands that change one task, or several at once."""
+
+import secrets
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from claudomator_py.cli import exits
+from claudomator_py.cli.connect import connected
+from claudomator_py.cli.output import Column, Format, FormatOption, fail, json_text, note, out, out_json, render
+from claudomator_py.cli.show import TaskArgument
+from claudomator_py.cli.status import tasks_table
+from claudomator_py.client.errors import ClientError, ServiceProblem
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.budget import LEAST_USD, Budget
+from claudomator_py.domain.views import (
+    AnswerRequest,
+    ApproveRequest,
+    RejectRequest,
+    RestartRequest,
+    TaskFilter,
+    TaskView,
+)
+from claudomator_py.domain.views.base import StateName
+from claudomator_py.schema.validation import validate
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+
+TasksArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="TASK", help="Ids of tasks, their beginnings, or names.")
+]
+StateOption = Annotated[
+    StateName | None, typer.Option(help="All that match: tasks in this state.", case_sensitive=False)
+]
+TagOption = Annotated[str | None, typer.Option(help="All that match: tasks with this tag.")]
+OnOption = Annotated[str | None, typer.Option("--on", metavar="AGENT", help="All that match: tasks that ran there.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only list the tasks that it would be done to.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether that many are meant.")]
+
+Act = Callable[[TaskView, str], TaskView]
+"""Does it to a task as it was seen, under that idempotency key. Raises ClientError."""
+
+_TRIES = 5
+_LONGEST_PAUSE_S = 10
+_DONE_COLUMNS = (
+    Column("NAME", flexible=True),
+    Column("ID"),
+    Column("STATE"),
+    Column("DONE"),
+    Column("WHY", flexible=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one: the task as it is by now, and why nothing was done, if so."""
+
+    task: TaskView
+    refusal: ClientError | None = None
+
+
+def chosen(client: "Client", refs: Sequence[str], wanted: TaskFilter, actions: Sequence[str]) -> list[TaskView]:
+    """The tasks that are named, else all that match and allow one of these actions. Raises BadParameter, ClientError.
+
+    Each comes once, those that were named in that order.
+    """
+    filtered = wanted != TaskFilter()
+    if bool(refs) == filtered:
+        both = ", not both" if refs else ""
+        raise typer.BadParameter(f"name tasks, or say which with --state, --tag or --on{both}")
+    if refs:
+        return list({task.id: task for task in map(client.task, refs)}.values())
+    matching = [task for task in client.all_tasks(wanted) if set(actions) & set(task.available_actions)]
+    return matching[::-1]
+
+
+def agreed(tasks: Sequence[TaskView], verb: str, *, dry_run: bool, yes: bool, output: Format) -> bool:
+    """Whether to go on; asks on a terminal where there are several. Raises Exit for who does not agree."""
+    if not tasks:
+        note(f"There is nothing to {verb}.")
+    elif dry_run:
+        if not _write_json(output, [Outcome(task) for task in tasks], done=False):
+            out(tasks_table(tasks))
+        note(f"{verb.capitalize()} would be asked for {_counted(tasks)}; nothing was done.")
+    elif len(tasks) > 1 and not yes and sys.stdin.isatty() and sys.stderr.isatty():
+        if not typer.confirm(f"{verb.capitalize()} {_counted(tasks)}?", err=True):
+            fail("Nothing was done.")
+        return True
+    return bool(tasks) and not dry_run
+
+
+def do_to_each(client: "Client", tasks: Sequence[TaskView], act: Act, output: Format) -> None:
+    """One request for each task, bound to what was seen of it; then a line for each. Raises Exit if one was refused."""
+    done = [_do(client, task, act) for task in tasks]
+    if not _write_json(output, done, done=True):
+        rows = [
+            (one.task.name, one.task.id, one.task.state, "yes" if one.refusal is None else "no", _why(one))
+            for one in done
+        ]
+        out(render(_DONE_COLUMNS, rows, wide=output is Format.WIDE))
+    if any(one.refusal is not None for one in done):
+        raise typer.Exit(exits.FAILURE)
+
+
+def _do(client: "Client", task: TaskView, act: Act) -> Outcome:
+    """Tried again when the daemon asks for patience, or when only the version of the task is another by now."""
+    key, seen = secrets.token_urlsafe(18), task
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            return Outcome(act(seen, key))
+        except ServiceProblem as refusal:
+            pause_s = refusal.retry_after_s
+            if tries_left and pause_s is not None and pause_s <= _LONGEST_PAUSE_S:
+                time.sleep(pause_s)
+                continue
+            if refusal.code != "stale_version":
+                return Outcome(seen, refusal)
+            now = client.task(task.id)
+            if not tries_left or (now.state, now.generation) != (task.state, task.generation):
+                return Outcome(now, refusal)
+            key, seen = secrets.token_urlsafe(18), now
+    raise AssertionError("the last try returns")
+
+
+def _why(one: Outcome) -> str:
+    return "" if one.refusal is None else f"{one.refusal.detail} {one.refusal.remedy}"
+
+
+def _counted(tasks: Sequence[TaskView]) -> str:
+    states = Counter(task.state for task in tasks)
+    parts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+    return f"{len(tasks)} task{'s' if len(tasks) > 1 else ''} ({parts})"
+
+
+def _write_json(output: Format, outcomes: Sequence[Outcome], *, done: bool) -> bool:
+    """Whether it was wanted."""
+    if output is not Format.JSON:
+        return False
+    told = [
+        {"done": done and one.refusal is None, "problem": _why(one) or None, "task": one.task.model_dump(mode="json")}
+        for one in outcomes
+    ]
+    out(json_text(told))
+    return True
+
+
+@connected
+def cancel(
+    client: "Client",
+    tasks: TasksArgument = None,
+    state: StateOption = None,
+    tag: TagOption = None,
+    on: OnOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Cancel tasks. A running one ends a little later.
+
+    With --state, --tag or --on, all are cancelled that match and have not ended.
+    """
+    wanted = TaskFilter(state=state, tag=tag, agent=on)
+    if tasks is not None and len(tasks) == 1 and wanted == TaskFilter() and not dry_run:
+        _write_task(client.cancel(tasks[0]), output)
+        return
+    found = chosen(client, tasks or (), wanted, ("cancel",))
+    if agreed(found, "cancel", dry_run=dry_run, yes=yes, output=output):
+        do_to_each(
+            client,
+            found,
+            lambda seen, key: client.cancel(seen.id, if_version=seen.version, idempotency_key=key),
+            output,
+        )
+
+
+@connected
+def restart(
+    client: "Client",
+    tasks: TasksArgument = None,
+    state: StateOption = None,
+    tag: TagOption = None,
+    on: OnOption = None,
+    agent: Annotated[str | None, typer.Option(help="Run it on this agent.")] = None,
+    tier: Annotated[Tier | None, typer.Option(help="How strong a model.")] = None,
+    model: Annotated[str | None, typer.Option(help="This model of the agent.")] = None,
+    budget_usd: Annotated[float | None, typer.Option(min=LEAST_USD, help="US dollars it may use in all.")] = None,
+    budget_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens it may use in all.")] = None,
+    budget_runs: Annotated[int | None, typer.Option(min=1, help="Runs it may have in all.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Cancel the run that it has, if any.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on in its last conversation, on the agent that has it.")
+    ] = False,
+    reason: Annotated[str | None, typer.Option(help="Why; kept with the task, and told with --resume.")] = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Run tasks again.
+
+    Who, where and how strong are decided anew, except for what the task or an option pins. The conversation is a fresh
+    one, unless --resume is given. With --state, --tag or --on, all are restarted that match and can be.
+    """
+    budget = Budget(usd=budget_usd, tokens=budget_tokens, runs=budget_runs)
+    request = RestartRequest(
+        agent=agent,
+        tier=tier,
+        model=model,
+        budget=budget if budget.units else None,
+        force=force,
+        resume=resume,
+        reason=reason,
+    )
+    wanted = TaskFilter(state=state, tag=tag, agent=on)
+    if tasks is not None and len(tasks) == 1 and wanted == TaskFilter() and not dry_run:
+        _write_task(client.restart(tasks[0], request), output)
+        return
+    found = chosen(client, tasks or (), wanted, ("restart", "restart_force") if force else ("restart",))
+    if agreed(found, "restart", dry_run=dry_run, yes=yes, output=output):
+        do_to_each(
+            client,
+            found,
+            lambda seen, key: client.restart(seen.id, request, if_version=seen.version, idempotency_key=key),
+            output,
+        )
+
+
+@connected
+def answer(
+    client: "Client",
+    task: TaskArgument,
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="The answer, in quotes.")] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", metavar="FILE", help="Read the answer from there; - is standard input.")
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Answer what a task's agent asks.
+
+    It goes on with that in the conversation in which it asked, and no attempt is used up. An agent that asks to use a
+    tool is told to do without.
+    """
+    if (text is None) == (file is None):
+        raise typer.BadParameter("give the answer as TEXT, or name a file with --file")
+    request = validate(AnswerRequest, {"text": _read(file) if text is None and file is not None else text}, {})
+    if not isinstance(request, AnswerRequest):
+        raise typer.BadParameter("; ".join(problem.render() for problem in request))
+    _write_task(client.answer(task, request), output)
+
+
+@connected
+def approve(
+    client: "Client",
+    task: TaskArgument,
+    tool: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RULE", help="Allow this instead of what was denied, as the agent names it; repeatable."),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Allow what a task asks for: its first run, or a tool.
+
+    It holds for this content of the task, until that is restarted.
+    """
+    _write_task(client.approve(task, ApproveRequest(tools=tuple(tool or ()))), output)
+
+
+@connected
+def reject(
+    client: "Client",
+    task: TaskArgument,
+    reason: Annotated[str | None, typer.Argument(metavar="REASON", help="Why; kept with the task.")] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """End a task that asks: it fails, and what depends on it."""
+    _write_task(client.reject(task, RejectRequest(reason=reason)), output)
+
+
+def _read(file: Path) -> str:
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{file} cannot be read: {error}") from error
+
+
+def _write_task(task: TaskView, output: Format) -> None:
+    if output is Format.JSON:
+        out_json(task)
+    else:
+        out(tasks_table([task], wide=output is Format.WIDE))

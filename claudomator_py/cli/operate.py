@@ -1,0 +1,265 @@
+"""``backup``, ``cleanup``, ``drain``, ``undrain`` and ``notifications``: looking after the daemon."""
+
+import os
+import secrets
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from claudomator_py.cli import exits
+from claudomator_py.cli.connect import connected
+from claudomator_py.cli.output import Column, Format, FormatOption, error, fail, fields, note, out, out_json, render
+from claudomator_py.domain.notice import DeliveryState, DeliveryView
+from claudomator_py.domain.retention import DEFAULT_AGE_MS, CleanupItemView, CleanupRequest
+from claudomator_py.domain.units import format_duration, parse_duration
+from claudomator_py.domain.views import DrainView
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+
+
+def copy_to_new(source: Path, target: Path) -> None:
+    """Copy a file, across file systems too, to a new one (0600) that appears whole or not at all.
+
+    Raises FileExistsError rather than replace anything, OSError.
+    """
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as copy, source.open("rb") as original:
+            shutil.copyfileobj(original, copy)
+            copy.flush()
+            os.fsync(copy.fileno())
+        _appear(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _appear(partial: Path, target: Path) -> None:
+    try:
+        os.link(partial, target, follow_symlinks=False)
+    except PermissionError:
+        # A file system without hard links, such as that of a memory stick.
+        if os.path.lexists(target):
+            raise FileExistsError(str(target)) from None
+        partial.rename(target)
+
+
+@connected
+def backup(
+    client: "Client",
+    to: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Put it there, which must not exist; else it stays with the daemon's."),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Copy the database to a file.
+
+    It is consistent at one moment; tasks go on meanwhile.
+
+    To restore: stop the daemon, put the file in the place of `claudomator.db` in the state folder, and remove
+    `claudomator.db-wal` and `claudomator.db-shm`.
+    """
+    if to is not None and to.exists():
+        fail(f"{to} exists already.", "Name a file that does not; a backup never replaces one.")
+    made = client.backup()
+    if to is not None:
+        try:
+            # The daemon's own copy goes once the other is whole.
+            copy_to_new(Path(made.path), to)
+            Path(made.path).unlink()
+        except FileExistsError:
+            fail(f"{to} exists already.", f"Name a file that does not; the backup is at {made.path}.")
+        except OSError as error:
+            fail(f"The backup could not be put to {to}: {error.strerror}.", f"It is at {made.path}.")
+        made = made.model_copy(update={"path": str(to.absolute())})
+    if output is Format.JSON:
+        out_json(made)
+    else:
+        out(made.path)
+
+
+_CLEANUP_COLUMNS = (
+    Column("WHAT"),
+    Column("TASK"),
+    Column("SIZE", right=True),
+    Column("BRANCH"),
+    Column("WHY", flexible=True),
+    Column("PATH", wide=True),
+)
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+@connected
+def cleanup(
+    client: "Client",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed; remove nothing.")] = False,
+    older_than: Annotated[
+        int | None,
+        typer.Option(
+            metavar="DURATION", parser=parse_duration, help="Only what ended longer ago, such as 12h; else 7d."
+        ),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Remove what ended tasks have left and nobody misses.
+
+    Work trees go with their branches, and only if nothing in them would be lost: one is kept while it has changes that
+    are not committed, or commits that are not merged. A run's directory goes with its output and its scratch folder.
+    """
+    age = DEFAULT_AGE_MS if older_than is None else older_than
+    found = client.clean_up(CleanupRequest.model_validate({"dry_run": dry_run, "older_than": format_duration(age)}))
+    if output is Format.JSON:
+        out_json(found)
+        return
+    removed = [item for item in found.items if item.removed]
+    kept = [item for item in found.items if not item.removed]
+    for title, items in (("Would be removed" if dry_run else "Removed", removed), ("Kept", kept)):
+        if items:
+            out(f"{title}:")
+            out(render(_CLEANUP_COLUMNS, [_cleanup_row(item) for item in items], wide=output is Format.WIDE, indent=2))
+    would = "would be " if dry_run else ""
+    out(f"{len(removed)} {would}removed, {_size(found.freed_bytes)} {would}freed; {len(kept)} kept.")
+    if found.more:
+        note("There is more: run it again.")
+
+
+def _cleanup_row(item: CleanupItemView) -> tuple[str, ...]:
+    what = "work tree" if item.kind == "worktree" else "run"
+    return (what, item.task or "", _size(item.bytes) if item.removed else "", item.branch or "", item.why, item.path)
+
+
+def _size(count: int) -> str:
+    value, unit = float(count), 0
+    while value >= 1_024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1_024, unit + 1
+    return f"{count} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+
+
+_LOOK_S = 0.5
+
+
+@connected
+def drain(
+    client: "Client",
+    reason: Annotated[str | None, typer.Option(help="Why; shown to whoever asks.")] = None,
+    off: Annotated[bool, typer.Option("--off", help="Start tasks again; as `undrain` does.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Return once nothing runs any more.")] = False,
+    timeout: Annotated[
+        int | None,
+        typer.Option(metavar="DURATION", parser=parse_duration, help="Wait no longer than this, such as 45m."),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Start nothing new; what runs goes on to its end.
+
+    Tasks are still accepted, and queue. It holds over restarts of the daemon, until `undrain`.
+    """
+    if off and (wait or reason is not None):
+        raise typer.BadParameter("--off takes neither --wait nor --reason")
+    if timeout is not None and not wait:
+        raise typer.BadParameter("--timeout goes with --wait")
+    found = client.undrain() if off else client.drain(reason)
+    deadline = None if timeout is None else time.monotonic() + timeout / 1_000
+    while wait and found.drained and found.running:
+        if deadline is not None and time.monotonic() >= deadline:
+            _write_drain(found, output)
+            error(f"Not all had ended after {format_duration(timeout or 0)}.", "They go on; the daemon stays drained.")
+            raise typer.Exit(exits.TIMED_OUT)
+        time.sleep(_LOOK_S)
+        found = client.drain_state()
+    _write_drain(found, output)
+
+
+@connected
+def undrain(client: "Client", output: FormatOption = Format.TABLE) -> None:
+    """Start tasks again after `drain`."""
+    _write_drain(client.undrain(), output)
+
+
+def _write_drain(found: DrainView, output: Format) -> None:
+    if output is Format.JSON:
+        out_json(found)
+        return
+    out(
+        fields(
+            [
+                ("drained", "yes" if found.drained else "no"),
+                ("since", found.since or ""),
+                ("reason", found.reason or ""),
+                ("running", str(found.running)),
+            ]
+        )
+    )
+
+
+_MOST = 200
+_DELIVERY_COLUMNS = (
+    Column("ID", right=True),
+    Column("STATE"),
+    Column("TO"),
+    Column("AT", wide=True),
+    Column("WHAT", flexible=True),
+    Column("ATTEMPTS", right=True),
+    Column("ERROR", flexible=True),
+)
+
+
+@connected
+def notifications(
+    client: "Client",
+    state: Annotated[DeliveryState | None, typer.Option(help="Only those in this state.")] = None,
+    retry: Annotated[int | None, typer.Option(metavar="ID", help="Send this one again, which is dead.")] = None,
+    retry_all: Annotated[bool, typer.Option("--retry-all", help="Send all again that are dead.")] = False,
+    test: Annotated[str | None, typer.Option(metavar="TARGET", help="Send this target a test now.")] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show who was told of what.
+
+    Send again what could not be delivered; test a target.
+    """
+    if sum((retry is not None, retry_all, test is not None)) > 1:
+        raise typer.BadParameter("take one of --retry, --retry-all and --test")
+    if test is not None:
+        tried = client.test_notification(test)
+        _write_deliveries([tried], output)
+        if tried.state is not DeliveryState.DELIVERED:
+            error(f"The test did not get to {test}: {tried.error}.", "Correct `notify` in the configuration.")
+            raise typer.Exit(exits.FAILURE)
+        return
+    if retry is not None:
+        _write_deliveries([client.retry_notification(retry)], output)
+        return
+    if retry_all:
+        dead = client.notifications(DeliveryState.DEAD, limit=_MOST).items
+        _write_deliveries([client.retry_notification(delivery.id) for delivery in dead], output)
+        return
+    found = client.notifications(state, limit=_MOST)
+    _write_deliveries(list(found.items), output)
+    if found.next_cursor is not None:
+        note(f"These are the newest {_MOST}; the API has the others.")
+
+
+def _write_deliveries(deliveries: list[DeliveryView], output: Format) -> None:
+    if output is Format.JSON:
+        out_json(deliveries)
+    elif not deliveries:
+        note("There are none.")
+    else:
+        rows = [
+            (
+                str(one.id or ""),
+                one.state.value,
+                one.target,
+                one.created_at,
+                one.notice.title,
+                str(one.attempts),
+                one.error or "",
+            )
+            for one in deliveries
+        ]
+        out(render(_DELIVERY_COLUMNS, rows, wide=output is Format.WIDE))
