@@ -13,7 +13,7 @@ from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.views import AgentView, HoldRequest, Page, ReleaseRequest
 from claudomator_py.domain.views.base import View
 from claudomator_py.schema.validation import validate
-from claudomator_py.service.desk import Desks
+from claudomator_py.service.access import Access
 
 R = TypeVar("R", bound=View)
 AgentName = Annotated[str, Path(max_length=128, description="The agent's name.")]
@@ -32,8 +32,8 @@ _RELEASE = request_body(
 )
 
 
-def router(desks: Desks) -> APIRouter:
-    """The routes, on these desks."""
+def router(access: Access) -> APIRouter:
+    """The routes."""
     routes = APIRouter(prefix="/v1/agents", tags=["agents"])
 
     @routes.get(
@@ -44,7 +44,7 @@ def router(desks: Desks) -> APIRouter:
     )
     def list_agents(by: Asking) -> Page[AgentView]:
         """The agents in the order of the configuration, each with its slots, holds and health."""
-        return Page[AgentView](items=tuple(desks.as_(by).agents()))
+        return Page[AgentView](items=tuple(access.as_(by).queries.agents()))
 
     @routes.post(
         "/{name}/hold",
@@ -55,7 +55,7 @@ def router(desks: Desks) -> APIRouter:
     )
     def hold(by: Asking, name: AgentName, document: OptionalJsonObject, key: IdempotencyKey) -> AgentView:
         """What runs goes on; tasks go to other agents or wait, until the time named or until it is released."""
-        return desks.as_(by).hold(name, _read(HoldRequest, document), key=key)
+        return access.as_(by).service.hold(name, _read(HoldRequest, document), key=key)
 
     @routes.post(
         "/{name}/release",
@@ -68,7 +68,7 @@ def router(desks: Desks) -> APIRouter:
         """Tasks may start on it again at once, and on all agents that share its account. With `family`, only holds on
         that family end. Without a hold it changes nothing.
         """
-        return desks.as_(by).release(name, _read(ReleaseRequest, document), key=key)
+        return access.as_(by).service.release(name, _read(ReleaseRequest, document), key=key)
 
     return routes
 

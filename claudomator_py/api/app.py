@@ -1,4 +1,4 @@
-"""The web application: routers on a desk, behind the security checks."""
+"""The web application: routers on a granted, behind the security checks."""
 
 import time
 from collections.abc import Callable
@@ -42,7 +42,7 @@ from claudomator_py.api.settings import WebSettings
 from claudomator_py.daemon.metering import Meter
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.redaction import Redactor
-from claudomator_py.service.desk import Desks
+from claudomator_py.service.access import Access
 
 _DESCRIPTION = """What anyone can ask the daemon for. Every path but /livez and /readyz needs a token; `security`
 names the role that it takes: read, operate or admin, each of which permits what the ones before it do.
@@ -65,7 +65,7 @@ def _now_ms() -> int:
 
 
 def create_app(
-    desks: Desks,
+    access: Access,
     settings: WebSettings,
     meter: Meter | None = None,
     streams: Streams | None = None,
@@ -83,7 +83,7 @@ def create_app(
     sessions = Sessions(book or NoBook(), settings.token, clock)
     codes, throttle = LoginCodes(clock), Throttle(settings.limits)
     streams, holders = streams or Streams(), holders or OnlyOperator()
-    desks.as_(OPERATOR).live.on_change(streams.wake)
+    access.as_(OPERATOR).queries.live.on_change(streams.wake)
     holders.on_change(streams.wake)
     sessions.on_end(streams.wake)
     app = _Application(
@@ -96,16 +96,16 @@ def create_app(
         redirect_slashes=False,
         dependencies=[Depends(permitted), Depends(strict_query)],
     )
-    app.include_router(runs.router(desks, streams))
+    app.include_router(runs.router(access, streams))
     for resource in (tasks, inputs, schedules, agents, status, drain, notifications, backups, cleanup, tokens, health):
-        app.include_router(resource.router(desks))
-    app.include_router(events.router(desks, streams))
+        app.include_router(resource.router(access))
+    app.include_router(events.router(access, streams))
     app.include_router(reasons.router())
     app.include_router(metrics.router(meter))
     app.include_router(login_codes.router(codes, settings))
     app.include_router(browser_sessions.router(sessions))
     problem.install(app)
-    pages.install(app, desks, login.Entrance(sessions, codes, throttle, settings))
+    pages.install(app, access, login.Entrance(sessions, codes, throttle, settings))
     app.add_middleware(WithoutSecrets, redactor=redactor)
     app.add_middleware(
         Security, settings=settings, sessions=sessions, holders=holders, throttle=throttle, dress=errors.dress

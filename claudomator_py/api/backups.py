@@ -5,11 +5,11 @@ from fastapi import APIRouter
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.openapi import problems
 from claudomator_py.domain.views import BackupView
-from claudomator_py.service.desk import Desks
+from claudomator_py.service.access import Access
 
 
-def router(desks: Desks) -> APIRouter:
-    """The routes, on these desks."""
+def router(access: Access) -> APIRouter:
+    """The routes."""
     routes = APIRouter(prefix="/v1/backups", tags=["backups"])
 
     @routes.post(
@@ -17,6 +17,6 @@ def router(desks: Desks) -> APIRouter:
     )
     def backup(by: Asking) -> BackupView:
         """A consistent copy, into the folder `backups` of the state folder; tasks go on meanwhile. SQLite only."""
-        return desks.as_(by).backup()
+        return access.as_(by).service.backup()
 
     return routes

@@ -8,7 +8,7 @@ from claudomator_py.api.request import OptionalJsonObject
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.schema.validation import validate
-from claudomator_py.service.desk import Desks
+from claudomator_py.service.access import Access
 
 _CLEANUP_BODY = request_body(
     "CleanupRequest",
@@ -17,8 +17,8 @@ _CLEANUP_BODY = request_body(
 )
 
 
-def router(desks: Desks) -> APIRouter:
-    """The routes, on these desks."""
+def router(access: Access) -> APIRouter:
+    """The routes."""
     routes = APIRouter(prefix="/v1/cleanup", tags=["cleanup"])
 
     @routes.post(
@@ -35,6 +35,6 @@ def router(desks: Desks) -> APIRouter:
         if not isinstance(request, CleanupRequest):
             detail = "; ".join(problem.render() for problem in request)
             raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=request)
-        return desks.as_(by).clean_up(request)
+        return access.as_(by).service.clean_up(request)
 
     return routes

@@ -8,7 +8,7 @@ from claudomator_py.api.request import OptionalJsonObject
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.views import DrainRequest, DrainView
 from claudomator_py.schema.validation import validate
-from claudomator_py.service.desk import Desks
+from claudomator_py.service.access import Access
 
 _BODY = request_body(
     "DrainRequest",
@@ -17,8 +17,8 @@ _BODY = request_body(
 )
 
 
-def router(desks: Desks) -> APIRouter:
-    """The routes, on these desks."""
+def router(access: Access) -> APIRouter:
+    """The routes."""
     routes = APIRouter(prefix="/v1", tags=["drain"])
 
     @routes.get(
@@ -29,7 +29,7 @@ def router(desks: Desks) -> APIRouter:
     )
     def state(by: Asking) -> DrainView:
         """What readiness says of it, too, with the number of live runs to wait for."""
-        return desks.as_(by).drain_state()
+        return access.as_(by).queries.drain_state()
 
     @routes.post(
         "/drain",
@@ -44,11 +44,11 @@ def router(desks: Desks) -> APIRouter:
         if not isinstance(request, DrainRequest):
             detail = "; ".join(problem.render() for problem in request)
             raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=request)
-        return desks.as_(by).drain(request.reason)
+        return access.as_(by).service.drain(request.reason)
 
     @routes.post("/undrain", operation_id="undrain", summary="Start tasks again", responses=problems(503))
     def undrain(by: Asking) -> DrainView:
         """Harmless when repeated."""
-        return desks.as_(by).undrain()
+        return access.as_(by).service.undrain()
 
     return routes

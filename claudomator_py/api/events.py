@@ -22,7 +22,7 @@ from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import EventView, Page
 from claudomator_py.queries import cursors
 from claudomator_py.queries.event_stream import EventFilter, Live
-from claudomator_py.service.desk import Desks
+from claudomator_py.service.access import Access
 
 T = TypeVar("T")
 
@@ -206,8 +206,8 @@ Last = Annotated[
 Limit = Annotated[int, Query(ge=1, le=500, description="How many events at most, from 1 to 500.")]
 
 
-def router(desks: Desks, streams: Streams) -> APIRouter:
-    """The routes, on these desks."""
+def router(access: Access, streams: Streams) -> APIRouter:
+    """The routes."""
     routes = APIRouter(prefix="/v1/events", tags=["events"])
 
     @routes.get(
@@ -232,7 +232,7 @@ def router(desks: Desks, streams: Streams) -> APIRouter:
         limit: Limit = PAGE,
     ) -> Page[EventView] | Response:
         """Ids rise in the order of happening; none becomes visible late, so a stream goes on from the last one seen."""
-        live = desks.as_(by).live
+        live = access.as_(by).queries.live
         wanted = live.event_filter(task, kind or (), caused_by)
         if wants_stream(request):
             return _stream(live, streams, wanted, last_event_id, after, standing)

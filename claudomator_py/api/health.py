@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.views import ReadinessView
 from claudomator_py.domain.views.base import View
-from claudomator_py.service.desk import Desks
+from claudomator_py.service.access import Access
 
 _NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": ReadinessView, "description": "Not ready"}}
 
@@ -18,8 +18,8 @@ class LivenessView(View):
     alive: Literal[True] = True
 
 
-def router(desks: Desks) -> APIRouter:
-    """The routes, on these desks."""
+def router(access: Access) -> APIRouter:
+    """The routes."""
     routes = APIRouter(tags=["health"])
 
     @routes.get("/livez", operation_id="getLiveness", summary="Whether the daemon answers")
@@ -31,7 +31,7 @@ def router(desks: Desks) -> APIRouter:
     def readyz(request: Request, response: Response) -> ReadinessView:
         """Needs no token; with it, the answer has every check, with what to do where one failed."""
         by = request.state.principal
-        found = desks.as_(by or OPERATOR).readiness()
+        found = access.as_(by or OPERATOR).queries.readiness()
         if not found.ready:
             response.status_code = 503
         return ReadinessView(ready=found.ready) if by is None else found

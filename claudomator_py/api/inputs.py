@@ -13,7 +13,7 @@ from claudomator_py.api.request import JsonObject, OptionalJsonObject
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.views import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.schema.validation import odd_values, validate
-from claudomator_py.service.desk import Desks
+from claudomator_py.service.access import Access
 
 R = TypeVar("R", bound=BaseModel)
 Ref = Annotated[str, Path(max_length=128, description="A task's id, a unique prefix of it, or its name.")]
@@ -29,8 +29,8 @@ _REJECT = request_body(
 )
 
 
-def router(desks: Desks) -> APIRouter:
-    """The routes, on these desks."""
+def router(access: Access) -> APIRouter:
+    """The routes."""
     routes = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
     @routes.post(
@@ -46,7 +46,7 @@ def router(desks: Desks) -> APIRouter:
     ) -> TaskView:
         """Its agent goes on in the conversation in which it asked; no attempt is used up. 409 if it asks nothing."""
         return _tagged(
-            desks.as_(by).answer(ref, _valid(AnswerRequest, document), if_version=if_match, key=key), response
+            access.as_(by).service.answer(ref, _valid(AnswerRequest, document), if_version=if_match, key=key), response
         )
 
     @routes.post(
@@ -65,7 +65,8 @@ def router(desks: Desks) -> APIRouter:
         409 if it asks for no approval, 422 for what its agent cannot be told to allow.
         """
         return _tagged(
-            desks.as_(by).approve(ref, _valid(ApproveRequest, document), if_version=if_match, key=key), response
+            access.as_(by).service.approve(ref, _valid(ApproveRequest, document), if_version=if_match, key=key),
+            response,
         )
 
     @routes.post(
@@ -81,7 +82,7 @@ def router(desks: Desks) -> APIRouter:
     ) -> TaskView:
         """It fails, and what depends on it. 409 if it asks nothing."""
         return _tagged(
-            desks.as_(by).reject(ref, _valid(RejectRequest, document), if_version=if_match, key=key), response
+            access.as_(by).service.reject(ref, _valid(RejectRequest, document), if_version=if_match, key=key), response
         )
 
     return routes

@@ -304,7 +304,7 @@ def text_of(measured: Measured) -> bytes:
 
 
 def router(meter: Meter | None) -> APIRouter:
-    """The route, on this meter; None where nothing is measured, as in front of a desk alone."""
+    """The route, on this meter; None where nothing is measured."""
     routes = APIRouter(tags=["health"])
 
     @routes.get(

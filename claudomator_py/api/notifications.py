@@ -9,7 +9,7 @@ from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.openapi import problems
 from claudomator_py.domain.notice import DeliveryState, DeliveryView
 from claudomator_py.domain.views import Page
-from claudomator_py.service.desk import Desks
+from claudomator_py.service.access import Access
 
 _LAST_ID = 2**63 - 1
 
@@ -24,8 +24,8 @@ class NotificationQuery(BaseModel):
     limit: int = Field(default=50, ge=1, le=200, description="How many at most, from 1 to 200.")
 
 
-def router(desks: Desks) -> APIRouter:
-    """The routes, on these desks."""
+def router(access: Access) -> APIRouter:
+    """The routes."""
     routes = APIRouter(prefix="/v1/notifications", tags=["notifications"])
 
     @routes.get(
@@ -36,7 +36,7 @@ def router(desks: Desks) -> APIRouter:
     )
     def list_notifications(by: Asking, query: Annotated[NotificationQuery, Query()]) -> Page[DeliveryView]:
         """Each is one notice to one target. A delivered one is kept for a week, a dead one for thirty days."""
-        return desks.as_(by).notices.deliveries(query.state, query.cursor, query.limit)
+        return access.as_(by).notices.deliveries(query.state, query.cursor, query.limit)
 
     @routes.post(
         "/{delivery}/retry",
@@ -50,7 +50,7 @@ def router(desks: Desks) -> APIRouter:
         delivery: Annotated[int, Path(ge=1, le=_LAST_ID, description="The notification's id.")],
     ) -> DeliveryView:
         """It gets as many attempts as a new one. 409 for one that was delivered, or is still on its way."""
-        return desks.as_(by).notices.again(delivery)
+        return access.as_(by).notices.again(delivery)
 
     @routes.post(
         "/test/{target}",
@@ -63,6 +63,6 @@ def router(desks: Desks) -> APIRouter:
         target: Annotated[str, Path(max_length=128, description="A target's name in the configuration.")],
     ) -> DeliveryView:
         """Sent at once, a single time, and not kept: the answer says whether it was delivered, and if not, why."""
-        return desks.as_(by).notices.test(target)
+        return access.as_(by).notices.test(target)
 
     return routes

@@ -7,7 +7,7 @@ from claudomator_py.domain.views import Page, ReasonView
 
 
 def router() -> APIRouter:
-    """The route. It needs no desk: the codes are part of the program."""
+    """The route. It needs no access: the codes are part of the program."""
     routes = APIRouter(prefix="/v1/reasons", tags=["reasons"])
 
     @routes.get("", operation_id="listReasons", summary="The reason codes, and what follows from each")

@@ -24,7 +24,7 @@ from claudomator_py.domain.errors import BadCursor, Invalid, ServiceError
 from claudomator_py.domain.run import Stream
 from claudomator_py.domain.views import LogEndView, LogEntryView, LogPageView, LogTextView, RunView
 from claudomator_py.queries.log_stream import LogFeed, LogItem, LogPosition, LogView
-from claudomator_py.service.desk import Desk, Desks
+from claudomator_py.service.access import Access, Granted
 
 log = logging.getLogger(__name__)
 
@@ -70,14 +70,14 @@ View = Annotated[
 Check = Annotated[bool, Query(description="What the run's check wrote, instead of its agent.")]
 
 
-def router(desks: Desks, streams: Streams) -> APIRouter:
-    """The routes, on these desks."""
+def router(access: Access, streams: Streams) -> APIRouter:
+    """The routes."""
     routes = APIRouter(prefix="/v1/runs", tags=["runs"])
 
     @routes.get("/{run_id}", operation_id="getRun", summary="One run", responses=problems(404, 422))
     def get_run(by: Asking, run_id: RunId) -> RunView:
         """The run with its outcome, once it has ended."""
-        return desks.as_(by).run(run_id)
+        return access.as_(by).queries.run(run_id)
 
     @routes.get(
         "/{run_id}/log",
@@ -100,25 +100,25 @@ def router(desks: Desks, streams: Streams) -> APIRouter:
         last_event_id: LastEventId = None,
     ) -> Response:
         """Bytes from an offset; with `view`, what they say, in items; with Accept: text/event-stream, as it comes."""
-        desk = desks.as_(by)
+        granted = access.as_(by)
         if wants_stream(request):
             begin = _position(last_event_id or cursor, offset)
-            feed = desk.live.open_log(run_id, stream, _readable(view), begin, check=check)
+            feed = granted.queries.live.open_log(run_id, stream, _readable(view), begin, check=check)
             if last_event_id is not None and not feed.read(1) and feed.ended:
                 return Response(status_code=204)
-            feed = desk.live.open_log(run_id, stream, _readable(view), begin, check=check)
-            return EventStream(streams, _follow(desk, streams, run_id, feed, standing))
+            feed = granted.queries.live.open_log(run_id, stream, _readable(view), begin, check=check)
+            return EventStream(streams, _follow(granted, streams, run_id, feed, standing))
         if view is None or view == "raw":
-            return _bytes(desk, run_id, stream, offset, limit, check=check)
-        feed = desk.live.open_log(run_id, stream, view, _position(cursor, offset), check=check)
+            return _bytes(granted, run_id, stream, offset, limit, check=check)
+        feed = granted.queries.live.open_log(run_id, stream, view, _position(cursor, offset), check=check)
         page = _page(feed, min(limit, _PAGE))
         return Response(page.model_dump_json(), media_type="application/json", headers={"Vary": "Accept"})
 
     return routes
 
 
-def _bytes(desk: Desk, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool) -> Response:
-    chunk = desk.log(run_id, stream, offset, limit, check=check)
+def _bytes(granted: Granted, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool) -> Response:
+    chunk = granted.queries.log(run_id, stream, offset, limit, check=check)
     headers = {
         "Claudomator-Next-Offset": str(chunk.next_offset),
         "Claudomator-Ended": "true" if chunk.ended else "false",
@@ -138,7 +138,7 @@ def _page(feed: LogFeed, most: int) -> LogPageView:
 
 
 async def _follow(
-    desk: Desk, streams: Streams, run_id: str, feed: LogFeed, standing: Callable[[], bool]
+    granted: Granted, streams: Streams, run_id: str, feed: LogFeed, standing: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
     yield opening(feed.position)
     silent_s = 0.0
@@ -154,7 +154,7 @@ async def _follow(
                 yield b"".join(_message(item) for item in items)
                 silent_s = told_s = 0.0
             if feed.ended:
-                run = await streams.run(lambda: desk.run(run_id))
+                run = await streams.run(lambda: granted.queries.run(run_id))
                 status = run.outcome.status if run.outcome is not None else None
                 end = LogEndView(next_offset=feed.position.offset, state=run.state, status=status)
                 yield message("end", end, feed.position)

@@ -13,7 +13,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import Page, TaskView
 from claudomator_py.domain.views.schedules import ScheduleView
 from claudomator_py.schema.taskfile import parse_task
-from claudomator_py.service.desk import Desks
+from claudomator_py.service.access import Access
 
 Name = Annotated[str, Path(max_length=128, description="A schedule's name.")]
 
@@ -32,14 +32,14 @@ _BODY = request_body(
 _LOCATION = {"Location": {"description": "Where the schedule is", "schema": {"type": "string"}, "required": True}}
 
 
-def router(desks: Desks) -> APIRouter:
-    """The routes, on these desks."""
+def router(access: Access) -> APIRouter:
+    """The routes."""
     routes = APIRouter(prefix="/v1/schedules", tags=["schedules"])
 
     @routes.get("", operation_id="listSchedules", summary="Schedules, by name", responses=problems(503))
     def list_schedules(by: Asking) -> Page[ScheduleView]:
         """All of them, each with its next time and the last one that was dealt with."""
-        return Page[ScheduleView](items=tuple(desks.as_(by).schedules.all()))
+        return Page[ScheduleView](items=tuple(access.as_(by).schedules.all()))
 
     @routes.post(
         "",
@@ -55,28 +55,28 @@ def router(desks: Desks) -> APIRouter:
         if not isinstance(parsed, TaskSpec):
             detail = "; ".join(problem.render() for problem in parsed[:3])
             raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=parsed)
-        view = desks.as_(by).schedules.add(parsed, key=key)
+        view = access.as_(by).schedules.add(parsed, key=key)
         response.headers["Location"] = f"/v1/schedules/{view.name}"
         return view
 
     @routes.get("/{name}", operation_id="getSchedule", summary="One schedule", responses=problems(404, 422, 503))
     def get_schedule(by: Asking, name: Name) -> ScheduleView:
         """The schedule with its content."""
-        return desks.as_(by).schedules.one(name)
+        return access.as_(by).schedules.one(name)
 
     @routes.post(
         "/{name}/pause", operation_id="pauseSchedule", summary="Pause a schedule", responses=problems(404, 422, 503)
     )
     def pause(by: Asking, name: Name) -> ScheduleView:
         """It makes no more tasks until it is resumed. Harmless when repeated."""
-        return desks.as_(by).schedules.pause(name)
+        return access.as_(by).schedules.pause(name)
 
     @routes.post(
         "/{name}/resume", operation_id="resumeSchedule", summary="Resume a schedule", responses=problems(404, 422, 503)
     )
     def resume(by: Asking, name: Name) -> ScheduleView:
         """It goes on with its next time; those that passed meanwhile are not caught up. Harmless when repeated."""
-        return desks.as_(by).schedules.resume(name)
+        return access.as_(by).schedules.resume(name)
 
     @routes.post(
         "/{name}/run",
@@ -87,7 +87,7 @@ def router(desks: Desks) -> APIRouter:
     )
     def run(by: Asking, name: Name, key: IdempotencyKey) -> TaskView:
         """Besides its times, paused or not. 409 where its last task has not ended and `overlap` is `skip`."""
-        return desks.as_(by).schedules.run(name, key=key)
+        return access.as_(by).schedules.run(name, key=key)
 
     @routes.delete(
         "/{name}",
@@ -98,6 +98,6 @@ def router(desks: Desks) -> APIRouter:
     )
     def delete(by: Asking, name: Name) -> None:
         """Its tasks stay. 409 for one that follows a file: delete the file."""
-        desks.as_(by).schedules.delete(name)
+        access.as_(by).schedules.delete(name)
 
     return routes

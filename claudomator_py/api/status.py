@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.openapi import problems
 from claudomator_py.domain.views import FileProblemPage, StatusView
-from claudomator_py.service.desk import Desks
+from claudomator_py.service.access import Access
 
 
 class InboxQuery(BaseModel):
@@ -20,14 +20,14 @@ class InboxQuery(BaseModel):
     limit: int = Field(default=50, ge=1, le=200, description="How many at most, from 1 to 200.")
 
 
-def router(desks: Desks) -> APIRouter:
-    """The routes, on these desks."""
+def router(access: Access) -> APIRouter:
+    """The routes."""
     routes = APIRouter(prefix="/v1", tags=["status"])
 
     @routes.get("/status", operation_id="getStatus", summary="Everything at a glance, what needs a person first")
     def status(by: Asking) -> StatusView:
         """What `claudomator status` shows. Each list is cut at 50; the counts are whole."""
-        return desks.as_(by).status()
+        return access.as_(by).queries.status()
 
     @routes.get(
         "/inbox",
@@ -37,6 +37,6 @@ def router(desks: Desks) -> APIRouter:
     )
     def inbox(by: Asking, query: Annotated[InboxQuery, Query()]) -> FileProblemPage:
         """The last one refused first, each with its reasons; a file is accepted whole or not at all."""
-        return desks.as_(by).inbox_problems(query.cursor, query.limit)
+        return access.as_(by).queries.inbox_problems(query.cursor, query.limit)
 
     return routes

@@ -31,7 +31,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import Page, RestartRequest, RunView, TaskFilter, TaskView, WhyView
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import odd_values, validate
-from claudomator_py.service.desk import Desks
+from claudomator_py.service.access import Access
 
 Ref = Annotated[str, Path(max_length=128, description="A task's id, a unique prefix of it, or its name.")]
 
@@ -45,8 +45,8 @@ class TaskQuery(TaskFilter):
     limit: int = Field(default=50, ge=1, le=200, description="How many tasks at most, from 1 to 200.")
 
 
-def router(desks: Desks) -> APIRouter:
-    """The routes, on these desks."""
+def router(access: Access) -> APIRouter:
+    """The routes."""
     routes = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
     @routes.post(
@@ -72,7 +72,7 @@ def router(desks: Desks) -> APIRouter:
         if not isinstance(parsed, TaskSpec):
             detail = "; ".join(problem.render() for problem in parsed[:3])
             raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=parsed)
-        return _located(desks.as_(by).submit(parsed, key=key), response)
+        return _located(access.as_(by).service.submit(parsed, key=key), response)
 
     @routes.get(
         "",
@@ -83,7 +83,7 @@ def router(desks: Desks) -> APIRouter:
     def list_tasks(by: Asking, query: Annotated[TaskQuery, Query()]) -> Page[TaskView]:
         """A part of the list; all conditions count together. Tasks that come meanwhile move nothing in later parts."""
         wanted = TaskFilter(**query.model_dump(exclude={"cursor", "limit"}))
-        return desks.as_(by).tasks(wanted, query.cursor, query.limit)
+        return access.as_(by).queries.tasks(wanted, query.cursor, query.limit)
 
     @routes.get(
         "/{ref}",
@@ -94,7 +94,7 @@ def router(desks: Desks) -> APIRouter:
     )
     def get_task(by: Asking, ref: Ref, if_none_match: IfNoneMatch, response: Response) -> TaskView | Response:
         """The task with its content. With If-None-Match, 304 says that it has not been changed since."""
-        task = desks.as_(by).task(ref)
+        task = access.as_(by).queries.task(ref)
         if if_none_match is not None and if_none_match.matches(task.version):
             return Response(status_code=304, headers={"ETag": etag(task.version)})
         return _tagged(task, response)
@@ -118,7 +118,7 @@ def router(desks: Desks) -> APIRouter:
     )
     def cancel(by: Asking, ref: Ref, if_match: IfMatch, key: IdempotencyKey, response: Response) -> TaskView:
         """Ask for its end. A running task ends a little later, when its agent has; 409 for one that has ended."""
-        return _tagged(desks.as_(by).cancel(ref, if_version=if_match, key=key), response)
+        return _tagged(access.as_(by).service.cancel(ref, if_version=if_match, key=key), response)
 
     @routes.post(
         "/{ref}/restart",
@@ -154,14 +154,14 @@ def router(desks: Desks) -> APIRouter:
         if not isinstance(request, RestartRequest):
             detail = "; ".join(problem.render() for problem in request[:3])
             raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=request)
-        return _located(desks.as_(by).restart(ref, request, if_version=if_match, key=key), response)
+        return _located(access.as_(by).service.restart(ref, request, if_version=if_match, key=key), response)
 
     @routes.get(
         "/{ref}/why", operation_id="explainTask", summary="Why it is so", responses=problems(404, 409, 422, 503)
     )
     def why(by: Asking, ref: Ref) -> WhyView:
         """Why the task is where it is, in sentences, with the decisions and events behind them."""
-        return desks.as_(by).why(ref)
+        return access.as_(by).queries.why(ref)
 
     @routes.get(
         "/{ref}/runs",
@@ -171,7 +171,7 @@ def router(desks: Desks) -> APIRouter:
     )
     def runs(by: Asking, ref: Ref) -> Page[RunView]:
         """All runs of the task, oldest first."""
-        return Page[RunView](items=tuple(desks.as_(by).runs(ref)))
+        return Page[RunView](items=tuple(access.as_(by).queries.runs(ref)))
 
     return routes
 

@@ -11,7 +11,7 @@ from claudomator_py.api.request import JsonObject
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.views import NewTokenView, Page, TokenRequest, TokenView
 from claudomator_py.schema.validation import odd_values, validate
-from claudomator_py.service.desk import Desks
+from claudomator_py.service.access import Access
 
 Ref = Annotated[str, Path(max_length=128, description="A token's id or name.")]
 _BODY = request_body(
@@ -24,8 +24,8 @@ _BODY = request_body(
 )
 
 
-def router(desks: Desks) -> APIRouter:
-    """The routes, on these desks."""
+def router(access: Access) -> APIRouter:
+    """The routes."""
     routes = APIRouter(prefix="/v1/tokens", tags=["tokens"])
 
     @routes.get(
@@ -33,7 +33,7 @@ def router(desks: Desks) -> APIRouter:
     )
     def list_tokens(by: Asking) -> Page[TokenView]:
         """Revoked and expired ones, too. The tokens themselves are kept nowhere."""
-        return Page[TokenView](items=tuple(desks.as_(by).tokens.all()))
+        return Page[TokenView](items=tuple(access.as_(by).tokens.all()))
 
     @routes.post(
         "",
@@ -49,7 +49,7 @@ def router(desks: Desks) -> APIRouter:
         if not isinstance(wanted, TokenRequest):
             detail = "; ".join(problem.render() for problem in wanted[:3])
             raise Invalid(detail, remedy="Correct what is named in problems, and send it again.", problems=wanted)
-        made = desks.as_(by).tokens.create(wanted)
+        made = access.as_(by).tokens.create(wanted)
         setattr(request.state, GIVEN, True)
         return made
 
@@ -59,6 +59,6 @@ def router(desks: Desks) -> APIRouter:
     def revoke(by: Asking, ref: Ref) -> TokenView:
         """At once and for good: its event streams and browser sessions end. Tokens that its holder gave out stay.
         Harmless when repeated."""
-        return desks.as_(by).tokens.revoke(ref)
+        return access.as_(by).tokens.revoke(ref)
 
     return routes

@@ -40,7 +40,7 @@ from claudomator_py.app.listening import CannotListen, StateExposed, make_privat
 from claudomator_py.daemon.health import Pulse, disk_check, inbox_checks
 from claudomator_py.daemon.locks import StateInUse, claim_database, hold_state
 from claudomator_py.daemon.loop import Daemon, StateLost
-from claudomator_py.daemon.metering import StoreMeter, Surroundings
+from claudomator_py.daemon.metering import Meter, Surroundings
 from claudomator_py.daemon.reload import ConfigurationRefused, Reloader
 from claudomator_py.daemon.retention import Retainer
 from claudomator_py.daemon.signals import handle_signals, install_crash_hook
@@ -76,12 +76,13 @@ from claudomator_py.schema.configfile import (
 from claudomator_py.schema.known_secrets import secrets_in
 from claudomator_py.schema.settings import Inbox, Log, LogFormat, OnStop, Settings
 from claudomator_py.schema.trust import InboxGuard, exposed_config
+from claudomator_py.service.access import Access
 from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.service.keyring import Keyring
-from claudomator_py.service.notices import StoredNotices
-from claudomator_py.service.schedules import StoredSchedules
-from claudomator_py.service.task_service import FrontDesk
-from claudomator_py.service.tokens import StoredTokens
+from claudomator_py.service.notices import Notices
+from claudomator_py.service.schedules import Schedules
+from claudomator_py.service.task_service import TaskService
+from claudomator_py.service.tokens import Tokens
 from claudomator_py.sources.inbox.claims import InboxInUse
 from claudomator_py.sources.inbox.inbox import InboxKeeper
 from claudomator_py.sources.inbox.intake import StoreIntake
@@ -230,9 +231,10 @@ async def _serve(
         secrets,
         parts.faults,
         parts.monitor.backlog,
+        parts.isolating.trees,
     )
     repeats = Repeats(queries.read, now_ms)
-    schedules = StoredSchedules(
+    schedules = Schedules(
         database, parts.registry, lambda: parts.workdirs, now_ms, queries.told, repeats, clockwork.wake
     )
     folders = RunFolders(state / "runs")
@@ -248,36 +250,34 @@ async def _serve(
         retention_faults,
     )
     stack.callback(retainer.close)
-    desk = FrontDesk(
+    service = TaskService(
         database,
         queries,
         parts.registry,
         parts.host,
         lambda: parts.workdirs,
-        StoredNotices(database, herald, now_ms),
-        schedules,
         now_ms,
         cleaner,
-        parts.isolating.trees,
         repeats,
-        StoredTokens(database, keyring, now_ms),
     )
+    notices, tokens = Notices(database, herald, now_ms), Tokens(database, keyring, now_ms)
+    access = Access(service, queries, schedules, notices, tokens)
     around = Surroundings(
         ticks=lambda: daemon.ticks,
-        checks=lambda: desk.readiness().checks,
+        checks=lambda: queries.readiness().checks,
         refused_files=lambda: len(inbox.refusals),
         free_bytes=lambda: shutil.disk_usage(state).free,
         least_free_bytes=least_free,
         faults=faults,
     )
-    meter = StoreMeter(database, parts.observer, now_ms, around)
+    meter = Meter(database, parts.observer, now_ms, around)
     stack.callback(lambda: withdraw_endpoint(state) if in_place() else None)
     sockets = open_sockets(listen or settings.http.listen, state)
     url = url_of(sockets[0])
     web = WebSettings(token=token, listen=bound_address(sockets[0]), allowed_hosts=settings.http.allowed_hosts)
     streams = Streams()
     book = StoredBook(database)
-    app = create_app(desk, web, meter, streams, holders=keyring, redactor=secrets.redactor, book=book)
+    app = create_app(access, web, meter, streams, holders=keyring, redactor=secrets.redactor, book=book)
     server = WebServer(app, sockets, streams.close)
     publish_endpoint(state, url)
 

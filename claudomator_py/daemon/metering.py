@@ -5,7 +5,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from sqlalchemy import Connection
 
@@ -83,15 +82,11 @@ class Surroundings:
     faults: Callable[[], Sequence[Fault]] = tuple
 
 
-class Meter(Protocol):
-    """Synchronous and safe to call from many threads."""
+class Meter:
+    """Measures; synchronous, and safe to call from many threads.
 
-    def measure(self) -> Measured:
-        """The present, or what was measured a few seconds ago. Raises Unavailable."""
-
-
-class StoreMeter:
-    """Implements ``Meter``. However often it is asked, it reads the rows once in ``FRESH_S``."""
+    However often it is asked, it reads the rows once in ``FRESH_S``.
+    """
 
     def __init__(self, database: Database, observer: Observer, clock: Clock, around: Surroundings) -> None:
         self._database = database
@@ -102,7 +97,7 @@ class StoreMeter:
         self._last: tuple[float, Measured] | None = None
 
     def measure(self) -> Measured:
-        """See ``Meter``."""
+        """The present, or what was measured a few seconds ago. Raises Unavailable."""
         with self._lock:
             if self._last is not None and time.monotonic() - self._last[0] < FRESH_S:
                 return self._last[1]

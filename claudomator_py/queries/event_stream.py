@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 from sqlalchemy import Connection
 
@@ -42,33 +41,6 @@ class EventPage:
     more: bool
 
 
-class Live(Protocol):
-    """Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``."""
-
-    def newest_event(self) -> int:
-        """The id of the newest event; 0 when there is none."""
-
-    def events_gone(self) -> int:
-        """The greatest id of an event that is not kept any more; 0: all are kept."""
-
-    def event_filter(self, task: str | None, kinds: Collection[str], by: str | None = None) -> EventFilter:
-        """The filter that is meant; task: as in ``Desk``; by: who caused them. Raises NotFound, Ambiguous."""
-
-    def events(self, wanted: EventFilter, after: int, limit: int) -> EventPage:
-        """Events with a greater id than ``after``, oldest first, at most ``limit``."""
-
-    def last_events(self, wanted: EventFilter, limit: int) -> EventPage:
-        """The newest events, oldest first, at most ``limit``."""
-
-    def on_change(self, callback: Callable[[], None]) -> None:
-        """Call callback, on any thread, after something was stored. It must be quick and must not wait."""
-
-    def open_log(
-        self, run_id: str, stream: Stream, view: LogView, position: LogPosition, *, check: bool = False
-    ) -> LogFeed:
-        """A way through what the run writes, from that place. check: what its check does. Raises NotFound."""
-
-
 CHECK_KIND = "command"
 """What checks write is read as what any program writes."""
 
@@ -88,8 +60,8 @@ class _Commits:
         self.number += 1
 
 
-class StoredLive:
-    """Implements ``Live``."""
+class Live:
+    """Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``."""
 
     def __init__(self, database: Database, registry: AgentRegistry, host: RunHost, secrets: Secrets) -> None:
         self._database = database
@@ -100,22 +72,22 @@ class StoredLive:
         self._by = OPERATOR
         database.on_commit(self._commits.count)
 
-    def as_(self, by: Principal) -> "StoredLive":
+    def as_(self, by: Principal) -> "Live":
         """The same, for who asks."""
         bound = copy(self)
         bound._by = by
         return bound
 
     def newest_event(self) -> int:
-        """See ``Live``."""
+        """The id of the newest event; 0 when there is none."""
         return read(self._database, events.last_id)
 
     def events_gone(self) -> int:
-        """See ``Live``."""
+        """The greatest id of an event that is not kept any more; 0: all are kept."""
         return read(self._database, pruning.events_gone_upto)
 
     def event_filter(self, task: str | None, kinds: Collection[str], by: str | None = None) -> EventFilter:
-        """See ``Live``."""
+        """The filter that is meant; task: as for ``TaskService``; by: who caused them. Raises NotFound, Ambiguous."""
         known = tuple(kind for kind in kinds if "\0" not in kind)  # PostgreSQL refuses such a text altogether
         if kinds and not known:
             known = ("",)
@@ -127,7 +99,7 @@ class StoredLive:
         )
 
     def events(self, wanted: EventFilter, after: int, limit: int) -> EventPage:
-        """See ``Live``."""
+        """Events with a greater id than ``after``, oldest first, at most ``limit``."""
 
         def page(connection: Connection) -> EventPage:
             found = events.following(connection, after, limit + 1, self._sought(wanted))
@@ -139,7 +111,7 @@ class StoredLive:
         return read(self._database, page)
 
     def last_events(self, wanted: EventFilter, limit: int) -> EventPage:
-        """See ``Live``."""
+        """The newest events, oldest first, at most ``limit``."""
 
         def page(connection: Connection) -> EventPage:
             found = events.newest(connection, limit, self._sought(wanted))
@@ -148,13 +120,13 @@ class StoredLive:
         return read(self._database, page)
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """See ``Live``."""
+        """Call callback, on any thread, after something was stored. It must be quick and must not wait."""
         self._database.on_commit(callback)
 
     def open_log(
         self, run_id: str, stream: Stream, view: LogView, position: LogPosition, *, check: bool = False
     ) -> LogFeed:
-        """See ``Live``."""
+        """A way through what the run writes, from that place. check: what its check does. Raises NotFound."""
         run = read(self._database, lambda connection: find_run(connection, run_id, self._by))
         spec = read(self._database, lambda connection: task_rows.spec_of(connection, run.task_id, run.revision))
         redactor = self._secrets.redactor(spec.env, run.id)
@@ -187,7 +159,7 @@ class StoredLive:
 class _Over:
     """Whether a run has ended: asked anew only when something was stored since."""
 
-    def __init__(self, live: StoredLive, run_id: str) -> None:
+    def __init__(self, live: Live, run_id: str) -> None:
         self._live = live
         self._run_id = run_id
         self._seen: int | None = None

@@ -35,7 +35,7 @@ from claudomator_py.domain.views import (
 from claudomator_py.domain.views.base import StateName
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
-from claudomator_py.environment.worktrees import branch_of
+from claudomator_py.environment.worktrees import Trees, branch_of, with_tree
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.queries import cursors, reading
@@ -47,7 +47,7 @@ from claudomator_py.queries.budgets import (
     task_budget,
     waits_for_budget,
 )
-from claudomator_py.queries.event_stream import StoredLive, log_step
+from claudomator_py.queries.event_stream import Live, log_step
 from claudomator_py.queries.explain import (
     backlog_sentences,
     blocked_text,
@@ -103,7 +103,11 @@ def _refused_file(refused: Refusal) -> FileProblemView:
 
 
 class Queries:
-    """The reading half of the desk. refusals: the files that are refused at present."""
+    """What one principal may know; the operator's own until bound to another.
+
+    Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``. ref: as for
+    ``service.task_service.TaskService``.
+    """
 
     def __init__(
         self,
@@ -117,10 +121,12 @@ class Queries:
         secrets: Secrets | None = None,
         faults: Faults | None = None,
         backlog: Callable[[str], Backlog | None] = lambda _: None,
+        trees: Trees | None = None,
     ) -> None:
-        """faults: what fails for single tasks; None: nothing does. backlog: of a live run, by its id.
+        """refusals: the files that are refused at present. faults: what fails for single tasks; None: nothing does.
 
-        secrets: what agents may know and their output may not show; None: nothing but what is known by its shape.
+        backlog: of a live run, by its id. trees: where work trees are; None: there are none. secrets: what agents may
+        know and their output may not show; None: nothing but what is known by its shape.
         """
         self._database = database
         self._registry = registry
@@ -131,7 +137,8 @@ class Queries:
         self._health = health
         self._faults = faults or Faults(clock)
         self._backlog = backlog
-        self.live = StoredLive(database, registry, host, secrets or Secrets())
+        self._trees = trees
+        self.live = Live(database, registry, host, secrets or Secrets())
         self._by = OPERATOR
 
     def as_(self, by: Principal) -> "Queries":
@@ -142,7 +149,7 @@ class Queries:
         return bound
 
     def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
-        """See ``Desk``."""
+        """Tasks, newest first, at most ``limit``. Raises Invalid for a cursor that was not given out."""
         before = cursors.read(cursor, wanted) if cursor is not None else None
 
         def read(connection: Connection) -> Page[TaskView]:
@@ -155,13 +162,14 @@ class Queries:
         return self.read(read)
 
     def task(self, ref: str) -> TaskView:
-        """See ``Desk``."""
-        return self.read(
+        """The task with its content."""
+        view = self.read(
             lambda connection: self.views(connection, [find_task(connection, ref, self._by)], with_spec=True)[0]
         )
+        return view if self._trees is None else with_tree(view, self._trees, self.read)
 
     def runs(self, ref: str) -> list[RunView]:
-        """See ``Desk``."""
+        """All runs of the task, oldest first."""
         return self.read(
             lambda connection: [
                 run_view(run) for run in run_rows.of_task(connection, find_task(connection, ref, self._by).id)
@@ -169,18 +177,18 @@ class Queries:
         )
 
     def run(self, run_id: str) -> RunView:
-        """See ``Desk``."""
+        """One run, by its whole id."""
         return run_view(self.read(lambda connection: find_run(connection, run_id, self._by)))
 
     def log(self, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool = False) -> LogChunk:
-        """See ``Desk``."""
+        """At most ``limit`` bytes of what the run wrote, or its check; empty when there is nothing yet."""
         run = self.read(lambda connection: find_run(connection, run_id, self._by))
         data = self._host.read(run.id, stream, offset, min(limit, MOST_LOG_BYTES), log_step(run, check=check))
         end = offset + len(data)
         return LogChunk(data, offset, end, ended=not run.live and not data)
 
     def why(self, ref: str) -> WhyView:
-        """See ``Desk``."""
+        """Why the task is where it is, in words, with the decisions and events behind them."""
 
         def read(connection: Connection) -> WhyView:
             task = find_task(connection, ref, self._by)
@@ -209,11 +217,11 @@ class Queries:
         return self.read(read)
 
     def agents(self) -> list[AgentView]:
-        """See ``Desk``."""
+        """The configured agents, in the order of the configuration."""
         return self.read(self.agent_views)
 
     def status(self) -> StatusView:
-        """See ``Desk``."""
+        """Everything at a glance."""
 
         def read(connection: Connection) -> StatusView:
             budgets = self._observer.budgets
@@ -244,11 +252,11 @@ class Queries:
         return found.model_copy(update={"trouble": tuple(check for check in self._checks() if not check.ok)})
 
     def drain_state(self) -> DrainView:
-        """See ``Desk``."""
+        """Whether tasks are started, and how many run."""
         return self.read(drain_view)
 
     def inbox_problems(self, cursor: str | None, limit: int) -> FileProblemPage:
-        """See ``Desk``."""
+        """Files of the inbox that were refused, the last one first. Raises BadCursor."""
         if not self._by.sees_all:
             return FileProblemPage(items=(), total=0)  # whoever writes into the inbox belongs to none
         listed = {"list": "inbox"}
@@ -259,7 +267,7 @@ class Queries:
         return FileProblemPage(items=items, next_cursor=following, total=len(self._refusals))
 
     def readiness(self) -> ReadinessView:
-        """See ``Desk``."""
+        """Whether tasks are accepted and started. Never raises."""
         checks = self._checks()
         return ReadinessView(
             ready=all(check.ok or not check.blocking for check in checks),

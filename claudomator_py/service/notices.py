@@ -1,7 +1,6 @@
-"""Notices as a desk: what was sent to whom, what was given up, and sending it again."""
+"""Notices: what was sent to whom, what was given up, and sending it again."""
 
 from copy import copy
-from typing import Protocol
 
 from sqlalchemy import Connection
 
@@ -19,21 +18,8 @@ from claudomator_py.store.events import caused_by, record
 from claudomator_py.store.tables import Outbox
 
 
-class Notices(Protocol):
+class Notices:
     """What can be asked about notices. Every method may raise ``domain.errors.ServiceError``."""
-
-    def deliveries(self, state: DeliveryState | None, cursor: str | None, limit: int) -> Page[DeliveryView]:
-        """Newest first, at most ``limit``. Raises Invalid for a cursor that was not given out."""
-
-    def again(self, delivery: int) -> DeliveryView:
-        """Send one that was given up once more. Raises NotFound, Conflict."""
-
-    def test(self, target: str) -> DeliveryView:
-        """Send a test notice now and say how it went; it is not kept. Raises NotFound."""
-
-
-class StoredNotices:
-    """Implements ``Notices`` on the store."""
 
     def __init__(self, database: Database, herald: Herald, clock: Clock) -> None:
         self._database = database
@@ -41,14 +27,14 @@ class StoredNotices:
         self._clock = clock
         self._by = OPERATOR
 
-    def as_(self, by: Principal) -> "StoredNotices":
+    def as_(self, by: Principal) -> "Notices":
         """The same, for who asks."""
         bound = copy(self)
         bound._by = by
         return bound
 
     def deliveries(self, state: DeliveryState | None, cursor: str | None, limit: int) -> Page[DeliveryView]:
-        """See ``Notices``."""
+        """Newest first, at most ``limit``. Raises Invalid for a cursor that was not given out."""
         listed = {"list": "notifications", "state": state}
         before = cursors.read_number(cursor, listed) if cursor is not None else None
 
@@ -61,7 +47,7 @@ class StoredNotices:
         return self._database.read(read)
 
     def again(self, delivery: int) -> DeliveryView:
-        """See ``Notices``."""
+        """Send one that was given up once more. Raises NotFound, Conflict."""
 
         def transaction(connection: Connection) -> Outbox:
             row = outbox_rows.find(connection, delivery)
@@ -77,7 +63,7 @@ class StoredNotices:
         return _view(self._database.write(caused_by(self._by.id, transaction)))
 
     def test(self, target: str) -> DeliveryView:
-        """See ``Notices``."""
+        """Send a test notice now and say how it went; it is not kept. Raises NotFound."""
         messengers = self._herald.messengers
         if target not in messengers:
             remedy = suggestion(target, list(messengers)) if messengers else "configure one under `notify`"

@@ -1,8 +1,8 @@
-"""Schedules as a desk: looking at them, making, pausing and ending them, and having one make a task now."""
+"""Schedules: looking at them, making, pausing and ending them, and having one make a task now."""
 
 from collections.abc import Callable
 from copy import copy
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
@@ -26,36 +26,12 @@ from claudomator_py.tasks.schedules import Plan, begin, end, fire, overlapping
 T = TypeVar("T")
 
 
-class Schedules(Protocol):
-    """What can be asked about schedules. name: a schedule's name. Every method may raise
-    ``domain.errors.ServiceError``, NotFound above all. key: as in ``Desk``.
+class Schedules:
+    """What can be asked about schedules. Every method may raise ``domain.errors.ServiceError``, NotFound above all.
+
+    name: a schedule's name. key: as for ``TaskService``. changed: told after a change of any. told: what is said of a
+    task.
     """
-
-    def all(self) -> list[ScheduleView]:
-        """Every schedule, by name."""
-
-    def one(self, name: str) -> ScheduleView:
-        """The schedule of that name."""
-
-    def add(self, spec: TaskSpec, *, key: RequestKey | None = None) -> ScheduleView:
-        """Begin a schedule; harmless when repeated. Raises Invalid, and Conflict where another has its name."""
-
-    def pause(self, name: str) -> ScheduleView:
-        """Make no more tasks until it is resumed. Harmless when repeated."""
-
-    def resume(self, name: str) -> ScheduleView:
-        """Go on with the next time; those that passed meanwhile are not caught up. Harmless when repeated."""
-
-    def run(self, name: str, *, key: RequestKey | None = None) -> TaskView:
-        """Make a task of it now, besides its times, paused or not. Raises Conflict where the last one has not ended
-        and the schedule does not let them queue."""
-
-    def delete(self, name: str) -> None:
-        """End it; its tasks stay. Raises Conflict for one that follows a file."""
-
-
-class StoredSchedules:
-    """Implements ``Schedules`` on the store. changed: told after a change of any. told: what is said of a task."""
 
     def __init__(
         self,
@@ -76,24 +52,24 @@ class StoredSchedules:
         self._changed = changed
         self._by = OPERATOR
 
-    def as_(self, by: Principal, told: Callable[[Connection, str], TaskView]) -> "StoredSchedules":
+    def as_(self, by: Principal, told: Callable[[Connection, str], TaskView]) -> "Schedules":
         """The same, for who asks. told: what that one is told of a task."""
         bound = copy(self)
         bound._by, bound._told = by, told
         return bound
 
     def all(self) -> list[ScheduleView]:
-        """See ``Schedules``."""
+        """Every schedule, by name."""
         return self._read(
             lambda connection: schedule_views(connection, list(schedule_rows.all_there(connection, self._by)))
         )
 
     def one(self, name: str) -> ScheduleView:
-        """See ``Schedules``."""
+        """The schedule of that name."""
         return self._read(lambda connection: schedule_views(connection, [_named(connection, name, self._by)])[0])
 
     def add(self, spec: TaskSpec, *, key: RequestKey | None = None) -> ScheduleView:
-        """See ``Schedules``."""
+        """Begin a schedule; harmless when repeated. Raises Invalid, and Conflict where another has its name."""
         plan = Plan(spec, local_zone(), "api", creator=self._by.id, organisation=self._by.organisation)
 
         def transaction(connection: Connection) -> ScheduleView:
@@ -114,15 +90,16 @@ class StoredSchedules:
             return self._change(transaction)
 
     def pause(self, name: str) -> ScheduleView:
-        """See ``Schedules``."""
+        """Make no more tasks until it is resumed. Harmless when repeated."""
         return self._switch(name, paused=True)
 
     def resume(self, name: str) -> ScheduleView:
-        """See ``Schedules``."""
+        """Go on with the next time; those that passed meanwhile are not caught up. Harmless when repeated."""
         return self._switch(name, paused=False)
 
     def run(self, name: str, *, key: RequestKey | None = None) -> TaskView:
-        """See ``Schedules``."""
+        """Make a task of it now, besides its times, paused or not. Raises Conflict where the last one has not ended
+        and the schedule does not let them queue."""
         with self._repeats.claim(key, self._by.id) as earlier:
             return TaskView.model_validate(earlier) if earlier is not None else self._run(name, key)
 
@@ -150,7 +127,7 @@ class StoredSchedules:
         return self._change(transaction)
 
     def delete(self, name: str) -> None:
-        """See ``Schedules``."""
+        """End it; its tasks stay. Raises Conflict for one that follows a file."""
 
         def transaction(connection: Connection) -> None:
             schedule = _named(connection, name, self._by)

@@ -1,6 +1,6 @@
-"""The desk as anyone sees it: requests that change something, each in one transaction, and the answers of Queries."""
+"""Requests that change something about tasks, agents or the daemon, each in one transaction."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from copy import copy
 from functools import partial
@@ -11,11 +11,10 @@ from sqlalchemy import Connection
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.errors import Conflict, Invalid, NotFound, Problem, Unavailable, suggestion
+from claudomator_py.domain.errors import Conflict, Invalid, NotFound, Problem, StaleVersion, Unavailable, suggestion
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
-from claudomator_py.domain.run import Stream
 from claudomator_py.domain.task import AgentHint, TaskSpec
 from claudomator_py.domain.views import (
     AgentView,
@@ -23,35 +22,21 @@ from claudomator_py.domain.views import (
     ApproveRequest,
     BackupView,
     DrainView,
-    FileProblemPage,
     HoldRequest,
-    LogChunk,
-    Page,
-    ReadinessView,
     RejectRequest,
     ReleaseRequest,
     RestartRequest,
-    RunView,
-    StatusView,
-    TaskFilter,
     TaskView,
-    WhyView,
 )
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key
-from claudomator_py.environment.worktrees import Trees, with_tree
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.prompts.conversations import Resuming, conversation_of
-from claudomator_py.queries.event_stream import Live
 from claudomator_py.queries.queries import Queries
 from claudomator_py.queries.reading import find_task
 from claudomator_py.schema.validation import validate
 from claudomator_py.service.backups import make_backup
 from claudomator_py.service.cleanup import Cleaner
-from claudomator_py.service.desk import Versions, require_version
-from claudomator_py.service.notices import StoredNotices
-from claudomator_py.service.schedules import StoredSchedules
-from claudomator_py.service.tokens import StoredTokens, Tokens
 from claudomator_py.store import dependency_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by, record
@@ -76,10 +61,27 @@ Told = tuple[str, TaskView | None]
 """A task's id, and what is told of it where that was settled in the transaction."""
 
 
-class FrontDesk:
-    """Implements ``Desk`` and ``Desks`` on the store; until it is bound to another, the operator's own.
+Versions = int | Collection[int] | None
+"""The version of a task that a caller has seen, or several; None: any."""
 
-    workdirs: what is allowed at present.
+
+def require_version(name: str, version: int, wanted: Versions) -> None:
+    """Raises StaleVersion if the task of that name, now at ``version``, is at none of those wanted."""
+    among = (wanted,) if isinstance(wanted, int) else wanted
+    if among is not None and version not in among:
+        seen = " or ".join(str(one) for one in sorted(among)) or "as named in the request"
+        detail = f"{name} is at version {version}, not {seen}."
+        raise StaleVersion(detail, remedy="Look at it again, and decide anew.")
+
+
+class TaskService:
+    """What one principal may change, each request in one transaction; the operator's own until bound to another.
+
+    Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``.
+
+    ref: a task's id, a unique prefix of it (4 characters or more), or a name, which means the newest task of that
+    name. It raises NotFound or Ambiguous. if_version: what the caller has seen of it; StaleVersion if it is another by
+    now. key: a repetition of the same request gets the answer that the first one got. Raises KeyInUse and KeyReused.
     """
 
     def __init__(
@@ -89,60 +91,29 @@ class FrontDesk:
         registry: AgentRegistry,
         host: RunHost,
         workdirs: Callable[[], Workdirs],
-        notices: StoredNotices,
-        schedules: StoredSchedules,
         clock: Clock,
         cleaner: Cleaner,
-        trees: Trees,
         repeats: Repeats,
-        tokens: StoredTokens,
     ) -> None:
+        """workdirs: what is allowed at present."""
         self._database = database
         self._cleaner = cleaner
-        self._trees = trees
         self._queries = queries
         self._registry = registry
         self._workdirs = workdirs
-        self._notices = notices
-        self._schedules = schedules
         self._clock = clock
         self._repeats = repeats
-        self._tokens = tokens
         self._by = OPERATOR
         self._resuming = Resuming(registry, host)
 
-    def as_(self, by: Principal) -> "FrontDesk":
-        """See ``Desks``."""
+    def as_(self, by: Principal, queries: Queries) -> "TaskService":
+        """The same, for who asks. queries: that one's."""
         bound = copy(self)
-        bound._by = by
-        bound._queries = self._queries.as_(by)
-        bound._schedules = self._schedules.as_(by, bound._queries.told)
-        bound._tokens = self._tokens.as_(by)
-        bound._notices = self._notices.as_(by)
+        bound._by, bound._queries = by, queries
         return bound
 
-    @property
-    def live(self) -> Live:
-        """See ``Desk``."""
-        return self._queries.live
-
-    @property
-    def notices(self) -> StoredNotices:
-        """See ``Desk``."""
-        return self._notices
-
-    @property
-    def schedules(self) -> StoredSchedules:
-        """See ``Desk``."""
-        return self._schedules
-
-    @property
-    def tokens(self) -> Tokens:
-        """See ``Desk``."""
-        return self._tokens
-
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
-        """See ``Desk``."""
+        """Accept a task; it is durable when this returns. Raises Invalid, such as for a directory outside the roots."""
 
         def transaction(connection: Connection, order: Order) -> Told:
             task = accept(connection, order, self._clock())
@@ -160,10 +131,10 @@ class FrontDesk:
             )
             task_id, told = self._write(lambda connection: transaction(connection, order))
             crashpoint("submit-committed")
-            return told or self._queries.task(task_id)
+            return told or self._queries.read(lambda connection: self._queries.told(connection, task_id))
 
     def cancel(self, ref: str, *, if_version: Versions = None, key: RequestKey | None = None) -> TaskView:
-        """See ``Desk``."""
+        """Ask for its end; a running one ends a little later. Raises Conflict when it has ended already."""
 
         def change(connection: Connection) -> str:
             task = self._current(connection, ref, if_version)
@@ -181,7 +152,7 @@ class FrontDesk:
     def restart(
         self, ref: str, request: RestartRequest, *, if_version: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
-        """See ``Desk``."""
+        """Begin a new generation. Raises Conflict when queued, or running without ``force``; Invalid."""
 
         def change(connection: Connection) -> str:
             _refuse(_unsupported(request))
@@ -192,19 +163,19 @@ class FrontDesk:
     def answer(
         self, ref: str, request: AnswerRequest, *, if_version: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
-        """See ``Desk``."""
+        """Let its agent go on with the answer, in the conversation in which it asked. Raises Conflict."""
         return self._heard(ref, partial(answer, text=request.text, registry=self._registry), if_version, key)
 
     def approve(
         self, ref: str, request: ApproveRequest, *, if_version: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
-        """See ``Desk``."""
+        """Allow what it asks for. Raises Conflict; Invalid for what its agent cannot be told to allow."""
         return self._heard(ref, partial(approve, tools=request.tools, registry=self._registry), if_version, key)
 
     def reject(
         self, ref: str, request: RejectRequest, *, if_version: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
-        """See ``Desk``."""
+        """End it, as what it asks for is not to be. Raises Conflict."""
         return self._heard(ref, partial(reject, reason=request.reason), if_version, key)
 
     def _heard(self, ref: str, hear: Callable[..., None], if_version: Versions, key: RequestKey | None) -> TaskView:
@@ -226,16 +197,16 @@ class FrontDesk:
                 return TaskView.model_validate(earlier)
             task_id, told = self._write(lambda connection: self._told(connection, change(connection), key))
             committed()
-            return told or self._queries.task(task_id)
+            return told or self._queries.read(lambda connection: self._queries.told(connection, task_id))
 
     def hold(self, agent: str, request: HoldRequest, *, key: RequestKey | None = None) -> AgentView:
-        """See ``Desk``."""
+        """Start nothing on the agent, as an operator."""
         return self._change_agent(
             agent, lambda connection, found, now_ms: hold_agent(connection, found, request, now_ms), key
         )
 
     def release(self, agent: str, request: ReleaseRequest | None = None, *, key: RequestKey | None = None) -> AgentView:
-        """See ``Desk``."""
+        """End all holds of the agent, or those on a family of its models, as an operator."""
         wanted = request or ReleaseRequest()
         return self._change_agent(
             agent, lambda connection, found, now_ms: release_agent(connection, found, wanted, now_ms), key
@@ -265,7 +236,7 @@ class FrontDesk:
         return found
 
     def drain(self, reason: str | None) -> DrainView:
-        """See ``Desk``."""
+        """Start nothing new from here on, over restarts of the daemon, too. Harmless when repeated."""
 
         def transaction(connection: Connection) -> DrainView:
             drain(connection, reason, self._clock())
@@ -274,7 +245,7 @@ class FrontDesk:
         return self._write(transaction)
 
     def undrain(self) -> DrainView:
-        """See ``Desk``."""
+        """Start tasks again. Harmless when repeated."""
 
         def transaction(connection: Connection) -> DrainView:
             undrain(connection, self._clock())
@@ -282,18 +253,14 @@ class FrontDesk:
 
         return self._write(transaction)
 
-    def drain_state(self) -> DrainView:
-        """See ``Desk``."""
-        return self._queries.drain_state()
-
     def backup(self) -> BackupView:
-        """See ``Desk``."""
+        """Copy the database into a new file. Raises Unavailable."""
         made = make_backup(self._database, self._clock)
         self._note(lambda connection: record(connection, self._clock(), "backup_made", data={"path": made.path}))
         return made
 
     def clean_up(self, request: CleanupRequest) -> CleanupView:
-        """See ``Desk``."""
+        """Remove what ended tasks have left and nobody misses. Raises Conflict if that is under way."""
         try:
             found = self._cleaner.clean(request)
         except StoreUnavailable as error:
@@ -302,46 +269,6 @@ class FrontDesk:
         if removed and not request.dry_run:
             self._note(lambda connection: record(connection, self._clock(), "cleaned_up", data={"removed": removed}))
         return found
-
-    def tasks(self, wanted: TaskFilter, cursor: str | None, limit: int) -> Page[TaskView]:
-        """See ``Desk``."""
-        return self._queries.tasks(wanted, cursor, limit)
-
-    def task(self, ref: str) -> TaskView:
-        """See ``Desk``."""
-        return with_tree(self._queries.task(ref), self._trees, self._queries.read)
-
-    def runs(self, ref: str) -> list[RunView]:
-        """See ``Desk``."""
-        return self._queries.runs(ref)
-
-    def run(self, run_id: str) -> RunView:
-        """See ``Desk``."""
-        return self._queries.run(run_id)
-
-    def log(self, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool = False) -> LogChunk:
-        """See ``Desk``."""
-        return self._queries.log(run_id, stream, offset, limit, check=check)
-
-    def why(self, ref: str) -> WhyView:
-        """See ``Desk``."""
-        return self._queries.why(ref)
-
-    def agents(self) -> list[AgentView]:
-        """See ``Desk``."""
-        return self._queries.agents()
-
-    def status(self) -> StatusView:
-        """See ``Desk``."""
-        return self._queries.status()
-
-    def inbox_problems(self, cursor: str | None, limit: int) -> FileProblemPage:
-        """See ``Desk``."""
-        return self._queries.inbox_problems(cursor, limit)
-
-    def readiness(self) -> ReadinessView:
-        """See ``Desk``."""
-        return self._queries.readiness()
 
     def _restart(self, connection: Connection, ref: str, request: RestartRequest, if_version: Versions) -> str:
         task = self._current(connection, ref, if_version)

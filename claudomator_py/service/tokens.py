@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable
-from typing import Protocol, Self
+from typing import Self
 
 from sqlalchemy import Connection
 
@@ -18,22 +18,8 @@ from claudomator_py.store.events import caused_by, record
 from claudomator_py.store.tables import ApiToken
 
 
-class Tokens(Protocol):
+class Tokens:
     """What can be asked about tokens. Every method may raise ``domain.errors.ServiceError``."""
-
-    def all(self) -> list[TokenView]:
-        """Every token that was given out, the newest first; to an organisation's principal, its own organisation's."""
-
-    def create(self, request: TokenRequest) -> NewTokenView:
-        """A new token, shown this once. Raises Forbidden for one that could do more than who asks; Conflict for a name
-        that was given before."""
-
-    def revoke(self, ref: str) -> TokenView:
-        """End the token of that id or name, at once and for good. Harmless when repeated. Raises NotFound."""
-
-
-class StoredTokens:
-    """Implements ``Tokens`` on the store."""
 
     def __init__(self, database: Database, keyring: Keyring, clock: Clock, by: Principal = OPERATOR) -> None:
         self._database = database
@@ -46,7 +32,7 @@ class StoredTokens:
         return type(self)(self._database, self._keyring, self._clock, by)
 
     def all(self) -> list[TokenView]:
-        """See ``Tokens``."""
+        """Every token that was given out, the newest first; to an organisation's principal, its own organisation's."""
         now_ms = self._clock()
         try:
             given = self._database.read(token_rows.all_given)
@@ -55,7 +41,8 @@ class StoredTokens:
         return [_view(one, now_ms) for one in given if self._by.sees(one.organisation)]
 
     def create(self, request: TokenRequest) -> NewTokenView:
-        """See ``Tokens``."""
+        """A new token, shown this once. Raises Forbidden for one that could do more than who asks; Conflict for a name
+        that was given before."""
         token = new_token()
 
         def transaction(connection: Connection) -> ApiToken:
@@ -85,7 +72,7 @@ class StoredTokens:
         return NewTokenView(**_view(row, row.created_ms).model_dump(), token=token)
 
     def revoke(self, ref: str) -> TokenView:
-        """See ``Tokens``."""
+        """End the token of that id or name, at once and for good. Harmless when repeated. Raises NotFound."""
 
         def transaction(connection: Connection) -> ApiToken:
             row = _found(connection, ref)

@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 from claudomator_py.api.app import create_app
 from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
 from claudomator_py.domain.errors import ServiceError
-from claudomator_py.service.desk import Desks
+from claudomator_py.service.access import Access
 from docs.reference.markdown import code, page, table
 
 _INTRODUCTION = """
@@ -24,7 +24,7 @@ says what to do next, and `problems` where several fields were wrong.
 _PROBLEM = "application/problem+json"
 _METHODS = ("get", "post", "put", "patch", "delete")
 # A description of the routes asks nobody, and lets nobody in.
-_ABSENT = cast(Desks, MagicMock(name="desk"))
+_ABSENT = cast(Access, MagicMock(name="access"))
 _CLOSED = WebSettings("x" * MIN_TOKEN_LENGTH, "127.0.0.1:8484")
 
 

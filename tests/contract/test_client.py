@@ -9,16 +9,14 @@ import httpx
 import pytest
 
 import claudomator_py.client
-from claudomator_py.api.app import create_app
-from claudomator_py.api.settings import WebSettings
 from claudomator_py.client import AnswerRequest, Client, ClientError, HoldRequest, RestartRequest, TaskSpec
 from claudomator_py.domain.lifecycle import Completed, Running
 from claudomator_py.domain.retention import CleanupRequest
 from claudomator_py.domain.views import TokenRequest
-from tests.fakes.daemon import Daemon, running
+from tests.fakes.daemon import Daemon, openapi_document, running
 from tests.fakes.prepared import PreparedService
 
-DOCUMENT = create_app(PreparedService(), WebSettings("x" * 32, "127.0.0.1:8484")).openapi()
+DOCUMENT = openapi_document()
 OPERATIONS: dict[str, tuple[str, re.Pattern[str]]] = {
     operation["operationId"]: (method.upper(), re.compile(re.sub(r"\{\w+\}", "[^/]+", path)))
     for path, methods in DOCUMENT["paths"].items()

@@ -101,7 +101,7 @@ def test_a_limit_costs_a_run_and_one_that_never_started_costs_nothing(world: Wor
     world.tick()
     world.host.directories[world.live("a").id, 0].shim = False
     world.tick()
-    assert [run.state for run in world.desk.runs("a")] == ["revoked", "starting"]
+    assert [run.state for run in world.queries.runs("a")] == ["revoked", "starting"]
     world.host.begin(world.live("a").id)
     world.limit("a", reset_at=world.now_ms + HOUR_MS)
     assert world.state("a") == "FAILED budget"
@@ -121,7 +121,7 @@ def test_a_dollar_budget_keeps_a_task_from_an_agent_whose_cost_nobody_would_know
     world.submit("counted", agent={"type": "codex"}, budget={"usd": 1.0})
     world.tick()
     assert world.running() == {"free": "codex", "counted": "claude"}
-    assert any("codex cannot keep to budget.usd" in sentence for sentence in world.desk.why("counted").sentences)
+    assert any("codex cannot keep to budget.usd" in sentence for sentence in world.queries.why("counted").sentences)
     with pytest.raises(Invalid, match=r"add `prices` to the agent"):
         world.submit("bound", agent={"type": "codex", "strict": True}, budget={"usd": 1.0})
     world = world_of(world, CLAUDE, PRICED)
@@ -152,7 +152,7 @@ def test_a_run_is_stopped_once_what_it_has_used_exceeds_the_budget(world: World)
     view = world.task("a")
     assert (view.state, view.reason) == ("FAILED", "budget")
     assert "its budget is used up, 1,300 of 1,000 tokens" in (view.reason_text or "")
-    (run,) = world.desk.runs("a")
+    (run,) = world.queries.runs("a")
     assert run.outcome is not None
     assert (run.outcome.status, run.outcome.reason) == ("failed", "budget")
 
@@ -199,7 +199,7 @@ def test_an_operator_who_cancels_it_meanwhile_has_the_last_word(world: World) ->
     world.host.stubborn = True
     world.use("a", cost_usd=1.5)
     world.tick()
-    world.desk.cancel("a")
+    world.service.cancel("a")
     world.host.end(world.live("a").id, None, ended_by="cancel")
     world.tick()
     assert world.state("a") == "CANCELLED"
@@ -231,7 +231,7 @@ def test_tasks_flow_to_others_when_an_agent_has_spent_its_day_and_back_at_midnig
     view = world.task("bound")
     assert (view.state, view.reason, view.waiting_until) == ("QUEUED", "budget", format_instant(UTC_MIDNIGHT_MS))
     assert (view.reason_text or "").startswith("claude 5.00 of 5.00 USD today, until 2026-09-22 00:00 UTC")
-    claude, codex = world.desk.agents()
+    claude, codex = world.queries.agents()
     assert claude.budget is not None
     assert claude.budget.reached == "5.00 of 5.00 USD"
     assert claude.budget.until == format_instant(UTC_MIDNIGHT_MS)
@@ -257,7 +257,7 @@ def test_a_days_runs_are_counted_within_one_tick_too(world: World) -> None:
     world.tick()
     (waiting,) = names - world.running().keys()
     assert str(world.task(waiting).reason_text).startswith("3 of 3 runs today, all agents together")
-    status = world.desk.status()
+    status = world.queries.status()
     assert status.budget is not None
     assert status.budget.reached == "3 of 3 runs"
     world.day_budget = DayBudget(runs=4, timezone="UTC")  # as after a reload
@@ -326,7 +326,7 @@ def test_a_run_counts_on_the_day_on_which_it_began(world: World) -> None:
 def test_what_nobody_knows_is_said_and_not_taken_for_nothing(world: World) -> None:
     world = world_of(world, with_budget(CLAUDE, usd=5.0))
     spend(world, "silent")
-    (claude,) = world.desk.agents()
+    (claude,) = world.queries.agents()
     assert claude.budget is not None
     assert claude.budget.text == "0.00 of 5.00 USD (cost of 1 run not known)"
     assert claude.spent_today.unpriced == 1

@@ -24,7 +24,7 @@ def world(database: Database) -> World:
 
 
 def last(world: World, name: str) -> RunView:
-    return world.desk.runs(name)[-1]
+    return world.queries.runs(name)[-1]
 
 
 def asked(world: World, kind: str = "claude") -> LaunchRequest:
@@ -33,7 +33,7 @@ def asked(world: World, kind: str = "claude") -> LaunchRequest:
 
 
 def why(world: World, name: str) -> str:
-    return "\n".join(world.desk.why(name).sentences)
+    return "\n".join(world.queries.why(name).sentences)
 
 
 def done(world: World, name: str = "first", agent: str | None = "claude", **outcome: Any) -> RunView:
@@ -175,7 +175,7 @@ def test_nobody_speaks_between_a_question_and_its_answer(world: World) -> None:
     assert (world.task("second").state, world.state("third")) == ("NEEDS_INPUT", "QUEUED conversation")
     text = "waits for its turn after second (NEEDS_INPUT), in the same thread"
     assert world.task("third").reason_text == text
-    world.desk.answer("second", AnswerRequest(text="The left one."))
+    world.service.answer("second", AnswerRequest(text="The left one."))
     world.tick()
     assert set(world.running()) == {"second"}
     assert "The left one." in asked(world).prompt
@@ -245,7 +245,7 @@ def test_a_limit_of_its_own_leaves_it_in_the_conversation_or_hands_it_on(world: 
     world.limit("second", reset_at=world.now_ms + HOUR_MS)
     world.tick(HOUR_MS + 1)
     again = last(world, "second")
-    assert (again.resumes, again.attempt, again.agent) == (world.desk.runs("second")[0].id, 1, "claude")
+    assert (again.resumes, again.attempt, again.agent) == (world.queries.runs("second")[0].id, 1, "claude")
     assert asked(world).prompt.startswith("Go on with the task where you left off.")
     assert asked(world).prompt.endswith("This is the task:\n\ndo second\n")
     world.succeed("second")
@@ -330,7 +330,7 @@ def test_it_waits_again_for_a_restarted_other_and_goes_on_from_its_new_run(world
     world.succeed("first")
     world.tick(10 * 365 * 24 * HOUR_MS)
     assert last(world, "second").resumes == last(world, "first").id
-    assert len(world.desk.runs("first")) == 2
+    assert len(world.queries.runs("first")) == 2
 
 
 def test_its_own_conversation_can_be_resumed(world: World) -> None:

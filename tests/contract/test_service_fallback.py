@@ -25,7 +25,7 @@ def started(world: World, name: str, **fields: Any) -> DecisionView:
 
 
 def decision(world: World, name: str) -> DecisionView:
-    return world.desk.why(name).decisions[0]
+    return world.queries.why(name).decisions[0]
 
 
 def overload(world: World, name: str) -> None:
@@ -39,7 +39,7 @@ def test_the_next_attempt_uses_it_and_says_so(world: World) -> None:
     second = decision(world, "t")
     assert (second.model, second.tier, second.classification.source) == ("haiku", "balanced", "kept")
     assert second.reason == "least active; haiku is its fallback_model after overloaded of sonnet"
-    assert world.desk.runs("t")[-1].model == "haiku"
+    assert world.queries.runs("t")[-1].model == "haiku"
     world.fail("t", "agent_error")
     world.tick(5 * MINUTE_MS)
     assert decision(world, "t").model == "sonnet", "that was no fault of the model"
@@ -54,7 +54,7 @@ def test_others_use_it_too_while_the_model_is_overloaded(world: World) -> None:
         "least active; haiku is its fallback_model after overloaded of sonnet",
     )
     assert started(world, "strong", agent={"tier": "powerful"}).model == "opus", "of which nobody said so"
-    agent = world.desk.agents()[0]
+    agent = world.queries.agents()[0]
     assert (agent.limited, [hold.family for hold in agent.holds]) == (False, ["sonnet"])
 
 
@@ -73,7 +73,7 @@ def test_when_the_fallback_is_overloaded_too_the_agent_is_left_alone(world: Worl
     overload(world, "t")
     started(world, "u")
     overload(world, "u")
-    assert world.desk.agents()[0].limited
+    assert world.queries.agents()[0].limited
     world.submit("v")
     world.tick()
     assert world.state("v") == "QUEUED limited"
@@ -88,7 +88,7 @@ def test_a_pinned_model_is_kept_and_waits(world: World) -> None:
     assert world.state("u") == "QUEUED limited"
     world.tick(2 * MINUTE_MS)
     world.tick(2 * MINUTE_MS)
-    assert {run.model for name in ("t", "u") for run in world.desk.runs(name)} == {"sonnet"}
+    assert {run.model for name in ("t", "u") for run in world.queries.runs(name)} == {"sonnet"}
 
 
 @pytest.mark.both_databases
@@ -106,7 +106,7 @@ def test_without_one_nothing_is_replaced(database: Database) -> None:
     world = World(database, agents=(CODEX,))
     started(world, "t")
     overload(world, "t")
-    assert world.desk.agents()[0].limited
+    assert world.queries.agents()[0].limited
     world.tick(2 * MINUTE_MS)
     assert decision(world, "t").model == "sol"
     world.fail("t", "invalid_model")
@@ -117,6 +117,6 @@ def test_another_agent_keeps_its_own_models(database: Database) -> None:
     world = World(database, agents=(SPARE, CODEX))
     started(world, "t", agent={"type": "claude"})
     world.end("t", status="failed", reason="overloaded")
-    world.desk.hold("claude", HoldRequest())
+    world.service.hold("claude", HoldRequest())
     world.tick(2 * MINUTE_MS)
     assert (decision(world, "t").agent, decision(world, "t").model) == ("codex", "sol")

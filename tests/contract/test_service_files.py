@@ -48,7 +48,7 @@ def test_a_variable_that_looks_like_a_secret_is_warned_of_and_not_shown(world: W
 def test_a_file_becomes_its_tasks_whole_or_not_at_all(world: World) -> None:
     refused = world.take(PATH, spec("good"), spec("bad", agent={"type": "cluade", "strict": True}))
     assert [(problem.field, problem.remedy) for problem in refused] == [("agent.type", "did you mean `claude`?")]
-    assert world.desk.status().counts == {}
+    assert world.queries.status().counts == {}
     assert world.intake.known_files() == {}
     assert world.take(PATH, spec("good"), spec("bad")) == []
     view = world.task("bad")
@@ -68,10 +68,10 @@ def test_a_wish_for_an_agent_that_nobody_has_is_told_and_another_takes_the_task(
     )
     log.warning.assert_called_once_with("task_warning", warning=f"{PATH}: {warning}")
     assert world.task("t").warnings == (warning,)
-    assert f"Warning: {warning}" in world.desk.why("t").sentences
+    assert f"Warning: {warning}" in world.queries.why("t").sentences
     world.tick()
     assert world.running() == {"t": "claude"}
-    why = world.desk.why("t")
+    why = world.queries.why("t")
     assert why.decisions[0].overridden_hint == "cluade: no such agent is configured"
     assert "The task prefers cluade, but no such agent is configured." in why.sentences
     assert world.task("t").warnings == ()
@@ -111,7 +111,7 @@ def test_new_content_begins_anew_what_asked_or_ended(world: World) -> None:
     ends: list[tuple[Callable[[str], object], str]] = [
         (world.succeed, "COMPLETED"),
         (world.fail, "FAILED"),
-        (world.desk.cancel, "CANCELLED"),
+        (world.service.cancel, "CANCELLED"),
         (world.succeed, "COMPLETED"),
     ]
     for number, (end, state) in enumerate(ends, start=2):
@@ -153,7 +153,7 @@ def test_a_cancelled_task_does_not_start_again_by_content_that_came_before(world
     world.take(PATH, spec("t"))
     world.tick()
     world.take(PATH, spec("t", tags=["new"]), mtime_ns=2)
-    world.desk.cancel("t")
+    world.service.cancel("t")
     world.tick()
     world.tick()
     assert world.state("t") == "CANCELLED"
@@ -165,9 +165,9 @@ def test_what_is_saved_or_dropped_after_a_cancel_is_queued_again(world: World) -
     world.take(PATH, spec("t", tags=["old"]))
     world.tick()
     world.take(PATH, spec("t", tags=["new"]), mtime_ns=2)
-    world.desk.cancel("t")
-    assert any(event.data.get("discarded_revision") == 2 for event in world.desk.why("t").events)
-    assert "Its changed content (revision 2) was cancelled with it" in " ".join(world.desk.why("t").sentences)
+    world.service.cancel("t")
+    assert any(event.data.get("discarded_revision") == 2 for event in world.queries.why("t").events)
+    assert "Its changed content (revision 2) was cancelled with it" in " ".join(world.queries.why("t").sentences)
     world.tick()
     world.tick()
     assert world.state("t") == "CANCELLED"
@@ -179,22 +179,22 @@ def test_what_is_saved_or_dropped_after_a_cancel_is_queued_again(world: World) -
     world.tick()
     view = world.task("t")
     assert (view.state, view.tags, view.generation) == ("RUNNING", ("new",), 2)
-    assert "revision 2" not in " ".join(world.desk.why("t").sentences)
+    assert "revision 2" not in " ".join(world.queries.why("t").sentences)
 
 
 def test_content_that_comes_after_a_cancel_runs_once_the_run_has_ended(world: World) -> None:
     world.take(PATH, spec("t", tags=["old"]))
     world.tick()
-    world.desk.cancel("t")
+    world.service.cancel("t")
     world.take(PATH, spec("t", tags=["new"]), mtime_ns=2)
     world.tick()
     world.tick()
     view = world.task("t")
     assert (view.state, view.tags, view.generation) == ("RUNNING", ("new",), 2)
     world.take(PATH, spec("t", tags=["newer"]), mtime_ns=3)
-    world.desk.cancel("t")
+    world.service.cancel("t")
     world.take(PATH, spec("t", tags=["newest"]), mtime_ns=4)
-    world.desk.cancel("t")
+    world.service.cancel("t")
     world.tick()
     world.tick()
     assert world.state("t") == "CANCELLED"
@@ -246,7 +246,7 @@ def test_a_renamed_file_renames_the_task_that_it_names_and_runs_nothing(world: W
     assert world.take(new, spec("new"), renamed_from=PATH) == []
     view = world.task("new")
     assert (view.id, view.state, view.runs, view.file_path) == (first.id, "COMPLETED", 1, new)
-    assert [event.data for event in world.desk.why("new").events if event.kind == "renamed"] == [
+    assert [event.data for event in world.queries.why("new").events if event.kind == "renamed"] == [
         {"from": "t", "to": "new"}
     ]
     assert list(world.intake.known_files()) == [new]
@@ -271,20 +271,20 @@ def test_a_renamed_file_whose_new_name_is_taken_is_refused_and_keeps_its_task(wo
 def test_a_renamed_file_of_several_documents_keeps_each(world: World) -> None:
     world.take(PATH, spec("a"), spec("b"), spec("nightly", schedule="0 3 * * *"))
     ids = [world.task(name).id for name in "ab"]
-    at = world.desk.schedules.one("nightly").next_at
+    at = world.schedules.one("nightly").next_at
     assert (
         world.take("/in/u.yaml", spec("a"), spec("b"), spec("nightly", schedule="0 3 * * *"), renamed_from=PATH) == []
     )
     assert [world.task(name).id for name in "ab"] == ids
     assert {world.task(name).file_path for name in "ab"} == {"/in/u.yaml"}
-    (schedule,) = world.desk.schedules.all()
+    (schedule,) = world.schedules.all()
     assert (schedule.next_at, schedule.file_path) == (at, "/in/u.yaml")
 
 
 def test_a_schedule_is_renamed_with_its_file(world: World) -> None:
     world.take(PATH, spec("t", schedule="0 3 * * *"))
     assert world.take("/in/n.yaml", spec("n", schedule="0 3 * * *"), renamed_from=PATH) == []
-    (schedule,) = world.desk.schedules.all()
+    (schedule,) = world.schedules.all()
     assert (schedule.name, schedule.file_path) == ("n", "/in/n.yaml")
 
 
@@ -331,7 +331,7 @@ def test_a_circle_is_refused_within_a_file_and_across_files(world: World) -> Non
     (problem,) = world.take(PATH, spec("a", depends_on=["b"]), spec("b", depends_on=["a"]))
     assert problem.field == "depends_on"
     assert "a -> b -> a" in problem.message
-    assert world.desk.status().counts == {}
+    assert world.queries.status().counts == {}
     assert world.take(PATH, spec("a", depends_on=["b"])) == []
     (problem,) = world.take("/in/b.yaml", spec("b", depends_on=["a"]))
     assert "b -> a -> b" in problem.message
@@ -360,8 +360,8 @@ def test_many_files_are_taken_each_for_itself(world: World) -> None:
 
 def test_at_equal_priority_tasks_start_in_the_order_of_their_files(world: World) -> None:
     world.take_many({f"/in/{file}.yaml": [spec(f"{file}{number}") for number in range(4)] for file in "dcba"})
-    order = [view.name for view in world.desk.status().queued]
+    order = [view.name for view in world.queries.status().queued]
     assert order == [f"{file}{number}" for file in "dcba" for number in range(4)]
     world.take("/in/d.yaml", *(spec(f"d{number}", tags=["new"]) for number in range(4)), mtime_ns=2)
-    order = [view.name for view in world.desk.status().queued]
+    order = [view.name for view in world.queries.status().queued]
     assert [name for name in order if name.startswith("d")] == ["d0", "d1", "d2", "d3"]

@@ -51,15 +51,15 @@ def ended(world: World, name: str, **outcome: Any) -> None:
 
 
 def answer(world: World, text: str = "Blue.", name: str = "t", **more: Any) -> TaskView:
-    return world.desk.answer(name, AnswerRequest(text=text), **more)
+    return world.service.answer(name, AnswerRequest(text=text), **more)
 
 
 def approve(world: World, *tools: str, name: str = "t", **more: Any) -> TaskView:
-    return world.desk.approve(name, ApproveRequest(tools=tools), **more)
+    return world.service.approve(name, ApproveRequest(tools=tools), **more)
 
 
 def reject(world: World, reason: str | None = None, name: str = "t") -> TaskView:
-    return world.desk.reject(name, RejectRequest(reason=reason))
+    return world.service.reject(name, RejectRequest(reason=reason))
 
 
 def launched(world: World, kind: str = "claude") -> LaunchRequest:
@@ -68,7 +68,7 @@ def launched(world: World, kind: str = "claude") -> LaunchRequest:
 
 
 def why(world: World, name: str = "t") -> str:
-    return "\n".join(world.desk.why(name).sentences)
+    return "\n".join(world.queries.why(name).sentences)
 
 
 # --- a question -------------------------------------------------------------------------------------------------------
@@ -79,10 +79,10 @@ def test_an_agent_is_told_how_to_ask_and_its_question_waits_for_a_person(world: 
     assert MARKER in launched(world).prompt
     assert (task.state, task.reason, task.reason_text) == ("NEEDS_INPUT", "question", QUESTION)
     assert task.asks is not None
-    assert (task.asks.agent, task.asks.run_id) == ("claude", world.desk.runs("t")[0].id)
+    assert (task.asks.agent, task.asks.run_id) == ("claude", world.queries.runs("t")[0].id)
     assert task.available_actions == ("answer", "reject", "cancel", "restart")
     assert "t is NEEDS_INPUT: Red or blue?\n" in why(world)
-    assert world.desk.status().needs_you[0].reason_text == QUESTION
+    assert world.queries.status().needs_you[0].reason_text == QUESTION
 
 
 @pytest.mark.both_databases
@@ -92,7 +92,7 @@ def test_the_answer_goes_on_in_the_same_conversation_and_costs_no_attempt(world:
     told = answer(world)
     assert (told.state, told.generation, told.attempts, told.asks) == ("QUEUED", 1, 0, None)
     world.tick()
-    after, (first, second) = launched(world), world.desk.runs("t")
+    after, (first, second) = launched(world), world.queries.runs("t")
     assert (after.resume, after.conversation_id) == (True, before.conversation_id)
     assert (second.resumes, second.generation, second.attempt) == (first.id, 1, 1)
     assert after.prompt == "The operator answers your question:\n\nBlue.\n"
@@ -168,7 +168,7 @@ def test_a_task_that_is_not_to_wait_goes_on_and_says_so(world: World) -> None:
     assert MARKER not in launched(world).prompt
     ended(world, "t", **ASKS)
     assert world.task("t").state == "COMPLETED"
-    (run,) = world.desk.runs("t")
+    (run,) = world.queries.runs("t")
     assert run.outcome is not None
     assert run.outcome.question == QUESTION
     assert "on_input is deny, so nobody is told: Red or blue?" in (run.outcome.detail or "")
@@ -199,7 +199,7 @@ def test_a_cancelled_or_restarted_question_is_over(world: World) -> None:
     world.tick()
     assert launched(world).prompt.startswith("do t\n\nIf you need a decision")
     ended(world, "t", **ASKS)
-    world.desk.cancel("t")
+    world.service.cancel("t")
     assert (world.task("t").state, world.task("t").asks) == ("CANCELLED", None)
 
 
@@ -280,7 +280,7 @@ def test_a_check_that_passes_needs_no_leave_and_one_that_fails_asks(world: World
         world.host.end(world.live(name).id, exit_code, step=1)
         world.tick()
         assert world.state(name) == state
-    (run,) = world.desk.runs("good")
+    (run,) = world.queries.runs("good")
     assert run.outcome is not None
     assert [tool.input for tool in run.outcome.denied] == ["npm publish"]
 

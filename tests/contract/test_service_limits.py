@@ -31,7 +31,7 @@ def limit_on(world: World, agent: str, tier: str = "powerful", **outcome: Any) -
     world.tick()
     world.end("first", **{"status": "limited", "reason": "rate_limited", "provenance": "reported", **outcome})
     world.tick()
-    world.desk.cancel("first")
+    world.service.cancel("first")
 
 
 def test_a_limit_of_one_model_family_leaves_the_others_of_the_account_alone(world: World) -> None:
@@ -44,7 +44,7 @@ def test_a_limit_of_one_model_family_leaves_the_others_of_the_account_alone(worl
     assert set(world.running()) == {"claude-fast", "work-fast", "other-powerful", "other-fast"}
     waiting = world.task("work-powerful")
     assert (waiting.reason, waiting.waiting_until) == ("limited", format_instant(START_MS + HOUR_MS))
-    claude, work, other = world.desk.agents()
+    claude, work, other = world.queries.agents()
     assert (claude.limited, work.limited, len(other.holds)) == (False, False, 0)
     (hold,), (same,) = claude.holds, work.holds
     assert (hold.agent, same) == ("claude", hold.model_copy(update={"agent": "work"}))
@@ -58,49 +58,49 @@ def test_a_limit_of_one_model_family_leaves_the_others_of_the_account_alone(worl
 def test_two_agents_of_one_account_are_limited_and_released_together(world: World) -> None:
     world = World(world.database, agents=(CLAUDE, WORK, OTHER, CODEX))
     limit_on(world, "work", reset_at=START_MS + HOUR_MS)
-    assert {view.name for view in world.desk.agents() if view.limited} == {"claude", "work"}
-    assert not world.desk.release("claude").limited
-    assert not any(view.limited for view in world.desk.agents())
+    assert {view.name for view in world.queries.agents() if view.limited} == {"claude", "work"}
+    assert not world.service.release("claude").limited
+    assert not any(view.limited for view in world.queries.agents())
 
 
 @pytest.mark.parametrize(("reason", "held"), [("auth", {"claude", "work"}), ("no_credit", {"claude", "work"})])
 def test_a_login_or_a_credit_is_the_accounts(world: World, reason: str, held: set[str]) -> None:
     world = World(world.database, agents=(CLAUDE, WORK, OTHER))
     limit_on(world, "claude", status="failed", reason=reason)
-    assert {view.name for view in world.desk.agents() if view.limited} == held
+    assert {view.name for view in world.queries.agents() if view.limited} == held
 
 
 def test_an_overload_is_held_against_the_agent_alone(world: World) -> None:
     world = World(world.database, agents=(CLAUDE, WORK))
     limit_on(world, "claude", status="failed", reason="overloaded")
-    assert {view.name for view in world.desk.agents() if view.limited} == {"claude"}
+    assert {view.name for view in world.queries.agents() if view.limited} == {"claude"}
 
 
 def test_an_operator_holds_one_agent_until_a_time_or_until_it_is_released(world: World) -> None:
     world = World(world.database, agents=(CLAUDE, WORK))
     until = format_instant(START_MS + HOUR_MS)
     request = HoldRequest.model_validate({"until": until, "reason": "kept for the day"})
-    view = world.desk.hold("claude", request)
+    view = world.service.hold("claude", request)
     assert (view.limited, view.limited_until, view.provenance) == (True, until, "operator")
     assert view.hold_reason == "by hand: kept for the day"
-    assert not world.desk.agents()[1].limited
+    assert not world.queries.agents()[1].limited
     world.submit("only", agent={"type": "claude", "strict": True})
     world.tick()
     text = world.task("only").reason_text
     assert text == "claude held until 15:13 UTC, operator (kept for the day)"
     world.tick(HOUR_MS)
     assert world.running() == {"only": "claude"}
-    world.desk.hold("claude", HoldRequest())
-    assert world.desk.agents()[0].limited_until is None
-    assert not world.desk.release("claude").limited
+    world.service.hold("claude", HoldRequest())
+    assert world.queries.agents()[0].limited_until is None
+    assert not world.service.release("claude").limited
 
 
 def test_an_operator_holds_a_whole_account_and_releases_one_family_of_it(world: World) -> None:
     world = World(world.database, agents=(CLAUDE, WORK, OTHER))
     until = format_instant(START_MS + HOUR_MS)
     for request in ({"account": True, "until": until}, {"account": True, "family": "opus"}):
-        world.desk.hold("claude", HoldRequest.model_validate(request))
-    claude, work, other = world.desk.agents()
+        world.service.hold("claude", HoldRequest.model_validate(request))
+    claude, work, other = world.queries.agents()
     assert [hold.bucket for hold in work.holds] == ["claude/default:opus", "claude/default"]
     assert [hold.text for hold in work.holds] == [
         "opus held until `claudomator release work`, operator",
@@ -109,10 +109,10 @@ def test_an_operator_holds_a_whole_account_and_releases_one_family_of_it(world: 
     assert (claude.limited, work.limited, other.holds) == (True, True, ())
     world.submit("t", agent={"type": "work", "strict": True})
     assert world.task("t").reason_text == "work held until 15:13 UTC, operator"
-    released = world.desk.release("work", ReleaseRequest(family="Opus"))
+    released = world.service.release("work", ReleaseRequest(family="Opus"))
     assert [hold.bucket for hold in released.holds] == ["claude/default"]
-    assert world.desk.release("claude").holds == ()
-    assert world.desk.agents()[1].holds == ()
+    assert world.service.release("claude").holds == ()
+    assert world.queries.agents()[1].holds == ()
 
 
 def test_a_preference_outlasts_a_full_agent_for_a_while(world: World) -> None:
@@ -127,10 +127,10 @@ def test_a_preference_outlasts_a_full_agent_for_a_while(world: World) -> None:
     assert (view.state, view.reason, until) == ("QUEUED", "slots", format_instant(START_MS + 150_000))
     said = "codex is full (1 of 1 slots), and the task prefers to wait, until 14:15 UTC (in 1m)"
     assert view.reason_text == said
-    assert world.desk.why("t").sentences[0] == f"t is QUEUED: {said}."
+    assert world.queries.why("t").sentences[0] == f"t is QUEUED: {said}."
     world.tick(after_ms=60_000)
     assert world.running() == {"busy": "codex", "t": "claude"}
-    assert world.desk.why("t").decisions[0].overridden_hint == "codex: codex was full (1 of 1 slots)"
+    assert world.queries.why("t").decisions[0].overridden_hint == "codex: codex was full (1 of 1 slots)"
 
 
 def test_why_says_where_a_hold_was_read_and_what_stops_the_others(world: World) -> None:
@@ -146,8 +146,8 @@ def test_why_says_where_a_hold_was_read_and_what_stops_the_others(world: World) 
         "codex is full (1 of 1 slots); claude 5h window until 15:13 UTC, reported; "
         "other auth until `claudomator release other`, reported (Invalid API key)"
     )
-    said = world.desk.why("t").sentences
-    first = world.desk.runs("first")[0].id[:8]
+    said = world.queries.why("t").sentences
+    first = world.queries.runs("first")[0].id[:8]
     assert said[2] == (
         f"The hold on claude/other (auth) was read at 2026-09-21 14:13 UTC from run {first}: Invalid API key."
     )
@@ -169,18 +169,18 @@ def test_what_an_account_was_warned_of_is_shown_until_its_reset(world: World) ->
     world.tick()
     world.end("t", near_limit_until=until, near_limit="five_hour", near_limit_used=0.93)
     world.tick()
-    claude, work, other = world.desk.agents()
+    claude, work, other = world.queries.agents()
     assert (claude.near_limit, other.near_limit) == (work.near_limit, None)
     assert work.near_limit is not None
     assert (work.near_limit.window, work.near_limit.used) == ("five_hour", 0.93)
-    assert (work.near_limit.until, work.near_limit.run_id) == (format_instant(until), world.desk.runs("t")[0].id)
+    assert (work.near_limit.until, work.near_limit.run_id) == (format_instant(until), world.queries.runs("t")[0].id)
     world.tick(HOUR_MS)
-    assert world.desk.agents()[0].near_limit is None
+    assert world.queries.agents()[0].near_limit is None
 
 
 def test_an_operator_holds_one_family_and_is_told_of_what_cannot_be(world: World) -> None:
     world = World(world.database, agents=(CLAUDE,))
-    assert not world.desk.hold("claude", HoldRequest(family="Opus")).limited
+    assert not world.service.hold("claude", HoldRequest(family="Opus")).limited
     world.submit("strong", agent={"tier": "powerful"})
     world.submit("light", agent={"tier": "fast"})
     world.tick()
@@ -188,9 +188,9 @@ def test_an_operator_holds_one_family_and_is_told_of_what_cannot_be(world: World
     past = HoldRequest.model_validate({"until": format_instant(START_MS - 1)})
     for request, words in ((HoldRequest(family="sol"), "haiku, sonnet, opus"), (past, "past")):
         with pytest.raises(Invalid, match=words):
-            world.desk.hold("claude", request)
+            world.service.hold("claude", request)
     with pytest.raises(NotFound):
-        world.desk.hold("nobody", HoldRequest())
+        world.service.hold("nobody", HoldRequest())
 
 
 def test_a_task_of_a_held_family_hides_no_other_of_its_lane(world: World) -> None:
@@ -238,11 +238,11 @@ def test_five_hundred_tasks_do_not_stampede_at_the_reset(world: World) -> None:
         assert world.running() == {"t0": "claude"}, "the probe has not answered yet"
     text = "claude rate limit being tried after its reset: more may start once it answers"
     assert (world.task("t1").reason, world.task("t1").reason_text) == ("limited", text)
-    (hold,) = world.desk.agents()[0].holds
+    (hold,) = world.queries.agents()[0].holds
     assert (hold.probing, hold.may_start) == (True, 0)
     world.answer("t0")
     assert answer_all(world) == [2, 4, 6, 6, 6, 6]
-    assert world.desk.agents()[0].holds == ()
+    assert world.queries.agents()[0].holds == ()
 
 
 def test_a_daemon_that_is_killed_goes_on_with_the_ramp_where_it_was(world: World) -> None:
@@ -268,7 +268,7 @@ def test_a_probe_that_meets_the_limit_again_extends_the_hold_and_one_that_ends_o
     assert set(world.running()) == {"t0"}
     world.end("t0", status="limited", reason="rate_limited")
     world.tick()
-    (hold,) = world.desk.agents()[0].holds
+    (hold,) = world.queries.agents()[0].holds
     assert (hold.until, hold.provenance) == (format_instant(world.now_ms + MINUTE_MS), "probed")
     world.tick(MINUTE_MS)
     assert set(world.running()) == {"t0"}
@@ -297,7 +297,7 @@ def test_a_released_bucket_is_open_at_once(world: World) -> None:
     queue_behind_a_limit(world, 5, reset_at=START_MS + HOUR_MS)
     world.tick(HOUR_MS)
     assert len(world.running()) == 1
-    world.desk.release("claude")
+    world.service.release("claude")
     world.tick()
     assert len(world.running()) == 2
 
@@ -321,7 +321,7 @@ def test_a_task_that_is_to_fail_at_a_limit_fails_and_the_account_is_held(world: 
     world.limit("t", reset_at=START_MS + HOUR_MS)
     view = world.task("t")
     assert (view.state, view.reason, view.attempts) == ("FAILED", "rate_limited", 0)
-    assert world.desk.agents()[0].limited
+    assert world.queries.agents()[0].limited
 
 
 def test_a_task_that_is_to_wait_goes_on_in_its_conversation_at_the_reset_though_another_agent_is_free(
@@ -419,7 +419,7 @@ def test_an_agent_that_was_warned_goes_second_until_the_reset(world: World) -> N
     world.submit("next")
     world.tick()
     assert world.running() == {"next": "codex"}
-    assert "claude was as active as codex, and near its limit." in world.desk.why("next").sentences
+    assert "claude was as active as codex, and near its limit." in world.queries.why("next").sentences
     world.succeed("next")
     world.submit("later")
     world.tick(HOUR_MS)
@@ -519,9 +519,9 @@ def test_runs_that_meet_one_limit_together_are_one_hold_and_told_once(world: Wor
         world.now_ms += 3_000
         world.limit(f"t{number}", reset_at=START_MS + HOUR_MS + number * 1_000)
     assert held(world) == [("claude/default", START_MS + HOUR_MS)]
-    (hold,) = world.desk.agents()[0].holds
+    (hold,) = world.queries.agents()[0].holds
     assert hold.until == format_instant(START_MS + HOUR_MS + 3_000), "each is believed to the second"
-    assert hold.run_id == world.desk.runs("t3")[0].id
+    assert hold.run_id == world.queries.runs("t3")[0].id
 
 
 def test_a_limit_that_turns_out_to_last_longer_is_told_again(world: World) -> None:
@@ -529,8 +529,8 @@ def test_a_limit_that_turns_out_to_last_longer_is_told_again(world: World) -> No
     for number, until in enumerate((HOUR_MS, 5 * HOUR_MS, 2 * HOUR_MS, 5 * HOUR_MS)):
         world.limit(f"t{number}", reset_at=START_MS + until)
     assert held(world) == [("claude/default", START_MS + until) for until in (HOUR_MS, 5 * HOUR_MS)]
-    (hold,) = world.desk.agents()[0].holds
-    assert (hold.until, hold.run_id) == (format_instant(START_MS + 5 * HOUR_MS), world.desk.runs("t1")[0].id)
+    (hold,) = world.queries.agents()[0].holds
+    assert (hold.until, hold.run_id) == (format_instant(START_MS + 5 * HOUR_MS), world.queries.runs("t1")[0].id)
 
 
 def test_only_the_run_that_found_a_limit_counts_as_one_of_a_budget(world: World) -> None:
@@ -539,7 +539,7 @@ def test_only_the_run_that_found_a_limit_counts_as_one_of_a_budget(world: World)
         world.limit(f"t{number}")
     assert world.state("t0") == "FAILED budget"
     assert {world.state(f"t{number}") for number in (1, 2, 3)} == {"QUEUED limited"}
-    assert world.desk.agents()[0].spent_today.runs == 1
+    assert world.queries.agents()[0].spent_today.runs == 1
     world.tick(30 * SECOND_MS)
     (probe,) = world.running()
     world.limit(probe)
@@ -550,7 +550,7 @@ def test_only_the_run_that_found_a_limit_counts_as_one_of_a_budget(world: World)
     world.tick()
     world.limit(probe)
     assert world.state(probe) == "FAILED budget", "its model has said something"
-    assert world.desk.agents()[0].spent_today.runs == 2
+    assert world.queries.agents()[0].spent_today.runs == 2
 
 
 def test_an_outage_that_many_meet_uses_up_no_budget_unless_their_models_have_answered(world: World) -> None:
@@ -564,7 +564,7 @@ def test_an_outage_that_many_meet_uses_up_no_budget_unless_their_models_have_ans
 def test_a_limit_that_was_released_is_a_new_one_when_it_is_met_again(world: World) -> None:
     world = four_on_one_account(world)
     world.limit("t0", reset_at=START_MS + HOUR_MS)
-    world.desk.release("claude")
+    world.service.release("claude")
     world.limit("t1", reset_at=START_MS + HOUR_MS)
     assert len(held(world)) == 2
     assert world.state("t1") == "FAILED budget"
@@ -575,16 +575,16 @@ def test_a_reset_that_is_too_far_away_is_shown_as_doubted_and_tried_soon(world: 
     world.submit("t", on_limit="wait")
     world.tick()
     world.limit("t", reset_at=START_MS + 10**13)
-    (hold,) = world.desk.agents()[0].holds
+    (hold,) = world.queries.agents()[0].holds
     latest = format_instant(START_MS + 35 * DAY_MS)
     assert (hold.until, hold.doubted) == (format_instant(START_MS + 30 * SECOND_MS), latest)
     doubt = "the reset it named is more than 35 days away, and not believed"
     assert hold.text == f"5h window until 14:13 UTC, estimated ({doubt})"
-    said = world.desk.why("t").sentences
+    said = world.queries.why("t").sentences
     assert any("The reset that it named is more than 35 days away, and not believed." in one for one in said)
-    outcome = world.desk.runs("t")[0].outcome
+    outcome = world.queries.runs("t")[0].outcome
     assert outcome is not None
     assert outcome.reset_at == latest
     world.tick(30 * SECOND_MS)
     world.succeed("t")
-    assert world.desk.agents()[0].holds == ()
+    assert world.queries.agents()[0].holds == ()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from claudomator_py.daemon.loop import TICK_BOUNDS_S, Ticks
-from claudomator_py.daemon.metering import FRESH_S, Measured, StoreMeter, Surroundings, Wait
+from claudomator_py.daemon.metering import FRESH_S, Measured, Meter, Surroundings, Wait
 from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.views import CheckView
@@ -25,7 +25,7 @@ def world(database: Database) -> World:
     return World(database)
 
 
-def meter_of(world: World) -> StoreMeter:
+def meter_of(world: World) -> Meter:
     around = Surroundings(
         ticks=lambda: Ticks(Histogram.empty(TICK_BOUNDS_S)),
         checks=lambda: CHECKS,
@@ -33,7 +33,7 @@ def meter_of(world: World) -> StoreMeter:
         free_bytes=lambda: 2**30,
         least_free_bytes=lambda: 2**20,
     )
-    return StoreMeter(world.database, world.observer, world.clock, around)
+    return Meter(world.database, world.observer, world.clock, around)
 
 
 def measure(world: World) -> Measured:
@@ -105,8 +105,8 @@ def test_holds_until_the_last_of_them_ends(world: World) -> None:
         world.now_ms += 1
         world.limit(name, reset_at=world.now_ms + reset_ms)
         if name == "a":
-            world.desk.release("claude")
-            world.desk.cancel("a")
+            world.service.release("claude")
+            world.service.cancel("a")
     end_ms = world.now_ms + 90_000
     found = measure(world)
     assert found.holds == {("claude", "rate_limited"): end_ms}

@@ -22,7 +22,7 @@ from claudomator_py.domain.notice import (
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
 from claudomator_py.domain.views import RejectRequest
-from claudomator_py.service.notices import StoredNotices
+from claudomator_py.service.notices import Notices
 from claudomator_py.store import outbox_rows
 from claudomator_py.store.database import Database
 from tests.fakes.world import World
@@ -92,14 +92,14 @@ class Post:
         return self.world.database.read(lambda connection: outbox_rows.cursor(connection, name))
 
     @property
-    def desk(self) -> StoredNotices:
-        return StoredNotices(self.world.database, self.herald, self.world.clock)
+    def notices(self) -> Notices:
+        return Notices(self.world.database, self.herald, self.world.clock)
 
     def states(self) -> list[DeliveryState]:
-        return [view.state for view in self.desk.deliveries(None, None, 100).items]
+        return [view.state for view in self.notices.deliveries(None, None, 100).items]
 
     def tried(self, attempts: int) -> bool:
-        return [view.attempts for view in self.desk.deliveries(None, None, 1).items] == [attempts]
+        return [view.attempts for view in self.notices.deliveries(None, None, 1).items] == [attempts]
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_a_question_is_told_as_it_was_asked_and_without_secrets(world: World, po
 def test_a_rejection_is_told_as_one(world: World, post: Post) -> None:
     world.submit("t", approval=True)
     assert post.mail["phone"].next().text.startswith("asks for approval before its first run\n")
-    world.desk.reject("t", RejectRequest(reason="Not on a Friday."))
+    world.service.reject("t", RejectRequest(reason="Not on a Friday."))
     notice = post.mail["phone"].next()
     assert (notice.kind, notice.reason) == (NoticeKind.FAILED, Reason.REJECTED)
 
@@ -208,7 +208,7 @@ def test_what_could_not_be_delivered_is_tried_again_with_growing_pauses(world: W
     world.tick()
     world.succeed("good")
     post.until(partial(post.tried, 1))
-    waiting = post.desk.deliveries(DeliveryState.PENDING, None, 1).items[0]
+    waiting = post.notices.deliveries(DeliveryState.PENDING, None, 1).items[0]
     assert (waiting.error, waiting.next_at is not None) == ("HTTP 500", True)
     world.now_ms += 10_000
     post.herald.wake()
@@ -229,15 +229,15 @@ def test_what_lastingly_fails_is_kept_as_dead_and_can_be_sent_again(world: World
     world.tick()
     world.succeed("good")
     post.until(lambda: post.states() == [DeliveryState.DEAD])
-    dead = post.desk.deliveries(DeliveryState.DEAD, None, 10).items[0]
+    dead = post.notices.deliveries(DeliveryState.DEAD, None, 10).items[0]
     assert (dead.error, dead.target, dead.notice.task_name) == ("HTTP 404", "phone", "good")
-    assert post.desk.again(dead.id).state is DeliveryState.PENDING
+    assert post.notices.again(dead.id).state is DeliveryState.PENDING
     assert post.mail["phone"].next().task_name == "good"
     post.until(lambda: post.states() == [DeliveryState.DELIVERED])
     with pytest.raises(Conflict, match="is delivered"):
-        post.desk.again(dead.id)
+        post.notices.again(dead.id)
     with pytest.raises(NotFound):
-        post.desk.again(dead.id + 1_000)
+        post.notices.again(dead.id + 1_000)
 
 
 def test_after_many_attempts_it_is_given_up(world: World, post: Post) -> None:
@@ -267,15 +267,15 @@ def test_one_that_does_not_answer_delays_no_other(world: World) -> None:
 
 
 def test_a_test_notice_says_how_it_went(post: Post) -> None:
-    assert post.desk.test("phone").state is DeliveryState.DELIVERED
+    assert post.notices.test("phone").state is DeliveryState.DELIVERED
     assert post.mail["phone"].next().kind is NoticeKind.TEST
     post.mail["phone"].faults = [DeliveryFault("HTTP 403", lasting=True)]
-    refused = post.desk.test("phone")
+    refused = post.notices.test("phone")
     assert (refused.state, refused.error) == (DeliveryState.DEAD, "HTTP 403")
     with pytest.raises(NotFound, match="phnoe") as caught:
-        post.desk.test("phnoe")
+        post.notices.test("phnoe")
     assert "phone" in caught.value.remedy
-    assert post.desk.deliveries(None, None, 10).items == ()
+    assert post.notices.deliveries(None, None, 10).items == ()
 
 
 def test_who_is_told_can_change_while_the_daemon_runs(world: World, post: Post) -> None:
@@ -306,7 +306,7 @@ def test_a_limit_is_told_once_however_many_runs_and_probes_meet_it(world: World,
         world.tick(HOUR_MS // 100)
         for name in world.running():
             world.limit(name)
-    world.desk.release("claude")
+    world.service.release("claude")
     world.tick()
     probe = next(iter(world.running()))
     world.succeed(probe)

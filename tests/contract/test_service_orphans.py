@@ -22,7 +22,7 @@ def begun(world: World) -> RunView:
 
 
 def last(world: World) -> RunView:
-    return world.desk.runs("t")[-1]
+    return world.queries.runs("t")[-1]
 
 
 def test_an_agent_that_outlives_its_supervisor_is_waited_for(world: World) -> None:
@@ -35,14 +35,14 @@ def test_an_agent_that_outlives_its_supervisor_is_waited_for(world: World) -> No
     world.tick()
     task = world.task("t")
     assert (task.state, task.result_text, task.attempts) == ("COMPLETED", "Done all the same.", 1)
-    assert (last(world).exit_code, len(world.desk.runs("t"))) == (None, 1)
+    assert (last(world).exit_code, len(world.queries.runs("t"))) == (None, 1)
     assert ("end_survivors", first.id, 0) in world.host.calls, "what it has left is ended"
 
 
 def test_an_agent_that_outlives_its_supervisor_can_be_cancelled(world: World) -> None:
     first = begun(world)
     world.host.kill_shim(first.id, agent_lives=True)
-    world.desk.cancel("t")
+    world.service.cancel("t")
     world.tick()
     world.tick()
     assert world.task("t").state == "CANCELLED"

@@ -38,123 +38,123 @@ def unknown(ask: Callable[[], object]) -> str:
 
 @pytest.mark.both_databases
 def test_a_task_of_others_is_a_task_that_does_not_exist(world: World) -> None:
-    task = world.desk.as_(ANN).submit(spec("secret-plan"))
+    task = world.access.as_(ANN).service.submit(spec("secret-plan"))
     world.tick()
     run = world.live("secret-plan")
-    bob = world.desk.as_(BOB)
+    bob = world.access.as_(BOB)
     for ref in (task.id, task.id[:8], "secret-plan"):
         for ask in (
-            lambda ref=ref: bob.task(ref),
-            lambda ref=ref: bob.why(ref),
-            lambda ref=ref: bob.runs(ref),
-            lambda ref=ref: bob.cancel(ref),
-            lambda ref=ref: bob.cancel(ref, if_version=1),
-            lambda ref=ref: bob.restart(ref, RestartRequest(force=True)),
-            lambda ref=ref: bob.answer(ref, AnswerRequest(text="x")),
-            lambda ref=ref: bob.approve(ref, ApproveRequest()),
-            lambda ref=ref: bob.reject(ref, RejectRequest()),
-            lambda ref=ref: bob.live.event_filter(ref, ()),
+            lambda ref=ref: bob.queries.task(ref),
+            lambda ref=ref: bob.queries.why(ref),
+            lambda ref=ref: bob.queries.runs(ref),
+            lambda ref=ref: bob.service.cancel(ref),
+            lambda ref=ref: bob.service.cancel(ref, if_version=1),
+            lambda ref=ref: bob.service.restart(ref, RestartRequest(force=True)),
+            lambda ref=ref: bob.service.answer(ref, AnswerRequest(text="x")),
+            lambda ref=ref: bob.service.approve(ref, ApproveRequest()),
+            lambda ref=ref: bob.service.reject(ref, RejectRequest()),
+            lambda ref=ref: bob.queries.live.event_filter(ref, ()),
         ):
             assert unknown(ask) == f"There is no task {ref!r}. There are no tasks yet"
     looks: tuple[Callable[[], object], ...] = (
-        lambda: bob.run(run.id),
-        lambda: bob.log(run.id, "stdout", 0, 10),
-        lambda: bob.live.open_log(run.id, "stdout", "text", LogPosition()),
+        lambda: bob.queries.run(run.id),
+        lambda: bob.queries.log(run.id, "stdout", 0, 10),
+        lambda: bob.queries.live.open_log(run.id, "stdout", "text", LogPosition()),
     )
     for look in looks:
         assert unknown(look).startswith(f"There is no run {run.id!r}.")
-    assert world.desk.as_(ANN).task(task.id).organisation == "acme"
-    assert world.desk.as_(ANN).run(run.id).id == run.id
-    assert world.desk.as_(CARL).task("secret-plan").creator == "ann"
+    assert world.access.as_(ANN).queries.task(task.id).organisation == "acme"
+    assert world.access.as_(ANN).queries.run(run.id).id == run.id
+    assert world.access.as_(CARL).queries.task("secret-plan").creator == "ann"
     assert world.task("secret-plan").state == "RUNNING"
 
 
 @pytest.mark.both_databases
 def test_nothing_of_others_is_listed_counted_or_followed(world: World) -> None:
     for number in range(3):
-        world.desk.as_(ANN).submit(spec(f"a{number}"))
-    world.desk.as_(BOB).submit(spec("b"))
+        world.access.as_(ANN).service.submit(spec(f"a{number}"))
+    world.access.as_(BOB).service.submit(spec("b"))
     world.submit("mine")
     world.tick()
-    seen = {by.id: world.desk.as_(by) for by in (ANN, BOB, CARL)}
-    assert {name: len(desk.tasks(TaskFilter(), None, 50).items) for name, desk in seen.items()} == {
+    seen = {by.id: world.access.as_(by) for by in (ANN, BOB, CARL)}
+    assert {name: len(desk.queries.tasks(TaskFilter(), None, 50).items) for name, desk in seen.items()} == {
         "ann": 3,
         "bob": 1,
         "carl": 5,
     }
-    page = seen["ann"].tasks(TaskFilter(), None, 2)
+    page = seen["ann"].queries.tasks(TaskFilter(), None, 2)
     assert page.next_cursor is not None
     # The place in a list that somebody else has named leads on in one's own.
-    assert {one.name for one in seen["bob"].tasks(TaskFilter(), page.next_cursor, 50).items} <= {"b"}
-    assert [one.name for one in seen["carl"].tasks(TaskFilter(creator="bob"), None, 50).items] == ["b"]
+    assert {one.name for one in seen["bob"].queries.tasks(TaskFilter(), page.next_cursor, 50).items} <= {"b"}
+    assert [one.name for one in seen["carl"].queries.tasks(TaskFilter(creator="bob"), None, 50).items] == ["b"]
     for name, number in (("ann", 3), ("bob", 1), ("carl", 5)):
-        status = seen[name].status()
+        status = seen[name].queries.status()
         assert sum(status.counts.values()) == number
         assert len(status.running) + len(status.queued) == status.total("running") + status.total("queued") == number
         assert status.spent_today.runs == len(status.running)
-    told = seen["bob"].live.events(seen["bob"].live.event_filter(None, ()), 0, 500).items
-    assert {event.task_id for event in told} == {seen["bob"].task("b").id}
-    assert seen["bob"].live.last_events(seen["bob"].live.event_filter(None, (), "ann"), 50).items == ()
+    told = seen["bob"].queries.live.events(seen["bob"].queries.live.event_filter(None, ()), 0, 500).items
+    assert {event.task_id for event in told} == {seen["bob"].queries.task("b").id}
+    assert seen["bob"].queries.live.last_events(seen["bob"].queries.live.event_filter(None, (), "ann"), 50).items == ()
 
 
 @pytest.mark.both_databases
 def test_a_name_means_one_of_ones_own(world: World) -> None:
-    world.desk.as_(ANN).submit(spec("build"))
-    waiting = world.desk.as_(BOB).submit(spec("deploy", depends_on=["build"]))
+    world.access.as_(ANN).service.submit(spec("build"))
+    waiting = world.access.as_(BOB).service.submit(spec("deploy", depends_on=["build"]))
     assert [(one.name, one.task_id) for one in waiting.depends_on] == [("build", None)]
     world.submit("build")
-    assert world.desk.as_(BOB).task("deploy").depends_on[0].task_id is None
-    own = world.desk.as_(BOB).submit(spec("build"))
-    assert world.desk.as_(BOB).task("deploy").depends_on[0].task_id == own.id
-    assert world.desk.as_(ANN).task("build").id != own.id
+    assert world.access.as_(BOB).queries.task("deploy").depends_on[0].task_id is None
+    own = world.access.as_(BOB).service.submit(spec("build"))
+    assert world.access.as_(BOB).queries.task("deploy").depends_on[0].task_id == own.id
+    assert world.access.as_(ANN).queries.task("build").id != own.id
     # No circle is told of that goes through what others have.
-    assert world.desk.as_(ANN).submit(spec("test", depends_on=["deploy"])).depends_on[0].task_id is None
+    assert world.access.as_(ANN).service.submit(spec("test", depends_on=["deploy"])).depends_on[0].task_id is None
 
 
 def test_who_works_in_a_directory_is_not_told_to_others(world: World) -> None:
-    world.desk.as_(ANN).submit(spec("secret-plan", working_dir="/tmp"))
+    world.access.as_(ANN).service.submit(spec("secret-plan", working_dir="/tmp"))
     world.tick()
-    world.desk.as_(BOB).submit(spec("waits", working_dir="/tmp"))
-    assert world.desk.as_(BOB).task("waits").reason == "workdir"
-    assert "secret-plan" not in world.desk.as_(BOB).why("waits").model_dump_json()
-    assert "secret-plan" in world.desk.as_(CARL).why("waits").model_dump_json()
+    world.access.as_(BOB).service.submit(spec("waits", working_dir="/tmp"))
+    assert world.access.as_(BOB).queries.task("waits").reason == "workdir"
+    assert "secret-plan" not in world.access.as_(BOB).queries.why("waits").model_dump_json()
+    assert "secret-plan" in world.access.as_(CARL).queries.why("waits").model_dump_json()
 
 
 @pytest.mark.both_databases
 def test_schedules_are_their_organisations(world: World) -> None:
     nightly = spec("nightly", schedule="0 3 * * *")
     for by in (ANN, BOB):
-        assert world.desk.as_(by).schedules.add(nightly).organisation == by.organisation
-    assert len(world.desk.as_(CARL).schedules.all()) == 2
+        assert world.access.as_(by).schedules.add(nightly).organisation == by.organisation
+    assert len(world.access.as_(CARL).schedules.all()) == 2
     with pytest.raises(Ambiguous):
-        world.desk.as_(CARL).schedules.one("nightly")
-    task = world.desk.as_(ANN).schedules.run("nightly")
+        world.access.as_(CARL).schedules.one("nightly")
+    task = world.access.as_(ANN).schedules.run("nightly")
     assert (task.creator, task.organisation) == ("ann", "acme")
-    unknown(lambda: world.desk.as_(BOB).task(task.id))
-    assert [one.name for one in world.desk.as_(BOB).status().schedules] == ["nightly"]
-    world.desk.as_(BOB).schedules.delete("nightly")
-    unknown(lambda: world.desk.as_(BOB).schedules.pause("nightly"))
-    assert world.desk.as_(CARL).schedules.one("nightly").creator == "ann"
+    unknown(lambda: world.access.as_(BOB).queries.task(task.id))
+    assert [one.name for one in world.access.as_(BOB).queries.status().schedules] == ["nightly"]
+    world.access.as_(BOB).schedules.delete("nightly")
+    unknown(lambda: world.access.as_(BOB).schedules.pause("nightly"))
+    assert world.access.as_(CARL).schedules.one("nightly").creator == "ann"
 
 
 @pytest.mark.both_databases
 def test_a_key_of_one_says_nothing_to_another(world: World) -> None:
     key = RequestKey("k", "the same question")
-    first = world.desk.as_(ANN).submit(spec("t"), key=key)
-    other = world.desk.as_(BOB).submit(spec("t"), key=key)
+    first = world.access.as_(ANN).service.submit(spec("t"), key=key)
+    other = world.access.as_(BOB).service.submit(spec("t"), key=key)
     assert first.id != other.id
     world.restarted_daemon()
-    assert world.desk.as_(ANN).submit(spec("t"), key=key) == first
-    assert world.desk.as_(BOB).submit(spec("t"), key=key) == other
+    assert world.access.as_(ANN).service.submit(spec("t"), key=key) == first
+    assert world.access.as_(BOB).service.submit(spec("t"), key=key) == other
 
 
 @pytest.mark.both_databases
 def test_events_say_who_caused_them(world: World) -> None:
     world.take("/in/f.yaml", spec("of-a-file"))
-    task = world.desk.as_(ANN).submit(spec("t"))
+    task = world.access.as_(ANN).service.submit(spec("t"))
     world.tick()
-    world.desk.as_(CARL).cancel(task.id)
-    live = world.desk.live
+    world.access.as_(CARL).service.cancel(task.id)
+    live = world.queries.live
     causes = {event.kind: event.by for event in live.events(live.event_filter("t", ()), 0, 100).items}
     assert (causes["accepted"], causes["cancel_requested"]) == ("ann", "carl")
     started = [event.by for event in live.events(live.event_filter("t", ("state",)), 0, 100).items]
@@ -166,49 +166,49 @@ def test_events_say_who_caused_them(world: World) -> None:
 
 
 def test_what_troubles_the_daemon_is_not_told_to_an_organisation(world: World) -> None:
-    bob = world.desk.as_(BOB)
-    assert (bob.readiness().checks, bob.status().trouble, bob.status().inbox) == ((), (), ())
-    assert bob.inbox_problems(None, 10).total == 0
-    assert world.desk.as_(CARL).readiness().checks
+    bob = world.access.as_(BOB)
+    assert (bob.queries.readiness().checks, bob.queries.status().trouble, bob.queries.status().inbox) == ((), (), ())
+    assert bob.queries.inbox_problems(None, 10).total == 0
+    assert world.access.as_(CARL).queries.readiness().checks
 
 
 @pytest.mark.both_databases
 def test_a_run_has_its_own_task_and_run(world: World) -> None:
-    task = world.desk.as_(ANN).submit(spec("own"))
-    world.desk.as_(ANN).submit(spec("other"))
+    task = world.access.as_(ANN).service.submit(spec("own"))
+    world.access.as_(ANN).service.submit(spec("other"))
     world.tick()
     run, other = world.live("own"), world.live("other")
-    by = world.desk.as_(Principal(f"run:{run.id}", Role.RUN, "acme", run.id))
-    assert (by.task(task.id).id, by.run(run.id).id) == (task.id, run.id)
-    for ask in (lambda: by.task("other"), lambda: by.run(other.id), lambda: by.cancel("other")):
+    by = world.access.as_(Principal(f"run:{run.id}", Role.RUN, "acme", run.id))
+    assert (by.queries.task(task.id).id, by.queries.run(run.id).id) == (task.id, run.id)
+    for ask in (lambda: by.queries.task("other"), lambda: by.queries.run(other.id), lambda: by.service.cancel("other")):
         with pytest.raises(ServiceError):
             ask()
-    assert {one.name for one in by.tasks(TaskFilter(), None, 9).items} == {"own"}
+    assert {one.name for one in by.queries.tasks(TaskFilter(), None, 9).items} == {"own"}
 
 
 def test_a_token_is_good_until_it_expires_or_is_revoked(world: World) -> None:
-    made = world.desk.tokens.create(TokenRequest(name="dash", role="read", expires="1d"))
+    made = world.tokens.create(TokenRequest(name="dash", role="read", expires="1d"))
     holder = world.keyring.holder(made.token)
     assert holder == Principal("dash", Role.READ)
     world.now_ms += DAY_MS - 1
     assert world.keyring.holder(made.token) == holder
     world.now_ms += 1
     assert (world.keyring.holder(made.token), world.keyring.named("dash")) == (None, None)
-    other = world.desk.tokens.create(TokenRequest(name="other", role="admin", expires="never"))
+    other = world.tokens.create(TokenRequest(name="other", role="admin", expires="never"))
     assert other.expires_at is None
     world.restarted_daemon()
     assert world.keyring.holder(other.token) == Principal("other", Role.ADMIN)
-    assert world.desk.tokens.revoke("other").revoked_at is not None
+    assert world.tokens.revoke("other").revoked_at is not None
     assert world.keyring.holder(other.token) is None
     assert world.keyring.holder(f"{other.token}x") is None
 
 
 def test_that_a_token_is_used_is_written_once_an_hour(world: World) -> None:
-    made = world.desk.tokens.create(TokenRequest(name="dash", role="read"))
+    made = world.tokens.create(TokenRequest(name="dash", role="read"))
 
     def used() -> str | None:
         world.database.write(lambda _: None)  # what was queued before is done
-        return world.desk.tokens.all()[0].used_at
+        return world.tokens.all()[0].used_at
 
     assert used() is None
     begin = world.now_ms
@@ -219,21 +219,21 @@ def test_that_a_token_is_used_is_written_once_an_hour(world: World) -> None:
 
 
 def test_nobody_gives_out_more_than_they_have(world: World) -> None:
-    world.desk.tokens.create(TokenRequest(name="boss", role="admin", organisation="acme", expires="1d"))
+    world.tokens.create(TokenRequest(name="boss", role="admin", organisation="acme", expires="1d"))
     boss = world.keyring.named("boss")
     assert boss is not None
-    tokens = world.desk.as_(boss).tokens
+    tokens = world.access.as_(boss).tokens
     assert tokens.create(TokenRequest(name="one", role="operate")).organisation == "acme"
     for wanted in ({"organisation": "bolt"}, {"expires": "never"}, {"expires": "25h"}):
         with pytest.raises((Forbidden, Invalid)):
             tokens.create(TokenRequest.model_validate({"name": "two", "role": "read", **wanted}))
     with pytest.raises(Forbidden):
-        world.desk.as_(ANN).tokens.create(TokenRequest(name="two", role="admin"))
+        world.access.as_(ANN).tokens.create(TokenRequest(name="two", role="admin"))
     with pytest.raises(NotFound):
-        world.desk.as_(Principal("other", Role.ADMIN, "bolt")).tokens.revoke("one")
+        world.access.as_(Principal("other", Role.ADMIN, "bolt")).tokens.revoke("one")
     tokens.revoke("one")
     with pytest.raises(Conflict):
         tokens.create(TokenRequest(name="one", role="read"))
-    live = world.desk.live
+    live = world.queries.live
     told = live.events(live.event_filter(None, ("token_created", "token_revoked")), 0, 9).items
     assert [event.by for event in told] == ["operator", "boss", "boss"]

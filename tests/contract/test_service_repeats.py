@@ -23,50 +23,50 @@ def world(database: Database) -> World:
 
 
 def test_a_repeated_submission_is_one_task_told_as_it_was(world: World) -> None:
-    first = world.desk.submit(spec("t"), key=KEY)
+    first = world.service.submit(spec("t"), key=KEY)
     world.tick()
     world.succeed("t")
-    assert world.desk.submit(spec("t"), key=KEY) == first
+    assert world.service.submit(spec("t"), key=KEY) == first
     assert (first.state, world.task("t").state) == ("QUEUED", "COMPLETED")
     assert len(world.names()) == 1
 
 
 def test_what_is_told_with_a_key_is_what_is_told_without(world: World) -> None:
-    with_key = world.desk.submit(spec("t", depends_on=["other"], tags=["a"]), key=KEY)
-    assert with_key == world.desk.task("t")
+    with_key = world.service.submit(spec("t", depends_on=["other"], tags=["a"]), key=KEY)
+    assert with_key == world.queries.task("t")
 
 
 def test_the_next_daemon_knows_the_answer(world: World) -> None:
-    first = world.desk.submit(spec("t"), key=KEY)
+    first = world.service.submit(spec("t"), key=KEY)
     world.restarted_daemon()
-    assert world.desk.submit(spec("t"), key=KEY) == first
+    assert world.service.submit(spec("t"), key=KEY) == first
     assert len(world.names()) == 1
 
 
 @pytest.mark.both_databases
 def test_every_change_is_repeated(world: World) -> None:
     seen = world.submit("t").version
-    cancelled = world.desk.cancel("t", if_version=seen, key=RequestKey("c", "c"))
-    restarted = world.desk.restart("t", RestartRequest(), key=RequestKey("r", "r"))
-    released = world.desk.release("claude", key=RequestKey("a", "a"))
+    cancelled = world.service.cancel("t", if_version=seen, key=RequestKey("c", "c"))
+    restarted = world.service.restart("t", RestartRequest(), key=RequestKey("r", "r"))
+    released = world.service.release("claude", key=RequestKey("a", "a"))
     world.restarted_daemon()
-    assert world.desk.cancel("t", if_version=seen, key=RequestKey("c", "c")) == cancelled
-    assert world.desk.restart("t", RestartRequest(), key=RequestKey("r", "r")) == restarted
-    assert world.desk.release("claude", key=RequestKey("a", "a")) == released
+    assert world.service.cancel("t", if_version=seen, key=RequestKey("c", "c")) == cancelled
+    assert world.service.restart("t", RestartRequest(), key=RequestKey("r", "r")) == restarted
+    assert world.service.release("claude", key=RequestKey("a", "a")) == released
     assert world.task("t").generation == 2
 
 
 def test_a_repetition_is_told_even_if_the_request_would_be_refused_by_now(world: World) -> None:
-    first = world.desk.submit(spec("t", agent={"type": "codex", "strict": True}), key=KEY)
+    first = world.service.submit(spec("t", agent={"type": "codex", "strict": True}), key=KEY)
     world.agents = world.agents[:1]
     world.restarted_daemon()
-    assert world.desk.submit(spec("t", agent={"type": "codex", "strict": True}), key=KEY) == first
+    assert world.service.submit(spec("t", agent={"type": "codex", "strict": True}), key=KEY) == first
 
 
 def test_a_key_names_one_request(world: World) -> None:
-    world.desk.submit(spec("t"), key=KEY)
+    world.service.submit(spec("t"), key=KEY)
     with pytest.raises(KeyReused, match="new key"):
-        world.desk.submit(spec("u"), key=RequestKey(KEY.key, "something else"))
+        world.service.submit(spec("u"), key=RequestKey(KEY.key, "something else"))
     assert world.names() == ["t"]
 
 
@@ -75,10 +75,10 @@ def test_a_refusal_keeps_no_key(world: World) -> None:
     world.tick()
     world.succeed("done")
     with pytest.raises(Conflict):
-        world.desk.cancel("done", key=KEY)
+        world.service.cancel("done", key=KEY)
     with pytest.raises(Invalid):
-        world.desk.submit(spec("t", agent={"type": "codx", "strict": True}), key=KEY)
-    assert world.desk.submit(spec("u"), key=RequestKey(KEY.key, "changed")).name == "u"
+        world.service.submit(spec("t", agent={"type": "codx", "strict": True}), key=KEY)
+    assert world.service.submit(spec("u"), key=RequestKey(KEY.key, "changed")).name == "u"
 
 
 def test_while_the_first_is_in_work_the_second_is_sent_away(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,51 +92,51 @@ def test_while_the_first_is_in_work_the_second_is_sent_away(world: World, monkey
 
     monkeypatch.setattr(world.database, "write", slow)
     answers: list[str] = []
-    first = threading.Thread(target=lambda: answers.append(world.desk.submit(spec("t"), key=KEY).id))
+    first = threading.Thread(target=lambda: answers.append(world.service.submit(spec("t"), key=KEY).id))
     first.start()
     try:
         assert writing.wait(10)
         with pytest.raises(KeyInUse, match="same key"):
-            world.desk.submit(spec("t"), key=KEY)
+            world.service.submit(spec("t"), key=KEY)
     finally:
         go_on.set()
         first.join()
-    assert world.desk.submit(spec("t"), key=KEY).id == answers[0]
+    assert world.service.submit(spec("t"), key=KEY).id == answers[0]
     assert len(world.names()) == 1
 
 
 def test_keys_are_kept_for_a_day(world: World) -> None:
-    first = world.desk.submit(spec("t"), key=KEY)
+    first = world.service.submit(spec("t"), key=KEY)
     world.now_ms += KEPT_MS - 1
-    assert world.desk.submit(spec("t"), key=KEY).id == first.id
+    assert world.service.submit(spec("t"), key=KEY).id == first.id
     world.now_ms += 1
-    assert world.desk.submit(spec("t"), key=KEY).id != first.id
+    assert world.service.submit(spec("t"), key=KEY).id != first.id
 
 
 def test_the_number_of_keys_is_bounded_and_the_oldest_go_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     assert principal.MOST_KEPT >= 1_000
     monkeypatch.setattr("claudomator_py.store.request_rows.MOST_KEPT", 3)
     for number in range(5):
-        world.desk.submit(spec(f"t{number}"), key=RequestKey(str(number), "x"))
+        world.service.submit(spec(f"t{number}"), key=RequestKey(str(number), "x"))
     for number in range(2, 5):
-        assert world.desk.submit(spec("other"), key=RequestKey(str(number), "x")).name == f"t{number}"
-    assert world.desk.submit(spec("t0"), key=RequestKey("0", "x")).name == "t0"
+        assert world.service.submit(spec("other"), key=RequestKey(str(number), "x")).name == f"t{number}"
+    assert world.service.submit(spec("t0"), key=RequestKey("0", "x")).name == "t0"
     assert sorted(world.names()) == ["t0", "t0", "t1", "t2", "t3", "t4"]
 
 
 def test_a_schedule_and_a_task_of_it_are_made_once_for_each_key(world: World) -> None:
     nightly = spec("nightly", schedule="0 3 * * *")
-    added = world.desk.schedules.add(nightly, key=KEY)
+    added = world.schedules.add(nightly, key=KEY)
     run = RequestKey("run", "run")
-    made = world.desk.schedules.run("nightly", key=run)
+    made = world.schedules.run("nightly", key=run)
     world.tick()
     world.succeed(made.name)
     world.restarted_daemon()
-    assert world.desk.schedules.add(nightly, key=KEY) == added
-    assert world.desk.schedules.run("nightly", key=run) == made
+    assert world.schedules.add(nightly, key=KEY) == added
+    assert world.schedules.run("nightly", key=run) == made
     assert world.names() == [made.name]
     with pytest.raises(KeyReused):
-        world.desk.submit(spec("t"), key=RequestKey(KEY.key, "something else"))
-    world.desk.schedules.delete("nightly")
-    assert world.desk.schedules.add(nightly, key=KEY) == added
-    assert world.desk.schedules.all() == []
+        world.service.submit(spec("t"), key=RequestKey(KEY.key, "something else"))
+    world.schedules.delete("nightly")
+    assert world.schedules.add(nightly, key=KEY) == added
+    assert world.schedules.all() == []

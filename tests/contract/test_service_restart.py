@@ -17,7 +17,7 @@ def world(database: Database) -> World:
 
 
 def last_run(world: World, name: str) -> tuple[str, str | None, str | None]:
-    run = world.desk.runs(name)[-1]
+    run = world.queries.runs(name)[-1]
     return run.agent, run.tier, run.model
 
 
@@ -34,9 +34,9 @@ def test_an_ended_task_begins_a_new_generation_with_a_fresh_conversation(world: 
     assert second.conversation_id != first.conversation_id
     world.succeed("t")
     assert world.restart("t").generation == 3
-    world.desk.cancel("t")
+    world.service.cancel("t")
     assert world.restart("t").generation == 4
-    assert [run.generation for run in world.desk.runs("t")] == [1, 2]
+    assert [run.generation for run in world.queries.runs("t")] == [1, 2]
 
 
 def test_a_queued_task_has_nothing_to_restart(world: World) -> None:
@@ -76,7 +76,7 @@ def test_a_running_task_is_restarted_by_force_only_and_its_run_ends_first(world:
     world.tick()
     assert world.live("t").id != run
     assert (world.task("t").generation, world.task("t").state) == (2, "RUNNING")
-    assert [event.data.get("event") for event in world.desk.why("t").events].count("Cancelling") == 1
+    assert [event.data.get("event") for event in world.queries.why("t").events].count("Cancelling") == 1
 
 
 @pytest.mark.both_databases
@@ -87,7 +87,7 @@ def test_a_forced_restart_survives_the_daemon_and_a_cancel_replaces_it(world: Wo
     world.host.stubborn = True
     world.restart("again", force=True)
     world.restart("not-again", force=True)
-    world.desk.cancel("not-again")
+    world.service.cancel("not-again")
     world.restarted_daemon()
     for name in ("again", "not-again"):
         world.host.end(world.live(name).id, None, ended_by="cancel")
@@ -130,7 +130,7 @@ def test_a_restart_may_pin_agent_tier_and_model_and_the_next_plain_one_goes_back
 
 def test_automatic_retries_keep_what_the_restart_pinned(world: World) -> None:
     world.submit("t", retry={"max_attempts": 3, "backoff": "1s"})
-    world.desk.cancel("t")
+    world.service.cancel("t")
     world.restart("t", agent="codex", tier="fast")
     world.tick()
     world.fail("t", "agent_error")
@@ -140,7 +140,7 @@ def test_automatic_retries_keep_what_the_restart_pinned(world: World) -> None:
 
 def test_the_content_of_the_file_wins_over_what_a_restart_pinned_before(world: World) -> None:
     world.take("/in/t.yaml", spec("t"))
-    world.desk.cancel("t")
+    world.service.cancel("t")
     world.restart("t", agent="codex")
     world.take("/in/t.yaml", spec("t", tags=["new"]), mtime_ns=2)
     world.tick()
@@ -150,7 +150,7 @@ def test_the_content_of_the_file_wins_over_what_a_restart_pinned_before(world: W
 
 def test_what_cannot_be_is_refused_and_changes_nothing(world: World) -> None:
     world.submit("t")
-    world.desk.cancel("t")
+    world.service.cancel("t")
     before = world.task("t")
     for request, words in (
         ({"agent": "cluade"}, "did you mean `claude`"),
@@ -161,7 +161,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(world: World) -> None:
         with pytest.raises(Invalid, match=words):
             world.restart("t", **request)
     with pytest.raises(StaleVersion):
-        world.desk.restart("t", RestartRequest(), if_version=before.version - 1)
+        world.service.restart("t", RestartRequest(), if_version=before.version - 1)
     assert world.task("t") == before
 
 

@@ -22,7 +22,7 @@ def world(database: Database) -> World:
 
 
 def run_of(world: World, name: str, number: int = -1) -> RunView:
-    return world.desk.runs(name)[number]
+    return world.queries.runs(name)[number]
 
 
 def asked(world: World, kind: str) -> LaunchRequest:
@@ -31,7 +31,7 @@ def asked(world: World, kind: str) -> LaunchRequest:
 
 
 def why(world: World, name: str) -> str:
-    return "\n".join(world.desk.why(name).sentences)
+    return "\n".join(world.queries.why(name).sentences)
 
 
 def failed_once(world: World, name: str = "t", **fields: Any) -> RunView:
@@ -155,7 +155,7 @@ def test_the_prompt_is_short_and_tells_what_is_new(world: World) -> None:
     world.fail("t")
     world.take("/in/t.yaml", spec("t", instructions="Dig two holes.", agent={"type": "claude"}), mtime_ns=2)
     assert asked(world, "claude").resume is True
-    world.desk.cancel("t")
+    world.service.cancel("t")
     resumed(world)
     assert "The task has changed since. It reads now:\n\nDig two holes." in asked(world, "claude").prompt
 
@@ -236,7 +236,7 @@ def test_a_conversation_that_the_agent_has_lost_is_replaced_once(world: World) -
     assert not request.resume
     assert request.prompt.startswith("do t\n\nThe operator adds:\n\nHurry.\n")
     assert f"The conversation of run {first.id[:8]} was given up: claude does not know it any more." in why(world, "t")
-    events = [event for event in world.desk.why("t").events if event.kind == "conversation_given_up"]
+    events = [event for event in world.queries.why("t").events if event.kind == "conversation_given_up"]
     assert [(event.run_id, event.data["resumes"]) for event in events] == [(second.id, first.id)]
     world.fail("t", "bad_invocation", **LOST)
     assert world.state("t") == "FAILED bad_invocation", "a fresh one cannot be lost"
@@ -285,7 +285,7 @@ def test_a_resumed_run_that_never_started_leaves_its_conversation_to_the_next(wo
     world.host.no_processes = None
     for _ in range(3):
         world.tick(2_000)
-    runs = [run for run in world.desk.runs("t") if run.state != "revoked"]
+    runs = [run for run in world.queries.runs("t") if run.state != "revoked"]
     assert [run.resumes for run in runs] == [None, first.id]
 
 
@@ -376,7 +376,7 @@ def test_another_working_directory_has_another_conversation(world: World) -> Non
     world.tick()
     world.fail("t")
     world.take("/in/t.yaml", spec("t", agent={"type": "claude"}, working_dir="/two"), mtime_ns=2)
-    world.desk.cancel("t")
+    world.service.cancel("t")
     with pytest.raises(Conflict, match="belongs to /one, and t has another working directory by now"):
         world.restart("t", resume=True)
 

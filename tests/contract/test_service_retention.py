@@ -112,8 +112,8 @@ def test_a_run_leaves_its_directory_and_why_it_was_started_and_then_its_events(w
     assert removed == {"run_directories": 1, "decisions": 1}
     assert not world.folders.path(run_id).exists()
     assert (world.count(DECISION), world.count(SNAPSHOT)) == (0, 0)
-    assert (world.state("t"), [run.id for run in world.desk.runs("t")]) == ("COMPLETED", [run_id])
-    assert world.desk.why("t").sentences
+    assert (world.state("t"), [run.id for run in world.queries.runs("t")]) == ("COMPLETED", [run_id])
+    assert world.queries.why("t").sentences
     world.submit("young")
     assert set(world.after(91)) == {"events"}
     assert {event.task_id for event in world.database.read(lambda c: events.following(c, 0, 100))} == {
@@ -134,7 +134,7 @@ def test_what_a_task_needs_that_has_not_ended_is_kept_however_old_it_is(world: K
     world.after(1_000)
 
     assert set(world.names()) == {"again", "waiting"}
-    assert [run.id for run in world.desk.runs("again")] == [first]
+    assert [run.id for run in world.queries.runs("again")] == [first]
     assert world.folders.path(first).exists()
     assert world.count(DECISION) == 1
     for name in ("waiting", "again"):
@@ -174,7 +174,7 @@ def test_an_event_that_a_target_has_not_seen_is_kept(world: Kept) -> None:
 
     assert world.after(91)["events"] == 3
     assert world.database.read(pruning.events_gone_upto) == third
-    assert world.desk.live.events_gone() == third
+    assert world.queries.live.events_gone() == third
 
 
 @pytest.mark.both_databases
@@ -249,7 +249,7 @@ def test_an_old_task_stays_while_it_is_needed(world: Kept) -> None:
     world.tick()
     world.succeed("filed")
     world.done("with-directory")
-    (with_directory,) = world.desk.runs("with-directory")
+    (with_directory,) = world.queries.runs("with-directory")
     world.policy = Retention.model_validate({"runs": "forever", "tasks": "365d"})
 
     assert "tasks" not in world.after(1_000)
@@ -258,7 +258,7 @@ def test_an_old_task_stays_while_it_is_needed(world: Kept) -> None:
     assert world.after(1_000)["tasks"] == 1
     assert set(world.names()) == {"filed", "waits", "depended"}
     assert not world.folders.path(with_directory.id).exists()
-    world.desk.cancel("waits")
+    world.service.cancel("waits")
     world.intake.gone(["/tasks/filed.yaml"])
     assert world.after(1_001)["tasks"] == 1, "its file is gone"
     assert world.after(1_400)["tasks"] >= 1

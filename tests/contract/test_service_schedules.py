@@ -55,7 +55,7 @@ def test_a_file_with_a_schedule_becomes_a_schedule_and_no_task(world: World) -> 
 def test_why_names_the_schedule_and_the_time(world: World) -> None:
     world.take(PATH, spec("t", **HOURLY))
     meet(world, FIRST)
-    sentences = world.desk.why(due(0)).sentences
+    sentences = world.queries.why(due(0)).sentences
     assert any("schedule t" in sentence and "15:00 UTC" in sentence for sentence in sentences), sentences
 
 
@@ -63,7 +63,7 @@ def test_what_waits_for_the_name_of_a_schedule_is_told_that_it_is_none_of_a_task
     world.take(PATH, spec("t", **HOURLY))
     world.submit("after", depends_on=["t"])
     assert world.state("after") == "WAITING dependency"
-    assert any("t is a schedule" in sentence for sentence in world.desk.why("after").sentences)
+    assert any("t is a schedule" in sentence for sentence in world.queries.why("after").sentences)
 
 
 def test_unchanged_content_changes_nothing_and_new_content_is_for_later_tasks(world: World) -> None:
@@ -258,7 +258,7 @@ def test_a_task_is_made_now_besides_the_times(world: World) -> None:
     assert task.name == "t.20260921t141320z"
     with pytest.raises(Conflict, match="has not ended"):
         world.schedules.run("t")
-    world.desk.cancel(task.id)
+    world.service.cancel(task.id)
     assert world.schedules.run("t").id != task.id
 
 
@@ -285,7 +285,7 @@ def test_a_time_at_which_no_task_can_be_made_is_skipped_with_the_reason(world: W
 
 def test_a_drained_daemon_makes_tasks_and_starts_none(world: World) -> None:
     world.take(PATH, spec("t", **HOURLY))
-    world.desk.drain("for a while")
+    world.service.drain("for a while")
     assert meet(world, FIRST) == [due(0)]
     world.tick()
     assert world.running() == {}

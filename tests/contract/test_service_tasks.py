@@ -154,12 +154,12 @@ def test_a_dependency_inherits_the_rank_of_its_dependents_and_keeps_it(world: Wo
     world.submit("normal")
     world.submit("build", priority="low")
     world.submit("test", depends_on=["build"], priority="low")
-    assert [view.name for view in world.desk.status().queued] == ["normal", "build", "test"]
+    assert [view.name for view in world.queries.status().queued] == ["normal", "build", "test"]
     world.submit("deploy", depends_on=["test"], priority="urgent")
-    assert world.desk.status().queued[0].name == "build"
-    world.desk.cancel("build")
+    assert world.queries.status().queued[0].name == "build"
+    world.service.cancel("build")
     world.restart("build")
-    assert world.desk.status().queued[0].name == "build"
+    assert world.queries.status().queued[0].name == "build"
     assert world.task("build").priority == "low"
 
 
@@ -226,25 +226,25 @@ def test_cancel_in_every_state(world: World) -> None:
     assert world.state("asking") == "NEEDS_INPUT question"
     world.submit("queued")
     for name in ("waiting", "queued", "asking"):
-        assert world.desk.cancel(name).state == "CANCELLED"
+        assert world.service.cancel(name).state == "CANCELLED"
     world.submit("running")
     world.tick()
     run = world.live("running").id
-    assert world.desk.cancel("running").state == "RUNNING"
-    assert world.desk.cancel("running").state == "RUNNING"
+    assert world.service.cancel("running").state == "RUNNING"
+    assert world.service.cancel("running").state == "RUNNING"
     world.tick()
     world.tick()
     assert world.state("running") == "CANCELLED"
-    assert world.desk.run(run).outcome is not None
+    assert world.queries.run(run).outcome is not None
     for name in ("waiting", "running"):
         with pytest.raises(Conflict, match="is CANCELLED already"):
-            world.desk.cancel(name)
+            world.service.cancel(name)
 
 
 def test_cancelling_fails_what_depends_on_it(world: World) -> None:
     world.submit("build")
     world.submit("test", depends_on=["build"])
-    world.desk.cancel("build")
+    world.service.cancel("build")
     assert world.state("test") == "FAILED dependency_failed"
     assert "build (CANCELLED)" in str(world.task("test").reason_text)
 
@@ -253,7 +253,7 @@ def test_a_cancelled_run_that_succeeds_first_has_succeeded(world: World) -> None
     world.submit("quick")
     world.tick()
     world.host.stubborn = True
-    world.desk.cancel("quick")
+    world.service.cancel("quick")
     world.succeed("quick")
     assert world.state("quick") == "COMPLETED"
 
@@ -265,8 +265,8 @@ def test_a_cancelled_run_that_succeeds_first_has_succeeded(world: World) -> None
 def test_a_request_on_an_old_version_is_refused(world: World) -> None:
     view = world.submit("t")
     with pytest.raises(StaleVersion, match=rf"version {view.version}, not {view.version - 1}"):
-        world.desk.cancel("t", if_version=view.version - 1)
-    assert world.desk.cancel("t", if_version=view.version).version > view.version
+        world.service.cancel("t", if_version=view.version - 1)
+    assert world.service.cancel("t", if_version=view.version).version > view.version
 
 
 @pytest.mark.both_databases
@@ -274,14 +274,14 @@ def test_a_task_is_found_by_id_prefix_or_newest_name(world: World) -> None:
     old = world.submit("twin")
     world.now_ms += 1
     new = world.submit("twin")
-    assert world.desk.task("twin").id == new.id
-    assert world.desk.task(old.id).id == old.id
-    assert world.desk.task(old.id[:13]).id == old.id
+    assert world.queries.task("twin").id == new.id
+    assert world.queries.task(old.id).id == old.id
+    assert world.queries.task(old.id[:13]).id == old.id
     for ref in (old.id[:3], "", "%", "____", "nope", "a\0b", "\u00e9"):
         with pytest.raises(NotFound):
-            world.desk.task(ref)
+            world.queries.task(ref)
     with pytest.raises(NotFound, match="Did you mean `twin`"):
-        world.desk.task("twinn")
+        world.queries.task("twinn")
 
 
 def test_a_prefix_of_several_ids_is_ambiguous(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,8 +290,8 @@ def test_a_prefix_of_several_ids_is_ambiguous(world: World, monkeypatch: pytest.
     world.submit("one")
     world.submit("two")
     with pytest.raises(Ambiguous, match="aaaa-"):
-        world.desk.cancel("aaaa")
-    assert world.desk.cancel("aaaa-1").name == "one"
+        world.service.cancel("aaaa")
+    assert world.service.cancel("aaaa-1").name == "one"
 
 
 def test_a_task_that_could_never_run_as_it_asks_is_refused(world: World) -> None:
@@ -318,9 +318,9 @@ def test_a_path_that_the_system_does_not_take_is_refused(world: World, tmp_path:
     ]
     for field, fields in refusals:
         with pytest.raises(Invalid) as refused:
-            world.desk.submit(spec("t", **fields))
+            world.service.submit(spec("t", **fields))
         assert [problem.field for problem in refused.value.problems] == [field]
         assert all(problem.remedy for problem in refused.value.problems)
         scheduled = spec("nightly", schedule="0 3 * * *", **fields)
         with pytest.raises(Invalid):
-            world.desk.schedules.add(scheduled)
+            world.schedules.add(scheduled)

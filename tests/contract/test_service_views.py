@@ -74,15 +74,15 @@ def test_the_runs_of_a_task(world: World) -> None:
     world.end("t", exit_code=-9, status="failed", reason="agent_error", detail="no route to host")
     world.tick()
     world.tick(60_000)
-    first, second = world.desk.runs("t")
+    first, second = world.queries.runs("t")
     assert (first.id, first.attempt, first.state, first.exit_code) == (run_id, 1, "ended", -9)
     assert (first.started_at, first.ended_at) == (format_instant(START_MS), format_instant(START_MS + 3_000))
     assert first.outcome is not None
     assert (first.outcome.reason, first.outcome.detail) == ("agent_error", "no route to host")
     assert (second.attempt, second.state, second.ended_at, second.outcome) == (2, "starting", None, None)
-    assert world.desk.run(run_id) == first
+    assert world.queries.run(run_id) == first
     with pytest.raises(NotFound, match="no run 'nope'"):
-        world.desk.run("nope")
+        world.queries.run("nope")
 
 
 # --- lists ------------------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def test_pages_are_complete_and_stable_over_equal_times(world: World) -> None:
     seen: list[str] = []
     cursor: str | None = None
     while True:
-        page = world.desk.tasks(TaskFilter(), cursor, 5)
+        page = world.queries.tasks(TaskFilter(), cursor, 5)
         assert 1 <= len(page.items) <= 5
         seen += [view.name for view in page.items]
         if page.next_cursor is None:
@@ -119,21 +119,21 @@ FORGED = [[1], {"a": 1}, ["x", 1], [1, "a\0b"], [1e999, "a"], [10**30, UUID], [-
 @pytest.mark.parametrize("cursor", ["", "nonsense", "!!", "\u00e9", *(as_cursor(position) for position in FORGED)])
 def test_a_cursor_that_was_not_given_out_is_refused(world: World, cursor: str) -> None:
     with pytest.raises(BadCursor, match="begin again"):
-        world.desk.tasks(TaskFilter(), cursor, 5)
+        world.queries.tasks(TaskFilter(), cursor, 5)
 
 
 def test_a_cursor_that_was_changed_or_taken_to_another_list_is_refused(world: World) -> None:
     for number in range(3):
         world.submit(f"t{number}", tags=["shop"])
-    cursor = world.desk.tasks(TaskFilter(tag="shop"), None, 1).next_cursor
+    cursor = world.queries.tasks(TaskFilter(tag="shop"), None, 1).next_cursor
     assert cursor is not None
-    assert len(world.desk.tasks(TaskFilter(tag="shop"), cursor, 5).items) == 2
+    assert len(world.queries.tasks(TaskFilter(tag="shop"), cursor, 5).items) == 2
     changed = [
         cursor[:place] + ("A" if cursor[place] != "A" else "B") + cursor[place + 1 :] for place in range(len(cursor))
     ]
     for wrong in (*changed, cursor[:-4], cursor + "AAAA", cursor + "=", cursor + "\n", cursor.lower()):
         with pytest.raises(BadCursor):
-            world.desk.tasks(TaskFilter(tag="shop"), wrong, 5)
+            world.queries.tasks(TaskFilter(tag="shop"), wrong, 5)
     for other in (
         TaskFilter(),
         TaskFilter(tag="shops"),
@@ -141,7 +141,7 @@ def test_a_cursor_that_was_changed_or_taken_to_another_list_is_refused(world: Wo
         TaskFilter(tag="shop", state="QUEUED"),
     ):
         with pytest.raises(BadCursor):
-            world.desk.tasks(other, cursor, 5)
+            world.queries.tasks(other, cursor, 5)
 
 
 @pytest.mark.both_databases
@@ -186,7 +186,7 @@ def test_status_puts_what_needs_a_person_first_and_queues_in_order(world: World)
     world.submit("low", priority="low")
     world.submit("urgent", priority="urgent")
     world.submit("waits", depends_on=["nobody"])
-    status = world.desk.status()
+    status = world.queries.status()
     assert [view.name for view in status.needs_you] == ["asks"]
     assert status.needs_you[0].reason_text == "which branch?"
     assert [view.name for view in status.problems] == ["failure"]
@@ -206,7 +206,7 @@ def test_a_list_that_is_cut_tells_its_whole_length(world: World, monkeypatch: py
     for number in range(5):
         world.submit(f"ready{number}", priority="high")
         world.submit(f"waits{number}", depends_on=["nobody"])
-    status = world.desk.status()
+    status = world.queries.status()
     assert {view.state for view in status.queued} == {"QUEUED"}
     assert (len(status.queued), status.totals["queued"], status.totals["running"]) == (3, 10, 0)
 
@@ -225,7 +225,7 @@ def test_a_list_says_why_in_a_clause(world: World) -> None:
     world.submit("v")
     for agent in ("claude", "codex"):
         until = {"until": format_instant(START_MS + HOUR_MS)}
-        world.desk.hold(agent, HoldRequest.model_validate(until))
+        world.service.hold(agent, HoldRequest.model_validate(until))
     assert (world.task("v").reason, world.task("v").reason_short) == ("limited", None)
 
 
@@ -234,7 +234,7 @@ def test_what_waits_for_a_larger_budget_needs_a_person(world: World) -> None:
     world.tick()
     world.fail("t")
     world.restart("t")
-    status = world.desk.status()
+    status = world.queries.status()
     assert [(view.name, view.state, view.reason) for view in status.needs_you] == [("t", "WAITING", "budget")]
     assert (status.queued, status.totals["queued"]) == ((), 0)
 
@@ -247,7 +247,7 @@ def test_why_a_task_runs_where_it_does_reads_as_an_explanation(world: World) -> 
     world.tick()
     world.limit("first", reset_at=START_MS + 3 * HOUR_MS)
     assert world.running() == {"first": "codex"}
-    sentences, first = world.desk.why("first").sentences, world.desk.runs("first")[0].id
+    sentences, first = world.queries.why("first").sentences, world.queries.runs("first")[0].id
     assert sentences == (
         "first is RUNNING on codex.",
         "Attempt 2 (14:13 UTC) went to codex: least active (0 of 2 slots).",
@@ -272,18 +272,18 @@ def test_why_tells_each_restart_and_folds_runs_that_ended_alike(world: World) ->
         world.tick(2 * MINUTE_MS)
     world.fail("t")
     world.restart("t", agent="claude", tier="fast", reason="try the  small one.")
-    _, begun, went, *rest = world.desk.why("t").sentences
+    _, begun, went, *rest = world.queries.why("t").sentences
     restarted = "an operator restarted it with agent claude, tier fast: try the small one."
     assert begun == f"Generation 2 began at 14:23 UTC: {restarted}"
     assert went.startswith("Attempt 6 (14:23 UTC) went to claude: ")
     assert rest[-1] == "Attempts 1 to 5 on claude met the limit, 14:13 UTC to 14:21 UTC."
     assert not any("Attempt 5" in sentence for sentence in rest)
-    world.desk.release("claude")
+    world.service.release("claude")
     world.take("/in/u.yaml", spec("u"))
     world.tick()
     world.succeed("u")
     world.take("/in/u.yaml", spec("u", tags=["new"]), mtime_ns=2)
-    assert world.desk.why("u").sentences[1] == "Generation 2 began at 14:23 UTC: its content had changed."
+    assert world.queries.why("u").sentences[1] == "Generation 2 began at 14:23 UTC: its content had changed."
 
 
 def test_a_task_that_waits_for_nothing_is_not_told_to_wait(world: World) -> None:
@@ -291,10 +291,12 @@ def test_a_task_that_waits_for_nothing_is_not_told_to_wait(world: World) -> None
     world.tick()
     world.succeed("t")
     world.restart("t")
-    states = [event.data["state"] for event in world.desk.why("t").events if event.kind == "state"]
+    states = [event.data["state"] for event in world.queries.why("t").events if event.kind == "state"]
     assert states == ["QUEUED", "RUNNING", "COMPLETED", "QUEUED"]
     world.submit("u", depends_on=["nobody"])
-    assert [event.data.get("reason") for event in world.desk.why("u").events if event.kind == "state"] == ["dependency"]
+    assert [event.data.get("reason") for event in world.queries.why("u").events if event.kind == "state"] == [
+        "dependency"
+    ]
 
 
 def test_why_a_task_does_not_run_yet(world: World) -> None:
@@ -302,20 +304,20 @@ def test_why_a_task_does_not_run_yet(world: World) -> None:
     world.submit("running", working_dir="/srv/x")
     world.tick()
     world.submit("next")
-    assert world.desk.why("next").sentences == ("next is QUEUED: all slots are in use (1 of 1).",)
+    assert world.queries.why("next").sentences == ("next is QUEUED: all slots are in use (1 of 1).",)
     run = world.live("running").id
     world.limit("running", reset_at=START_MS + MINUTE_MS)
     headline = "next is QUEUED: claude 5h window until 14:14 UTC, reported."
     hold = f"The hold on claude/default (rate_limited) was read at 2026-09-21 14:13 UTC from run {run[:8]}: five_hour."
-    assert world.desk.why("next").sentences == (headline, hold)
+    assert world.queries.why("next").sentences == (headline, hold)
     view = world.task("next")
     assert (view.reason, view.waiting_until) == ("limited", format_instant(START_MS + MINUTE_MS))
     world.submit("later", not_before=format_instant(START_MS + 2 * DAY_MS))
     headline = "later is WAITING: not before 2026-09-23 14:13 UTC (in 2d)."
-    assert world.desk.why("later").sentences == (headline,)
+    assert world.queries.why("later").sentences == (headline,)
     world.kinds["claude"].problems["claude"] = "`claude` is not on the PATH"
     world.registry.refresh()
-    assert world.desk.why("next").sentences == (
+    assert world.queries.why("next").sentences == (
         "next is QUEUED: claude is unable to run: `claude` is not on the PATH.",
     )
 
@@ -336,13 +338,13 @@ def test_why_a_task_failed_with_the_agents_own_words(world: World) -> None:
     world.submit("t", retry={"backoff": "1m", "max_attempts": 2})
     world.tick()
     world.fail("t", "agent_error", detail="no\nroute  to host")
-    waiting = world.desk.why("t").sentences
+    waiting = world.queries.why("t").sentences
     assert re.fullmatch(r"t is WAITING: tries again at 14:14 UTC \(in 1m\d?s?\)\.", waiting[0])
     assert waiting[-1] == "Attempt 1 on claude failed (agent_error) after 0s. no route to host"
     world.tick(2 * MINUTE_MS)
     world.fail("t", "timeout", detail="it was stopped at its timeout")
     meaning = "The run took longer than its timeout."
-    assert world.desk.why("t").sentences[0] == f"t is FAILED: {meaning} it was stopped at its timeout."
+    assert world.queries.why("t").sentences[0] == f"t is FAILED: {meaning} it was stopped at its timeout."
     assert world.task("t").reason_text == f"{meaning} it was stopped at its timeout"
 
 
@@ -352,8 +354,8 @@ def test_why_carries_the_decisions_newest_first_and_the_events_in_order(world: W
     world.tick()
     world.fail("t", "agent_error")
     world.tick(MINUTE_MS)
-    why = world.desk.why("t")
-    assert [decision.run_id for decision in why.decisions] == [run.id for run in reversed(world.desk.runs("t"))]
+    why = world.queries.why("t")
+    assert [decision.run_id for decision in why.decisions] == [run.id for run in reversed(world.queries.runs("t"))]
     newest = why.decisions[0]
     assert (newest.agent, newest.tier, newest.classification.source) == ("claude", "balanced", "kept")
     assert {candidate.agent: candidate.rejected_because is None for candidate in newest.candidates} == {
@@ -379,8 +381,8 @@ def test_an_agent_that_is_installed_meanwhile_spoils_no_answer(world: World, mon
         return found
 
     monkeypatch.setattr(holds, "hold_views", installing)
-    assert [agent.name for agent in world.desk.status().agents] == ["claude"]
-    assert [agent.name for agent in world.desk.status().agents] == ["claude", "codex"]
+    assert [agent.name for agent in world.queries.status().agents] == ["claude"]
+    assert [agent.name for agent in world.queries.status().agents] == ["claude", "codex"]
 
 
 def test_agents_are_told_in_the_order_of_the_configuration(world: World) -> None:
@@ -388,7 +390,7 @@ def test_agents_are_told_in_the_order_of_the_configuration(world: World) -> None
     world.submit("a", agent={"type": "claude"})
     world.tick()
     world.limit("a", reset_at=START_MS + HOUR_MS)
-    lint, codex, claude = world.desk.agents()
+    lint, codex, claude = world.queries.agents()
     assert (lint.name, lint.auto_select, lint.limited) == ("lint", False, False)
     assert (codex.active, codex.max_concurrent, codex.installed) == (1, 2, True)
     assert (claude.limited, claude.limited_until, claude.provenance) == (
@@ -398,10 +400,10 @@ def test_agents_are_told_in_the_order_of_the_configuration(world: World) -> None
     )
     assert claude.hold_reason == "rate_limited: 5h window"
     assert claude.models == CLAUDE.models
-    released = world.desk.release("claude")
+    released = world.service.release("claude")
     assert (released.limited, released.hold_reason) == (False, None)
     with pytest.raises(NotFound, match="Did you mean `claude`"):
-        world.desk.release("cluade")
+        world.service.release("cluade")
 
 
 def test_a_log_is_read_by_offset_and_says_when_it_has_ended(world: World) -> None:
@@ -409,35 +411,35 @@ def test_a_log_is_read_by_offset_and_says_when_it_has_ended(world: World) -> Non
     world.tick()
     run_id = world.live("t").id
     world.host.write(run_id, b"0123456789", "stderr")
-    first = world.desk.log(run_id, "stderr", 0, 4)
+    first = world.queries.log(run_id, "stderr", 0, 4)
     assert (first.data, first.offset, first.next_offset, first.ended) == (b"0123", 0, 4, False)
-    rest = world.desk.log(run_id, "stderr", 4, 100)
+    rest = world.queries.log(run_id, "stderr", 4, 100)
     assert (rest.data, rest.next_offset) == (b"456789", 10)
-    nothing_yet = world.desk.log(run_id, "stderr", 10, 100)
+    nothing_yet = world.queries.log(run_id, "stderr", 10, 100)
     assert (nothing_yet.data, nothing_yet.next_offset, nothing_yet.ended) == (b"", 10, False)
     world.succeed("t")
-    assert world.desk.log(run_id, "stderr", 0, 4).ended is False
-    assert world.desk.log(run_id, "stderr", 10, 100).ended is True
+    assert world.queries.log(run_id, "stderr", 0, 4).ended is False
+    assert world.queries.log(run_id, "stderr", 10, 100).ended is True
     with pytest.raises(NotFound):
-        world.desk.log("nope", "stdout", 0, 10)
+        world.queries.log("nope", "stdout", 0, 10)
 
 
 def test_readiness_names_what_is_wrong(world: World) -> None:
-    assert world.desk.readiness().ready
-    assert [check.name for check in world.desk.readiness().checks] == ["store", "drain"]
+    assert world.queries.readiness().ready
+    assert [check.name for check in world.queries.readiness().checks] == ["store", "drain"]
 
 
 def test_refused_files_are_listed_in_parts_the_last_one_first(world: World) -> None:
     for number in range(120):
         world.refusals.put(f"/in/{number}.yaml", [Problem(message="is empty")])
     world.refusals.put("/in/caf\udce9.yaml", [Problem(message="is empty")])
-    status = world.desk.status()
+    status = world.queries.status()
     assert (len(status.inbox), status.totals["inbox"]) == (50, 121)
     assert status.inbox[0].path == "/in/caf\\xe9.yaml"
     paths: list[str] = []
     cursor = None
     while cursor is not None or not paths:
-        page = world.desk.inbox_problems(cursor, 50)
+        page = world.queries.inbox_problems(cursor, 50)
         paths += [file.path for file in page.items]
         assert page.total == len(world.refusals)
         world.refusals.drop(page.items[-1].path)  # what is good or gone meanwhile moves nothing
@@ -445,4 +447,4 @@ def test_refused_files_are_listed_in_parts_the_last_one_first(world: World) -> N
         cursor = page.next_cursor
     assert paths == ["/in/caf\\xe9.yaml", *(f"/in/{number}.yaml" for number in reversed(range(120)))]
     with pytest.raises(BadCursor):
-        world.desk.inbox_problems("no", 50)
+        world.queries.inbox_problems("no", 50)

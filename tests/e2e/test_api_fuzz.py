@@ -26,15 +26,13 @@ from schemathesis.specs.openapi.checks import (
 )
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
-from claudomator_py.api.app import create_app
 from claudomator_py.api.guard.roles import OPERATIONS as ROLES
-from claudomator_py.api.settings import WebSettings
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import TokenRequest
 from tests.e2e.harness import Daemon, open_site, wait_until
 from tests.e2e.warm import WarmStarter
-from tests.fakes.prepared import PreparedService
+from tests.fakes.daemon import openapi_document
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -50,7 +48,7 @@ CHECKS = [
     unsupported_method,
 ]
 EXAMPLES, MORE_EXAMPLES, WEAK_EXAMPLES = 8, 60, 2
-DOCUMENT = create_app(PreparedService(), WebSettings("x" * 32, "127.0.0.1:8484")).openapi()
+DOCUMENT = openapi_document()
 OPERATIONS = [
     (method, path, operation) for path, methods in DOCUMENT["paths"].items() for method, operation in methods.items()
 ]

@@ -1,4 +1,4 @@
-"""A daemon over real HTTP on a free port: the real application and server on a desk, its files in a state folder."""
+"""A daemon over real HTTP on a free port: the real application and server on a service, its files in a state folder."""
 
 import asyncio
 import http.client
@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
+from unittest.mock import MagicMock
 
 from claudomator_py.api.app import create_app
 from claudomator_py.api.endpoint import bind, bind_own, bound_address, publish_endpoint, url_of
@@ -18,10 +19,16 @@ from claudomator_py.api.guard.limits import Crowd, Limits
 from claudomator_py.api.guard.operator_token import ensure_token
 from claudomator_py.api.guard.protocol import Connection
 from claudomator_py.api.server import WebServer
-from claudomator_py.api.settings import WebSettings
+from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
 from claudomator_py.client.http import Client
 from claudomator_py.daemon.metering import Meter
-from claudomator_py.service.desk import Desks
+from claudomator_py.service.access import Access
+
+
+def openapi_document() -> dict[str, Any]:
+    """The OpenAPI document, for which nobody has to be asked."""
+    absent = cast(Access, MagicMock(name="access"))
+    return create_app(absent, WebSettings("x" * MIN_TOKEN_LENGTH, "127.0.0.1:8484")).openapi()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +105,17 @@ def _send_body(connection: http.client.HTTPConnection, body: bytes | Iterator[by
         pass  # refused before it was all sent; the answer is there to be read
 
 
+class Served(Protocol):
+    """What has a service, and keeps what that needs."""
+
+    @property
+    def access(self) -> Access:
+        """The service for each who asks."""
+
+
 @contextmanager
 def running(
-    desk: Desks,
+    served: Served,
     state_dir: Path,
     *,
     allowed_hosts: tuple[str, ...] = (),
@@ -111,7 +126,7 @@ def running(
     listen: str = "127.0.0.1:0",
     holders: Holders | None = None,
 ) -> Iterator[Daemon]:
-    """The daemon of that desk, until the block ends. meter: what is measured, if anything is.
+    """A daemon of that service, until the block ends. meter: what is measured, if anything is.
 
     holders: who has which token besides the operator.
     """
@@ -122,7 +137,7 @@ def running(
     publish_endpoint(state_dir, url)
     streams = Streams()
     settings = WebSettings(token=token, listen=address, allowed_hosts=allowed_hosts, limits=limits or Limits())
-    app = create_app(desk, settings, meter, streams=streams, holders=holders)
+    app = create_app(served.access, settings, meter, streams=streams, holders=holders)
     server = WebServer(app, [sock, bind_own(state_dir)], streams.close, protocol=protocol, crowd=crowd)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), name="daemon")
     thread.start()

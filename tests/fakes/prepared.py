@@ -23,7 +23,6 @@ from claudomator_py.domain.lifecycle import Failed, InputKind, NeedsInput, Queue
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.notice import DeliveryFault, DeliveryState, Notice, NoticeKind
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason
-from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.readiness import rank
 from claudomator_py.domain.run import CheckResult, ExitRecord, RunLimits, RunOrder, Stream
 from claudomator_py.domain.task import AgentHint, TaskSpec
@@ -32,8 +31,11 @@ from claudomator_py.domain.views import AgentView, CheckView, EventView, StatusV
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.ports import Transcript
 from claudomator_py.queries.event_stream import EventFilter
+from claudomator_py.queries.queries import Queries
 from claudomator_py.scheduler.lanes import eligibility
-from claudomator_py.service.task_service import FrontDesk
+from claudomator_py.service.access import Access
+from claudomator_py.service.schedules import Schedules
+from claudomator_py.service.task_service import TaskService
 from claudomator_py.store import dependency_rows, hold_rows, pruning, run_rows, task_rows
 from claudomator_py.store.database import StoreUnavailable
 from claudomator_py.store.events import last_id, record
@@ -97,23 +99,34 @@ class PreparedService:
 
     # --- the service ------------------------------------------------------------------------------------------------
 
-    def as_(self, by: Principal) -> FrontDesk:
-        """The service as that principal has it."""
-        return self.world.desk.as_(by)
+    @property
+    def access(self) -> Access:
+        """The service for each who asks."""
+        return self.world.access
 
     @property
-    def service(self) -> FrontDesk:
-        """The service as the operator has it."""
-        return self.world.desk
+    def service(self) -> TaskService:
+        """What the operator may change."""
+        return self.world.service
+
+    @property
+    def queries(self) -> Queries:
+        """What the operator may know."""
+        return self.world.queries
+
+    @property
+    def schedules(self) -> Schedules:
+        """The operator's schedules."""
+        return self.world.schedules
 
     def task(self, ref: str) -> TaskView:
-        return self.service.task(ref)
+        return self.queries.task(ref)
 
     def agents(self) -> list[AgentView]:
-        return self.service.agents()
+        return self.queries.agents()
 
     def status(self) -> StatusView:
-        return self.service.status()
+        return self.queries.status()
 
     def task_ids(self) -> list[str]:
         """The ids of all tasks, oldest first."""
@@ -301,7 +314,7 @@ class PreparedService:
             return last_id(connection)
 
         number = self.database.write(write)
-        (event,) = self.service.live.events(EventFilter(), number - 1, 1).items
+        (event,) = self.queries.live.events(EventFilter(), number - 1, 1).items
         return event
 
     # --- agents, and what else there is -----------------------------------------------------------------------------

@@ -36,12 +36,13 @@ from claudomator_py.ports import Clock, Messenger
 from claudomator_py.queries.queries import Queries
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.taskfile import parse_task
+from claudomator_py.service.access import Access
 from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.service.keyring import Keyring
-from claudomator_py.service.notices import StoredNotices
-from claudomator_py.service.schedules import StoredSchedules
-from claudomator_py.service.task_service import FrontDesk
-from claudomator_py.service.tokens import StoredTokens
+from claudomator_py.service.notices import Notices
+from claudomator_py.service.schedules import Schedules
+from claudomator_py.service.task_service import TaskService
+from claudomator_py.service.tokens import Tokens
 from claudomator_py.sources.inbox.intake import StoreIntake
 from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.inbox.values import FileReading, FileStamp
@@ -164,30 +165,29 @@ class World:
             lambda: self.checks(),
             self.secrets,
             self.faults,
+            trees=self.trees,
         )
-        self.notices = StoredNotices(database, _NoCouriers(database, self.messengers, self.clock), self.clock)
+        self.notices = Notices(database, _NoCouriers(database, self.messengers, self.clock), self.clock)
         repeats = Repeats(self.queries.read, self.clock)
-        self.schedules = StoredSchedules(
+        self.schedules = Schedules(
             database, self.registry, lambda: self.workdirs, self.clock, self.queries.told, repeats
         )
         self.schedule_faults = Faults(self.clock)
         self.timekeeper = Timekeeper(database, self.registry, lambda: self.workdirs, self.clock, self.schedule_faults)
         self.isolating = Isolating(self.trees)
         self.keyring = Keyring(database, self.clock, RunTokens("x" * 32))
-        self.desk = FrontDesk(
+        self.service = TaskService(
             database,
             self.queries,
             self.registry,
             self.host,
             lambda: self.workdirs,
-            self.notices,
-            self.schedules,
             self.clock,
             Cleaner(database, RunFolders(Path("/nonexistent")), self.isolating, self.clock),
-            self.trees,
             repeats,
-            StoredTokens(database, self.keyring, self.clock),
         )
+        self.tokens = Tokens(database, self.keyring, self.clock)
+        self.access = Access(self.service, self.queries, self.schedules, self.notices, self.tokens)
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.monitor = PromptMonitor(self.host, self.clock)
         self.collector = Collector(
@@ -218,10 +218,10 @@ class World:
     # --- asking -----------------------------------------------------------------------------------------------------
 
     def submit(self, name: str, **fields: Any) -> TaskView:
-        return self.desk.submit(spec(name, **fields))
+        return self.service.submit(spec(name, **fields))
 
     def restart(self, name: str, **fields: Any) -> TaskView:
-        return self.desk.restart(name, RestartRequest(**fields))
+        return self.service.restart(name, RestartRequest(**fields))
 
     def take(
         self, path: str, *specs: TaskSpec, mtime_ns: int = 1, renamed_from: str | None = None
@@ -236,7 +236,7 @@ class World:
 
     def names(self, **wanted: Any) -> list[str]:
         """The names of all tasks that such a filter finds, newest first."""
-        return [view.name for view in self.desk.tasks(TaskFilter(**wanted), None, 200).items]
+        return [view.name for view in self.queries.tasks(TaskFilter(**wanted), None, 200).items]
 
     def keep_tier(self, task_ids: Sequence[str], tier: str) -> None:
         """These tasks are to be tried again on that tier."""
@@ -244,7 +244,7 @@ class World:
         self.database.write(lambda connection: connection.execute(change))
 
     def task(self, name: str) -> TaskView:
-        return self.desk.task(name)
+        return self.queries.task(name)
 
     def state(self, name: str) -> str:
         """State and reason, such as ``WAITING dependency``."""

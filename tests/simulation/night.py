@@ -246,7 +246,7 @@ class Night:
 
     def _begin(self, run: Run) -> None:
         chance = random.Random(f"{self.seed}/{run.task_id}/{run.seq}/{len(self.started)}")
-        task = self.world.desk.task(run.task_id)
+        task = self.world.queries.task(run.task_id)
         drawn, weather = chance.random(), self.weather
         met = "ok"
         for name, share in (("agent_error", weather.fails), ("overloaded", weather.overloaded), ("lost", weather.lost)):
@@ -278,14 +278,14 @@ class Night:
         assert len({run.task_id for run in live}) == len(live), self._told("a task with two runs")
 
     def _ended(self) -> bool:
-        counts = self.world.desk.status().counts
+        counts = self.world.queries.status().counts
         return not any(count for state, count in counts.items() if state not in ENDED)
 
     def _close(self) -> None:
         # Their first runs as they were decided on; a crash may have kept one from beginning.
-        decided = [self.world.desk.runs(name)[0].started_at or "" for name in self.plain]
+        decided = [self.world.queries.runs(name)[0].started_at or "" for name in self.plain]
         assert decided == sorted(decided), self._told("tasks that differ in their age only were started out of order")
-        self.report.states = Counter(self.world.desk.status().counts)
+        self.report.states = Counter(self.world.queries.status().counts)
         self.report.makespan = self.world.now_ms - START_MS
         self.report.lower_bound = self._lower_bound()
 

@@ -18,7 +18,7 @@ from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleV
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.schema.validation import validate
-from claudomator_py.service.desk import Desk, Desks
+from claudomator_py.service.access import Access, Granted
 
 R = TypeVar("R", bound=BaseModel)
 Ref = Annotated[str, Path(max_length=128)]
@@ -29,65 +29,65 @@ Tools = Annotated[str, Form(max_length=20_000)]
 _STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Invalid: 422}
 
 
-def router(desks: Desks) -> APIRouter:
-    """The routes, on these desks."""
+def router(access: Access) -> APIRouter:
+    """The routes."""
     routes = APIRouter(prefix="/tasks", include_in_schema=False)
 
     @routes.get("/{ref}/answer")
     def ask_for_answer(by: Asking, ref: Ref) -> Response:
-        return _form("answer", desks.as_(by).task(ref), by)
+        return _form("answer", access.as_(by).queries.task(ref), by)
 
     @routes.post("/{ref}/answer")
     def answer(by: Asking, ref: Ref, version: Version, text: Answer = "") -> Response:
-        desk = desks.as_(by)
+        granted = access.as_(by)
 
         def send() -> TaskView:
-            return desk.answer(ref, _valid(AnswerRequest, {"text": text.strip()}), if_version=version)
+            return granted.service.answer(ref, _valid(AnswerRequest, {"text": text.strip()}), if_version=version)
 
-        return _sent(desk, by, "answer", ref, send, text)
+        return _sent(granted, by, "answer", ref, send, text)
 
     @routes.get("/{ref}/approve")
     def ask_for_approval(by: Asking, ref: Ref) -> Response:
-        return _form("approve", desks.as_(by).task(ref), by)
+        return _form("approve", access.as_(by).queries.task(ref), by)
 
     @routes.post("/{ref}/approve")
     def approve(by: Asking, ref: Ref, version: Version, tools: Tools = "") -> Response:
-        desk = desks.as_(by)
+        granted = access.as_(by)
 
         def send() -> TaskView:
-            offered = _rules(desk.task(ref))
+            offered = _rules(granted.queries.task(ref))
             # What was offered and not touched is allowed as it is, whatever characters are in it.
             untouched = bool(offered) and tools.split() == " ".join(offered).split()
             rules = [] if untouched else [line.strip() for line in tools.splitlines() if line.strip()]
             if offered and not (untouched or rules):
                 raise Invalid("Nothing is named that would be allowed.", remedy="Name a tool, or reject the task.")
-            return desk.approve(ref, _valid(ApproveRequest, {"tools": rules}), if_version=version)
+            return granted.service.approve(ref, _valid(ApproveRequest, {"tools": rules}), if_version=version)
 
-        return _sent(desk, by, "approve", ref, send, tools)
+        return _sent(granted, by, "approve", ref, send, tools)
 
     @routes.get("/{ref}/reject")
     def ask_for_rejection(by: Asking, ref: Ref) -> Response:
-        return _form("reject", desks.as_(by).task(ref), by)
+        return _form("reject", access.as_(by).queries.task(ref), by)
 
     @routes.post("/{ref}/reject")
     def reject(by: Asking, ref: Ref, version: Version, reason: Reason = "") -> Response:
-        desk = desks.as_(by)
+        granted = access.as_(by)
 
         def send() -> TaskView:
             request = _valid(RejectRequest, {"reason": reason.strip() or None})
-            return desk.reject(ref, request, if_version=version)
+            return granted.service.reject(ref, request, if_version=version)
 
-        return _sent(desk, by, "reject", ref, send, reason)
+        return _sent(granted, by, "reject", ref, send, reason)
 
     return routes
 
 
-def _sent(desk: Desk, by: Principal, what: str, ref: str, send: Callable[[], TaskView], given: str) -> Response:
+def _sent(granted: Granted, by: Principal, what: str, ref: str, send: Callable[[], TaskView], given: str) -> Response:
     """Back to the task, or the form again with what was typed."""
     try:
         return RedirectResponse(f"/tasks/{send().id}", 303)
     except (StaleVersion, Conflict, Invalid) as refusal:
-        return _form(what, desk.task(ref), by, refusal, given)
+        return _form(what, granted.queries.task(ref), by, refusal, given)
 
 
 def _form(what: str, task: TaskView, by: Principal, refusal: ServiceError | None = None, given: str = "") -> Response:

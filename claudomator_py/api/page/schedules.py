@@ -6,28 +6,28 @@ from fastapi import APIRouter, Path
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.asking import Asking
-from claudomator_py.service.desk import Desks
+from claudomator_py.service.access import Access
 
 Name = Annotated[str, Path(max_length=128)]
 
 
-def router(desks: Desks) -> APIRouter:
-    """The routes, on these desks."""
+def router(access: Access) -> APIRouter:
+    """The routes."""
     routes = APIRouter(prefix="/schedules/{name}", include_in_schema=False)
 
     @routes.post("/pause")
     def pause(by: Asking, name: Name) -> Response:
-        desks.as_(by).schedules.pause(name)
+        access.as_(by).schedules.pause(name)
         return _back()
 
     @routes.post("/resume")
     def resume(by: Asking, name: Name) -> Response:
-        desks.as_(by).schedules.resume(name)
+        access.as_(by).schedules.resume(name)
         return _back()
 
     @routes.post("/run")
     def run(by: Asking, name: Name) -> Response:
-        return RedirectResponse(f"/tasks/{desks.as_(by).schedules.run(name).id}", 303)
+        return RedirectResponse(f"/tasks/{access.as_(by).schedules.run(name).id}", 303)
 
     return routes
 

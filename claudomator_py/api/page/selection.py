@@ -17,7 +17,7 @@ from claudomator_py.api.page.wanted import read_filter
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views import RestartRequest, TaskFilter, TaskView
-from claudomator_py.service.desk import Desk, Desks
+from claudomator_py.service.access import Access, Granted
 
 _MOST = 200
 _LONGEST = 16
@@ -43,13 +43,13 @@ class Verdict:
     refusal: str | None
 
 
-def router(desks: Desks) -> APIRouter:
-    """The routes, on these desks."""
+def router(access: Access) -> APIRouter:
+    """The routes."""
     routes = APIRouter(prefix="/select", include_in_schema=False)
 
     @routes.get("")
     def select(by: Asking, state: Text = "", q: Text = "", tag: Text = "", marked: Text = "") -> Response:
-        return _choice(desks.as_(by), read_filter(state, q, tag), by, marked=bool(marked))
+        return _choice(access.as_(by), read_filter(state, q, tag), by, marked=bool(marked))
 
     @routes.post("/{change}")
     def act(
@@ -58,15 +58,15 @@ def router(desks: Desks) -> APIRouter:
         task: Chosen = [],  # noqa: B006 - read only
         sure: Field = "",
     ) -> Response:
-        desk = desks.as_(by)
+        granted = access.as_(by)
         chosen = [_parsed(one) for one in task]
         if not chosen:
             raise Invalid("No task was chosen.", remedy="Go back, and choose some.")
         if not sure:
-            tasks = [desk.task(task_id) for task_id, _ in chosen]
+            tasks = [granted.queries.task(task_id) for task_id, _ in chosen]
             shown = {"change": change.value, "rows": [row_of(one) for one in tasks], "chosen": task}
             return render("select_sure.html", shown, by=by)
-        verdicts = [_done(desk, change, task_id, version) for task_id, version in chosen]
+        verdicts = [_done(granted, change, task_id, version) for task_id, version in chosen]
         refused = sum(1 for one in verdicts if one.refusal is not None)
         values = {"change": change.value, "verdicts": verdicts, "done": len(verdicts) - refused, "refused": refused}
         return render("select_done.html", values, by=by)
@@ -74,8 +74,8 @@ def router(desks: Desks) -> APIRouter:
     return routes
 
 
-def _choice(desk: Desk, wanted: TaskFilter, by: Principal, *, marked: bool) -> Response:
-    page = desk.tasks(wanted, None, _MOST)
+def _choice(granted: Granted, wanted: TaskFilter, by: Principal, *, marked: bool) -> Response:
+    page = granted.queries.tasks(wanted, None, _MOST)
     query = {"state": wanted.state, "q": wanted.text, "tag": wanted.tag}
     given = urlencode({key: value for key, value in query.items() if value})
     values = {
@@ -102,15 +102,15 @@ def _parsed(chosen: str) -> tuple[str, int]:
     return task_id, int(version)
 
 
-def _done(desk: Desk, change: Change, task_id: str, version: int) -> Verdict:
+def _done(granted: Granted, change: Change, task_id: str, version: int) -> Verdict:
     """Each is bound to what was shown: one that has changed meanwhile is left as it is, and said."""
     refusal: ServiceError | None = None
     try:
         if change is Change.CANCEL:
-            task = desk.cancel(task_id, if_version=version)
+            task = granted.service.cancel(task_id, if_version=version)
         else:
-            task = desk.restart(task_id, RestartRequest(), if_version=version)
+            task = granted.service.restart(task_id, RestartRequest(), if_version=version)
     except (StaleVersion, Conflict, Invalid) as error:
-        refusal, task = error, desk.task(task_id)
+        refusal, task = error, granted.queries.task(task_id)
     row = row_of(task)
     return Verdict(row.name, row.url, row.state, None if refusal is None else f"{refusal.detail} {refusal.remedy}")

@@ -19,7 +19,7 @@ from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleV
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views import RestartRequest, TaskView
 from claudomator_py.schema.validation import validate
-from claudomator_py.service.desk import Desk, Desks
+from claudomator_py.service.access import Access, Granted
 
 Ref = Annotated[str, Path(max_length=128)]
 RunId = Annotated[str | None, Query(max_length=128)]
@@ -28,31 +28,33 @@ Field = Annotated[str, Form(max_length=2_000)]
 _STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Invalid: 422}
 
 
-def router(desks: Desks) -> APIRouter:
-    """The routes, on these desks."""
+def router(access: Access) -> APIRouter:
+    """The routes."""
     routes = APIRouter(prefix="/tasks", include_in_schema=False)
 
     @routes.get("/{ref}")
     def show(by: Asking, ref: Ref, run: RunId = None, *, check: bool = False) -> Response:
-        desk = desks.as_(by)
-        why = desk.why(ref)
-        return render("task.html", {"page": task_page_of(why, desk.runs(why.task.id), run, check=check)}, by=by)
+        granted = access.as_(by)
+        why = granted.queries.why(ref)
+        return render(
+            "task.html", {"page": task_page_of(why, granted.queries.runs(why.task.id), run, check=check)}, by=by
+        )
 
     @routes.get("/{ref}/cancel")
     def ask_to_cancel(by: Asking, ref: Ref) -> Response:
-        return _cancel_form(desks.as_(by).task(ref), by, None)
+        return _cancel_form(access.as_(by).queries.task(ref), by, None)
 
     @routes.post("/{ref}/cancel")
     def cancel(by: Asking, ref: Ref, version: Version) -> Response:
-        desk = desks.as_(by)
+        granted = access.as_(by)
         try:
-            return _back(desk.cancel(ref, if_version=version))
+            return _back(granted.service.cancel(ref, if_version=version))
         except (StaleVersion, Conflict) as refusal:
-            return _cancel_form(desk.task(ref), by, refusal)
+            return _cancel_form(granted.queries.task(ref), by, refusal)
 
     @routes.get("/{ref}/restart")
     def ask_to_restart(by: Asking, ref: Ref) -> Response:
-        return _restart_form(desks.as_(by), ref, by, {}, None)
+        return _restart_form(access.as_(by), ref, by, {}, None)
 
     @routes.post("/{ref}/restart")
     def restart(
@@ -66,7 +68,7 @@ def router(desks: Desks) -> APIRouter:
         force: Field = "",
         resume: Field = "",
     ) -> Response:
-        desk = desks.as_(by)
+        granted = access.as_(by)
         given = {
             "agent": agent,
             "tier": tier,
@@ -76,9 +78,9 @@ def router(desks: Desks) -> APIRouter:
             "resume": bool(resume),
         }
         try:
-            return _back(desk.restart(ref, _request(given), if_version=version))
+            return _back(granted.service.restart(ref, _request(given), if_version=version))
         except (StaleVersion, Conflict, Invalid) as refusal:
-            return _restart_form(desk, ref, by, given, refusal)
+            return _restart_form(granted, ref, by, given, refusal)
 
     return routes
 
@@ -102,11 +104,11 @@ def _cancel_form(task: TaskView, by: Principal, refusal: ServiceError | None) ->
 
 
 def _restart_form(
-    desk: Desk, ref: str, by: Principal, given: Mapping[str, object], refusal: ServiceError | None
+    granted: Granted, ref: str, by: Principal, given: Mapping[str, object], refusal: ServiceError | None
 ) -> Response:
-    task = desk.task(ref)
+    task = granted.queries.task(ref)
     force = "restart_force" in task.available_actions
-    conversations = [run.outcome.conversation_id for run in desk.runs(task.id) if run.outcome is not None]
+    conversations = [run.outcome.conversation_id for run in granted.queries.runs(task.id) if run.outcome is not None]
     nothing: dict[str, object] = {"agent": "", "tier": "", "model": "", "reason": "", "resume": False}
     values = {
         "task": task,
@@ -115,7 +117,7 @@ def _restart_form(
         "offered": force or "restart" in task.available_actions,
         "force": force,
         "resumable": any(conversations),
-        "agents": [agent.name for agent in desk.agents()],
+        "agents": [agent.name for agent in granted.queries.agents()],
         "tiers": TIERS,
         "given": nothing | dict(given),
     }

@@ -7,13 +7,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from claudomator_py.api.app import create_app
-from claudomator_py.api.settings import WebSettings
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.taskfile import parse_task
 from tests.e2e.harness import Site
 from tests.e2e.test_worktrees import git
-from tests.fakes.prepared import PreparedService
+from tests.fakes.daemon import openapi_document
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -57,7 +55,7 @@ def test_no_get_starts_a_program(site: Site) -> None:
     (run,) = daemon.client.runs(view.id)
     before = calls.read_text()
     assert "status" in before, "the recorder records"
-    document = create_app(PreparedService(), WebSettings("x" * 32, "127.0.0.1:8484")).openapi()
+    document = openapi_document()
     paths = [*PAGES, *(path for path, methods in document["paths"].items() if "get" in methods)]
     values = {"ref": view.id, "run_id": run.id, "name": "simulated", "stream": "stdout", "delivery_id": "1"}
     headers = {"Authorization": f"Bearer {(site.state / 'token').read_text().strip()}"}

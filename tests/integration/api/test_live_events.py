@@ -29,7 +29,7 @@ def world(database: Database) -> World:
 
 @pytest.fixture
 def daemon(world: World, tmp_path: Path) -> Iterator[Daemon]:
-    with running(world.desk, tmp_path / "web") as opened:
+    with running(world, tmp_path / "web") as opened:
         yield opened
 
 
@@ -128,8 +128,8 @@ def test_events_of_one_task_in_pages_and_as_they_come(world: World, daemon: Daem
     assert ([event["kind"] for event in rest["items"]], rest["next_cursor"]) == (["state"], None)
     with EventSource(daemon, f"/v1/events?task={task.id}") as reader:
         reader.opened()
-        world.desk.cancel("other")
-        world.desk.cancel("it")
+        world.service.cancel("other")
+        world.service.cancel("it")
         message = next(reader.messages())
     assert (message.data["task_id"], message.data["data"]["state"]) == (task.id, "CANCELLED")
 

@@ -133,8 +133,8 @@ def test_what_was_kept_is_understood(first: Database) -> None:
     names = world.names()
     assert (world.state("live"), world.state("second")) == ("RUNNING", "COMPLETED")
     assert (world.state("backing-off"), world.task("asking").state) == ("WAITING backoff", "NEEDS_INPUT")
-    assert all(world.desk.why(name).sentences for name in names)
-    assert [run.agent for run in world.desk.runs("live")] == ["two"]
+    assert all(world.queries.why(name).sentences for name in names)
+    assert [run.agent for run in world.queries.runs("live")] == ["two"]
     assert [schedule.name for schedule in world.schedules.all()] == ["nightly"]
 
 
@@ -144,7 +144,7 @@ def test_work_goes_on_in_it(first: Database) -> None:
     world.now_ms = LATER_MS
     newest = first.read(events.last_id)
 
-    world.desk.undrain()
+    world.service.undrain()
     world.submit("fresh", depends_on=["second"], agent={"type": "claude", "strict": True})
     world.tick()
 

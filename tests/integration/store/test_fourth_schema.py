@@ -123,11 +123,11 @@ def test_a_retry_supersedes_the_decision_from_before_the_upgrade(fourth: Databas
     world.now_ms = LATER_MS
     before = fourth.read(lambda connection: decision_rows.placements(connection, world.row("first").id))
 
-    world.desk.undrain()
+    world.service.undrain()
     world.restart("first")
     world.tick()
 
     after = fourth.read(lambda connection: decision_rows.placements(connection, world.row("first").id))
     assert [decision.id for decision in after[1:]] == [decision.id for decision in before]
     assert after[0].supersedes == before[0].id
-    assert world.desk.why("first").decisions[0].supersedes == before[0].id
+    assert world.queries.why("first").decisions[0].supersedes == before[0].id

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from claudomator_py.api.metrics import FAMILIES, text_of
 from claudomator_py.daemon.loop import Ticks
-from claudomator_py.daemon.metering import Measured, Wait
+from claudomator_py.daemon.metering import Measured, Meter, Wait
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.scheduler.snapshot import AgentSeen
@@ -48,7 +48,10 @@ MEASURED = Measured(
 )
 
 
-class _Meter:
+class _Meter(Meter):
+    def __init__(self) -> None:
+        pass
+
     def measure(self) -> Measured:
         return MEASURED
 

@@ -70,7 +70,7 @@ def test_a_table_tells_times_relative_to_now(monkeypatch: pytest.MonkeyPatch) ->
     desk = PreparedService(now_ms=START_MS)
     backs_off = desk.add("backs-off", Waiting(WaitReason.BACKOFF, now_ms() + 90 * SECOND_MS))
     broken = desk.add("broken", Failed(Reason.TIMEOUT))
-    table = tasks_table(desk.service.tasks(TaskFilter(), None, 10).items)
+    table = tasks_table(desk.queries.tasks(TaskFilter(), None, 10).items)
     columns = [re.split(r"  +", line.strip()) for line in table.splitlines()]
     assert columns == [
         ["NAME", "ID", "STATE", "WHY", "UNTIL", "CHANGED"],
@@ -197,7 +197,7 @@ def test_a_task_behind_holds_is_told_their_times_on_the_clock_here(monkeypatch: 
     later = a_hold(agent="codex", until="2026-09-22T06:30:00.000Z", provenance=Provenance.ESTIMATED)
     desk = PreparedService()
     desk.add("it")
-    (task,) = desk.service.tasks(TaskFilter(), None, 1).items
+    (task,) = desk.queries.tasks(TaskFilter(), None, 1).items
     behind = task.model_copy(
         update={
             "reason": "limited",
@@ -265,14 +265,14 @@ def test_schedules_fit_a_terminal_and_say_what_became_of_the_last_time(
     monkeypatch.setenv("COLUMNS", "80")
     desk = PreparedService()
     for name, zone in (("nightly-triage-of-everything", "America/Argentina/Buenos_Aires"), ("weekly", "UTC")):
-        desk.service.schedules.add(TaskSpec(name=name, instructions="x", schedule="0 3 * * 1-5", timezone=zone))
-    desk.service.schedules.run("weekly")
+        desk.schedules.add(TaskSpec(name=name, instructions="x", schedule="0 3 * * 1-5", timezone=zone))
+    desk.schedules.run("weekly")
     desk.world.now_ms = parse_instant("2026-09-22T03:00:00.000Z")
     desk.world.timekeeper.meet()
-    desk.service.schedules.pause("weekly")
-    desk.service.schedules.run("nightly-triage-of-everything")
+    desk.schedules.pause("weekly")
+    desk.schedules.run("nightly-triage-of-everything")
     with freeze_time("2026-09-22T03:30:00Z"):
-        lines = schedules_table(desk.service.schedules.all()).splitlines()
+        lines = schedules_table(desk.schedules.all()).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0].split() == ["NAME", "SCHEDULE", "ZONE", "NEXT", "LAST", "BECAME"]
     assert lines[1].split()[-4:] == ["2h30m", "30m", "ago", "QUEUED"]

@@ -63,15 +63,15 @@ def test_every_view_comes_back_as_the_desk_gave_it(client: Client, desk: Prepare
     desk.add_agent("claude")
     desk.refuse_file("a.yaml", Problem(line=1, message="is wrong"))
     assert client.task("it") == desk.task("it")
-    assert client.tasks().items == desk.service.tasks(TaskFilter(), None, 50).items
-    assert client.runs("it") == desk.service.runs("it")
-    assert client.run(run_id) == desk.service.run(run_id)
-    assert client.why("it") == desk.service.why("it")
+    assert client.tasks().items == desk.queries.tasks(TaskFilter(), None, 50).items
+    assert client.runs("it") == desk.queries.runs("it")
+    assert client.run(run_id) == desk.queries.run(run_id)
+    assert client.why("it") == desk.queries.why("it")
     assert client.agents() == desk.agents()
     assert client.status() == desk.status()
-    assert client.inbox_page() == desk.service.inbox_problems(None, 50)
-    assert client.inbox_problems() == list(desk.service.inbox_problems(None, 50).items)
-    assert client.readiness() == desk.service.readiness()
+    assert client.inbox_page() == desk.queries.inbox_problems(None, 50)
+    assert client.inbox_problems() == list(desk.queries.inbox_problems(None, 50).items)
+    assert client.readiness() == desk.queries.readiness()
     assert client.release("claude") == desk.agents()[0]
 
 

@@ -173,7 +173,7 @@ def test_a_manual_restart_asks_even_when_the_breaker_is_open(database: Database)
         asking.ask(f"t{number}")
     assert asking.ask("late").cause == Cause.BREAKER_OPEN
     asking.world.now_ms += 1
-    asking.world.desk.cancel("late")
+    asking.world.service.cancel("late")
     asking.world.restart("late")
     assert asking.ask_again("late").source == "classifier"
 
@@ -186,7 +186,7 @@ def test_another_agent_in_the_answer_is_shown_and_changes_nothing(
     asking.ask("t")
     asking.world.tick()
     assert asking.world.running() == {"t": "claude"}
-    why = asking.world.desk.why("t")
+    why = asking.world.queries.why("t")
     assert (why.decisions[0].tier, why.decisions[0].classification.said_agent) == (Tier.FAST, shown)
     sentence = "Tier fast (haiku): as the classifier says (a recipe"
     sentence += f"; it spoke of the agent {shown}, which changes nothing)." if shown else ")."
@@ -201,8 +201,8 @@ ACCOUNT = ("claude", "default")
 def test_a_limit_of_the_classifier_holds_no_agent(database: Database) -> None:
     asking = Asking(database, LIMITED)
     assert asking.ask("t").cause == Cause.LIMITED
-    assert asking.world.desk.agents()[0].holds == ()
-    asking.world.desk.cancel("t")
+    assert asking.world.queries.agents()[0].holds == ()
+    asking.world.service.cancel("t")
     hold = Hold(Bucket(kind="claude", account="default"), Reason.AUTH, None, Provenance.REPORTED, "log in", START_MS)
     database.write(lambda connection: hold_rows.add(connection, hold, None))
     assert asking.ask("u").source == "classifier", "nor does a limit of the agent hold the classifier"
@@ -211,7 +211,7 @@ def test_a_limit_of_the_classifier_holds_no_agent(database: Database) -> None:
 def test_a_limit_of_the_classifier_holds_the_agents_of_its_account(database: Database) -> None:
     asking = Asking(database, LIMITED, account=ACCOUNT)
     assert asking.ask("t").cause == Cause.LIMITED
-    (claude,) = asking.world.desk.agents()
+    (claude,) = asking.world.queries.agents()
     assert (claude.limited, claude.limited_until) == (True, format_instant(START_MS + 600_000))
     assert [hold.bucket for hold in claude.holds] == ["claude/default"]
     asking.world.tick()

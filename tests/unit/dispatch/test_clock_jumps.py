@@ -70,7 +70,7 @@ def test_after_a_jump_backward_an_operator_ends_any_wait(world: World) -> None:
     waiting(world)
     world.tick(after_ms=-3 * HOUR_MS)
 
-    world.desk.release("claude")
+    world.service.release("claude")
     world.restart("pausing")
     world.tick()
 
@@ -85,7 +85,7 @@ def test_a_run_that_ends_before_it_began_took_no_time(world: World) -> None:
 
     world.succeed("task")
 
-    (run,) = world.desk.runs("task")
+    (run,) = world.queries.runs("task")
     assert world.state("task") == "COMPLETED"
     assert run.ended_at is not None
     assert run.ended_at >= run.started_at

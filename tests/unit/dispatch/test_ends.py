@@ -22,9 +22,9 @@ def test_a_run_given_up_before_it_started_costs_nothing(world: World) -> None:
     world.tick()
     second = world.live("t")
     assert (second.attempt, second.seq) == (1, 2)
-    assert world.desk.run(first).state == "revoked"
+    assert world.queries.run(first).state == "revoked"
     assert not world.host.begin(first)
-    assert "was given up before it started; it cost nothing" in " ".join(world.desk.why("t").sentences)
+    assert "was given up before it started; it cost nothing" in " ".join(world.queries.why("t").sentences)
 
 
 def test_a_shim_on_its_way_is_waited_for(world: World) -> None:
@@ -52,7 +52,7 @@ def test_a_lost_run_whose_last_word_was_said_counts_as_that(world: World) -> Non
     world.tick()
     view = world.task("done")
     assert (view.state, view.result_text) == ("COMPLETED", "all done")
-    (run,) = world.desk.runs("done")
+    (run,) = world.queries.runs("done")
     assert run.exit_code is None
     assert world.state("lost") == "FAILED lost"
 
@@ -150,13 +150,13 @@ def test_cancel_before_the_process_has_started(world: World) -> None:
     world.submit("t")
     world.tick()
     run_id = world.live("t").id
-    world.desk.cancel("t")
+    world.service.cancel("t")
     world.tick()
     assert world.task("t").phase == "stopping"
     assert not world.host.begin(run_id)
     world.tick()
     assert world.state("t") == "CANCELLED"
-    assert world.desk.run(run_id).state == "revoked"
+    assert world.queries.run(run_id).state == "revoked"
 
 
 def test_cancel_is_asked_for_until_the_run_has_ended(world: World) -> None:
@@ -164,7 +164,7 @@ def test_cancel_is_asked_for_until_the_run_has_ended(world: World) -> None:
     world.submit("t")
     world.tick()
     run_id = world.live("t").id
-    world.desk.cancel("t")
+    world.service.cancel("t")
     for _ in range(3):
         world.tick()
     assert world.host.calls.count(("cancel", run_id, 0)) == 3
@@ -178,7 +178,7 @@ def test_a_cancelled_run_is_neither_retried_nor_resumed_by_its_limit(world: Worl
     world.submit("t")
     world.tick()
     world.host.stubborn = True
-    world.desk.cancel("t")
+    world.service.cancel("t")
     world.limit("t", reset_at=START_MS + HOUR_MS)
     assert world.state("t") == "CANCELLED"
-    assert world.desk.agents()[0].limited
+    assert world.queries.agents()[0].limited

@@ -68,7 +68,7 @@ class Way:
 
 
 def cancelled(world: World, name: str) -> None:
-    world.desk.cancel(name)
+    world.service.cancel(name)
 
 
 def lost(world: World, name: str) -> None:
@@ -235,14 +235,14 @@ class Night:
         for (run_id, step), directory in list(host.directories.items()):
             if not (directory.shim and directory.started):
                 continue
-            run = self.world.desk.run(run_id)
+            run = self.world.queries.run(run_id)
             way = self.ways[run.task_id]
             if run.state == "starting" and step == 0:
                 continue
             if step == 0 and run.task_id not in self.told:
                 # What it is told, or says, is to be seen while it runs.
                 self.told.add(run.task_id)
-                way.then(self.world, self.world.desk.task(run.task_id).name)
+                way.then(self.world, self.world.queries.task(run.task_id).name)
             elif step == 0:
                 outcome = way.outcome if way.outcome is not LIMITED or run.agent == "gemini" else USUAL.outcome
                 host.write(run_id, Outcome(**outcome).model_dump_json().encode() + b"\n")

@@ -40,7 +40,7 @@ def test_a_working_dir_that_cannot_be_resolved_stops_its_own_task_only(world: Wo
     world.tick()
     assert list(world.running()) == ["good"]
     assert world.state("bad") == "QUEUED fault"
-    headline = world.desk.why("bad").sentences[0]
+    headline = world.queries.why("bad").sentences[0]
     assert headline.startswith("bad is QUEUED: starting bad failed: ")
     assert f"{tmp_path / 'repo'}" in headline
     assert headline.endswith("; remove the loop of symbolic links; tries again at 14:13 UTC (in 5s).")
@@ -121,7 +121,7 @@ def test_a_cancellation_does_not_wait_for_the_end_of_such_a_pause(
     world.tick()
     assert [fault.item.doing for fault in world.faults.all()] == [Doing.COLLECT]
     monkeypatch.setattr(world.collector, "_reader", reader)
-    world.desk.cancel("t")
+    world.service.cancel("t")
     world.tick()
     world.tick()
     assert world.state("t") == "CANCELLED"

@@ -49,7 +49,7 @@ def test_when_all_are_limited_tasks_wait_for_the_first_reset_or_are_released_by_
     assert (view.state, view.reason, view.attempts, view.runs) == ("QUEUED", "limited", 0, 2)
     world.tick(MINUTE_MS)
     assert world.running() == {}
-    world.desk.release("codex")
+    world.service.release("codex")
     world.tick()
     assert world.running() == {"t": "codex"}
 
@@ -105,7 +105,7 @@ def test_a_login_that_is_missing_holds_until_somebody_acts(world: World) -> None
     view = world.task("t")
     assert (view.state, view.reason) == ("QUEUED", "limited")
     assert view.reason_text == "claude auth until `claudomator release claude`, reported (Please run /login)"
-    world.desk.release("claude")
+    world.service.release("claude")
     world.tick()
     assert world.running() == {"t": "claude"}
 
@@ -116,7 +116,7 @@ def test_tried_all_the_same_when_so_configured(world: World) -> None:
     world.tick()
     world.limit("t", reset_at=START_MS + HOUR_MS)
     assert world.running() == {"t": "claude"}
-    assert "Every agent is limited; tried all the same." in world.desk.why("t").sentences
+    assert "Every agent is limited; tried all the same." in world.queries.why("t").sentences
 
 
 # --- sleeping in a limit ----------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def test_a_run_that_sleeps_in_a_limit_is_ended_and_its_agent_held_until_then(wor
 
     assert world.state("t") != "CANCELLED"
     assert world.task("t").attempts == 0
-    held = {view.name: view.limited_until for view in world.desk.agents() if view.limited}
+    held = {view.name: view.limited_until for view in world.queries.agents() if view.limited}
     assert list(held) == [run.agent]
 
 

@@ -78,7 +78,7 @@ def test_a_request_that_a_tick_does_not_get_to_is_told_until_one_does(world: Wor
     world.submit("t")
     world.tick()
     world.host.stubborn = True
-    world.desk.cancel("t")
+    world.service.cancel("t")
     assert world.tick(1).unserved is None, "its run was asked to end"
     lost = RUN.update().where(RUN.c.id == world.live("t").id)
     world.database.write(lambda connection: connection.execute(lost.values(live=False)))

@@ -62,7 +62,7 @@ def test_a_task_that_changed_since_it_was_planned_is_left_for_the_next_plan(worl
     world.submit("other")
     snapshot = world.database.read(world.observer.snapshot)
     planned = [action for action in plan(snapshot) if isinstance(action, StartRun)]
-    world.desk.cancel("t")
+    world.service.cancel("t")
     assert world.starter.start(snapshot, planned).number == 1
     assert list(world.running()) == ["other"]
     assert world.state("t") == "CANCELLED"
@@ -73,7 +73,7 @@ def test_a_change_between_directory_and_commit_starts_nothing(world: World, monk
 
     def change_then_prepare(order: RunOrder, step: int = 0) -> None:
         prepare(order, step)
-        world.desk.cancel("t")
+        world.service.cancel("t")
 
     monkeypatch.setattr(world.host, "prepare", change_then_prepare)
     world.submit("t")
@@ -148,7 +148,7 @@ def test_an_agent_that_cannot_be_launched_as_configured_fails_its_task(world: Wo
     assert world.state("t") == "FAILED setup_failed"
     assert "may not hold `--print`" in str(world.task("t").reason_text)
     assert world.host.calls == []
-    (run,) = world.desk.runs("t")
+    (run,) = world.queries.runs("t")
     assert (run.state, run.exit_code) == ("ended", None)
 
 

@@ -71,7 +71,7 @@ class Changes(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES))
     def cancel(self, name: str) -> None:
-        self._ask(lambda: self.world.desk.cancel(name))
+        self._ask(lambda: self.world.service.cancel(name))
 
     @rule(name=st.sampled_from(NAMES), force=st.booleans(), agent=st.sampled_from([None, "codex"]))
     def restart(self, name: str, force: bool, agent: str | None) -> None:
@@ -118,7 +118,7 @@ class Changes(RuleBasedStateMachine):
 
     @rule(agent=st.sampled_from(["claude", "codex"]))
     def release(self, agent: str) -> None:
-        self.world.desk.release(agent)
+        self.world.service.release(agent)
 
     @rule()
     def daemon_restarts(self) -> None:
@@ -227,7 +227,7 @@ class Changes(RuleBasedStateMachine):
                         self.world.say(name)
                     host.end(run.id, 0, step=self._step(run))
             for agent in ("claude", "codex"):
-                self.world.desk.release(agent)
+                self.world.service.release(agent)
             self.world.tick(HOUR_MS)
             if not any(task.state in ("RUNNING", "QUEUED") or task.until_ms is not None for task in self._rows()[0]):
                 break

@@ -271,7 +271,7 @@ def test_schedules_say_when_they_come_and_what_became_of_the_last_time(
 ) -> None:
     assert "Schedules" not in text_of(operator.get("/"))
     spec = TaskSpec(name="nightly", instructions="x", schedule="0 3 * * *", timezone="Europe/Berlin")
-    desk.service.schedules.add(spec)
+    desk.schedules.add(spec)
     page = operator.get("/")
     assert "0 3 * * * (Europe/Berlin)" in text_of(page)
     assert '<time datetime="2026-09-22T01:00:00.000Z" data-show="until">' in page.body.decode()
@@ -282,10 +282,10 @@ def test_schedules_say_when_they_come_and_what_became_of_the_last_time(
     assert f'<a href="/tasks/{task.id}">{task.name}</a> queued, by hand' in page.body.decode()
     answer = operator.post("/schedules/nightly/pause")
     assert (answer.status, answer.headers["location"]) == (303, "/#schedules")
-    assert desk.service.schedules.one("nightly").paused_since is not None
+    assert desk.schedules.one("nightly").paused_since is not None
     assert "paused" in text_of(operator.get("/"))
     assert operator.post("/schedules/nightly/resume").status == 303
-    assert desk.service.schedules.one("nightly").paused_since is None
+    assert desk.schedules.one("nightly").paused_since is None
     desk.world.now_ms = parse_instant("2026-09-22T01:00:00.000Z")
     desk.world.timekeeper.meet()
     said = f"skipped 2026-09-22 01:00 UTC : {task.name} had not ended (QUEUED)"

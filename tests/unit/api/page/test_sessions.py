@@ -74,7 +74,7 @@ def test_another_page_logs_nobody_out(operator: Visitor) -> None:
 
 def test_who_has_another_token_sees_its_own_only(tmp_path: Path) -> None:
     desk = PreparedService()
-    made = desk.service.tokens.create(TokenRequest(name="viewer", role="read"))
+    made = desk.world.tokens.create(TokenRequest(name="viewer", role="read"))
     sent: dict[str, str | None] = {"Authorization": f"Bearer {made.token}"}
     with running(desk, tmp_path / "state", holders=desk.world.keyring) as daemon:
         operator = log_in(daemon)

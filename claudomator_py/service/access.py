@@ -1,0 +1,53 @@
+"""Who asks: the service as each principal may use it. The web knows only this."""
+
+from dataclasses import dataclass
+
+from claudomator_py.domain.principal import Principal
+from claudomator_py.queries.queries import Queries
+from claudomator_py.service.notices import Notices
+from claudomator_py.service.schedules import Schedules
+from claudomator_py.service.task_service import TaskService
+from claudomator_py.service.tokens import Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What one principal may ask: it sees and changes what that one may, and what it does is in that one's name.
+
+    Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``.
+    """
+
+    service: TaskService
+    #: What changes tasks, agents and the daemon.
+    queries: Queries
+    #: What there is, and what can be followed while it happens.
+    schedules: Schedules
+    #: What is made again and again.
+    notices: Notices
+    #: Who was told of what.
+    tokens: Tokens
+    #: Who may ask what.
+
+
+class Access:
+    """The service for each who asks. There is none for nobody, so no request is answered without saying whose it is."""
+
+    def __init__(
+        self, service: TaskService, queries: Queries, schedules: Schedules, notices: Notices, tokens: Tokens
+    ) -> None:
+        self._service = service
+        self._queries = queries
+        self._schedules = schedules
+        self._notices = notices
+        self._tokens = tokens
+
+    def as_(self, by: Principal) -> Granted:
+        """What that principal may ask. It costs nothing."""
+        queries = self._queries.as_(by)
+        return Granted(
+            self._service.as_(by, queries),
+            queries,
+            self._schedules.as_(by, queries.told),
+            self._notices.as_(by),
+            self._tokens.as_(by),
+        )
