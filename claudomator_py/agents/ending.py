@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from claudomator_py.agents.families import family_of
+from claudomator_py.agents.limit_text import family_of
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import ExitRecord
 

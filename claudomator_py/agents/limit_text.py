@@ -7,6 +7,8 @@ from zoneinfo import ZoneInfo
 
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
+_FAMILIES = frozenset({"opus", "sonnet", "haiku"})
+_WORDS = re.compile("[a-z]+")
 _EPOCH = re.compile(r"\|\s*(\d{10}|\d{13})\b")
 _LEAD = r"(?:resets?|reset at|try again|retry|available again)(?:\s+(?:at|on|by))?\s+"
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -128,3 +130,9 @@ def _zone(name: str | None) -> tzinfo | None:
 def _in_zone(moment: datetime, there: tzinfo | None) -> int:
     """A moment there (None: this machine) in epoch milliseconds."""
     return round(moment.replace(tzinfo=there).timestamp() * SECOND_MS)
+
+
+def family_of(limit: str | None) -> str | None:
+    """The one family that the limit's name speaks of; None: it is for all models, or nobody knows for which."""
+    named = _FAMILIES.intersection(_WORDS.findall((limit or "").lower()))
+    return next(iter(named)) if len(named) == 1 else None

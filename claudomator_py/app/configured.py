@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.agents.detected import detected_agents
+from claudomator_py.agents.programs import detected_agents
 from claudomator_py.classify.configured import CLI_VARIABLES, tier_model
 from claudomator_py.daemon.health import agent_check
 from claudomator_py.daemon.reload import ConfigurationRefused, Current

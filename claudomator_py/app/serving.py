@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from claudomator_py import __version__
-from claudomator_py.agents.known import KnownHealth
+from claudomator_py.agents.programs import KnownHealth
 from claudomator_py.api.app import create_app
 from claudomator_py.api.endpoint import (
     ANNOUNCED,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claudomator_py.agents.kinds import info_of
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.following import Changes
 from claudomator_py.cli.output import (
@@ -92,8 +93,6 @@ def _painted(text: str, style: str | None) -> str:
 
 _PAUSE_S = 0.3
 _LOOK_S = 5.0
-_PLAIN_KINDS = ("command",)
-"""Kinds of agents whose output is made for people as it is."""
 
 
 @connected
@@ -178,7 +177,7 @@ def _write_bytes(client: "Client", run: RunView, stream: Stream, *, follow: bool
 def _is_plain(client: "Client", run: RunView) -> bool:
     """Whether its agent writes text; one that is no longer known is taken to."""
     kinds = {agent.name: agent.kind for agent in client.agents()}
-    return kinds.get(run.agent, _PLAIN_KINDS[0]) in _PLAIN_KINDS
+    return run.agent not in kinds or info_of(kinds[run.agent]).plain_output
 
 
 def _find_run(client: "Client", ref: str, *, follow: bool, check: bool) -> RunView:

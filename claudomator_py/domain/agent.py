@@ -1,34 +1,15 @@
 """An agent: a configured backend that runs work. Two logins of one CLI are two agents."""
 
-from enum import StrEnum
-
 from pydantic import BaseModel, ConfigDict, Field
 
+from claudomator_py.agents.kinds import info_of
 from claudomator_py.domain.budget import AgentBudget
+from claudomator_py.domain.kind import TIERS, KindInfo, ModelChoice, Tier
 
-
-class Tier(StrEnum):
-    """How strong a model a task gets; each agent maps a tier to a model of its own."""
-
-    FAST = "fast"
-    BALANCED = "balanced"
-    POWERFUL = "powerful"
+__all__ = ["DEFAULT_ACCOUNT", "TIERS", "AgentHealth", "AgentSpec", "ModelChoice", "Price", "Tier"]
 
 
 DEFAULT_ACCOUNT = "default"
-_WITHOUT_ACCOUNT = frozenset({"command", "simulated"})
-
-TIERS = (Tier.FAST, Tier.BALANCED, Tier.POWERFUL)
-"""All tiers, weakest first."""
-
-
-class ModelChoice(BaseModel):
-    """A model by the name its CLI takes, and the reasoning effort where the CLI has one."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    model: str
-    effort: str | None = None
 
 
 class Price(BaseModel):
@@ -69,9 +50,14 @@ class AgentSpec(BaseModel):
     script: str | None = None
 
     @property
+    def info(self) -> KindInfo:
+        """What is known of its kind."""
+        return info_of(self.kind)
+
+    @property
     def quota_account(self) -> str:
         """Whose quota it uses: its account or, where none stands behind the program, that of nobody else."""
-        return self.name if self.kind in _WITHOUT_ACCOUNT and self.account == DEFAULT_ACCOUNT else self.account
+        return self.account if self.info.has_account or self.account != DEFAULT_ACCOUNT else self.name
 
 
 class AgentHealth(BaseModel):

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field, replace
 
 from claudomator_py.domain.agent import AgentSpec, Price
 from claudomator_py.domain.budget import Budget, WindowUse
+from claudomator_py.domain.kind import Reports
 from claudomator_py.domain.outcome import Outcome, Tokens
 from claudomator_py.domain.task import TaskSpec
 
 _PER = 1_000_000
-_SAY_DOLLARS = frozenset({"claude", "opencode", "simulated"})
-_SAY_NOTHING = frozenset({"command"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +62,12 @@ def unmeasured(task: TaskSpec, agent: AgentSpec) -> list[str]:
 def unknown_to(budget: Budget, agent: AgentSpec, models: Sequence[str] | None = None) -> list[str]:
     """What of the budget nobody can know when the agent runs these models, all of its own if not given."""
     found = []
-    silent = agent.kind in _SAY_NOTHING
+    silent = agent.info.reports is Reports.NOTHING
     if budget.tokens is not None and silent:
         found.append("budget.tokens: its program does not say how many it uses")
     if budget.usd is not None and silent:
         found.append("budget.usd: its program does not say what it costs")
-    elif budget.usd is not None and agent.kind not in _SAY_DOLLARS:
+    elif budget.usd is not None and agent.info.reports is not Reports.DOLLARS:
         named = [choice.model for choice in agent.models.values()] if models is None else models
         without = sorted({model for model in named if model not in agent.prices})
         if without or not named:

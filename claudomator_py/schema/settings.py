@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from claudomator_py.agents.kinds import KINDS, info_of
 from claudomator_py.domain.agent import AgentSpec, ModelChoice, Price, Tier
 from claudomator_py.domain.budget import AgentBudget, DayBudget
 from claudomator_py.domain.errors import Lines, Problem, shown, suggestion
@@ -52,30 +53,11 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
-MODEL_KINDS = ("claude", "gemini", "codex", "opencode")
-BY_NAME_KINDS = ("command", "simulated")
+MODEL_KINDS = tuple(name for name, info in KINDS.items() if info.asks_model)
+BY_NAME_KINDS = tuple(name for name, info in KINDS.items() if not info.asks_model)
 """Kinds that are open to balancing only where the configuration says so: a task has to name them."""
 SUPPORTED_KINDS = (*MODEL_KINDS, *BY_NAME_KINDS)
 LATER_KINDS = ("remote", "hub")
-
-_DEFAULT_COMMANDS: dict[str, tuple[str, ...]] = {kind: (kind,) for kind in MODEL_KINDS}
-_DEFAULT_MODELS = {
-    "claude": {
-        Tier.FAST: ModelChoice(model="haiku"),
-        Tier.BALANCED: ModelChoice(model="sonnet"),
-        Tier.POWERFUL: ModelChoice(model="opus"),
-    },
-    "gemini": {
-        Tier.FAST: ModelChoice(model="flash-lite"),
-        Tier.BALANCED: ModelChoice(model="flash"),
-        Tier.POWERFUL: ModelChoice(model="pro"),
-    },
-    "codex": {
-        Tier.FAST: ModelChoice(model="gpt-6-luna", effort="low"),
-        Tier.BALANCED: ModelChoice(model="gpt-6-sol"),
-        Tier.POWERFUL: ModelChoice(model="gpt-6.1-sol", effort="high"),
-    },
-}
 
 # Keys of the schema that nothing acts on yet, with the values that ask for what happens anyway.
 _LATER: dict[str, tuple[object, ...]] = {
@@ -433,7 +415,7 @@ def default_agent(kind: str) -> AgentSpec:
 
 def usual_models(kind: str) -> Mapping[Tier, ModelChoice]:
     """The models of an agent of that kind for which none are configured; empty for one that has none, or is no kind."""
-    return _DEFAULT_MODELS.get(kind, {})
+    return info_of(kind).models
 
 
 def no_agent_found(path: str) -> str:
@@ -485,11 +467,11 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
         name=name,
         kind=kind,
         account=entry.account,
-        command=entry.command or _DEFAULT_COMMANDS.get(kind, ()),
+        command=entry.command or info_of(kind).command,
         extra_args=entry.extra_args,
         max_concurrent=entry.max_concurrent,
-        auto_select=kind in MODEL_KINDS if entry.auto_select is None else entry.auto_select,
-        models=dict(_DEFAULT_MODELS.get(kind, {})) if entry.models is None else entry.models,
+        auto_select=info_of(kind).asks_model if entry.auto_select is None else entry.auto_select,
+        models=dict(info_of(kind).models) if entry.models is None else entry.models,
         prices=entry.prices,
         budget=entry.budget,
         default_tier=entry.default_tier,
@@ -510,7 +492,7 @@ def _odd_budget(agent: AgentSpec, lines: Lines, at: tuple[str, ...]) -> list[Pro
         problems.append(
             problem_at(lines, (*at, *where.split(".")), f"cannot be kept: {message}", remedy or "remove it")
         )
-    if agent.budget.window is not None and agent.kind != "claude":
+    if agent.budget.window is not None and not agent.info.reports_windows:
         message = f"has no meaning for kind `{agent.kind}`, which does not say how much of a window is used"
         problems.append(problem_at(lines, (*at, "budget", "window"), message, "remove it"))
     return problems

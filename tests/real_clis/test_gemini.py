@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.agents.gemini_reader import GeminiReader
+from claudomator_py.agents.gemini.reader import GeminiReader
 from claudomator_py.domain.agent import ModelChoice
 from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.units import HOUR_MS

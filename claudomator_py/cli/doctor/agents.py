@@ -3,53 +3,16 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
 from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.kind import LoginFile
 from claudomator_py.domain.views import AgentView
 from claudomator_py.schema.settings import MODEL_KINDS, Settings, default_agent, no_agent_found
 
 NOT_VERIFIED = "not verified against the service"
-
-
-@dataclass(frozen=True, slots=True)
-class _Login:
-    """What an agent of a kind can log in by. files: by the agent's environment. command: how a person logs in."""
-
-    variables: tuple[str, ...]
-    files: Callable[[Mapping[str, str]], tuple[Path, ...]]
-    command: str
-
-
-def _folder(environ: Mapping[str, str], variable: str, default: str) -> Path:
-    return Path(environ[variable]) if environ.get(variable) else Path(environ.get("HOME", "/")) / default
-
-
-_LOGINS: dict[str, _Login] = {
-    "claude": _Login(
-        ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
-        lambda environ: (_folder(environ, "CLAUDE_CONFIG_DIR", ".claude") / ".credentials.json",),
-        "claude /login",
-    ),
-    "gemini": _Login(
-        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        lambda environ: (_folder(environ, "", ".gemini") / "oauth_creds.json",),
-        "gemini",
-    ),
-    "codex": _Login(
-        ("CODEX_API_KEY", "OPENAI_API_KEY"),
-        lambda environ: (_folder(environ, "CODEX_HOME", ".codex") / "auth.json",),
-        "codex login",
-    ),
-    "opencode": _Login(
-        ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"),
-        lambda environ: (_folder(environ, "XDG_DATA_HOME", ".local/share") / "opencode" / "auth.json",),
-        "opencode auth login",
-    ),
-}
 
 
 def agent_findings(settings: Settings, asked: list[AgentView] | None, environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -67,7 +30,7 @@ def agent_findings(settings: Settings, asked: list[AgentView] | None, environ: M
 
 def login(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
     """What the agent can log in by, seen from here; nothing for a kind that needs no login."""
-    how = _LOGINS.get(agent.kind)
+    how = agent.info.login
     if how is None:
         return
     name = f"login {agent.name}"
@@ -76,13 +39,14 @@ def login(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
     if given:
         yield ok(name, f"{given[0]} is given to it; {NOT_VERIFIED}")
         return
-    there = [path for path in how.files(own) if path.is_file()]
-    if there:
-        yield ok(name, f"{there[0]} is there; {NOT_VERIFIED}")
-        return
-    if agent.kind == "gemini" and (chosen := _gemini_auth(_folder(own, "", ".gemini") / "settings.json")):
-        yield ok(name, f"its settings say {chosen}; {NOT_VERIFIED}")
-        return
+    for known in how.files:
+        path = _path(known, own)
+        if known.setting and (chosen := _chosen(path, known.setting)):
+            yield ok(name, f"its settings say {chosen}; {NOT_VERIFIED}")
+            return
+        if not known.setting and path.is_file():
+            yield ok(name, f"{path} is there; {NOT_VERIFIED}")
+            return
     kept_back = [known for known in how.variables if environ.get(known) and known not in agent.pass_env]
     if kept_back:
         remedy = f"Add pass_env: [{kept_back[0]}] to agents.{agent.name}; agents get no key that is not named there."
@@ -94,10 +58,17 @@ def login(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
     yield warn(name, "neither a login nor a key was found from here", remedy)
 
 
-def _gemini_auth(settings: Path) -> str | None:
-    """How the Gemini CLI is to log in, as its settings name it; they hold no key."""
+def _path(login: LoginFile, environ: Mapping[str, str]) -> Path:
+    moved = environ.get(login.variable) if login.variable else None
+    return (Path(moved) if moved else Path(environ.get("HOME", "/")) / login.folder) / login.file
+
+
+def _chosen(settings: Path, keys: tuple[str, ...]) -> str | None:
+    """How the program is to log in, as its settings name it; they hold no key."""
     try:
-        chosen = json.loads(settings.read_text())["security"]["auth"]["selectedType"]
+        chosen = json.loads(settings.read_text())
+        for key in keys:
+            chosen = chosen[key]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return chosen if isinstance(chosen, str) and chosen.replace("-", "").isalnum() else None

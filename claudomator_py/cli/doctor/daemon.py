@@ -13,7 +13,7 @@ from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
 from claudomator_py.cli.units import UNIT, Manager, is_as_shipped
 from claudomator_py.client.errors import ClientError, NotStarted
 from claudomator_py.domain.views import AgentView, CheckView
-from claudomator_py.schema.settings import MODEL_KINDS, no_agent_found
+from claudomator_py.schema.settings import MODEL_KINDS, default_agent, no_agent_found
 
 MOST_APART_S = 10.0
 
@@ -116,7 +116,7 @@ def _agents_of(unit: Path) -> Iterator[Finding]:
         except (OSError, UnicodeDecodeError):
             continue
         path = found[-1] if found else path
-    if path is not None and not any(shutil.which(kind, path=path) for kind in MODEL_KINDS):
+    if path is not None and not any(shutil.which(default_agent(kind).command[0], path=path) for kind in MODEL_KINDS):
         remedy = (
             "Set PATH with `systemctl edit claudomator`, or name the agents' programs under agents: tasks that name no "
             "agent wait."

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.agents.claude import Claude
+from claudomator_py.agents.claude.kind import Claude
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.run import Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.agents.claude_reader import ClaudeReader
+from claudomator_py.agents.claude.reader import ClaudeReader
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.run import ExitRecord
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.agents.claude import Claude
+from claudomator_py.agents.claude.kind import Claude
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.run import ExitRecord, Stream
 

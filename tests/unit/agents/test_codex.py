@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.agents.codex import Codex
+from claudomator_py.agents.codex.kind import Codex
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.run import Launch, LaunchRequest
 from claudomator_py.domain.task import TaskSpec

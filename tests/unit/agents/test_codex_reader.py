@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.agents.codex import Codex
-from claudomator_py.agents.codex_reader import CodexReader
+from claudomator_py.agents.codex.kind import Codex
+from claudomator_py.agents.codex.reader import CodexReader
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import ExitRecord, LaunchRequest

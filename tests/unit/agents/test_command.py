@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from claudomator_py.agents.command import Command
+from claudomator_py.agents.command.kind import Command
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.run import ExitRecord, Launch, LaunchRequest

@@ -4,9 +4,11 @@ import json
 
 import pytest
 
-from claudomator_py.agents import claude_reader, event_reader, jsonlines, simulated
+from claudomator_py.agents import event_reader, jsonlines
 from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.agents.claude import reader as claude_reader
 from claudomator_py.agents.jsonlines import MAX_DEPTH, MAX_LINE_BYTES, MAX_PEEK_BYTES, parse_events
+from claudomator_py.agents.simulated import kind as simulated
 from claudomator_py.domain.run import ExitRecord
 from claudomator_py.ports import OutputReader
 

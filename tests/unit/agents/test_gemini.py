@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.agents import gemini
-from claudomator_py.agents.gemini import Gemini
+from claudomator_py.agents.gemini import kind as gemini
+from claudomator_py.agents.gemini.kind import Gemini
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.run import Launch, LaunchRequest
 from claudomator_py.domain.task import TaskSpec

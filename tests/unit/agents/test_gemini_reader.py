@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 
-from claudomator_py.agents.gemini_reader import GeminiReader
+from claudomator_py.agents.gemini.reader import GeminiReader
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.run import ExitRecord
 

@@ -10,11 +10,11 @@ from functools import partial
 
 import pytest
 
-from claudomator_py.agents.claude_reader import ClaudeReader
-from claudomator_py.agents.codex_reader import CodexReader
-from claudomator_py.agents.codex_transcript import REQUEST
-from claudomator_py.agents.gemini_reader import GeminiReader
-from claudomator_py.agents.opencode_reader import OpencodeReader
+from claudomator_py.agents.claude.reader import ClaudeReader
+from claudomator_py.agents.codex.reader import CodexReader
+from claudomator_py.agents.codex.transcript import REQUEST
+from claudomator_py.agents.gemini.reader import GeminiReader
+from claudomator_py.agents.opencode.reader import OpencodeReader
 from claudomator_py.domain.inputs import MARKER, question_in
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import ExitRecord

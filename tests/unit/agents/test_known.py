@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.agents.known import KnownHealth
+from claudomator_py.agents.programs import KnownHealth
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 
 PATH = "/usr/bin:/bin"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from claudomator_py.agents.opencode import Opencode
+from claudomator_py.agents.opencode.kind import Opencode
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.run import Launch, LaunchRequest
 from claudomator_py.domain.task import TaskSpec

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 
-from claudomator_py.agents.opencode_reader import OpencodeReader
+from claudomator_py.agents.opencode.reader import OpencodeReader
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import ExitRecord
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import pytest
 
-from claudomator_py.agents.simulated import Simulated
+from claudomator_py.agents.simulated.kind import Simulated
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance
 from claudomator_py.domain.run import ExitRecord, Launch, LaunchRequest

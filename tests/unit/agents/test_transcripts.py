@@ -19,7 +19,7 @@ ALL = sorted(path for kind in KINDS for path in (RECORDINGS / kind).glob("*/*.st
 def read(kind: str, data: bytes, piece: int | None = None, offset: int = 0) -> list[Entry]:
     transcript = AGENT_KINDS[kind].transcript("stdout", offset)
     size = piece or max(1, len(data))
-    entries = []
+    entries: list[Entry] = []
     for start in range(0, len(data), size):
         entries += transcript.feed(offset + start, data[start : start + size])
     return [*entries, *transcript.feed(offset + len(data), b"", final=True)]
@@ -207,7 +207,7 @@ LINES = st.dictionaries(NAMES, VALUES, max_size=5).map(lambda value: json.dumps(
 def test_any_bytes_are_read_whatever_their_pieces(kind: str, lines: list[bytes], cuts: list[int]) -> None:
     data = b"\n".join(lines)
     transcript = AGENT_KINDS[kind].transcript("stdout")
-    entries = []
+    entries: list[Entry] = []
     for start, end in itertools.pairwise(sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})):
         entries += transcript.feed(start, data[start:end])
     entries += transcript.feed(len(data), b"", final=True)

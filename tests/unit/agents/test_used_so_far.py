@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.agents.claude_reader import ClaudeReader
-from claudomator_py.agents.codex_reader import CodexReader
-from claudomator_py.agents.gemini_reader import GeminiReader
-from claudomator_py.agents.opencode_reader import OpencodeReader
-from claudomator_py.agents.simulated import SimulatedReader
+from claudomator_py.agents.claude.reader import ClaudeReader
+from claudomator_py.agents.codex.reader import CodexReader
+from claudomator_py.agents.gemini.reader import GeminiReader
+from claudomator_py.agents.opencode.reader import OpencodeReader
+from claudomator_py.agents.simulated.kind import SimulatedReader
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import OutcomeStatus, Tokens
 from claudomator_py.domain.pricing import Used

@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
-from claudomator_py.agents.codex_reader import NOTHING, CodexReader
-from claudomator_py.agents.codex_transcript import CodexComplaints, CodexTranscript
-from claudomator_py.agents.installed import probe
+from claudomator_py.agents.codex import INFO
+from claudomator_py.agents.codex.reader import NOTHING, CodexReader
+from claudomator_py.agents.codex.transcript import CodexComplaints, CodexTranscript
+from claudomator_py.agents.programs import probe
 from claudomator_py.agents.transcript import LineTranscript
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
@@ -13,7 +14,6 @@ from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.run import Launch, LaunchRequest, Stream
 from claudomator_py.domain.task import PermissionMode, TaskSpec
 
-PROGRAM = ("codex",)
 REMEDY = "install it (npm install -g @openai/codex), or set the agent's command in the configuration"
 
 # It would wait five seconds at its end for a report that it cannot send.
@@ -33,7 +33,7 @@ _MODES = {
 class Codex:
     """The kind ``codex``."""
 
-    kind = "codex"
+    kind = INFO.name
     conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:
@@ -43,7 +43,7 @@ class Codex:
         git repository, is for Claudomator's workdir_roots to say.
         """
         agent, task = request.agent, request.task
-        argv = [*(agent.command or PROGRAM), "exec", "--json", "--skip-git-repo-check", "--config", NO_ANALYTICS]
+        argv = [*(agent.command or INFO.command), "exec", "--json", "--skip-git-repo-check", "--config", NO_ANALYTICS]
         if request.model is not None:
             argv += ["--model", request.model.model]
             if request.model.effort is not None:
@@ -70,7 +70,7 @@ class Codex:
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether it is installed, and which version."""
-        return probe(agent.command or PROGRAM, path, REMEDY)
+        return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """It confines what its tools can do, by a sandbox, and not which of them there are."""
@@ -93,3 +93,6 @@ class Codex:
 
 def _known(prior: Tokens) -> Tokens | None:
     return None if prior.input is None or prior.output is None else prior
+
+
+KIND = Codex()

@@ -1,6 +1,6 @@
 """The simulated agent's program: a real process that does what a script says, and asks no model.
 
-Usage: ``python -I -S simulated_program.py --conversation UUID [--resume] [--model NAME] [--allow TOOL]... < prompt``.
+Usage: ``python -I -S program.py --conversation UUID [--resume] [--model NAME] [--allow TOOL]... < prompt``.
 The script is the lines of the prompt that begin with ``simulate:``, else $CLAUDOMATOR_SIMULATED_SCRIPT, else a short
 success. Each line is an attempt; the last one goes for all further ones ($CLAUDOMATOR_ATTEMPT, from 1). A conversation
 that goes on is remembered with its prompts, among them its script, and goes on after the lines that it has had. It is

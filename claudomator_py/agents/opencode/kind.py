@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
-from claudomator_py.agents.installed import probe
-from claudomator_py.agents.opencode_reader import OpencodeReader
-from claudomator_py.agents.opencode_transcript import OpencodeTranscript
+from claudomator_py.agents.opencode import INFO
+from claudomator_py.agents.opencode.reader import OpencodeReader
+from claudomator_py.agents.opencode.transcript import OpencodeTranscript
+from claudomator_py.agents.programs import probe
 from claudomator_py.agents.transcript import LineTranscript, of_stream
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
@@ -13,7 +14,6 @@ from claudomator_py.domain.run import Launch, LaunchRequest, Stream
 from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
 from claudomator_py.scheduler.lanes import OPENCODE_PERMISSION_NAME, PLAIN_TOOL
 
-PROGRAM = ("opencode",)
 REMEDY = "install it (npm install -g opencode-ai), or set the agent's command in the configuration"
 
 # Permissions by tool, as JSON: "allow", "ask" (which ends a run that nobody watches) or "deny".
@@ -35,7 +35,7 @@ _EDITS = ("write", "patch", "apply_patch", "multiedit")
 class Opencode:
     """The kind ``opencode``."""
 
-    kind = "opencode"
+    kind = INFO.name
     conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:
@@ -47,7 +47,7 @@ class Opencode:
         agent, task = request.agent, request.task
         if (folder := next(filter(_is_pattern, task.add_dirs), None)) is not None:
             raise ValueError(f"{agent.name} would take the further folder {folder} for a pattern; rename it")
-        argv = [*(agent.command or PROGRAM), "run", "--format=json", *LOGS]
+        argv = [*(agent.command or INFO.command), "run", "--format=json", *LOGS]
         if request.resume:
             argv.append(f"--session={request.conversation_id}")
         if request.model is not None:
@@ -69,7 +69,7 @@ class Opencode:
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether it is installed, and which version."""
-        return probe(agent.command or PROGRAM, path, REMEDY)
+        return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """It ends at its longest number of steps as if it were done, and takes permissions from one variable only."""
@@ -107,3 +107,6 @@ def _is_pattern(folder: str) -> bool:
 
 def _key(tool: str) -> str:
     return "edit" if tool in _EDITS else tool
+
+
+KIND = Opencode()

@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from claudomator_py.agents.claude_errors import ENDINGS, Failure, Rejection, classify
-from claudomator_py.agents.claude_rules import rule_for
-from claudomator_py.agents.claude_use import INPUT_FIELDS, Messages, windows_of
+from claudomator_py.agents.claude.errors import ENDINGS, Failure, Rejection, classify
+from claudomator_py.agents.claude.rules import rule_for
+from claudomator_py.agents.claude.use import INPUT_FIELDS, Messages, windows_of
 from claudomator_py.agents.denied import denied_call, distinct, questions
 from claudomator_py.agents.ending import Result, Verdict, denials, failed, outcome, settle, with_lost_conversation
 from claudomator_py.agents.jsonlines import (

@@ -1,8 +1,7 @@
 """What Claude Code says on its way of what is used: by its messages, and of its account's windows."""
 
-from claudomator_py.agents.families import family_of
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
-from claudomator_py.agents.limit_text import epoch_ms
+from claudomator_py.agents.limit_text import epoch_ms, family_of
 from claudomator_py.agents.plaintext import storable
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Tokens

@@ -3,9 +3,10 @@
 import os
 from pathlib import Path
 
-from claudomator_py.agents.claude_reader import ClaudeReader
-from claudomator_py.agents.claude_transcript import ClaudeTranscript
-from claudomator_py.agents.installed import probe
+from claudomator_py.agents.claude import INFO
+from claudomator_py.agents.claude.reader import ClaudeReader
+from claudomator_py.agents.claude.transcript import ClaudeTranscript
+from claudomator_py.agents.programs import probe
 from claudomator_py.agents.transcript import LineTranscript, of_stream
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
@@ -13,7 +14,6 @@ from claudomator_py.domain.run import Launch, LaunchRequest, Stream
 from claudomator_py.domain.task import PermissionMode, TaskSpec
 from claudomator_py.scheduler.lanes import SANDBOX_NAME
 
-PROGRAM = ("claude",)
 REMEDY = "install it (npm install -g @anthropic-ai/claude-code), or set the agent's command in the configuration"
 
 # By itself it asks ten times more: three minutes of waiting at a service that refuses a key or has no quota left, with
@@ -28,13 +28,13 @@ _LEAST_USD = 0.000001
 class Claude:
     """The kind ``claude``."""
 
-    kind = "claude"
+    kind = INFO.name
     conversations = Conversations.GIVEN
 
     def launch(self, request: LaunchRequest) -> Launch:
         """Its command line. The prompt comes from a file on stdin: an open pipe would cost three seconds."""
         agent, task = request.agent, request.task
-        argv = [*(agent.command or PROGRAM), "-p", "--output-format", "stream-json", "--verbose"]
+        argv = [*(agent.command or INFO.command), "-p", "--output-format", "stream-json", "--verbose"]
         argv += ["--resume" if request.resume else "--session-id", request.conversation_id]
         if request.model is not None:
             argv += ["--model", request.model.model]
@@ -72,7 +72,7 @@ class Claude:
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether it is installed, and which version."""
-        return probe(agent.command or PROGRAM, path, REMEDY)
+        return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """Only what it refuses: it enforces all that a task can ask for."""
@@ -86,3 +86,6 @@ class Claude:
             )
             return [f"{refusal}; {remedy}"]
         return []
+
+
+KIND = Claude()

@@ -1,16 +1,67 @@
-"""What was found of agents' programs, kept for the next start: one that is as it was need not be asked for its version.
+"""The agents' programs: which are there, of which version, and what was found of them before.
 
-A command on Node takes seconds to answer, in which the queue would stand still after every restart.
+What was found is kept for the next start: a command on Node takes seconds to say its version, in which the queue would
+stand still after every restart.
 """
 
 import os
+import re
 import secrets
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from claudomator_py.agents.plaintext import readable, shortened
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.schema.settings import MODEL_KINDS, default_agent
+
+PATIENCE_S = 30
+"""A CLI on Node takes a second or two to answer; on a machine under load, several times that."""
+_VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
+
+
+def find_program(command: tuple[str, ...], path: str) -> str | None:
+    """Where the command's program is on this PATH."""
+    return shutil.which(command[0], path=path) if command else None
+
+
+def probe(command: tuple[str, ...], path: str, remedy: str) -> AgentHealth:
+    """Whether the program is there and runs. remedy: what to do when it is not."""
+    program = find_program(command, path)
+    if program is None:
+        return AgentHealth(installed=False, problem=f"{command[0]} is not on PATH; {remedy}")
+    with tempfile.TemporaryDirectory(prefix="claudomator-probe-") as home:
+        try:
+            answer = subprocess.run(
+                [program, *command[1:], "--version"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=PATIENCE_S,
+                env={"PATH": path, "HOME": home, "TMPDIR": home, "TERM": "dumb"},
+                cwd=home,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return AgentHealth(
+                installed=True, program=program, problem=f"{program} --version did not work: {error}; {remedy}"
+            )
+    said = readable((answer.stdout or answer.stderr).decode(errors="replace"))
+    if answer.returncode != 0:
+        how = f"{program} --version exited with {answer.returncode}: {shortened(said, 300)}; {remedy}"
+        return AgentHealth(installed=True, program=program, problem=how)
+    found = _VERSION.search(said)
+    return AgentHealth(installed=True, program=program, version=found[0] if found else shortened(said, 100) or None)
+
+
+def detected_agents(path: str) -> list[AgentSpec]:
+    """The agent programs found on that PATH, and the simulated agent, which runs only tasks that name it."""
+    usual = [default_agent(kind) for kind in MODEL_KINDS]
+    found = [agent for agent in usual if shutil.which(agent.command[0], path=path) is not None]
+    return [*found, default_agent("simulated")]
 
 
 class _Program(BaseModel):

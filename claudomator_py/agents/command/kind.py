@@ -2,9 +2,10 @@
 
 import re
 
+from claudomator_py.agents.command import INFO
 from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settle
-from claudomator_py.agents.installed import find_program
 from claudomator_py.agents.plaintext import MAX_DETAIL, Tail
+from claudomator_py.agents.programs import find_program
 from claudomator_py.agents.transcript import LineTranscript, TextTranscript
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
@@ -23,7 +24,7 @@ _PLAIN_MODEL = re.compile(r"[A-Za-z0-9][\w.:/@+\[\]-]*")
 class Command:
     """The kind ``command``."""
 
-    kind = "command"
+    kind = INFO.name
     conversations = Conversations.NONE
 
     def launch(self, request: LaunchRequest) -> Launch:
@@ -136,3 +137,6 @@ def _check_model(agent: AgentSpec, model: str | None) -> None:
 
 def _fill(word: str, values: dict[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda found: values[found[1]] if found[1] is not None else found[0][0], word)
+
+
+KIND = Command()

@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-from claudomator_py.agents.gemini_reader import GeminiReader
-from claudomator_py.agents.gemini_transcript import GeminiTranscript
-from claudomator_py.agents.installed import probe
+from claudomator_py.agents.gemini import INFO
+from claudomator_py.agents.gemini.reader import GeminiReader
+from claudomator_py.agents.gemini.transcript import GeminiTranscript
+from claudomator_py.agents.programs import probe
 from claudomator_py.agents.transcript import LineTranscript, of_stream
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import Launch, LaunchRequest, Stream
 from claudomator_py.domain.task import PermissionMode, TaskSpec
 
-PROGRAM = ("gemini",)
 REMEDY = "install it (npm install -g @google/gemini-cli), or set the agent's command in the configuration"
 
 # Its second process doubles its memory and hears no signal.
@@ -22,7 +22,7 @@ TRUST = {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
 # settings go before this file. The CLI reads it only where nobody but root could have written it; elsewhere it would
 # warn, so it is not told of it.
 DEFAULTS_NAME = "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"
-DEFAULTS = Path(__file__).with_name("gemini_defaults.json")
+DEFAULTS = Path(__file__).with_name("defaults.json")
 SYSTEM_DEFAULTS = Path("/etc/gemini-cli/system-defaults.json")
 
 _MODES = {
@@ -35,7 +35,7 @@ _MODES = {
 class Gemini:
     """The kind ``gemini``."""
 
-    kind = "gemini"
+    kind = INFO.name
     conversations = Conversations.GIVEN
 
     def launch(self, request: LaunchRequest) -> Launch:
@@ -46,7 +46,7 @@ class Gemini:
         agent, task = request.agent, request.task
         if (folder := next((folder for folder in task.add_dirs if "," in folder), None)) is not None:
             raise ValueError(f"{agent.name} would take the further folder {folder} for several, as it has a comma")
-        argv = [*(agent.command or PROGRAM), "--output-format=stream-json"]
+        argv = [*(agent.command or INFO.command), "--output-format=stream-json"]
         argv.append(f"--{'resume' if request.resume else 'session-id'}={request.conversation_id}")
         if request.model is not None:
             argv.append(f"--model={request.model.model}")
@@ -67,7 +67,7 @@ class Gemini:
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether it is installed, and which version."""
-        return probe(agent.command or PROGRAM, path, REMEDY)
+        return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """What it has settings for, but no flags."""
@@ -101,3 +101,6 @@ def _only_root_writes(path: Path) -> bool:
     except OSError:
         return False
     return all(stat.st_uid == 0 and stat.st_mode & 0o022 == 0 for stat in stats)
+
+
+KIND = Gemini()

@@ -17,7 +17,8 @@ from claudomator_py.agents.jsonlines import (
     text_of,
 )
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, shortened, storable
-from claudomator_py.agents.simulated_transcript import SimulatedTranscript
+from claudomator_py.agents.simulated import INFO
+from claudomator_py.agents.simulated.transcript import SimulatedTranscript
 from claudomator_py.agents.transcript import LineTranscript, of_stream
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
@@ -26,7 +27,7 @@ from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.run import ExitRecord, Launch, LaunchRequest, Stream
 from claudomator_py.domain.task import TaskSpec
 
-PROGRAM = Path(__file__).with_name("simulated_program.py")
+PROGRAM = Path(__file__).with_name("program.py")
 SCRIPT_NAME = "CLAUDOMATOR_SIMULATED_SCRIPT"
 _FAILURES = {
     "fail": Reason.AGENT_ERROR,
@@ -47,7 +48,7 @@ _FAILURES = {
 class Simulated:
     """The kind ``simulated``."""
 
-    kind = "simulated"
+    kind = INFO.name
     conversations = Conversations.GIVEN
 
     def launch(self, request: LaunchRequest) -> Launch:
@@ -181,3 +182,6 @@ def _said(end: Event) -> Verdict:
         case str() as named:
             return failed(_FAILURES.get(named, Reason.AGENT_ERROR), error)
     return failed(Reason.AGENT_ERROR, error)
+
+
+KIND = Simulated()

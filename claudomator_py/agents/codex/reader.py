@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from claudomator_py.agents.api_errors import Rules, classify, words
-from claudomator_py.agents.codex_transcript import REQUEST
+from claudomator_py.agents.codex.transcript import REQUEST
 from claudomator_py.agents.ending import Result, Verdict, failed
 from claudomator_py.agents.event_reader import Ending, EventReader, Seen
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of

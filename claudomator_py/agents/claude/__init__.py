@@ -1,0 +1,20 @@
+"""Claude Code: what everybody may know of it."""
+
+from claudomator_py.domain.kind import KindInfo, Login, LoginFile, ModelChoice, Reports, Tier
+
+INFO = KindInfo(
+    name="claude",
+    command=("claude",),
+    models={
+        Tier.FAST: ModelChoice(model="haiku"),
+        Tier.BALANCED: ModelChoice(model="sonnet"),
+        Tier.POWERFUL: ModelChoice(model="opus"),
+    },
+    login=Login(
+        variables=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+        files=(LoginFile(".credentials.json", ".claude", "CLAUDE_CONFIG_DIR"),),
+        command="claude /login",
+    ),
+    reports=Reports.DOLLARS,
+    reports_windows=True,
+)

@@ -1,0 +1,18 @@
+"""Codex: what everybody may know of it."""
+
+from claudomator_py.domain.kind import KindInfo, Login, LoginFile, ModelChoice, Tier
+
+INFO = KindInfo(
+    name="codex",
+    command=("codex",),
+    models={
+        Tier.FAST: ModelChoice(model="gpt-6-luna", effort="low"),
+        Tier.BALANCED: ModelChoice(model="gpt-6-sol"),
+        Tier.POWERFUL: ModelChoice(model="gpt-6.1-sol", effort="high"),
+    },
+    login=Login(
+        variables=("CODEX_API_KEY", "OPENAI_API_KEY"),
+        files=(LoginFile("auth.json", ".codex", "CODEX_HOME"),),
+        command="codex login",
+    ),
+)

@@ -1,0 +1,14 @@
+"""opencode: what everybody may know of it."""
+
+from claudomator_py.domain.kind import KindInfo, Login, LoginFile, Reports
+
+INFO = KindInfo(
+    name="opencode",
+    command=("opencode",),
+    login=Login(
+        variables=("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"),
+        files=(LoginFile("opencode/auth.json", ".local/share", "XDG_DATA_HOME"),),
+        command="opencode auth login",
+    ),
+    reports=Reports.DOLLARS,
+)

@@ -1,0 +1,10 @@
+"""The simulated agent: what everybody may know of it."""
+
+from claudomator_py.domain.kind import KindInfo, Reports
+
+INFO = KindInfo(
+    name="simulated",
+    has_account=False,
+    asks_model=False,
+    reports=Reports.DOLLARS,
+)

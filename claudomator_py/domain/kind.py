@@ -1,0 +1,84 @@
+"""What everybody may know of a kind of agent, without knowing how it is started or read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Tier(StrEnum):
+    """How strong a model a task gets; each agent maps a tier to a model of its own."""
+
+    FAST = "fast"
+    BALANCED = "balanced"
+    POWERFUL = "powerful"
+
+
+TIERS = (Tier.FAST, Tier.BALANCED, Tier.POWERFUL)
+"""All tiers, weakest first."""
+
+
+class ModelChoice(BaseModel):
+    """A model by the name its CLI takes, and the reasoning effort where the CLI has one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str
+    effort: str | None = None
+
+
+class Reports(StrEnum):
+    """What a program says of what a run has used."""
+
+    NOTHING = "nothing"
+    TOKENS = "tokens"
+    DOLLARS = "dollars"
+    """And tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoginFile:
+    """Where a program keeps its login: a file below a folder that a variable names, or below one in the home."""
+
+    file: str
+    #: Below the home, where the variable is not set.
+    folder: str
+    #: Empty: no variable moves the folder.
+    variable: str = ""
+    #: Keys that lead to the chosen way of logging in, in a JSON document without a key. Empty: the file is the login.
+    setting: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What a program can log in by."""
+
+    #: With a key or a token, any of which will do.
+    variables: tuple[str, ...]
+    files: tuple[LoginFile, ...]
+    #: How a person logs in.
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class KindInfo:
+    """One kind of agent. The defaults are those of one that nothing is known of."""
+
+    #: As the configuration has it.
+    name: str
+    #: The command when none is configured; empty: there is none by default.
+    command: tuple[str, ...] = ()
+    #: By tier, when none are configured; empty: the program's own choice.
+    models: Mapping[Tier, ModelChoice] = field(default_factory=dict)
+    #: None: it needs none, or nothing can be said of it.
+    login: Login | None = None
+    #: Whether a service with quotas stands behind it; each agent of any other kind has its limits for itself.
+    has_account: bool = True
+    #: Whether a model works on the task; if not, the kind is open to balancing only where the configuration says so.
+    asks_model: bool = True
+    reports: Reports = Reports.TOKENS
+    #: Whether it says which share of its account's windows is used up.
+    reports_windows: bool = False
+    #: Whether its output is made for people as it is, rather than of events.
+    plain_output: bool = False
