@@ -12,7 +12,7 @@ from claudomator_py.domain.redaction import MARK, Redactor
 from claudomator_py.domain.views import LogEntryView, LogTextView
 from claudomator_py.queries.log_stream import EntryFeed, LogFeed, LogItem, LogPosition, Source, TextFeed
 
-RECORDINGS = Path(__file__).parents[3] / "fixtures" / "recordings"
+RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings"
 ALL = sorted(RECORDINGS.glob("*/*/*.stdout"))
 SECRET = "hunter22-and-more"
 START = LogPosition()
