@@ -6,13 +6,13 @@ Each step is a transaction of its own and can be repeated, so a crash between an
 import threading
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.retention import Retention
-from claudomator_py.domain.worktree import Tree
+from claudomator_py.environment.worktrees import Trees
 from claudomator_py.faults import Doing, Faults, Item
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
@@ -31,13 +31,6 @@ PAUSE_S = 0.05
 _STOP_S = 5.0
 
 T = TypeVar("T")
-
-
-class Trees(Protocol):
-    """The work trees that there are."""
-
-    def all(self) -> list[Tree]:
-        """Each of them."""
 
 
 class Retainer:

@@ -1,12 +1,12 @@
 """The tick: read what happened, ready what is due, plan, and start. Whatever a crash left behind is repaired by it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 from sqlalchemy import Connection
 
+from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.dispatch.collect import Collector
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.start import NOTHING_BEGUN, Starter
@@ -74,16 +74,6 @@ class TickReport:
     unserved: Unserved | None = None
 
 
-class Asker(Protocol):
-    """Puts questions for tiers to a model, beside everything else."""
-
-    def ask(self, asks: Sequence[AskTier]) -> Mapping[str, Exception]:
-        """Commit the questions, and return before the answers come; by task, why its question could not be committed.
-
-        Raises StoreUnavailable.
-        """
-
-
 class Reconciler:
     """Runs ticks, one at a time, on one thread."""
 
@@ -97,7 +87,7 @@ class Reconciler:
         collector: Collector,
         clock: Clock,
         faults: Faults,
-        asker: Callable[[], Asker | None] = lambda: None,
+        asker: Callable[[], TierAsker | None] = lambda: None,
     ) -> None:
         """faults: those of a tick's items. asker: the one in use at present, if any."""
         self._database = database
