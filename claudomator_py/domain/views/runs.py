@@ -35,20 +35,8 @@ class OutcomeView(View):
     @classmethod
     def of(cls, outcome: Outcome) -> "OutcomeView":
         """The shape of an outcome."""
-        return cls(
-            status=outcome.status,
-            reason=outcome.reason,
-            reset_at=None if outcome.reset_at is None else format_instant(outcome.reset_at),
-            provenance=outcome.provenance,
-            conversation_id=outcome.conversation_id,
-            text=outcome.text,
-            tokens=outcome.tokens,
-            cost_usd=outcome.cost_usd,
-            detail=outcome.detail,
-            limit=outcome.limit,
-            question=outcome.question,
-            denied=outcome.denied,
-        )
+        reset_at = None if outcome.reset_at is None else format_instant(outcome.reset_at)
+        return cls.model_validate(outcome.model_dump() | {"reset_at": reset_at})
 
 
 class InputView(View):
