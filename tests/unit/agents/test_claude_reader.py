@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from claudomator_py.agents.claude.reader import ClaudeReader
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason
@@ -276,51 +274,6 @@ def test_fields_of_any_type_are_borne(odd: object) -> None:
     for name in ("resetsAt", "rateLimitType", "status"):
         assert read(rejected(**{name: odd}), error("y", api_error_status=429)).status
     assert read({"type": odd}, {"type": "rate_limit_event", "rate_limit_info": odd}).status
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
-    max_leaves=5,
-)
-KEYS = st.sampled_from(
-    (
-        *("is_error", "result", "subtype", "error", "message", "usage", "modelUsage", "rate_limit_info"),
-        *("total_cost_usd", "permission_denials", "terminal_reason", "session_id", "api_error", "errors"),
-        *("api_error_status", "stop_reason"),
-    )
-)
-EVENTS = st.builds(
-    lambda kind, fields: {"type": kind, **fields},
-    st.sampled_from(["result", "assistant", "system", "rate_limit_event", "user"]),
-    st.dictionaries(KEYS, JSON, max_size=6),
-)
-PIECES = st.lists(
-    st.binary(max_size=40)
-    | st.builds(lambda event: json.dumps(event).encode() + b"\n", EVENTS)
-    | st.sampled_from([lines([result()]), lines([error(LIMIT_MESSAGE)]), b"\n", b"\0\0\0", b"[" * 30]),
-    max_size=8,
-)
-
-
-@given(PIECES, PIECES, st.lists(st.integers(1, 60), min_size=1), st.sampled_from([None, ended(0), ended(1), ended(-9)]))
-def test_any_bytes_in_any_pieces_give_the_same_outcome(
-    stdout: list[bytes], stderr: list[bytes], sizes: list[int], exit_record: ExitRecord | None
-) -> None:
-    whole, pieces = ClaudeReader(), ClaudeReader()
-    for stream, data in (("stdout", b"".join(stdout)), ("stderr", b"".join(stderr))):
-        named: Literal["stdout", "stderr"] = "stdout" if stream == "stdout" else "stderr"
-        whole.feed(named, data)
-        start = 0
-        for index in range(len(data)):
-            size = sizes[index % len(sizes)]
-            pieces.feed(named, data[start : start + size])
-            start += size
-            if start >= len(data):
-                break
-    assert pieces.outcome(exit_record, NOW_MS) == whole.outcome(exit_record, NOW_MS)
-    assert pieces.terminal == whole.terminal
-    assert pieces.outcome(exit_record, NOW_MS) == pieces.outcome(exit_record, NOW_MS)
 
 
 def test_a_warning_that_a_limit_is_near_is_told_until_it_is_taken_back() -> None:

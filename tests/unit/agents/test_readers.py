@@ -3,16 +3,20 @@
 import itertools
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.run import ExitRecord, Stream
+from claudomator_py.ports import OutputReader
 
 NOW_MS = 1_795_293_400_000
-KINDS = ("gemini", "codex", "opencode")
+RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings"
+KINDS = sorted(AGENT_KINDS)
 
 texts = st.sampled_from(
     ["", "s", "stop", "success", "error", "assistant", "2026-11-21T20:36:40.000Z", "usage limit, try again at 5:38 PM."]
@@ -25,14 +29,42 @@ values = st.recursive(
 FIELDS = (
     *("type", "timestamp", "session_id", "sessionID", "thread_id", "status", "error", "message", "role", "content"),
     *("delta", "severity", "tool_id", "tool_name", "stats", "item", "usage", "part", "reason", "tokens", "response"),
+    *(
+        "is_error",
+        "result",
+        "subtype",
+        "modelUsage",
+        "rate_limit_info",
+        "total_cost_usd",
+        "permission_denials",
+        "errors",
+    ),
+    *("terminal_reason", "api_error", "api_error_status", "stop_reason", "outcome", "reset_at"),
+    *("permission_denials", "conversation_id"),
 )
 TYPES = (
     *("init", "message", "tool_use", "tool_result", "error", "result", "text", "step_start", "step_finish"),
     *("thread.started", "turn.started", "turn.completed", "turn.failed", "item.completed"),
+    *("assistant", "system", "rate_limit_event", "user", "start", "progress", "denied", "end"),
 )
 fields = st.dictionaries(st.sampled_from(FIELDS), values, max_size=6)
 events = st.builds(lambda kind, event: {**event, "type": kind}, st.sampled_from(TYPES), fields)
 json_lines = st.lists(events, max_size=6).map(lambda found: b"\n".join(json.dumps(one).encode() for one in found))
+odd_pieces = st.binary(max_size=60) | st.sampled_from(
+    [b"\n", b"\r\n", b"\0\0\0", b"[" * 30, b"{", b"usage limit reached\n"]
+)
+
+
+def stdout_of(kind: str) -> st.SearchStrategy[bytes]:
+    """Lines that it was seen to print, in any order and number, with others and with what is none between them."""
+    files = sorted((RECORDINGS / kind).glob("*/*.stdout"))
+    seen = sorted({line for file in files for line in file.read_bytes().splitlines(keepends=True)})
+    shaped = events.map(lambda event: json.dumps(event).encode() + b"\n")
+    recorded = st.sampled_from(seen) if seen else shaped
+    return st.lists(recorded | shaped | odd_pieces, max_size=8).map(b"".join) | json_lines
+
+
+STDOUT = {kind: stdout_of(kind) for kind in KINDS}
 words = st.lists(
     st.sampled_from(
         [
@@ -56,11 +88,11 @@ exit_records = st.none() | st.builds(
 )
 
 
-def read(kind: str, pieces: Sequence[tuple[Stream, bytes]], exit_record: ExitRecord | None) -> Outcome:
+def fed(kind: str, pieces: Sequence[tuple[Stream, bytes]]) -> OutputReader:
     reader = AGENT_KINDS[kind].reader()
     for stream, data in pieces:
         reader.feed(stream, data)
-    return reader.outcome(exit_record, NOW_MS)
+    return reader
 
 
 def cut(stream: Stream, data: bytes, cuts: list[int]) -> list[tuple[Stream, bytes]]:
@@ -68,30 +100,30 @@ def cut(stream: Stream, data: bytes, cuts: list[int]) -> list[tuple[Stream, byte
     return [(stream, data[start:end]) for start, end in itertools.pairwise(places)]
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @settings(deadline=None)
-@given(
-    kind=st.sampled_from(KINDS),
-    stdout=json_lines | st.binary(max_size=200),
-    stderr=words,
-    exit_record=exit_records,
-    cuts=st.lists(st.integers(0, 5000), max_size=8),
-)
+@given(data=st.data(), stderr=words, exit_record=exit_records, cuts=st.lists(st.integers(0, 5000), max_size=8))
 def test_pieces_never_change_what_is_read(
-    kind: str, stdout: bytes, stderr: bytes, exit_record: ExitRecord | None, cuts: list[int]
+    kind: str, data: st.DataObject, stderr: bytes, exit_record: ExitRecord | None, cuts: list[int]
 ) -> None:
-    whole = read(kind, [("stdout", stdout), ("stderr", stderr)], exit_record)
-    pieces = [*cut("stderr", stderr, cuts), *cut("stdout", stdout, cuts)]
-    assert read(kind, pieces, exit_record) == whole
-    assert Outcome.model_validate_json(whole.model_dump_json()) == whole
+    stdout = data.draw(STDOUT[kind])
+    whole = fed(kind, [("stdout", stdout), ("stderr", stderr)])
+    pieces = fed(kind, [*cut("stderr", stderr, cuts), *cut("stdout", stdout, cuts)])
+    outcome = whole.outcome(exit_record, NOW_MS)
+    assert pieces.outcome(exit_record, NOW_MS) == outcome
+    assert (pieces.terminal, pieces.answered, pieces.used) == (whole.terminal, whole.answered, whole.used)
+    assert Outcome.model_validate_json(outcome.model_dump_json()) == outcome
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @settings(deadline=None)
-@given(kind=st.sampled_from(KINDS), stdout=json_lines, stderr=words, exit_record=exit_records)
-def test_asking_changes_nothing(kind: str, stdout: bytes, stderr: bytes, exit_record: ExitRecord | None) -> None:
-    reader = AGENT_KINDS[kind].reader()
-    streams: tuple[tuple[Stream, bytes], ...] = (("stdout", stdout), ("stderr", stderr))
-    for stream, data in streams:
-        for start in range(0, len(data), 40):
-            reader.feed(stream, data[start : start + 40])
+@given(data=st.data(), stderr=words, exit_record=exit_records)
+def test_asking_changes_nothing(kind: str, data: st.DataObject, stderr: bytes, exit_record: ExitRecord | None) -> None:
+    streams: tuple[tuple[Stream, bytes], ...] = (("stdout", data.draw(STDOUT[kind])), ("stderr", stderr))
+    reader = fed(kind, [])
+    for stream, said in streams:
+        step = max(40, len(said) // 50)
+        for start in range(0, len(said), step):
+            reader.feed(stream, said[start : start + step])
             reader.outcome(exit_record, NOW_MS)
-    assert reader.outcome(exit_record, NOW_MS) == read(kind, [("stdout", stdout), ("stderr", stderr)], exit_record)
+    assert reader.outcome(exit_record, NOW_MS) == fed(kind, streams).outcome(exit_record, NOW_MS)
