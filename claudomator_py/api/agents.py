@@ -54,7 +54,7 @@ def router(access: Access) -> APIRouter:
         openapi_extra=_HOLD,
     )
     def hold(by: Asking, name: AgentName, document: OptionalJsonObject, key: IdempotencyKey) -> AgentView:
-        """What runs goes on; tasks go to other agents or wait, until the time named or until it is released."""
+        """Running tasks continue; new ones go to other agents or wait, until the time named or until it is released."""
         return access.as_(by).service.hold(name, _read(HoldRequest, document), key=key)
 
     @routes.post(
@@ -77,5 +77,5 @@ def _read(kind: type[R], document: Mapping[str, object] | None) -> R:
     request = validate(kind, document or {}, {})
     if isinstance(request, list):
         detail = "; ".join(problem.render() for problem in request)
-        raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=request)
+        raise Invalid(detail, remedy="Fix the listed problems and retry.", problems=request)
     return request

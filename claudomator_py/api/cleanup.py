@@ -34,7 +34,7 @@ def router(access: Access) -> APIRouter:
         request = validate(CleanupRequest, document or {}, {})
         if not isinstance(request, CleanupRequest):
             detail = "; ".join(problem.render() for problem in request)
-            raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=request)
+            raise Invalid(detail, remedy="Fix the listed problems and retry.", problems=request)
         return access.as_(by).service.clean_up(request)
 
     return routes

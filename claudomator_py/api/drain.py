@@ -34,7 +34,7 @@ def router(access: Access) -> APIRouter:
     @routes.post(
         "/drain",
         operation_id="drain",
-        summary="Start nothing new; what runs goes on",
+        summary="Stop starting tasks; running ones finish",
         responses=problems(400, 413, 415, 422, 503),
         openapi_extra=_BODY,
     )
@@ -43,7 +43,7 @@ def router(access: Access) -> APIRouter:
         request = validate(DrainRequest, document or {}, {})
         if not isinstance(request, DrainRequest):
             detail = "; ".join(problem.render() for problem in request)
-            raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=request)
+            raise Invalid(detail, remedy="Fix the listed problems and retry.", problems=request)
         return access.as_(by).service.drain(request.reason)
 
     @routes.post("/undrain", operation_id="undrain", summary="Start tasks again", responses=problems(503))

@@ -186,8 +186,8 @@ _LAST_ID = 2**53
 _LONGEST_ID = 16
 _STREAM = stream_response(
     "Server-sent events: `id` is the event's id, `event` its kind, `data` the event as JSON. When nothing happens, a "
-    "comment every 15 seconds. An event of kind `reset` says that the place to go on from is not known, or that events "
-    "after it are not kept any more, and that the stream begins with what happens from now on.",
+    "comment every 15 seconds. An event of kind `reset` says that the position to continue from is not known, or that "
+    "events after it are not kept any more, and that the stream begins with what happens from now on.",
     'id: 12\nevent: state\ndata: {"id":12,"at":"2026-12-01T08:00:00.000Z","task_id":"…","run_id":null,"kind":"state",'
     '"data":{}}\n\n',
 )

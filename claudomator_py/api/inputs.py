@@ -38,7 +38,7 @@ def router(access: Access) -> APIRouter:
         status_code=202,
         operation_id="answerTask",
         summary="Answer what its agent asks",
-        responses=_responses("Heard: its agent goes on with it"),
+        responses=_responses("Accepted; the agent will continue with the answer"),
         openapi_extra=_ANSWER,
     )
     def answer(
@@ -54,7 +54,7 @@ def router(access: Access) -> APIRouter:
         status_code=202,
         operation_id="approveTask",
         summary="Allow what it asks for",
-        responses=_responses("Heard: it goes on"),
+        responses=_responses("Accepted; the task will continue"),
         openapi_extra=_APPROVE,
     )
     def approve(
@@ -73,7 +73,7 @@ def router(access: Access) -> APIRouter:
         "/{ref}/reject",
         status_code=202,
         operation_id="rejectTask",
-        summary="End a task that asks, for good",
+        summary="Reject a task that needs input, which ends it",
         responses=_responses("Done: it has failed, with reason `rejected`"),
         openapi_extra=_REJECT,
     )
@@ -99,7 +99,7 @@ def _valid(model: type[R], document: Mapping[str, object] | None) -> R:
     if not isinstance(request, model):
         found = request if isinstance(request, list) else []
         detail = "; ".join(problem.render() for problem in found[:3])
-        raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=found)
+        raise Invalid(detail, remedy="Fix the listed problems and retry.", problems=found)
     return request
 
 

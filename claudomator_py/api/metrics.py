@@ -317,7 +317,7 @@ def router(meter: Meter | None) -> APIRouter:
     def metrics() -> Response:
         """For Prometheus: gauges and counters of tasks, runs, agents, holds and the daemon itself."""
         if meter is None:
-            raise Unavailable("Nothing is measured here.", remedy="Ask a daemon.")
+            raise Unavailable("Metrics are not available on this server.", remedy="Scrape a running daemon.")
         return Response(text_of(meter.measure()), media_type=MEDIA_TYPE)
 
     return routes

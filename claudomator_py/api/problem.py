@@ -40,7 +40,7 @@ _PLAIN: dict[int, tuple[str, str]] = {
     405: ("method_not_allowed", "See the Allow header for what this path takes."),
     413: ("too_large", "Send at most 1 MiB."),
     415: ("unsupported_media_type", "Send application/json."),
-    422: ("invalid", "Mend what is named in problems."),
+    422: ("invalid", "Fix the listed problems and retry."),
 }
 _METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
 _OTHERWISE = ("refused", "See /openapi.json for what is accepted.")

@@ -18,7 +18,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {shown(twice)!r} is there twice")
+        raise ValueError(f"duplicate key {shown(twice)!r}")
     return found
 
 
@@ -92,7 +92,7 @@ def strict_query(request: Request) -> None:
             problems.append(Problem(field=name, message=f"is there {count} times", remedy="send it once"))
     if problems:
         detail = "; ".join(problem.render() for problem in problems[:3])
-        raise Invalid(detail, remedy="Correct the query.", problems=problems)
+        raise Invalid(detail, remedy="Fix the query.", problems=problems)
 
 
 def _known(request: Request) -> Mapping[str, bool] | None:

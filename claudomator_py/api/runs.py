@@ -53,7 +53,7 @@ _LOG_RESPONSE = {
         ),
     },
     "headers": {
-        "Claudomator-Next-Offset": {"description": "Where to go on", "schema": {"type": "integer"}},
+        "Claudomator-Next-Offset": {"description": "Where to continue", "schema": {"type": "integer"}},
         "Claudomator-Ended": {"description": "Nothing follows", "schema": {"enum": ["true", "false"]}},
     },
 }
@@ -188,5 +188,5 @@ def _position(text: str | None, offset: int) -> LogPosition:
         return LogPosition(offset)
     found = _POSITION.fullmatch(text)
     if found is None:
-        raise BadCursor("The place was not given out by this service.", remedy="Begin again without it.")
+        raise BadCursor("This position was not issued by this service.", remedy="Start again without it.")
     return LogPosition(int(found[1]), int(found[2] or 0))

@@ -54,7 +54,7 @@ def router(access: Access) -> APIRouter:
         parsed = parse_task(document)
         if not isinstance(parsed, TaskSpec):
             detail = "; ".join(problem.render() for problem in parsed[:3])
-            raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=parsed)
+            raise Invalid(detail, remedy="Fix the listed problems and retry.", problems=parsed)
         view = access.as_(by).schedules.add(parsed, key=key)
         response.headers["Location"] = f"/v1/schedules/{view.name}"
         return view
@@ -86,7 +86,7 @@ def router(access: Access) -> APIRouter:
         responses=problems(400, 404, 409, 413, 422, 429, 503),
     )
     def run(by: Asking, name: Name, key: IdempotencyKey) -> TaskView:
-        """Besides its times, paused or not. 409 where its last task has not ended and `overlap` is `skip`."""
+        """In addition to its times, paused or not. 409 where its last task has not ended and `overlap` is `skip`."""
         return access.as_(by).schedules.run(name, key=key)
 
     @routes.delete(

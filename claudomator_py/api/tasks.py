@@ -71,7 +71,7 @@ def router(access: Access) -> APIRouter:
         parsed = parse_task(document)
         if not isinstance(parsed, TaskSpec):
             detail = "; ".join(problem.render() for problem in parsed[:3])
-            raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=parsed)
+            raise Invalid(detail, remedy="Fix the listed problems and retry.", problems=parsed)
         return _located(access.as_(by).service.submit(parsed, key=key), response)
 
     @routes.get(
@@ -153,7 +153,7 @@ def router(access: Access) -> APIRouter:
         request = odd_values(document or {}, {}) or validate(RestartRequest, document or {}, {})
         if not isinstance(request, RestartRequest):
             detail = "; ".join(problem.render() for problem in request[:3])
-            raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=request)
+            raise Invalid(detail, remedy="Fix the listed problems and retry.", problems=request)
         return _located(access.as_(by).service.restart(ref, request, if_version=if_match, key=key), response)
 
     @routes.get(

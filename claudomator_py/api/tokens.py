@@ -28,9 +28,7 @@ def router(access: Access) -> APIRouter:
     """The routes."""
     routes = APIRouter(prefix="/v1/tokens", tags=["tokens"])
 
-    @routes.get(
-        "", operation_id="listTokens", summary="Tokens that were given out, newest first", responses=problems(503)
-    )
+    @routes.get("", operation_id="listTokens", summary="Tokens, newest first", responses=problems(503))
     def list_tokens(by: Asking) -> Page[TokenView]:
         """Revoked and expired ones, too. The tokens themselves are kept nowhere."""
         return Page[TokenView](items=tuple(access.as_(by).tokens.all()))
@@ -48,7 +46,7 @@ def router(access: Access) -> APIRouter:
         wanted = odd_values(document, {}) or validate(TokenRequest, document, {})
         if not isinstance(wanted, TokenRequest):
             detail = "; ".join(problem.render() for problem in wanted[:3])
-            raise Invalid(detail, remedy="Correct what is named in problems, and send it again.", problems=wanted)
+            raise Invalid(detail, remedy="Fix the listed problems and retry.", problems=wanted)
         made = access.as_(by).tokens.create(wanted)
         setattr(request.state, GIVEN, True)
         return made
@@ -57,7 +55,7 @@ def router(access: Access) -> APIRouter:
         "/{ref}", operation_id="revokeToken", summary="Revoke a token", responses=problems(404, 422, 429, 503)
     )
     def revoke(by: Asking, ref: Ref) -> TokenView:
-        """At once and for good: its event streams and browser sessions end. Tokens that its holder gave out stay.
+        """Immediate and permanent: its event streams and browser sessions end. Tokens that its holder issued stay.
         Harmless when repeated."""
         return access.as_(by).tokens.revoke(ref)
 

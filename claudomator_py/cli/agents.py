@@ -158,24 +158,24 @@ def hold(
         typer.Option("--until", metavar="TIME", help="RFC 3339 with an offset, or a time of day here, such as 14:20."),
     ] = None,
     duration: Annotated[
-        int | None, typer.Option("--for", metavar="DURATION", parser=parse_duration, help="For so long, such as 45m.")
+        int | None, typer.Option("--for", metavar="DURATION", parser=parse_duration, help="For this long, such as 45m.")
     ] = None,
     family: Annotated[
         str | None,
         typer.Option(parser=_family, help="Only models with this in their name, such as opus.", metavar="NAME"),
     ] = None,
     account: Annotated[
-        bool, typer.Option("--account", help="All agents of its kind that draw on the same account, too.")
+        bool, typer.Option("--account", help="Also hold all agents of its kind on the same account.")
     ] = False,
-    reason: Annotated[str | None, typer.Option(help="Why; shown to whoever asks.")] = None,
+    reason: Annotated[str | None, typer.Option(help="The reason, shown to others.")] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Start nothing on an agent. What runs goes on.
+    """Start no tasks on an agent. Running ones continue.
 
-    Without --until or --for it is held until `release`.
+    Without --until or --for, the hold lasts until `release`.
     """
     if until_time is not None and duration is not None:
-        raise typer.BadParameter("--until and --for exclude each other")
+        raise typer.BadParameter("--until and --for are mutually exclusive")
     end = None if until_time is None else _instant(until_time)
     if duration is not None:
         end = datetime.now(UTC) + timedelta(milliseconds=duration)
@@ -284,7 +284,7 @@ def _why(agent: AgentView) -> str:
             [f"budget: {budget.reached}"] if budget is not None and budget.reached not in (None, budget.text) else []
         )
         near = ["near its limit"] if agent.near_limit is not None else []
-        by_name = [] if agent.auto_select else ["chosen by name only"]
+        by_name = [] if agent.auto_select else ["only when named explicitly"]
         return "; ".join([*spent, *tried, *families, *near, *by_name])
     source = f" ({agent.provenance})" if agent.provenance else ""
     return f"{agent.hold_reason or 'held'}{source}"

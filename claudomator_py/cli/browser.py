@@ -136,12 +136,12 @@ def end(
     everywhere: Annotated[bool, typer.Option("--all", help="Log out everywhere.")] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Log a browser out, or all of them.
+    """Log out one browser, or all of them.
 
     It takes effect at once: pages that are open show nothing new.
     """
     if (session_id is None) != everywhere:
-        raise typer.BadParameter("name a session by its ID, or take --all")
+        raise typer.BadParameter("name a session by its ID, or give --all")
     ended = client.end_sessions() if session_id is None else [client.end_session(session_id)]
     _write_sessions(ended, output, "No browser was logged in.")
 

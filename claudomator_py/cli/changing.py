@@ -41,8 +41,8 @@ StateOption = Annotated[
 ]
 TagOption = Annotated[str | None, typer.Option(help="All that match: tasks with this tag.")]
 OnOption = Annotated[str | None, typer.Option("--on", metavar="AGENT", help="All that match: tasks that ran there.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only list the tasks that it would be done to.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether that many are meant.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only list the tasks it would affect.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 Act = Callable[[TaskView, str], TaskView]
 """Does it to a task as it was seen, under that idempotency key. Raises ClientError."""
@@ -164,7 +164,7 @@ def cancel(
 ) -> None:
     """Cancel tasks. A running one ends a little later.
 
-    With --state, --tag or --on, all are cancelled that match and have not ended.
+    With --state, --tag or --on, all matching tasks that have not ended are cancelled.
     """
     wanted = TaskFilter(state=state, tag=tag, agent=on)
     if tasks is not None and len(tasks) == 1 and wanted == TaskFilter() and not dry_run:
@@ -188,24 +188,26 @@ def restart(
     tag: TagOption = None,
     on: OnOption = None,
     agent: Annotated[str | None, typer.Option(help="Run it on this agent.")] = None,
-    tier: Annotated[Tier | None, typer.Option(help="How strong a model.")] = None,
-    model: Annotated[str | None, typer.Option(help="This model of the agent.")] = None,
-    budget_usd: Annotated[float | None, typer.Option(min=LEAST_USD, help="US dollars it may use in all.")] = None,
-    budget_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens it may use in all.")] = None,
-    budget_runs: Annotated[int | None, typer.Option(min=1, help="Runs it may have in all.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Cancel the run that it has, if any.")] = False,
+    tier: Annotated[Tier | None, typer.Option(help="Strength of the model.")] = None,
+    model: Annotated[str | None, typer.Option(help="Use this model of the agent.")] = None,
+    budget_usd: Annotated[float | None, typer.Option(min=LEAST_USD, help="Total budget in US dollars.")] = None,
+    budget_tokens: Annotated[int | None, typer.Option(min=1, help="Total budget in tokens.")] = None,
+    budget_runs: Annotated[int | None, typer.Option(min=1, help="Total number of runs allowed.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Cancel its current run, if any.")] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on in its last conversation, on the agent that has it.")
+        bool, typer.Option("--resume", help="Continue its last conversation, on the same agent.")
     ] = False,
-    reason: Annotated[str | None, typer.Option(help="Why; kept with the task, and told with --resume.")] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="The reason, stored with the task; with --resume the agent is given it too.")
+    ] = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Run tasks again.
 
-    Who, where and how strong are decided anew, except for what the task or an option pins. The conversation is a fresh
-    one, unless --resume is given. With --state, --tag or --on, all are restarted that match and can be.
+    The agent, directory and tier are chosen again, except for what the task or an option pins. The conversation
+    is new unless --resume is given. With --state, --tag or --on, all matching tasks that can be are restarted.
     """
     budget = Budget(usd=budget_usd, tokens=budget_tokens, runs=budget_runs)
     request = RestartRequest(
@@ -275,10 +277,10 @@ def approve(
 def reject(
     client: "Client",
     task: TaskArgument,
-    reason: Annotated[str | None, typer.Argument(metavar="REASON", help="Why; kept with the task.")] = None,
+    reason: Annotated[str | None, typer.Argument(metavar="REASON", help="The reason, stored with the task.")] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """End a task that asks: it fails, and what depends on it."""
+    """Reject a task that needs input. It fails, and so do the tasks that depend on it."""
     _write_task(client.reject(task, RejectRequest(reason=reason)), output)
 
 

@@ -85,7 +85,7 @@ ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 WAIT_PATIENCE_S = 600.0
 """How long a daemon that has gone is waited for: an upgrade takes less."""
 SAFETY_S = 15.0
-"""After so long without an event it is looked all the same."""
+"""After so long without an event tasks are fetched anyway."""
 _UNAVAILABLE = 503
 
 Told = Callable[[TaskView, TaskView], None]
@@ -116,7 +116,7 @@ def wait_for_end(client: "Client", tasks: dict[str, TaskView], deadline: float |
                     raise
                 # Once it is back, the stream begins anew, and everything is looked at.
                 if there:
-                    note("The daemon does not answer; waiting for it. What runs goes on.")
+                    note("The daemon does not answer; waiting for it. Running tasks continue.")
                 there = False
             else:
                 there = True

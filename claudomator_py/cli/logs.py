@@ -99,7 +99,7 @@ _LOOK_S = 5.0
 def logs(
     client: "Client",
     task: Annotated[str, typer.Argument(metavar="TASK|RUN", help="A task, which means its last run; or a run's id.")],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run ends.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing until the run ends.")] = False,
     stderr: Annotated[bool, typer.Option("--stderr", help="What it wrote to stderr.")] = False,
     text: Annotated[bool, typer.Option("--text", help="The agent's output itself, for people.")] = False,
     check: Annotated[bool, typer.Option("--check", help="What the run's check wrote, and how it ended.")] = False,
@@ -209,7 +209,7 @@ def _checked(runs: Sequence[RunView], named: str, *, follow: bool) -> RunView:
         return runs[-1]
     found = next((run for run in reversed(runs) if run.check is not None), None)
     if found is None:
-        fail(f"{named} was not checked.", "A check runs after the agent's success, if the task has a `check`.")
+        fail(f"{named} has not been checked.", "A check runs after the agent's success, if the task has a `check`.")
     return found
 
 
@@ -229,7 +229,7 @@ _COLUMNS = (
 @connected
 def log(
     client: "Client",
-    by: Annotated[str | None, typer.Option(metavar="NAME", help="Only what this one did.")] = None,
+    by: Annotated[str | None, typer.Option(metavar="NAME", help="Only actions of this principal.")] = None,
     task: Annotated[str | None, typer.Option(metavar="TASK", help="Only what happened to this task.")] = None,
     last: Annotated[int, typer.Option("-n", "--last", min=1, max=_MOST, help="How many, the newest.")] = 50,
     output: FormatOption = Format.TABLE,
@@ -244,7 +244,7 @@ def log(
         for event in found:
             out_json_line(event)
     elif not found:
-        note("There is nothing.")
+        note("No events.")
     else:
         out(_event_table(found, wide=output is Format.WIDE))
 

@@ -59,13 +59,13 @@ def backup(
 ) -> None:
     """Copy the database to a file.
 
-    It is consistent at one moment; tasks go on meanwhile.
+    The copy is a consistent snapshot; tasks continue meanwhile.
 
     To restore: stop the daemon, put the file in the place of `claudomator.db` in the state folder, and remove
     `claudomator.db-wal` and `claudomator.db-shm`.
     """
     if to is not None and to.exists():
-        fail(f"{to} exists already.", "Name a file that does not; a backup never replaces one.")
+        fail(f"{to} already exists.", "Name a file that does not; a backup never replaces one.")
     made = client.backup()
     if to is not None:
         try:
@@ -73,7 +73,7 @@ def backup(
             copy_to_new(Path(made.path), to)
             Path(made.path).unlink()
         except FileExistsError:
-            fail(f"{to} exists already.", f"Name a file that does not; the backup is at {made.path}.")
+            fail(f"{to} already exists.", f"Name a file that does not; the backup is at {made.path}.")
         except OSError as error:
             fail(f"The backup could not be put to {to}: {error.strerror}.", f"It is at {made.path}.")
         made = made.model_copy(update={"path": str(to.absolute())})
@@ -97,16 +97,18 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 @connected
 def cleanup(
     client: "Client",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed; remove nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed without removing it.")] = False,
     older_than: Annotated[
         int | None,
         typer.Option(
-            metavar="DURATION", parser=parse_duration, help="Only what ended longer ago, such as 12h; else 7d."
+            metavar="DURATION",
+            parser=parse_duration,
+            help="Only what ended longer ago than this, such as 12h (default 7d).",
         ),
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Remove what ended tasks have left and nobody misses.
+    """Remove what ended tasks no longer need.
 
     Work trees go with their branches, and only if nothing in them would be lost: one is kept while it has changes that
     are not committed, or commits that are not merged. A run's directory goes with its output and its scratch folder.
@@ -146,29 +148,31 @@ _LOOK_S = 0.5
 @connected
 def drain(
     client: "Client",
-    reason: Annotated[str | None, typer.Option(help="Why; shown to whoever asks.")] = None,
+    reason: Annotated[str | None, typer.Option(help="The reason, shown to others.")] = None,
     off: Annotated[bool, typer.Option("--off", help="Start tasks again; as `undrain` does.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Return once nothing runs any more.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Return once nothing is running.")] = False,
     timeout: Annotated[
         int | None,
         typer.Option(metavar="DURATION", parser=parse_duration, help="Wait no longer than this, such as 45m."),
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Start nothing new; what runs goes on to its end.
+    """Stop starting tasks; running ones finish.
 
-    Tasks are still accepted, and queue. It holds over restarts of the daemon, until `undrain`.
+    Tasks are still accepted, and queue. The drain survives restarts of the daemon and lasts until `undrain`.
     """
     if off and (wait or reason is not None):
         raise typer.BadParameter("--off takes neither --wait nor --reason")
     if timeout is not None and not wait:
-        raise typer.BadParameter("--timeout goes with --wait")
+        raise typer.BadParameter("--timeout requires --wait")
     found = client.undrain() if off else client.drain(reason)
     deadline = None if timeout is None else time.monotonic() + timeout / 1_000
     while wait and found.drained and found.running:
         if deadline is not None and time.monotonic() >= deadline:
             _write_drain(found, output)
-            error(f"Not all had ended after {format_duration(timeout or 0)}.", "They go on; the daemon stays drained.")
+            error(
+                f"Not all had ended after {format_duration(timeout or 0)}.", "They continue; the daemon stays drained."
+            )
             raise typer.Exit(exits.TIMED_OUT)
         time.sleep(_LOOK_S)
         found = client.drain_state()
@@ -213,22 +217,24 @@ _DELIVERY_COLUMNS = (
 def notifications(
     client: "Client",
     state: Annotated[DeliveryState | None, typer.Option(help="Only those in this state.")] = None,
-    retry: Annotated[int | None, typer.Option(metavar="ID", help="Send this one again, which is dead.")] = None,
-    retry_all: Annotated[bool, typer.Option("--retry-all", help="Send all again that are dead.")] = False,
-    test: Annotated[str | None, typer.Option(metavar="TARGET", help="Send this target a test now.")] = None,
+    retry: Annotated[int | None, typer.Option(metavar="ID", help="Retry this dead notification.")] = None,
+    retry_all: Annotated[bool, typer.Option("--retry-all", help="Retry all dead notifications.")] = False,
+    test: Annotated[
+        str | None, typer.Option(metavar="TARGET", help="Send a test notification to this target now.")
+    ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show who was told of what.
+    """List notifications and their delivery.
 
-    Send again what could not be delivered; test a target.
+    Also retries undeliverable ones, and tests a target.
     """
     if sum((retry is not None, retry_all, test is not None)) > 1:
-        raise typer.BadParameter("take one of --retry, --retry-all and --test")
+        raise typer.BadParameter("use only one of --retry, --retry-all and --test")
     if test is not None:
         tried = client.test_notification(test)
         _write_deliveries([tried], output)
         if tried.state is not DeliveryState.DELIVERED:
-            error(f"The test did not get to {test}: {tried.error}.", "Correct `notify` in the configuration.")
+            error(f"The test notification did not reach {test}: {tried.error}.", "Fix `notify` in the configuration.")
             raise typer.Exit(exits.FAILURE)
         return
     if retry is not None:

@@ -138,22 +138,22 @@ def list_schedules(client: "Client", output: FormatOption = Format.TABLE) -> Non
 
 @connected
 def pause(client: "Client", name: NameArgument, output: FormatOption = Format.TABLE) -> None:
-    """Have it make no more tasks until `schedule resume`."""
+    """Pause it: it creates no tasks until `schedule resume`."""
     write_schedules([client.pause_schedule(name)], output)
 
 
 @connected
 def resume(client: "Client", name: NameArgument, output: FormatOption = Format.TABLE) -> None:
-    """Have it go on with its next time.
+    """Resume it, starting with its next scheduled time.
 
-    Times that passed meanwhile are not caught up.
+    Times that passed while it was paused are not caught up.
     """
     write_schedules([client.resume_schedule(name)], output)
 
 
 @connected
 def run(client: "Client", name: NameArgument, output: FormatOption = Format.TABLE) -> None:
-    """Have it make a task now, besides its times.
+    """Create a task now, in addition to the scheduled ones.
 
     Refused while its last task has not ended, unless it has `overlap: queue`.
     """

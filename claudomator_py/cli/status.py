@@ -43,17 +43,17 @@ _COLUMNS = (
 def status(
     client: "Client",
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Show it anew as it changes; in a pipe, a line a change.")
+        bool, typer.Option("--watch", "-w", help="Refresh as things change; in a pipe, print a line per change.")
     ] = False,
     state: Annotated[StateName | None, typer.Option(help="List tasks in this state.", case_sensitive=False)] = None,
     tag: Annotated[str | None, typer.Option(help="List tasks with this tag.")] = None,
     agent: Annotated[str | None, typer.Option(help="List tasks that ran on this agent.")] = None,
-    creator: Annotated[str | None, typer.Option(metavar="NAME", help="List tasks that this one handed in.")] = None,
+    creator: Annotated[str | None, typer.Option(metavar="NAME", help="List tasks submitted by this principal.")] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show everything at a glance.
 
-    What needs you comes first. With a filter, all tasks that match are listed instead.
+    Tasks that need you come first. With a filter, all matching tasks are listed instead.
     """
     wanted = TaskFilter(state=state, tag=tag, agent=agent, creator=creator)
     if watch and output is Format.JSON:

@@ -140,7 +140,7 @@ def submit(
         list[Path],
         typer.Argument(metavar="FILE", help="Task files; - reads stdin."),
     ],
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until all have ended; exit with 5 if one failed.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for all tasks to end; exit with 5 if one failed.")] = False,
     timeout: Annotated[
         int | None,
         typer.Option(parser=_duration, metavar="DURATION", help="With --wait: how long, such as 45m; then exit 124."),
@@ -152,17 +152,17 @@ def submit(
     """Submit the tasks in files.
 
     All files must be valid, else nothing is submitted. A file means the same as in the inbox: with `schedule` it
-    becomes a schedule, which is not waited for. To interrupt the wait leaves the tasks as they are.
+    becomes a schedule, which is not waited for. Interrupting the wait does not affect the tasks.
     """
     if timeout is not None and not wait:
-        raise typer.BadParameter("--timeout goes with --wait")
+        raise typer.BadParameter("--timeout requires --wait")
     deadline = None if timeout is None else time.monotonic() + timeout / 1_000
     parsed = read(files)
     if bad := [file for file in parsed if file.problems]:
         for file in bad:
             for problem in file.problems:
                 note(problem.render(file.shown))
-        fail("Nothing was submitted.", "Mend what is named above, and submit again.")
+        fail("Nothing was submitted.", "Fix the problems above and submit again.")
     given = [(file, spec) for file in parsed for spec in file.specs]
     with Submitter(lambda: connect(config, state_dir)) as submitter:
         accepted = _hand_in(submitter, [one for one in given if one[1].schedule is None], output)
@@ -174,7 +174,7 @@ def submit(
         ended = _wait(submitter.client, accepted, deadline, output)
     _write(ended, output, added)
     if any(task.state not in ENDED for task in ended):
-        error(f"Not all had ended after {format_duration(timeout or 0)}.", "They go on; see `claudomator status`.")
+        error(f"Not all had ended after {format_duration(timeout or 0)}.", "They continue; see `claudomator status`.")
         raise typer.Exit(exits.TIMED_OUT)
     if any(task.state != "COMPLETED" for task in ended):
         raise typer.Exit(exits.RUN_FAILED)
@@ -217,7 +217,7 @@ def _wait(client: "Client", tasks: Sequence[TaskView], deadline: float | None, o
         wait_for_end(client, latest, deadline, _say_change)
     except KeyboardInterrupt:
         _write(list(latest.values()), output)
-        note("No longer waiting. The tasks go on; see `claudomator status`.")
+        note("No longer waiting. The tasks continue; see `claudomator status`.")
         raise typer.Exit(exits.INTERRUPTED) from None
     except ClientError:
         _write(list(latest.values()), output)

@@ -61,20 +61,20 @@ def _expiry(text: str) -> str:
 @connected
 def create(
     client: "Client",
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its holder's name in records; never given twice.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The holder's name in records; names are never reused.")],
     role: Annotated[Role, typer.Option(parser=_role, metavar="read|operate|admin", help="What its holder may do.")],
     organisation: Annotated[
         str | None, typer.Option(metavar="ORG", help="Only this organisation's tasks exist for its holder.")
     ] = None,
     expires: Annotated[
         str | None,
-        typer.Option(parser=_expiry, metavar="30d|DATE|never", help="When it ends by itself; else in 90 days."),
+        typer.Option(parser=_expiry, metavar="30d|DATE|never", help="When it expires; 90 days by default."),
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Give out a token, and print it: it is shown this once.
+    """Create a token and print it. It is shown only once.
 
-    Nobody gives out a token that can do more than their own.
+    A token cannot be given more rights than the one used to create it.
     """
     wanted = {"name": name, "role": role.value, "organisation": organisation, "expires": expires}
     try:
@@ -86,12 +86,12 @@ def create(
         out_json(made)
         return
     out(made.token)
-    note(f"That is the token of {made.name}. It is kept nowhere and cannot be shown again.")
+    note(f"That is the token of {made.name}. It is not stored and cannot be shown again.")
 
 
 @connected
 def list_tokens(client: "Client", output: FormatOption = Format.TABLE) -> None:
-    """List the tokens that were given out, newest first.
+    """List the tokens, newest first.
 
     When one was used last is written once an hour at most.
     """
@@ -99,7 +99,7 @@ def list_tokens(client: "Client", output: FormatOption = Format.TABLE) -> None:
     if output is Format.JSON:
         out_json(found)
     elif not found:
-        note("None was given out.")
+        note("There are no tokens.")
     else:
         _write(found, output)
 
@@ -110,9 +110,9 @@ def revoke(
     ref: Annotated[str, typer.Argument(metavar="ID|NAME", help="The token's id or name.")],
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """End a token, at once and for good.
+    """Revoke a token, immediately and permanently.
 
-    Its event streams and browser sessions end with it. Tokens that its holder gave out stay: see the CREATOR column.
+    Its event streams and browser sessions end with it. Tokens that its holder issued stay valid: see CREATOR.
     """
     ended = client.revoke_token(ref)
     if output is Format.JSON:

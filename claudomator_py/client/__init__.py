@@ -38,7 +38,7 @@ A change can be bound to the version that was seen. A refusal says what to do:
 ...     client.cancel("hello", if_version=task.version)
 ... except ServiceProblem as refusal:
 ...     print(refusal.code, "-", refusal.remedy)
-stale_version - Look at it again, and decide anew.
+stale_version - Fetch it again and retry with its current version.
 >>> client.close()
 
 What is here is imported when it is first used: the command line starts without an HTTP library.

@@ -74,7 +74,7 @@ def configuration(config: Path | None, environ: Mapping[str, str], cwd: Path) ->
     path = find_config(config, environ, cwd)
     named = config is not None or bool(environ.get(CONFIG_VARIABLE))
     if path is not None and not named and path.parent == cwd and not is_users_own(path):
-        detail = f"{path} can have been written by another user, so it is not believed."
+        detail = f"{path} can have been written by another user, so it is not trusted."
         raise DiscoveryFailed(detail, remedy=f"Name it with --config if you trust it, or set {URL_VARIABLE}.")
     try:
         return load_config(path, environ, cwd)

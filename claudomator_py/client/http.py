@@ -143,7 +143,7 @@ class Client(Transport):
         if_version: int | None = None,
         idempotency_key: str | None = None,
     ) -> TaskView:
-        """End a task that asks: it fails, and what depends on it."""
+        """Reject a task that needs input. It fails, and so do the tasks that depend on it."""
         return self._say(ref, "reject", request or RejectRequest(), if_version, idempotency_key)
 
     def _say(
@@ -301,11 +301,11 @@ class Client(Transport):
         return self._view(ScheduleView, "POST", f"/v1/schedules/{_part(name)}/pause")
 
     def resume_schedule(self, name: str) -> ScheduleView:
-        """Have it go on with its next time."""
+        """Resume it, starting with its next scheduled time."""
         return self._view(ScheduleView, "POST", f"/v1/schedules/{_part(name)}/resume")
 
     def run_schedule(self, name: str, *, idempotency_key: str | None = None) -> TaskView:
-        """Have it make a task now, besides its times."""
+        """Create a task now, in addition to the scheduled ones."""
         return self._view(TaskView, "POST", f"/v1/schedules/{_part(name)}/run", headers=_headers(idempotency_key))
 
     def delete_schedule(self, name: str) -> None:
@@ -313,7 +313,7 @@ class Client(Transport):
         self._request("DELETE", f"/v1/schedules/{_part(name)}")
 
     def drain(self, reason: str | None = None) -> DrainView:
-        """Start nothing new; what runs goes on."""
+        """Stop starting tasks; running ones finish."""
         return self._view(DrainView, "POST", "/v1/drain", json=DrainRequest(reason=reason).model_dump())
 
     def undrain(self) -> DrainView:

@@ -152,4 +152,4 @@ def _of_another(path: Path) -> NotAuthorised:
 
 
 def _not_believed(path: Path, why: str, remedy: str = "Remove it and start the daemon again.") -> DiscoveryFailed:
-    return DiscoveryFailed(f"{path} is not believed: {why}.", remedy=remedy)
+    return DiscoveryFailed(f"{path} is not trusted: {why}.", remedy=remedy)

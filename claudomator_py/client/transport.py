@@ -150,7 +150,7 @@ class Transport:
             raise DaemonNotRunning(f"No daemon answers at {self.base_url}.", remedy=_START_IT) from error
         except httpx.TimeoutException as error:
             detail = f"The daemon at {self.base_url} does not answer."
-            raise ConnectionLost(detail, remedy="See its log for what keeps it.") from error
+            raise ConnectionLost(detail, remedy="Check the daemon's log.") from error
         except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
             detail = f"The daemon at {self.base_url} closed the connection."
             raise ConnectionLost(detail, remedy="See whether it still runs, and what came of the request.") from error

@@ -136,7 +136,7 @@ def distinct(values: tuple[H, ...]) -> tuple[H, ...]:
     seen: set[H] = set()
     for value in values:
         if value in seen:
-            raise refusal(f"`{shown(str(value))}` is there twice", "remove one of them")
+            raise refusal(f"`{shown(str(value))}` appears twice", "remove one of them")
         seen.add(value)
     return values
 

@@ -63,7 +63,7 @@ class Provenance(StrEnum):
 
 
 class HoldKind(StrEnum):
-    """What a reason code holds besides its own task."""
+    """What a reason code holds in addition to its own task."""
 
     NONE = "none"
     UNTIL_RESET = "until_reset"

@@ -57,11 +57,11 @@ DEFAULT_AGE_MS = 7 * DAY_MS
 
 
 class CleanupRequest(View):
-    """Remove what ended tasks have left and nobody misses."""
+    """Remove what ended tasks no longer need."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    dry_run: Flag = Field(False, description="Say what would be removed, and remove nothing.")
+    dry_run: Flag = Field(False, description="Show what would be removed, and remove nothing.")
     older_than: Duration = Field(DEFAULT_AGE_MS, le=3_650 * DAY_MS, description="Only what ended longer ago than that.")
 
 

@@ -75,7 +75,7 @@ class Unconfigured:
         raise DeliveryFault(f"the daemon's variable {self._variable} is not set")
 
     def close(self) -> None:
-        """There is nothing."""
+        """No events."""
 
 
 def signature(secret: str, notice_id: str, timestamp: str, body: bytes) -> str:

@@ -210,7 +210,11 @@ def _folder(spec: TaskSpec) -> str | None:
 
 
 def _invalid(problems: list[Problem]) -> Invalid:
-    return Invalid("; ".join(problem.render() for problem in problems), remedy="Correct it.", problems=problems)
+    return Invalid(
+        "; ".join(problem.render() for problem in problems),
+        remedy="Fix the listed problems and retry.",
+        problems=problems,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def failed_by_budget(connection: Connection, task: Task, spec: TaskSpec, failure
     sentence = failure if failure.endswith(".") else f"{failure}."
     if spent(spec.budget, spending_rows.of_task(connection, task.id)) is None:
         resume = f"`claudomator restart {task.name} --resume`"
-        return f"{sentence} It goes on as soon as the day's budget allows, after {resume}."
+        return f"{sentence} Run {resume} to continue once the daily budget allows."
     figures_too = "" if told else f" {_used_up(connection, task, spec)}."
     remedy = _remedy(connection, task, spec)
     return f"{sentence}{figures_too} {remedy[0].upper()}{remedy[1:]}."

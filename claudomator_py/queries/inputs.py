@@ -51,7 +51,7 @@ def input_sentences(task: Task, events: Sequence[Event], now_ms: int) -> list[st
         sentences += _remedies(task, asked_of(task) or asked_before(task))
         if task.kept_until_ms is not None and task.kept_until_ms > now_ms:
             until = clock_text(task.kept_until_ms, now_ms)
-            sentences.append(f"No other task works in {task.dir_key} until {until}, or until it goes on.")
+            sentences.append(f"No other task works in {task.dir_key} until {until}, or until it continues.")
     return sentences
 
 

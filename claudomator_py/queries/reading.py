@@ -31,7 +31,7 @@ def find_task(connection: Connection, ref: str, by: Principal) -> Task:
         raise NotFound(f"There is no task {ref!r}.", remedy=f"{hint[0].upper()}{hint[1:]}")
     if len(found) > 1:
         ids = ", ".join(f"{task.id[:8]} ({task.name})" for task in found)
-        raise Ambiguous(f"{ref!r} could mean {ids}.", remedy="Give more of the id.")
+        raise Ambiguous(f"{ref!r} could mean {ids}.", remedy="Use a longer prefix of the id.")
     return found[0]
 
 

@@ -155,7 +155,7 @@ class DecisionRecord(Record):
     agent: str
     """Where it starts."""
     tier: Tier
-    """How strong a model."""
+    """Strength of the model."""
     model: str | None
     """Its name; None: the agent's CLI decides."""
     effort: str | None = None

@@ -159,8 +159,8 @@ class Inbox(Strict):
     )
     trusted_users: AccountNames = Field(
         (),
-        description="Users, by name or number, whose files are taken besides those of the daemon's own user and of "
-        "root; an inbox that anyone else can write to is not read.",
+        description="Users, by name or number, whose files are accepted in addition to those of the daemon's own user "
+        "and of root; an inbox that anyone else can write to is not read.",
     )
     trusted_groups: AccountNames = Field(
         (), description="Groups, by name or number, that may write to an inbox; the files of their members are taken."

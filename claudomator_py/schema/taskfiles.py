@@ -86,7 +86,7 @@ def render_problems(filename: str, problems: Sequence[Problem]) -> str:
     lines += [problem.render(filename) for problem in problems[:_MAX_SHOWN]]
     if len(problems) > _MAX_SHOWN:
         lines.append(f"... and {len(problems) - _MAX_SHOWN} more")
-    lines += ["", "Correct the file and save it; it is read again by itself."]
+    lines += ["", "Fix the file and save it; it is read again automatically."]
     return "\n".join(lines) + "\n"
 
 
@@ -122,7 +122,7 @@ def _front_matter(text: str) -> Document:
         message, remedy = "there is no text below the front matter", "write there what to do"
         raise BadText(Problem(line=end + 1, field="instructions", message=message, remedy=remedy))
     if "instructions" in head.value:
-        line, message = head.lines[("instructions",)], f"is there twice: here, and as the text from line {first + 1}"
+        line, message = head.lines[("instructions",)], f"appears twice: here, and as the text from line {first + 1}"
         raise BadText(Problem(line=line, field="instructions", message=message, remedy="remove one of them"))
     body = "\n".join(line.rstrip("\r") for line in lines[first:]).rstrip()
     return Document({**head.value, "instructions": body}, {**head.lines, ("instructions",): first + 1})

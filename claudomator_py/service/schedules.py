@@ -197,4 +197,4 @@ def _no_times(spec: TaskSpec) -> list[Problem]:
 def _refuse(problems: list[Problem]) -> None:
     if problems:
         detail = "; ".join(problem.render() for problem in problems)
-        raise Invalid(detail, remedy="Correct it.", problems=problems)
+        raise Invalid(detail, remedy="Fix the listed problems and retry.", problems=problems)

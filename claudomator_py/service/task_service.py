@@ -71,7 +71,7 @@ def require_version(name: str, version: int, wanted: Versions) -> None:
     if among is not None and version not in among:
         seen = " or ".join(str(one) for one in sorted(among)) or "as named in the request"
         detail = f"{name} is at version {version}, not {seen}."
-        raise StaleVersion(detail, remedy="Look at it again, and decide anew.")
+        raise StaleVersion(detail, remedy="Fetch it again and retry with its current version.")
 
 
 class TaskService:
@@ -260,7 +260,7 @@ class TaskService:
         return made
 
     def clean_up(self, request: CleanupRequest) -> CleanupView:
-        """Remove what ended tasks have left and nobody misses. Raises Conflict if that is under way."""
+        """Remove what ended tasks no longer need. Raises Conflict if that is under way."""
         try:
             found = self._cleaner.clean(request)
         except StoreUnavailable as error:
@@ -396,4 +396,8 @@ def _refuse(problems: list[Problem]) -> None:
 
 
 def _invalid(problems: list[Problem]) -> Invalid:
-    return Invalid("; ".join(problem.render() for problem in problems), remedy="Correct it.", problems=problems)
+    return Invalid(
+        "; ".join(problem.render() for problem in problems),
+        remedy="Fix the listed problems and retry.",
+        problems=problems,
+    )

@@ -78,7 +78,7 @@ class Tokens:
             row = _found(connection, ref)
             if row is None or not self._by.sees(row.organisation):
                 names = [one.name for one in token_rows.all_given(connection) if self._by.sees(one.organisation)]
-                hint = suggestion(ref, names) if names else "none was given out yet"
+                hint = suggestion(ref, names) if names else "there are no tokens yet"
                 raise NotFound(f"There is no token {ref!r}.", remedy=f"{hint[0].upper()}{hint[1:]}.".replace("?.", "?"))
             now_ms = self._clock()
             if row.revoked_ms is None:
@@ -135,4 +135,4 @@ def _view(token: ApiToken, now_ms: int) -> TokenView:
 
 
 def _invalid(problem: Problem) -> Invalid:
-    return Invalid(problem.render(), remedy="Correct it.", problems=[problem])
+    return Invalid(problem.render(), remedy="Fix the listed problems and retry.", problems=[problem])

@@ -49,7 +49,7 @@ def _problems(agent: AgentSpec, until_ms: int | None, family: str | None, now_ms
 def _refuse(problems: list[Problem]) -> None:
     if problems:
         detail = "; ".join(problem.render() for problem in problems)
-        raise Invalid(detail, remedy="Mend what is named in problems, and send it again.", problems=problems)
+        raise Invalid(detail, remedy="Fix the listed problems and retry.", problems=problems)
 
 
 def drain(connection: Connection, reason: str | None, now_ms: int) -> None:

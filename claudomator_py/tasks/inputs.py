@@ -181,4 +181,8 @@ def _refuse(problems: list[Problem]) -> None:
 
 
 def _invalid(problems: list[Problem]) -> Invalid:
-    return Invalid("; ".join(problem.render() for problem in problems), remedy="Correct it.", problems=problems)
+    return Invalid(
+        "; ".join(problem.render() for problem in problems),
+        remedy="Fix the listed problems and retry.",
+        problems=problems,
+    )

@@ -8,8 +8,8 @@ _INTRODUCTION = """
 told of, is in [monitoring](../how-to/monitoring.md).
 
 What is in the database is summed when it is asked for, once in five seconds at most: it outlives restarts of the
-daemon, and runs that were removed are gone from it. What begins with the daemon's start says so. Besides these there
-are the usual `process_*` metrics: memory, processor time and open files of the daemon.
+daemon, and runs that were removed are gone from it. What begins with the daemon's start says so. There
+are also the usual `process_*` metrics: memory, processor time and open files of the daemon.
 
 Labels never hold a task's name or id. A reason is one of the [reason codes](reason-codes.md), `other` for a code of
 another version, or empty where there is none.

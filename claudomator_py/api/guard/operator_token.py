@@ -49,22 +49,27 @@ def read_token(path: Path) -> str:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise TokenFileError(f"{path} cannot be read ({error.strerror}). Remove it, and a new one is made.") from error
+        raise TokenFileError(
+            f"{path} cannot be read ({error.strerror}). Delete it; a new token is created at the next start."
+        ) from error
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise TokenFileError(f"{path} is not a regular file. Remove it, and a new one is made.")
+            raise TokenFileError(f"{path} is not a regular file. Delete it; a new token is created at the next start.")
         if found.st_uid != os.geteuid():
-            raise TokenFileError(f"{path} belongs to another user. Remove it, and a new one is made.")
+            raise TokenFileError(
+                f"{path} belongs to another user. Delete it; a new token is created at the next start."
+            )
         if stat.S_IMODE(found.st_mode) & 0o077:
             raise TokenFileError(
-                f"{path} can be read by other users, so its token may be known. Remove it, and a new one is made."
+                f"{path} can be read by other users, so its token may be known. "
+                "Delete it; a new token is created at the next start."
             )
         text = os.read(descriptor, _LONGEST + 1).decode("ascii", "replace").strip()
     finally:
         os.close(descriptor)
     if not _is_token(text):
-        raise TokenFileError(f"{path} does not hold a token. Remove it, and a new one is made.")
+        raise TokenFileError(f"{path} does not hold a token. Delete it; a new token is created at the next start.")
     return text
 
 

@@ -114,5 +114,5 @@ def _valid(model: type[R], given: dict[str, object]) -> R:
     if not isinstance(found, model):
         problems = found if isinstance(found, list) else []
         detail = "; ".join(problem.render() for problem in problems)
-        raise Invalid(detail, remedy="Correct it.", problems=problems)
+        raise Invalid(detail, remedy="Fix the listed problems and retry.", problems=problems)
     return found

@@ -89,7 +89,7 @@ def _request(given: Mapping[str, object]) -> RestartRequest:
     found = validate(RestartRequest, {key: value for key, value in given.items() if value}, {})
     if not isinstance(found, RestartRequest):
         detail = "; ".join(problem.render() for problem in found)
-        raise Invalid(detail, remedy="Correct it.", problems=found)
+        raise Invalid(detail, remedy="Fix the listed problems and retry.", problems=found)
     return found
 
 

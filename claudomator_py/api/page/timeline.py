@@ -38,7 +38,7 @@ _TITLES = {
     "schedule_missed": "Times of a schedule missed",
     "backup_made": "Database copied",
     "cleaned_up": "Cleaned up",
-    "token_created": "Token given out",
+    "token_created": "Token created",
     "token_revoked": "Token revoked",
     "session_started": "Browser logged in",
     "session_ended": "Browser logged out",

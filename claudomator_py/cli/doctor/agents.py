@@ -77,7 +77,7 @@ def _chosen(settings: Path, keys: tuple[str, ...]) -> str | None:
 def _asked(agent: AgentView) -> Finding:
     name = f"agent {agent.name}"
     if agent.problem is not None or not agent.installed:
-        return problem(name, agent.problem or "its program is not installed", "Mend that, or remove the agent.")
+        return problem(name, agent.problem or "its program is not installed", "Fix that, or remove the agent.")
     found = " ".join(part for part in (agent.program, agent.version) if part) or "built in"
     return ok(name, "; ".join([found, *agent.cannot_enforce]))
 

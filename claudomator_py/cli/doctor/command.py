@@ -62,7 +62,7 @@ def _look(config: Path | None, state_dir: Path | None) -> "tuple[Settings, list[
     try:
         loaded = configuration(config, os.environ, Path.cwd())
     except DiscoveryFailed as error:
-        remedy = "Correct what is named, or name another file with --config."
+        remedy = "Fix the problem, or use another file with --config."
         settings = Settings()
         return settings, [problem("configuration", error.detail, remedy), *_elsewhere(settings)]
     return loaded.settings, list(_all(loaded.settings, loaded.path, loaded.base_dir, config, state_dir))

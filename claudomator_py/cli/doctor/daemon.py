@@ -32,7 +32,7 @@ def daemon_findings(config: Path | None, state_dir: Path | None) -> tuple[list[F
     verdict = ok("daemon", f"{client.base_url} is ready")
     if not found.ready:
         detail = f"{client.base_url} is not ready"
-        verdict = problem("daemon", detail, "Mend what the checks of the daemon below name.")
+        verdict = problem("daemon", detail, "Fix the failing daemon checks below.")
     return [verdict, *map(_inside, found.checks), same_time(theirs_s, time.time())], agents
 
 

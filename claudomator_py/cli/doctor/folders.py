@@ -38,7 +38,7 @@ def configuration(path: Path | None, state: Path, *, named: bool) -> Finding:
     try:
         exposed = exposed_config(path, named=named, own=_user_of(state))
     except OSError as error:
-        return problem(name, f"{path} cannot be looked at: {error.strerror}", "Correct its permissions.")
+        return problem(name, f"{path} cannot be looked at: {error.strerror}", "Fix its permissions.")
     return (
         ok(name, str(path))
         if exposed is None
@@ -50,7 +50,7 @@ def inbox_findings(settings: Inbox, base_dir: Path, state: Path) -> Iterator[Fin
     """The watched folders, and who may hand in tasks there. state: the state folder."""
     guard = InboxGuard(settings, _user_of(state))
     if guard.unknown:
-        remedy = "Correct inbox.trusted_users and inbox.trusted_groups, or make them."
+        remedy = "Fix inbox.trusted_users and inbox.trusted_groups, or make them."
         yield warn("inbox", f"no user or group of this machine: {', '.join(guard.unknown)}", remedy)
     for path in settings.paths:
         yield _inbox(base_dir / path, guard)
@@ -73,7 +73,7 @@ def _inbox(folder: Path, guard: InboxGuard) -> Finding:
     return problem(
         "inbox",
         f"{folder} is no folder that can be read and written",
-        "Correct its permissions, or change inbox.paths.",
+        "Fix its permissions, or change inbox.paths.",
     )
 
 
@@ -121,7 +121,7 @@ def _state_folder(folder: Path) -> Finding:
         return problem(name, f"{folder} is not a folder", "Remove it, or set state_dir to a folder.")
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         detail = f"{folder} is not writable"
-        return problem(name, detail, "Correct its permissions, or set state_dir to another folder.")
+        return problem(name, detail, "Fix its permissions, or set state_dir to another folder.")
     if stat.S_IMODE(folder.stat().st_mode) & 0o077:
         return problem(name, f"{folder} is open to other users", f"Run: chmod 700 {shlex.quote(str(folder))}")
     if (owner := _user_of(folder)) != os.geteuid():
@@ -137,7 +137,7 @@ def _private_files(folder: Path) -> Iterator[Finding]:
         opened = [entry.path for entry in entries if entry.is_file() and entry.stat().st_mode & 0o077]
         foreign = [entry.path for entry in entries if entry.stat().st_uid != os.geteuid()]
     except OSError as error:
-        yield problem("state files", f"{folder} cannot be read: {error.strerror}", "Correct its permissions.")
+        yield problem("state files", f"{folder} cannot be read: {error.strerror}", "Fix its permissions.")
         return
     if foreign:
         remedy = "Run doctor as the daemon's user, or give them to that user with chown."

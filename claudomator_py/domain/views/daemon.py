@@ -55,7 +55,7 @@ class ReasonView(View):
 class CheckView(View):
     """One thing that was looked at. remedy: what to do when it is not ok.
 
-    blocking: whether tasks are not accepted or not started while it is not ok; else it is to be mended all the same.
+    blocking: whether tasks are not accepted or not started while it is not ok; else it only needs attention.
     """
 
     name: str

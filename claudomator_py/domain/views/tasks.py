@@ -139,7 +139,7 @@ class ClassificationView(View):
 
 
 class PolicyCheckView(View):
-    """What one rule said about the choice. effect: what it demands besides."""
+    """What one rule said about the choice. effect: what else it demands."""
 
     rule: str
     allowed: bool
@@ -237,8 +237,8 @@ class HoldRequest(View):
     family: Family | None = Field(
         default=None, description="Only models with this in their name, such as `opus`; missing: all."
     )
-    account: bool = Field(default=False, description="All agents of its kind that draw on the same account, too.")
-    reason: str | None = Field(default=None, max_length=500, description="Why; shown to whoever asks.")
+    account: bool = Field(default=False, description="Also hold all agents of its kind on the same account.")
+    reason: str | None = Field(default=None, max_length=500, description="The reason, shown to others.")
 
 
 class ReleaseRequest(View):
@@ -292,4 +292,4 @@ class RejectRequest(View):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    reason: str | None = Field(default=None, max_length=2_000, description="Why; kept with the task.")
+    reason: str | None = Field(default=None, max_length=2_000, description="The reason, stored with the task.")

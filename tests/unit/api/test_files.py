@@ -57,7 +57,7 @@ def test_all_that_start_at_once_get_one_token(tmp_path: Path) -> None:
 def test_a_token_that_others_can_reach_is_not_used(tmp_path: Path, mode: int) -> None:
     ensure_token(tmp_path)
     (tmp_path / "token").chmod(mode)
-    with pytest.raises(TokenFileError, match="Remove it"):
+    with pytest.raises(TokenFileError, match="Delete it"):
         ensure_token(tmp_path)
 
 

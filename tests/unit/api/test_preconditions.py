@@ -56,7 +56,7 @@ def test_no_change_is_made_to_another_version(
 ) -> None:
     answer = daemon.ask("POST", f"/v1/tasks/{task_id}/{action}", headers={"If-Match": tag})
     assert (answer.status, answer.json()["code"]) == (412, "stale_version")
-    assert "Look at it again" in answer.json()["remedy"]
+    assert "Fetch it again" in answer.json()["remedy"]
     assert desk.task(task_id).state == "NEEDS_INPUT"
 
 

@@ -192,4 +192,4 @@ def test_a_task_that_was_not_checked_says_so(command: Command, desk: PreparedSer
     desk.add_run(desk.add("it", Completed()), outcome=SUCCESS)
     refused = command("logs", "it", "--check")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr.startswith("Error: it was not checked.\n")
+    assert refused.stderr.startswith("Error: it has not been checked.\n")

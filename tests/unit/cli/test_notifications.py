@@ -39,7 +39,7 @@ def test_a_test_says_whether_it_got_there(command: Command, desk: PreparedServic
     assert command("notifications", "--test", "phone").returncode == 0
     failed = command("notifications", "--test", "desk")
     assert failed.returncode == 1
-    assert "The test did not get to desk: HTTP 403." in failed.stderr
+    assert "The test notification did not reach desk: HTTP 403." in failed.stderr
     unknown = command("notifications", "--test", "nobody")
     assert (unknown.returncode, "There is no target" in unknown.stderr) == (1, True)
 

@@ -110,7 +110,7 @@ def test_waiting_too_long_is_exit_124(command: Command, desk: PreparedService, f
     done = command("submit", "fix-login.yaml", "--wait", "--timeout", "50ms")
     assert done.returncode == 124
     assert "QUEUED" in done.stdout
-    assert "They go on" in done.stderr
+    assert "They continue" in done.stderr
 
 
 def test_validate_needs_no_daemon(offline: Command) -> None:

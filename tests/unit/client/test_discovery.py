@@ -123,7 +123,7 @@ def test_a_link_is_not_followed(home: Home) -> None:
     folder = home.announce(home.root / ".local/state/claudomator")
     (folder / "endpoint").rename(folder / "real")
     (folder / "endpoint").symlink_to("real")
-    with pytest.raises(DiscoveryFailed, match="not believed"):
+    with pytest.raises(DiscoveryFailed, match="not trusted"):
         home.discover()
 
 
@@ -192,7 +192,7 @@ def test_links_in_an_unpacked_folder_lead_to_no_lock_and_no_socket_of_a_real_dae
     folder = home.announce(home.cwd / "st", "http://127.0.0.1:6666", socket=False)
     with hold_state(real):
         (folder / "daemon.lock").symlink_to(real / "daemon.lock")
-        with pytest.raises(DiscoveryFailed, match="not believed"):
+        with pytest.raises(DiscoveryFailed, match="not trusted"):
             home.discover()
         (folder / "api.sock").symlink_to(real / "api.sock")
         with pytest.raises(DiscoveryFailed, match="no socket"):

@@ -195,7 +195,7 @@ MARKDOWN = [
     ("---\nname: a\n---\n\n", ["f.md:3: instructions: there is no text below the front matter; write there what to"]),
     (
         "---\ninstructions: x\n---\n\ny\n",
-        ["f.md:2: instructions: is there twice: here, and as the text from line 5; remove one of them"],
+        ["f.md:2: instructions: appears twice: here, and as the text from line 5; remove one of them"],
     ),
     ("---\nname: a\ntimout: 5m\n---\nx\n", ["f.md:3: timout: is not a known key; did you mean `timeout`?"]),
     ("---\nname: a\ntags: [b\n---\nx\n", ["f.md:4:1: is not YAML: "]),
@@ -262,7 +262,7 @@ def test_the_note_names_every_problem_and_cannot_grow_without_end() -> None:
 
     assert note.splitlines()[0] == "a\\n.yaml was not accepted, and nothing in it was run."
     assert "a\\n.yaml:50: x: bad; mend\n... and 30 more\n" in note
-    assert "Correct the file and save it" in note
+    assert "Fix the file and save it" in note
 
 
 def accepted_or_refused(parsed: ParsedFile) -> bool:

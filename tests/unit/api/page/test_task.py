@@ -153,7 +153,7 @@ def test_nobody_acts_on_what_he_has_not_seen(operator: Visitor, desk: PreparedSe
     answer = operator.post(f"/tasks/{task}/cancel", {"version": seen})
     assert answer.status == 412
     assert "Changed in the meantime" in text_of(answer)
-    assert "Look at it again" in text_of(answer)
+    assert "Fetch it again" in text_of(answer)
     assert "Its run is stopped." in text_of(answer)  # the form as it is now
     assert desk.task(task).state == "RUNNING"
     again = operator.post(f"/tasks/{task}/cancel", {"version": hidden(answer, "version")})

@@ -1,0 +1,80 @@
+"""The English of what people read: no word that a reader would stumble over, in texts of the program or in pages."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+PACKAGES = ("api", "cli", "client", "daemon", "environment", "queries", "schema", "service", "sources", "tasks")
+PAGES = ("README.md", "docs/*.md", "docs/how-to/*.md", "docs/explanation/*.md", "docs/reference/*.md")
+
+INSTEAD = {
+    r"mend(s|ed)?": "fix",
+    r"anew": "again",
+    r"besides": "also, in addition to",
+    r"for good": "permanently",
+    r"goes on with it": "continues with it",
+    r"goes on to its end": "finishes",
+    r"what runs goes on": "running tasks continue",
+    r"decide[sd]? anew": "chosen again",
+    r"(is|are|was) not believed": "is not trusted",
+    r"there is to be": "there must be",
+    r"is there twice": "duplicate ...",
+    r"exists already": "already exists",
+    r"excludes? each other": "mutually exclusive",
+    r"all the same": "anyway, still",
+    r"once more": "again",
+    r"a line a change": "a line per change",
+    r"hereby|thereby|wherefrom|whereof|whereto": "by this, from which",
+    r"whilst|amongst": "while, among",
+    r"give more of": "use a longer prefix",
+    r"has been heard": "was accepted",
+    r"only when named explicitly": "only when named explicitly",
+    r"to be of service": "to help",
+    r"whosoever|whatsoever": "who, any",
+    r"was told of": "was notified of",
+    r"looks? at it again": "check again",
+    r"nobody misses": "is no longer needed",
+    r"is of no use": "is useless",
+}
+"""Patterns, case aside, and what to write instead."""
+
+ODD = re.compile(r"\b(?:" + "|".join(f"(?:{pattern})" for pattern in INSTEAD) + r")\b", re.IGNORECASE)
+
+
+def _program_texts() -> Iterator[tuple[str, str]]:
+    """Each text in the code that may reach a person, with its place; docstrings of what is not shown are left out."""
+    for package in PACKAGES:
+        for file in sorted((REPOSITORY / "claudomator_py" / package).rglob("*.py")):
+            tree = ast.parse(file.read_text())
+            docs = {
+                node.body[0].value
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+                and node.body
+                and isinstance(node.body[0], ast.Expr)
+            }
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docs:
+                    yield f"{file.relative_to(REPOSITORY)}:{node.lineno}", node.value
+
+
+def _page_texts() -> Iterator[tuple[str, str]]:
+    for pattern in PAGES:
+        for file in sorted(REPOSITORY.glob(pattern)):
+            for number, line in enumerate(file.read_text().splitlines(), 1):
+                yield f"{file.relative_to(REPOSITORY)}:{number}", line
+
+
+@pytest.mark.parametrize("texts", [_program_texts, _page_texts])
+def test_people_read_plain_english(texts: Callable[[], Iterator[tuple[str, str]]]) -> None:
+    odd = [f"{place}: {found[0]!r} in {text!r}" for place, text in texts() if (found := ODD.search(text))]
+    assert not odd, "\n".join(odd)
+
+
+@pytest.mark.parametrize("text", ["Mend what is named", "Look at it, and decide anew.", "to.yaml already exists."])
+def test_an_odd_word_is_found(text: str) -> None:
+    assert ODD.search(text)
