@@ -165,7 +165,7 @@ def test_the_command_puts_it_where_it_is_told_and_replaces_nothing(site: Site) -
     assert rows(target, "SELECT name, state FROM task") == [("one", "COMPLETED")]
     assert list((site.state / "backups").iterdir()) == []
     again = command(site, "backup", str(target))
-    assert (again.returncode, "exists already" in again.stderr) == (1, True)
+    assert (again.returncode, "already exists" in again.stderr) == (1, True)
     stays = command(site, "backup")
     assert Path(stays.stdout.strip()).parent == site.state / "backups"
 
