@@ -175,7 +175,7 @@ def test_a_wish_is_granted_overridden_or_insisted_on(three: Site) -> None:
     daemon.client.cancel("wished")
     assert in_state(daemon, "strict", "RUNNING").agent == "gamma"
 
-    # What is not open to balancing is only when named explicitly, and then insisted on.
+    # What is not open to balancing is chosen by name only, and then insisted on.
     assert runs_on(three, daemon, "linted", DONE, agent={"type": "lint"}).agent == "lint"
     assert "lint" not in why(daemon, "overridden")
 

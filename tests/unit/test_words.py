@@ -32,7 +32,7 @@ INSTEAD = {
     r"whilst|amongst": "while, among",
     r"give more of": "use a longer prefix",
     r"has been heard": "was accepted",
-    r"only when named explicitly": "only when named explicitly",
+    r"chosen by name only": "only when named explicitly",
     r"to be of service": "to help",
     r"whosoever|whatsoever": "who, any",
     r"was told of": "was notified of",
@@ -75,6 +75,6 @@ def test_people_read_plain_english(texts: Callable[[], Iterator[tuple[str, str]]
     assert not odd, "\n".join(odd)
 
 
-@pytest.mark.parametrize("text", ["Mend what is named", "Look at it, and decide anew.", "to.yaml already exists."])
+@pytest.mark.parametrize("text", ["Mend what is named", "Look at it, and decide anew.", "to.yaml exists already."])
 def test_an_odd_word_is_found(text: str) -> None:
     assert ODD.search(text)
