@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check lint format types contracts deps audit docs reference lock chaos slow real-clis nights bench clean
+.PHONY: help run test check lint format types contracts deps audit docs reference lock chaos slow real-clis nights bench mutants clean
 
 # Tried in this order; `make PYTHON=/path/to/python ...` names another.
 PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14
@@ -71,6 +71,9 @@ build/clis/stamp: tests/real_clis/versions.txt
 	mkdir -p build/clis
 	npm install --prefix build/clis --no-save --no-package-lock --no-audit --no-fund $$(cat $<)
 	touch $@
+
+mutants: .venv/dev.stamp ## change the deciding modules, a thing at a time: which changes does no unit test notice?
+	.venv/bin/python -m tests.mutants $(ARGS)
 
 bench: .venv/dev.stamp ## measure
 	.venv/bin/python -m bench $(ARGS)

@@ -95,10 +95,58 @@ def test_without_a_crash_the_workload_comes_out_as_it_should(site: Site) -> None
     assert_nothing_shows(operator.finish())
 
 
-@pytest.mark.parametrize(
-    "point",
-    [point for point in CRASH_POINTS if point not in WITH_LOST_SHIM + ON_THE_WAY_TO_TREES + ELSEWHERE],
-)
+ALONE = tuple(point for point in CRASH_POINTS if point not in WITH_LOST_SHIM + ON_THE_WAY_TO_TREES + ELSEWHERE)
+# One installation, whose daemons die one after another, each at the next point. What is passed once in the life of an
+# installation or of a task comes before what the tasks that are left pass again.
+CHAINS: dict[str, tuple[str, ...]] = {
+    "from the lock to the end of a run": (
+        *("daemon-locked", "token-written", "schema-changed", "store-begin", "inbox-before-take", "submit-committed"),
+        *("run-dir-new", "run-spawned", "start-spawned", "outcome-read", "cancel-asked"),
+    ),
+    "from the token to a run given up": (
+        *("token-linked", "endpoint-written", "store-before-commit", "inbox-after-take", "run-files-written"),
+        *("start-committed", "revoked-made", "check-committed", "cancel-made"),
+    ),
+    "from a refused file to a restart": (
+        *("tick-begin", "inbox-before-error-file", "run-dir-renamed", "start-prepared", "lock-held", "check-prepared"),
+        *("finish-begin", "cancel-written", "restart-committed"),
+    ),
+    "from a commit to a directory swept": (
+        *("store-after-commit", "tick-end", "inbox-after-error-file", "run-dir-made", "run-dir-trashed"),
+        *("finish-committed", "cancel-committed", "cancel-nudged"),
+    ),
+    "moved files": (
+        *(
+            "inbox-before-move",
+            "inbox-after-move",
+            "run-dir-made",
+            "run-dir-removed",
+            "run-dir-made",
+            "survivors-ended",
+        ),
+    ),
+    "a tier and a notice": ("tier-asked", "start-committed", "revoked-written", "notice-stored", "notice-sent"),
+}
+CHAINED = {"moved files": MOVING, "a tier and a notice": {**ASKING, **TELLING}}
+
+
+def test_every_point_is_in_a_chain() -> None:
+    assert set(ALONE) - {point for chain in CHAINS.values() for point in chain} == set()
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_daemons_killed_one_after_another_leave_no_trace_in_their_tasks(site: Site, chain: str) -> None:
+    site.configure(**CHAINED.get(chain, {}))
+    operator = Operator(site, [{"crash_at": point} for point in CHAINS[chain]])
+    operator.work()
+    tasks = operator.finish()
+    passed = dict(zip(CHAINS[chain], operator.ended, strict=False))
+    assert passed == dict.fromkeys(CHAINS[chain], -9), "a crash point was not passed"
+    assert_nothing_shows(tasks)
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("point", ALONE)
 def test_a_daemon_killed_at_any_point_leaves_no_trace_in_its_tasks(site: Site, point: str) -> None:
     site.configure(**WITH.get(point, {}))
     lives = [AFTER[point]] if point in AFTER else []
@@ -118,11 +166,10 @@ def test_a_daemon_killed_in_the_midst_of_its_work_leaves_no_trace(site: Site, po
     assert operator.ended == [-9], "the crash point was not passed"
 
 
-def check_after_lost_shims(operator: Operator, point: str) -> None:
-    """Shims died at that point for a while: what had not been marked as started, or was recorded, is as ever."""
+def check_after_lost_shims(operator: Operator, *points: str) -> None:
+    """Shims died at these points for a while: what had not been marked as started, or was recorded, is as ever."""
     tasks = operator.finish()
-    position = SHIM_POINTS.index(point)
-    if not MARKED_FROM <= position < RECORDED_FROM:
+    if not any(MARKED_FROM <= SHIM_POINTS.index(point) < RECORDED_FROM for point in points):
         assert_nothing_shows(tasks)
     for task in tasks.values():
         reasons = {"lost", "dependency_failed", "check_failed"}
@@ -133,15 +180,9 @@ def check_after_lost_shims(operator: Operator, point: str) -> None:
     assert tasks["stubborn"].state == "COMPLETED", "it had asked to be tried again after a loss"
 
 
-@pytest.mark.parametrize("point", OF_ONE_SHIM)
-def test_shims_killed_at_any_point_lose_no_task_and_start_none_twice(site: Site, point: str) -> None:
-    operator = Operator(site, [{"crash_shim": point}])
-    operator.drop_files()
-    operator.daemon.ready()
+def lose_shims(operator: Operator, point: str) -> None:
+    """Wait until a shim of this daemon died at the point, and end the daemon."""
     client = operator.daemon.client
-    if point in STOPPING:
-        operator.submit(ENDLESS)
-        operator.cancel_endless()
 
     def shim_was_killed() -> bool:
         runs = [run for task in client.all_tasks() for run in client.runs(task.id)]
@@ -151,8 +192,34 @@ def test_shims_killed_at_any_point_lose_no_task_and_start_none_twice(site: Site,
             return any(run.outcome is not None and run.outcome.status == "lost" for run in runs)
         return any(run.state == "ended" for run in runs)
 
-    wait_until(shim_was_killed, "a shim to be killed")
+    wait_until(shim_was_killed, f"a shim to be killed at {point}")
     operator.daemon.kill()
+
+
+# One point of each kind in the gate: before the start is marked, after it, of a stopping, and once the end is recorded.
+SHIMS_IN_SHORT = (
+    "session-made",
+    "exit-reserved",
+    "started-made",
+    "agent-forked",
+    "kill-sent",
+    "stragglers-ended",
+    "exit-renamed",
+)
+
+
+@pytest.mark.parametrize(
+    "point",
+    [pytest.param(point, marks=[] if point in SHIMS_IN_SHORT else pytest.mark.chaos) for point in OF_ONE_SHIM],
+)
+def test_shims_killed_at_any_point_lose_no_task_and_start_none_twice(site: Site, point: str) -> None:
+    operator = Operator(site, [{"crash_shim": point}])
+    operator.drop_files()
+    operator.daemon.ready()
+    if point in STOPPING:
+        operator.submit(ENDLESS)
+        operator.cancel_endless()
+    lose_shims(operator, point)
     operator.work()
     check_after_lost_shims(operator, point)
 
