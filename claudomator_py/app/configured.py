@@ -14,6 +14,7 @@ from claudomator_py.agents.programs import detected_agents
 from claudomator_py.classify.configured import CLI_VARIABLES, tier_model
 from claudomator_py.daemon.health import agent_check
 from claudomator_py.daemon.reload import ConfigurationRefused, Current
+from claudomator_py.dispatch.apply_report import ReportApplier
 from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.dispatch.collect import Collector
 from claudomator_py.dispatch.launch import LaunchRules
@@ -21,6 +22,7 @@ from claudomator_py.dispatch.live_output import LiveRunMonitor
 from claudomator_py.dispatch.notifications import Herald
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.reconciler import Reconciler
+from claudomator_py.dispatch.run_reports import RunReporter
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.agent import AgentSpec
@@ -169,7 +171,14 @@ def assemble(
         observer=observer,
         starter=Starter(database, registry, host, lambda: current().launch, isolating, faults, budgets, secrets),
         collector=Collector(
-            database, registry, host, monitor, lambda: current().launch, budgets, isolating, secrets=secrets
+            database,
+            registry,
+            host,
+            monitor,
+            lambda: current().launch,
+            RunReporter(host, monitor, registry.kinds, secrets.redactor),
+            ReportApplier(database, registry, lambda: current().launch, budgets, isolating, secrets),
+            budgets,
         ),
         clock=now_ms,
         faults=faults,

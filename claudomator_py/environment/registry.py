@@ -87,6 +87,10 @@ class AgentRegistry:
         """The agent of that name, or None."""
         return self._agents.get(name)
 
+    def of(self, name: str, kind: str) -> AgentSpec:
+        """The agent of a run; one that is no longer configured is known by its kind only."""
+        return self.find(name) or AgentSpec(name=name, kind=kind)
+
     def kind_of(self, agent: AgentSpec) -> AgentKind:
         """How to start and read it."""
         return self._kinds[agent.kind]

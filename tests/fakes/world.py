@@ -8,11 +8,13 @@ from typing import Any
 
 from sqlalchemy import select
 
+from claudomator_py.dispatch.apply_report import ReportApplier
 from claudomator_py.dispatch.collect import Collector
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.notifications import Herald
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.reconciler import Reconciler, TickReport
+from claudomator_py.dispatch.run_reports import RunReporter
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.agent import AgentSpec, ModelChoice, Tier
@@ -190,8 +192,19 @@ class World:
         self.access = Access(self.service, self.queries, self.schedules, self.notices, self.tokens)
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.monitor = PromptMonitor(self.host, self.clock)
+        self.reporter = RunReporter(self.host, self.monitor, self.kinds, self.secrets.redactor)
+        self.applier = ReportApplier(
+            database, self.registry, lambda: self.launch_rules, self.budgets, self.isolating, self.secrets
+        )
         self.collector = Collector(
-            database, self.registry, self.host, self.monitor, lambda: self.launch_rules, self.budgets, self.isolating
+            database,
+            self.registry,
+            self.host,
+            self.monitor,
+            lambda: self.launch_rules,
+            self.reporter,
+            self.applier,
+            self.budgets,
         )
         self.starter = Starter(
             database, self.registry, self.host, lambda: self.launch_rules, self.isolating, self.faults, self.budgets

@@ -25,8 +25,11 @@ from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World
 
 BYSTANDERS = 19
 GEMINI = AgentSpec(name="gemini", kind="gemini", models=CLAUDE_MODELS)
-MODULES = ("collect", "observe", "reconciler", "start")
-PORTS = ("budgets", "collector", "database", "host", "isolating", "monitor", "registry", "resuming", "starter")
+MODULES = ("apply_report", "collect", "observe", "reconciler", "run_reports", "start")
+PORTS = (
+    *("applier", "budgets", "collector", "database", "host", "isolating", "monitor", "registry", "reporter"),
+    *("resuming", "starter"),
+)
 OF_A_KIND = ("launch", "reader", "transcript")
 
 WHOLE_TICK = {
@@ -113,10 +116,9 @@ WAYS = {
     "collect._count host.cancel": Way(BUDGET, then=overspending),
     "collect._without_record host.end_survivors": Way(then=lost),
     "collect._is_gone host.settle": Way(then=lost),
-    "collect._over_budget budgets.over": Way(BUDGET, OVER),
-    "collect._over_budget database.read": Way(BUDGET, OVER),
-    "collect._over_budget database.write": Way(BUDGET, OVER),
-    "collect._tail host.tail": Way({"check": ["make test"]}, check_exit=2),
+    "collect._without_record reporter.agent_ended": Way(then=lost),
+    "apply_report._ended budgets.over": Way(BUDGET, OVER),
+    "run_reports._tail host.tail": Way({"check": ["make test"]}, check_exit=2),
     "reconciler._change database.write": Way({"not_before": "2026-09-21T14:13:21Z"}),
     "start._usd_left budgets.usd_left": Way(BUDGET),
     "start._tree isolating.tree": Way({"isolation": "worktree", "working_dir": "/srv/repository"}),
@@ -209,7 +211,10 @@ class Night:
         agents = [agent.model_copy(update={"max_concurrent": 100}) for agent in (CLAUDE, CODEX, GEMINI)]
         self.world = world = World(database, agents=agents, total=200)
         self.faults = Faults(world, error)
-        for owner in (world.collector, world.starter, world.observer, world.reconciler):
+        kinds = {kind: self.faults.wrap("kind", real) for kind, real in world.kinds.items()}
+        parts = (world.collector, world.reporter, world.applier, world.starter, world.observer)
+        world.reporter._kinds = kinds
+        for owner in (*parts, world.reconciler):
             for port in PORTS:
                 if hasattr(owner, f"_{port}"):
                     setattr(owner, f"_{port}", self.faults.wrap(port, getattr(owner, f"_{port}")))

@@ -1,0 +1,242 @@
+"""The store's side of an end: a report of a host, applied to the rows of its run once, whenever and however often it
+comes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+from sqlalchemy import Connection
+
+from claudomator_py.dispatch.launch import LaunchRules
+from claudomator_py.dispatch.probing import close_ramped
+from claudomator_py.dispatch.spending import Budgets
+from claudomator_py.domain.conversation import Conversations
+from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.inputs import asks_leave, heard, leave_asked
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.report import RunReport
+from claudomator_py.domain.run import ExitRecord, command_text, ended_text
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.units import format_instant
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.environment.secrets import Secrets
+from claudomator_py.environment.worktrees import Isolating
+from claudomator_py.log import get_logger
+from claudomator_py.store import hold_rows, run_rows, task_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import Run, Task
+from claudomator_py.tasks.runs import finish_run, note_use
+
+log = get_logger("claudomator.collect")
+
+MOST_CHECKS = 5
+UNKNOWN = Outcome(
+    status=OutcomeStatus.LOST, reason=Reason.LOST, detail="its supervisor was killed before it could record the end"
+)
+GONE = "its run directory was removed, or is not that of this database; what became of it is not known"
+
+
+class Applied(StrEnum):
+    """What a report did.
+
+    ENDED: it ended the run. STALE: nothing, as the run has ended, is unknown, or has gone on to another step. WAITING:
+    nothing yet, as the run's work tree is looked at first; it is to be applied again.
+    """
+
+    ENDED = "ended"
+    STALE = "stale"
+    WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckWanted:
+    """The report did nothing yet: the task's check is to be begun (again). exit_code: of the agent's run."""
+
+    outcome: Outcome
+    exit_code: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    run: Run
+    task: Task
+    spec: TaskSpec
+
+    @property
+    def stop_wanted(self) -> bool:
+        return self.task.cancel_requested_ms is not None or self.task.restart_requested is not None
+
+
+class ReportApplier:
+    """Applies reports. It looks at rows and the report alone, never at what the run left behind."""
+
+    def __init__(
+        self,
+        database: Database,
+        registry: AgentRegistry,
+        rules: Callable[[], LaunchRules],
+        budgets: Budgets | None = None,
+        isolating: Isolating | None = None,
+        secrets: Secrets | None = None,
+    ) -> None:
+        """rules: those in force. budgets: what may be spent; None: anything. isolating: None: no run is in a work tree.
+        secrets: what is known to be one; None: nothing but what is by its shape."""
+        self._database = database
+        self._registry = registry
+        self._rules = rules
+        self._budgets = budgets or Budgets()
+        self._isolating = isolating
+        self._secrets = secrets or Secrets()
+
+    def apply(self, report: RunReport, now_ms: int) -> Applied | CheckWanted:
+        """Take in the end of a run or check: in one transaction, and only if that is what the run is at still.
+
+        Raises StoreUnavailable; the report can be applied again.
+        """
+        subject = self._database.read(lambda connection: _subject(connection, report))
+        if subject is None:
+            return Applied.STALE
+        judged = self._judged(subject, report)
+        if report.step == 0 and not report.gone:
+            crashpoint("outcome-read")
+        if isinstance(judged, CheckWanted):
+            return judged
+        if self._isolating is not None and not self._isolating.looked_after_run(subject.run.dir_key):
+            return Applied.WAITING
+        crashpoint("finish-begin")
+        ended = self._database.write(partial(self._end, subject=subject, report=report, outcome=judged, now_ms=now_ms))
+        crashpoint("finish-committed")
+        if ended is None:
+            return Applied.STALE
+        self._tell(subject, ended, now_ms)
+        return Applied.ENDED
+
+    def _judged(self, subject: _Subject, report: RunReport) -> Outcome | CheckWanted:
+        """What the report means for the task."""
+        if report.gone:
+            return _gone(subject)
+        if report.step > 0:
+            return self._after_check(subject, report)
+        outcome = self._after_agent(subject, report)
+        if outcome.status is not OutcomeStatus.SUCCEEDED or not subject.spec.check:
+            return outcome
+        if subject.stop_wanted:
+            # The agent's word alone is no success of a task that is to be checked.
+            return _cancelled(outcome)
+        return CheckWanted(outcome, None if report.exit is None else report.exit.exit_code)
+
+    def _after_agent(self, subject: _Subject, report: RunReport) -> Outcome:
+        run, outcome = subject.run, report.outcome or UNKNOWN
+        undisturbed = report.undisturbed or outcome
+        stopped = run.over_budget is not None and not subject.stop_wanted
+        # A run that was done before it could be stopped for its budget is done.
+        was_done = stopped and undisturbed.status is OutcomeStatus.SUCCEEDED
+        kind = self._registry.kinds.get(run.kind)
+        converses = kind is not None and kind.conversations is not Conversations.NONE
+        outcome = heard(undisturbed if was_done else outcome, subject.spec, converses=converses)
+        if outcome.status is OutcomeStatus.CANCELLED and stopped:
+            changes = {"status": OutcomeStatus.FAILED, "reason": Reason.BUDGET, "detail": run.over_budget}
+            return outcome.model_copy(update=changes)
+        return outcome
+
+    def _after_check(self, subject: _Subject, report: RunReport) -> Outcome | CheckWanted:
+        run, record = subject.run, report.exit
+        outcome = Outcome.model_validate(run.outcome)
+        if record is not None:
+            return self._checked(subject, outcome, record, report.check_output or "")
+        # A check changes nothing that matters, so a lost one is begun again, unless the task is to stop.
+        if subject.stop_wanted:
+            return _cancelled(outcome)
+        if run.check_seq >= MOST_CHECKS:
+            return _unchecked(outcome, f"its check was begun {run.check_seq} times, and lost each time")
+        return CheckWanted(outcome, run.exit_code)
+
+    def _checked(self, subject: _Subject, outcome: Outcome, record: ExitRecord, wrote: str) -> Outcome:
+        if record.ended_by == "cancel":
+            return _cancelled(outcome)
+        if record.exit_code == 0 and record.ended_by is None:
+            return outcome
+        command = command_text(subject.spec.check[min(record.step, len(subject.spec.check) - 1)])
+        how = ended_text(record.exit_code, record.ended_by, record.error)
+        redactor = self._secrets.redactor(subject.spec.env, subject.run.id)
+        unchecked = _unchecked(outcome, redactor.redact(f"check `{command}` {how}\n{wrote}".rstrip()))
+        return leave_asked(unchecked) if asks_leave(outcome, subject.spec) else unchecked
+
+    def _end(
+        self, connection: Connection, subject: _Subject, report: RunReport, outcome: Outcome, now_ms: int
+    ) -> Outcome | None:
+        """The outcome with which the run has ended; None: it is at that step no more, and nothing was written."""
+        current = _subject(connection, report)
+        if current is None:
+            return None
+        run, agent = current.run, self._registry.of(current.run.agent, current.run.kind)
+        ending = partial(self._ended, subject=subject, run=run, report=report, outcome=outcome, now_ms=now_ms)
+        return self._budgets.telling(connection, ending, run, agent, now_ms)
+
+    def _ended(
+        self, connection: Connection, subject: _Subject, run: Run, report: RunReport, outcome: Outcome, now_ms: int
+    ) -> Outcome | None:
+        agent = self._registry.of(run.agent, run.kind)
+        if outcome.reason is Reason.BUDGET and (run.over_budget is None or outcome.detail != run.over_budget):
+            # An agent that kept to a budget by itself does not know the figures.
+            note_use(connection, run, Used.by(outcome), now_ms)
+            why = self._budgets.over(connection, run, subject.spec, agent)
+            said = ". ".join(part for part in (why, outcome.detail) if part)
+            outcome = outcome.model_copy(update={"detail": said or None})
+        written = finish_run(
+            connection,
+            run,
+            outcome,
+            report.exit,
+            now_ms,
+            answered=report.answered,
+            input_hold_ms=self._rules().input_hold_ms,
+            spare=agent.fallback_model,
+            check_output=report.check_output,
+        )
+        close_ramped(connection, self._registry.agents, now_ms)
+        return outcome if written else None
+
+    def _tell(self, subject: _Subject, outcome: Outcome, now_ms: int) -> None:
+        run = subject.run
+        told = {} if outcome.reason is None else {"reason": outcome.reason.value}
+        bound = log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent)
+        bound.info("run_ended", attempt=run.attempt, status=outcome.status.value, **told)
+        for hold in self._database.read(lambda connection: hold_rows.in_force(connection, now_ms)):
+            its = hold.bucket.is_of(run.agent, run.kind, run.account)
+            if its and hold.reason is not None and (hold.run_id, hold.created_ms) == (run.id, now_ms):
+                until = format_instant(hold.until_ms) if hold.until_ms is not None else "released"
+                held = log.bind(agent=run.agent, reason=hold.reason.value, run_id=run.id, bucket=hold.bucket.label)
+                held.warning("agent_held", until=until, provenance=hold.provenance.value)
+
+
+def _subject(connection: Connection, report: RunReport) -> _Subject | None:
+    """What the report is about; None: the run is not live, or not at that step."""
+    run = run_rows.find(connection, report.run_id)
+    if run is None or not run.live:
+        return None
+    step = run.check_seq if run.state == "checking" else 0
+    if step != report.step:
+        return None
+    task = task_rows.get(connection, run.task_id)
+    return _Subject(run, task, task_rows.spec_of(connection, run.task_id, run.revision))
+
+
+def _cancelled(outcome: Outcome) -> Outcome:
+    return outcome.model_copy(update={"status": OutcomeStatus.CANCELLED, "reason": Reason.CANCELLED})
+
+
+def _gone(subject: _Subject) -> Outcome:
+    """Of what the agent wrote nothing can be read; what it had said before its check is known."""
+    if subject.run.outcome is None:
+        return UNKNOWN.model_copy(update={"detail": GONE})
+    outcome = Outcome.model_validate(subject.run.outcome)
+    return _cancelled(outcome) if subject.stop_wanted else _unchecked(outcome, GONE)
+
+
+def _unchecked(outcome: Outcome, detail: str) -> Outcome:
+    return Outcome.model_validate(
+        outcome.model_dump() | {"status": OutcomeStatus.FAILED, "reason": Reason.CHECK_FAILED, "detail": detail}
+    )

@@ -1,0 +1,122 @@
+"""Reports: made where there is no database, applied where there are no files, once, whenever and however often."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from claudomator_py.dispatch.apply_report import Applied, CheckWanted
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus
+from claudomator_py.domain.report import RunReport
+from claudomator_py.domain.run import ExitRecord
+from tests.fakes.world import CLAUDE, START_MS, World
+
+EXIT = ExitRecord(0, None, START_MS, START_MS + 1_000)
+KEY = "sk-" + "a1b2c3d4" * 4
+RESULT = {
+    "type": "result",
+    "subtype": "success",
+    "is_error": False,
+    "result": f"done, with {KEY}",
+    "session_id": "11111111-2222-4333-8444-555555555555",
+    "total_cost_usd": 0.25,
+    "usage": {"input_tokens": 7, "output_tokens": 3},
+}
+ELSEWHERE = """
+import sys
+from pathlib import Path
+from claudomator_py.agents.claude.kind import Claude
+from claudomator_py.dispatch.live_output import LiveRunMonitor
+from claudomator_py.dispatch.run_reports import RunReporter
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.run import ExitRecord, LaunchRequest
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.environment.secrets import Secrets
+from claudomator_py.hosts.local.host import LocalRunHost
+
+root, run_id, agent, task, started_ms, ended_ms = sys.argv[1:]
+host = LocalRunHost(Path(root), None, grace_ms=0)
+monitor = LiveRunMonitor(host, lambda: int(ended_ms), rest=lambda _: None)
+reporter = RunReporter(host, monitor, {"claude": Claude()}, Secrets().redactor)
+spec, configured = TaskSpec.model_validate_json(task), AgentSpec.model_validate_json(agent)
+request = LaunchRequest(run_id, configured, spec, "", None, "11111111-2222-4333-8444-555555555555")
+record = ExitRecord(0, None, int(started_ms), int(ended_ms))
+while (report := reporter.agent_ended(request, record)) is None:
+    monitor.turn()
+assert not {"sqlalchemy", "claudomator_py.store"} & set(sys.modules), "it knows the database"
+print(report.model_dump_json())
+"""
+
+
+def made_elsewhere(root: Path, world: World, name: str) -> str:
+    """The report of a process that has the run's files, and no database."""
+    run = world.live(name)
+    (root / run.id).mkdir()
+    (root / run.id / "stdout.jsonl").write_text(json.dumps(RESULT) + "\n")
+    (root / run.id / "stderr.log").write_text("")
+    task = json.dumps({"name": name, "instructions": "Do it."})
+    times = (str(EXIT.started_ms), str(EXIT.ended_ms))
+    argv = [sys.executable, "-c", ELSEWHERE, str(root), run.id, CLAUDE.model_dump_json(), task, *times]
+    return subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def succeeded(run_id: str, **fields: object) -> RunReport:
+    outcome = Outcome(status=OutcomeStatus.SUCCEEDED, text="done")
+    return RunReport.model_validate({"run_id": run_id, "exit": EXIT, "outcome": outcome, **fields})
+
+
+def events(world: World) -> int:
+    return len(world.database.read(lambda connection: connection.exec_driver_sql("SELECT id FROM event").all()))
+
+
+def test_a_report_made_in_another_process_ends_the_run_whose_files_are_not_here(world: World, tmp_path: Path) -> None:
+    world.submit("t", agent={"type": "claude"})
+    world.tick()
+    root = tmp_path / "elsewhere"
+    root.mkdir()
+    wire = made_elsewhere(root, world, "t")
+    assert KEY not in wire
+    world.host.remove(world.live("t").id)
+    assert world.applier.apply(RunReport.model_validate_json(wire), world.now_ms) is Applied.ENDED
+    view = world.task("t")
+    assert (view.state, view.result_text) == ("COMPLETED", "done, with [redacted]")
+    (run,) = world.queries.runs("t")
+    outcome = run.outcome
+    assert outcome is not None
+    assert (run.exit_code, outcome.cost_usd) == (0, 0.25)
+
+
+def test_a_report_that_comes_again_or_late_changes_nothing(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    report = succeeded(world.live("t").id)
+    assert world.applier.apply(report, world.now_ms) is Applied.ENDED
+    row, told = world.row("t"), events(world)
+    again = RunReport.model_validate_json(report.model_dump_json())
+    late = RunReport(run_id=report.run_id, gone=True)
+    for other in (report, again, late):
+        assert world.applier.apply(other, world.now_ms + 60_000) is Applied.STALE
+    assert (world.row("t"), events(world)) == (row, told)
+
+
+def test_a_report_of_another_step_or_of_no_known_run_changes_nothing(world: World) -> None:
+    world.submit("t", check=["make test"])
+    world.tick()
+    run_id = world.live("t").id
+    assert world.applier.apply(RunReport(run_id=run_id, step=1, exit=EXIT), world.now_ms) is Applied.STALE
+    assert isinstance(world.applier.apply(succeeded(run_id), world.now_ms), CheckWanted)
+    world.end("t")
+    world.tick()
+    for stale in (succeeded(run_id), RunReport(run_id=run_id, step=2, exit=EXIT), succeeded("no-such-run")):
+        assert world.applier.apply(stale, world.now_ms) is Applied.STALE
+    assert world.task("t").phase == "checking"
+    assert world.applier.apply(RunReport(run_id=run_id, step=1, exit=EXIT), world.now_ms) is Applied.ENDED
+    assert world.state("t") == "COMPLETED"
+
+
+def test_a_report_of_an_agents_run_says_what_it_came_to() -> None:
+    with pytest.raises(ValidationError, match="needs an outcome"):
+        RunReport(run_id="r", exit=EXIT)
