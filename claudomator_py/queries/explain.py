@@ -14,7 +14,7 @@ from claudomator_py.domain.views import RunCheckView, TaskView
 from claudomator_py.environment.worktrees import TREE_USED
 from claudomator_py.prompts.conversations import GIVEN_UP, resumption_of
 from claudomator_py.scheduler.classification import Cause
-from claudomator_py.scheduler.decision import Candidate, Classification, DecisionRecord
+from claudomator_py.scheduler.decision import Candidate, Classification, DecisionRecord, RejectionCode
 from claudomator_py.store.tables import Event, Run, Task
 
 _DETAIL = 1_000
@@ -127,8 +127,7 @@ def decision_sentences(record: DecisionRecord, number: int, at_ms: int, now_ms: 
     chosen = next((candidate for candidate in record.candidates if candidate.agent == record.agent), None)
     slots = f" ({chosen.active} of {chosen.max_concurrent} slots)" if chosen is not None else ""
     sentences = [f"{which} went to {record.agent}: {record.reason}{slots}."]
-    if record.overridden_hint is not None:
-        sentences.append(_overridden(record.overridden_hint))
+    sentences += _overridden(record)
     if record.fallback is not None:
         sentences.append(f"{record.fallback[0].upper()}{record.fallback[1:]}.")
     others = [candidate for candidate in record.candidates if candidate.agent != record.agent and candidate.eligible]
@@ -277,18 +276,20 @@ def _dependency(state: DependencyState) -> str:
     return f"{state.name} ({state.state})"
 
 
-def _overridden(hint: str) -> str:
-    """The hint is ``agent: why``; what kept an agent of that name is told with the candidates."""
-    agent, _, why = hint.partition(": ")
-    if why.startswith(f"{agent} was "):
-        return f"The task prefers {agent}, which could not take it."
-    return f"The task prefers {agent}, but {why}."
+def _overridden(record: DecisionRecord) -> list[str]:
+    """That the task prefers another agent; what kept an agent of that name is told with the candidates."""
+    if (hint := record.overridden) is None:
+        # Decisions from before the hint was stored as values have it in one line.
+        return [f"The task's preference was overridden: {record.overridden_hint}."] if record.overridden_hint else []
+    if any(candidate.agent == hint.agent for candidate in record.candidates):
+        return [f"The task prefers {hint.agent}, which could not take it."]
+    return [f"The task prefers {hint.agent}, but {hint.why}."]
 
 
 def _rejected(candidate: Candidate, at_ms: int) -> str:
     why = candidate.rejected_because or "not picked"
-    if candidate.limited_until is not None and why.startswith("limited"):
-        why = f"limited until {clock_text(candidate.limited_until, at_ms)}{why.removeprefix('limited')}"
+    if candidate.rejected_code is RejectionCode.LIMITED and candidate.limited_until is not None:
+        why = f"limited until {clock_text(candidate.limited_until, at_ms)} ({candidate.limit})"
     return f"{candidate.agent} was {why}."
 
 

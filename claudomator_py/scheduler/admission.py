@@ -8,7 +8,14 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.scheduler.balance import pick_agent
-from claudomator_py.scheduler.decision import Candidate, Classification, DecisionRecord, Versions
+from claudomator_py.scheduler.decision import (
+    Candidate,
+    Classification,
+    DecisionRecord,
+    OverriddenHint,
+    RejectionCode,
+    Versions,
+)
 from claudomator_py.scheduler.snapshot import AgentSeen, DayLeft, Head, HeldBy, HoldSeen, Kept, Rules
 from claudomator_py.scheduler.tiers import Undecided, tier_for
 from claudomator_py.schema.settings import BY_NAME_KINDS
@@ -45,7 +52,7 @@ class _Choice:
     agent: AgentSeen
     pool: frozenset[str]
     why: str
-    overridden_hint: str | None
+    overridden: OverriddenHint | None
     fallback: str | None
 
 
@@ -235,8 +242,8 @@ def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules, now_ms: int) 
         names = " and ".join(f"{agent.name} is {_full(agent)}" for agent in full)
         text = f"{names}, and the task prefers to wait"
         return Blocked(SLOTS, text, head.queued + rules.prefer_wait)
-    override = f"{head.agent_type}: {_why_not(hinted)}"
-    return _balance(open_agents, rules, why="least active", overridden_hint=override)
+    override = OverriddenHint(agent=head.agent_type, why=_why_not(hinted))
+    return _balance(open_agents, rules, why="least active", overridden=override)
 
 
 def _go_on(conversation: HeldBy, agents: Sequence[AgentSeen], rules: Rules) -> _Choice | Blocked:
@@ -254,7 +261,7 @@ def _go_on(conversation: HeldBy, agents: Sequence[AgentSeen], rules: Rules) -> _
 
 
 def _balance(
-    agents: Sequence[AgentSeen], rules: Rules, *, why: str, overridden_hint: str | None = None
+    agents: Sequence[AgentSeen], rules: Rules, *, why: str, overridden: OverriddenHint | None = None
 ) -> _Choice | Blocked:
     usable = tuple(agent for agent in agents if agent.problem is None)
     if not usable:
@@ -271,7 +278,7 @@ def _balance(
             return _all_limited(usable)
     chosen = next(agent for agent in usable if agent.name == pick.name)
     fallback = "every agent is limited; tried all the same" if pick.all_limited else None
-    return _Choice(chosen, frozenset(agent.name for agent in agents), why, overridden_hint, fallback)
+    return _Choice(chosen, frozenset(agent.name for agent in agents), why, overridden, fallback)
 
 
 def _nothing_usable(agents: Sequence[AgentSeen]) -> Blocked:
@@ -294,11 +301,22 @@ def _holds(agents: Sequence[AgentSeen]) -> tuple[tuple[str, HoldSeen], ...]:
     return tuple((agent.name, agent.hold) for agent in agents if agent.hold is not None)
 
 
-def _held(name: str, hold: HoldSeen) -> str:
-    """In words that follow ``is`` or ``was``. The time is not in them: it is a value of its own."""
+def _named(hold: HoldSeen) -> list[str]:
+    """What is known of where the hold comes from: its reason if that says more, and its window or source."""
     source = window_text(hold.window) if hold.window is not None else " ".join(hold.source.split())
     named = [hold.reason.value] if hold.reason not in (None, Reason.RATE_LIMITED) else []
     named += [f"{source[:_SOURCE]}..." if len(source) > _SOURCE else source] if source and source != hold.reason else []
+    return named
+
+
+def _limit(hold: HoldSeen) -> str:
+    named = _named(hold)
+    return ", ".join([": ".join(named), hold.provenance] if named else [hold.provenance])
+
+
+def _held(name: str, hold: HoldSeen) -> str:
+    """In words that follow ``is`` or ``was``. The time is not in them: it is a value of its own."""
+    named = _named(hold)
     if hold.reason is Reason.BUDGET:
         return f"out of its budget ({hold.source})"
     if hold.room is not None:
@@ -306,7 +324,7 @@ def _held(name: str, hold: HoldSeen) -> str:
         return f"being tried after its limit{what}: more may start once it answers"
     if hold.until is None:
         return f"held until `claudomator release {name}` ({': '.join(named) or hold.provenance})"
-    return f"limited ({', '.join([': '.join(named), hold.provenance] if named else [hold.provenance])})"
+    return f"limited ({_limit(hold)})"
 
 
 def _full(agent: AgentSeen) -> str:
@@ -319,8 +337,21 @@ def _why_not(hinted: Sequence[AgentSeen]) -> str:
     return "; ".join(f"{agent.name} was {_rejection(agent) or 'not picked'}" for agent in hinted)
 
 
+def _rejection_code(agent: AgentSeen) -> RejectionCode | None:
+    """Why it cannot take a task now; None: it can."""
+    if agent.problem is not None:
+        return RejectionCode.PROBLEM
+    if (hold := agent.hold) is not None:
+        if hold.reason is Reason.BUDGET:
+            return RejectionCode.BUDGET
+        if hold.room is not None:
+            return RejectionCode.PROBED
+        return RejectionCode.HELD if hold.until is None else RejectionCode.LIMITED
+    return None if agent.free else RejectionCode.FULL
+
+
 def _rejection(agent: AgentSeen) -> str | None:
-    """Why it cannot take a task now, in words that follow ``is`` or ``was``."""
+    """The same in words that follow ``is`` or ``was``."""
     if agent.problem is not None:
         return f"unable to run: {agent.problem}"
     if agent.hold is not None:
@@ -333,7 +364,7 @@ def _rejection(agent: AgentSeen) -> str | None:
 def _record(
     head: Head, agents: Sequence[AgentSeen], choice: _Choice, rules: Rules, tier: Tier, classification: Classification
 ) -> DecisionRecord:
-    agent = choice.agent
+    agent, overridden = choice.agent, choice.overridden
     mapped = agent.models.get(tier)
     hinted = hinted_by(head, agents)
     pinned_here = _pinned_on(head, hinted, agent)
@@ -349,7 +380,8 @@ def _record(
         fallback=choice.fallback,
         classification=classification,
         candidates=candidates,
-        overridden_hint=choice.overridden_hint,
+        overridden_hint=f"{overridden.agent}: {overridden.why}" if overridden is not None else None,
+        overridden=overridden,
         overridden_model=head.model if _pins_one_of(head, hinted, agent) and not pinned_here else None,
         specialist=head.specialist,
         skill=head.skill,
@@ -361,12 +393,13 @@ def _record(
 def _candidate(seen: AgentSeen, choice: _Choice, considered: Set[str], elsewhere: str, rules: Rules) -> Candidate:
     """elsewhere: why one outside the balancer's choice was not in it."""
     eligible = seen.name in considered
-    rejected = None
+    code, rejected = None, None
     if not eligible:
-        rejected = "not open to balancing"
-    elif choice.overridden_hint is None and seen.name not in choice.pool:
-        rejected = elsewhere
+        code, rejected = RejectionCode.NOT_SELECTABLE, "not open to balancing"
+    elif choice.overridden is None and seen.name not in choice.pool:
+        code, rejected = RejectionCode.NOT_MEANT, elsewhere
     elif seen.name != choice.agent.name:
+        code = _rejection_code(seen) or RejectionCode.LESS_PREFERRED
         rejected = _rejection(seen) or _less_preferred(seen, choice.agent, rules)
     return Candidate(
         agent=seen.name,
@@ -375,6 +408,8 @@ def _candidate(seen: AgentSeen, choice: _Choice, considered: Set[str], elsewhere
         limited=seen.limited,
         limited_until=seen.hold.until if seen.hold is not None and not seen.hold.tried else None,
         eligible=eligible,
+        limit=_limit(seen.hold) if code is RejectionCode.LIMITED and seen.hold is not None else None,
+        rejected_code=code,
         rejected_because=rejected,
     )
 

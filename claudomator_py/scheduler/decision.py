@@ -26,8 +26,31 @@ class DecisionKind(StrEnum):
     """Who answers a message."""
 
 
+class RejectionCode(StrEnum):
+    """Why an agent did not get a task. Stored with decisions: values are never renamed."""
+
+    NOT_SELECTABLE = "not_selectable"
+    """It takes only tasks that name it."""
+    NOT_MEANT = "not_meant"
+    """The task insists on others, or on the agent that has its conversation."""
+    PROBLEM = "problem"
+    """It cannot run: not installed, for example."""
+    BUDGET = "budget"
+    """It has spent what it may."""
+    PROBED = "probed"
+    """Its limit should be over, and the first runs after it have not answered yet."""
+    HELD = "held"
+    """It is held until an operator releases it."""
+    LIMITED = "limited"
+    """It waits for a limit to reset."""
+    FULL = "full"
+    """All of its slots are in use."""
+    LESS_PREFERRED = "less_preferred"
+    """It could have taken the task, and another one was the better choice."""
+
+
 class Candidate(BaseModel):
-    """An agent as the decision saw it. rejected_because: None for the one chosen."""
+    """An agent as the decision saw it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -36,8 +59,23 @@ class Candidate(BaseModel):
     max_concurrent: int
     limited: bool
     limited_until: int | None = None
+    """In epoch milliseconds; None: it is not limited, or until it is released."""
+    limit: str | None = None
+    """Which limit it waits for, and who says so; None: it waits for none."""
     eligible: bool
+    rejected_code: RejectionCode | None = None
+    """None for the one chosen, and in decisions from before there were codes."""
     rejected_because: str | None = None
+    """The same in words; None for the one chosen."""
+
+
+class OverriddenHint(BaseModel):
+    """The agent that a task prefers and did not get, and why, in words."""
+
+    model_config = ConfigDict(frozen=True)
+
+    agent: str
+    why: str
 
 
 class Classification(BaseModel):
@@ -173,6 +211,8 @@ class DecisionRecord(Record):
     candidates: tuple[Candidate, ...]
     """All agents, as they were seen."""
     overridden_hint: str | None = None
-    """The agent that the task prefers, and why it is not that."""
+    """The agent that the task prefers, and why it is not that, in one line."""
+    overridden: OverriddenHint | None = None
+    """The same as values; None also in decisions from before there were any."""
     overridden_model: str | None = None
     """The model that the task pins, where the constraints do not allow it."""

@@ -223,7 +223,8 @@ def _notices(status: StatusView) -> tuple[Notice, ...]:
     ]
     for agent in status.agents:
         if agent.limited and agent.limited_until is None:
-            reason, _, _ = (agent.hold_reason or "").partition(":")
+            # One that an operator has put there has no reason, so no meaning either.
+            reason = next((hold.reason for hold in agent.holds if hold.family is None and not hold.probing), None)
             lines = tuple(line for line in (meaning_of(reason), agent.hold_reason) if line)
             remedy = "Fix that, then release the agent: nothing starts on it before."
             found.append(

@@ -49,6 +49,8 @@ def test_a_hint_wins_while_its_agent_can_take_the_task() -> None:
 def test_a_hint_is_overridden_and_recorded_when_it_cannot(state: dict[str, object], why: str) -> None:
     record = decide(head(1, agent_type="codex"), agent("claude"), agent("codex", **state))
     assert (record.agent, record.overridden_hint) == ("claude", why)
+    assert record.overridden is not None
+    assert f"{record.overridden.agent}: {record.overridden.why}" == why
 
 
 def test_a_full_agent_is_waited_for_a_while_and_a_limit_or_a_fault_is_not() -> None:
@@ -308,8 +310,16 @@ def test_every_agent_is_in_the_record_and_all_but_the_chosen_have_a_reason() -> 
         "off": "unable to run: not on PATH",
         "zed": "as active as chosen, and comes after it in the alphabet",
     }
+    assert {candidate.agent: candidate.rejected_code for candidate in record.candidates} == {
+        "busy": "less_preferred",
+        "chosen": None,
+        "held": "limited",
+        "lint": "not_selectable",
+        "off": "problem",
+        "zed": "less_preferred",
+    }
     held = next(candidate for candidate in record.candidates if candidate.agent == "held")
-    assert (held.limited, held.limited_until) == (True, HOLD.until)
+    assert (held.limited, held.limited_until, held.limit) == (True, HOLD.until, "5h window, reported")
 
 
 def test_a_long_source_of_a_hold_is_cut() -> None:
