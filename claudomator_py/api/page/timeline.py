@@ -19,6 +19,7 @@ _TITLES = {
     "approved": "Approved",
     "rejected": "Rejected",
     "classified": "Tier classified",
+    "routed": "Routed",
     "dependency_bound": "Dependency found",
     "hold": "Agent held",
     "released": "Agent released",

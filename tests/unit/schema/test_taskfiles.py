@@ -330,6 +330,24 @@ DOCUMENTS = st.fixed_dictionaries(
 )
 
 
+class QuotingDumper(yaml.SafeDumper):
+    """Writes texts in quotes: PyYAML leaves them off ``1e5``, which is a text in YAML 1.1 and a number in JSON."""
+
+
+QuotingDumper.add_representer(
+    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
+)
+
+
+@pytest.mark.parametrize("text", ["1e5", "0E0", "-2.5e-3"])
+def test_a_text_that_json_takes_for_a_number_has_to_be_quoted(text: str) -> None:
+    (problem,) = parse_task_file(f"instructions: {text}\n".encode(), "x.yaml").problems
+    assert (problem.line, problem.field) == (1, "instructions")
+    assert "quotes" in (problem.remedy or "")
+    (spec,) = parse_task_file(f'instructions: "{text}"\n'.encode(), "x.yaml").specs
+    assert spec.instructions == text
+
+
 @given(DOCUMENTS)
 def test_a_task_survives_every_way_of_writing_it(document: dict[str, object]) -> None:
     spec = parse_task(document)
@@ -337,7 +355,7 @@ def test_a_task_survives_every_way_of_writing_it(document: dict[str, object]) ->
 
     again = parse_task(to_document(spec))
     as_json = parse_task_file(json.dumps(document).encode(), "x.json")
-    as_yaml = parse_task_file(yaml.safe_dump(document, allow_unicode=True).encode(), "x.yaml")
+    as_yaml = parse_task_file(yaml.dump(document, Dumper=QuotingDumper, allow_unicode=True).encode(), "x.yaml")
 
     assert again == spec
     assert as_json.problems == as_yaml.problems == ()
