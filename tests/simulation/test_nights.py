@@ -18,7 +18,7 @@ def night(tmp_path: Path, seed: int, tasks: int, scale: int, weather: Weather) -
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_a_night(tmp_path: Path, seed: int) -> None:
     report = night(tmp_path, seed, 60, 90, Weather())
     assert report.limits, "a night without a limit tests little"
