@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from claudomator_py.domain.run import RunFate, RunLimits, RunOrder
+from claudomator_py.domain.run import RunFate, RunLimits, RunSpec
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.settle import settle
@@ -57,7 +57,7 @@ def rate(start: Start) -> float:
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / str(number) for number in range(RUNS)]
         for path in paths:
-            RunDirectory(path).create(RunOrder(path.name, (("true",),), None, (), tuple(ENVIRONMENT), "", LIMITS))
+            RunDirectory(path).create(RunSpec(path.name, (("true",),), None, (), tuple(ENVIRONMENT), "", LIMITS))
         begin = time.perf_counter()
         for path in paths:
             start(path)

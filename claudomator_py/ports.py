@@ -8,7 +8,7 @@ from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.notice import Notice
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.pricing import Used
-from claudomator_py.domain.run import Entry, ExitRecord, Launch, LaunchRequest, RunOrder, RunStatus, Stream, Swept
+from claudomator_py.domain.run import Entry, ExitRecord, Launch, LaunchRequest, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.scheduler.classification import TierQuestion
 
@@ -90,7 +90,7 @@ class AgentKind(Protocol):
 class RunHost(Protocol):
     """Where runs live. step: 0 is the agent's run; n is the n-th time that its check was begun."""
 
-    def prepare(self, order: RunOrder, step: int = 0) -> None:
+    def prepare(self, order: RunSpec, step: int = 0) -> None:
         """Make the run directory, durably. What is there from an earlier attempt at the same is replaced.
 
         Raises RunConflict if that attempt was started; OSError.

@@ -74,7 +74,7 @@ _OF_A_TASK = {
     "cancelTask": "Its end",
     "restartTask": "A new generation of it",
     "answerTask": "What to say to what it asks",
-    "approveTask": "Leave for what it asks for",
+    "approveTask": "Approve what it asks for",
     "rejectTask": "Its end, if it asks",
 }
 TASK_LINKS = _links("ref", "$response.body#/id", **_OF_A_TASK)

@@ -19,7 +19,7 @@ from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.dispatch.collect import Collector
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.live_output import LiveRunMonitor
-from claudomator_py.dispatch.notifications import Herald
+from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.reconciler import Reconciler
 from claudomator_py.dispatch.run_reports import RunReporter
@@ -32,7 +32,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.variables import agent_environment
 from claudomator_py.environment.workdirs import SYSTEM_FOLDERS, Workdirs, real_paths
-from claudomator_py.environment.worktrees import Isolating
+from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.faults import Faults
 from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.hosts.local.host import LocalRunHost
@@ -42,7 +42,7 @@ from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.known_secrets import secrets_of
 from claudomator_py.schema.settings import Classifier, ClassifierKind, Settings, settings_hash
 from claudomator_py.sources.inbox.claims import InboxInUse
-from claudomator_py.sources.inbox.inbox import InboxKeeper
+from claudomator_py.sources.inbox.inbox import ConfiguredInbox
 from claudomator_py.store.database import Database
 
 log = get_logger("claudomator")
@@ -68,7 +68,7 @@ class Parts:
     reconciler: Reconciler
     observer: Observer
     current: Current[Configured]
-    isolating: Isolating
+    isolating: WorktreeManager
     faults: Faults
     monitor: LiveRunMonitor
 
@@ -160,7 +160,7 @@ def assemble(
     def disk_low() -> bool:
         return shutil.disk_usage(state).free < current().settings.limits.min_free
 
-    isolating = Isolating(LocalTrees(state / "worktrees", environ, umask=launcher.umask, clean=secrets.redact))
+    isolating = WorktreeManager(LocalTrees(state / "worktrees", environ, umask=launcher.umask, clean=secrets.redact))
     budgets = Budgets(lambda: current().settings.budget)
     faults = Faults(now_ms, secrets.redact_piece)
     observer = Observer(registry, lambda: current().rules, now_ms, disk_low, budgets, faults)
@@ -189,8 +189,8 @@ def assemble(
 
 async def take(
     parts: Parts,
-    inbox: InboxKeeper,
-    herald: Herald,
+    inbox: ConfiguredInbox,
+    herald: NotificationDispatcher,
     environ: Mapping[str, str],
     state: Path,
     database: Database,

@@ -40,12 +40,12 @@ from claudomator_py.app.listening import CannotListen, StateExposed, make_privat
 from claudomator_py.daemon.health import Pulse, disk_check, inbox_checks
 from claudomator_py.daemon.locks import StateInUse, claim_database, hold_state
 from claudomator_py.daemon.loop import Daemon, StateLost
-from claudomator_py.daemon.metering import Meter, Surroundings
+from claudomator_py.daemon.metering import Meter, ProcessGauges
 from claudomator_py.daemon.reload import ConfigurationRefused, Reloader
 from claudomator_py.daemon.retention import Retainer
 from claudomator_py.daemon.signals import handle_signals, install_crash_hook
 from claudomator_py.daemon.systemd import VARIABLES, Notifier, Supervision
-from claudomator_py.dispatch.notifications import Herald
+from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.notice import NotifyTarget
 from claudomator_py.domain.redaction import Redactor
@@ -84,12 +84,12 @@ from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.task_service import TaskService
 from claudomator_py.service.tokens import Tokens
 from claudomator_py.sources.inbox.claims import InboxInUse
-from claudomator_py.sources.inbox.inbox import InboxKeeper
+from claudomator_py.sources.inbox.inbox import ConfiguredInbox
 from claudomator_py.sources.inbox.intake import StoreIntake
-from claudomator_py.sources.schedules import Clockwork, Timekeeper
+from claudomator_py.sources.schedules import Clockwork, ScheduleRunner
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.schema import is_current
-from claudomator_py.tasks.idempotency import Repeats
+from claudomator_py.tasks.idempotency import IdempotentRequests
 
 log = get_logger("claudomator")
 
@@ -179,10 +179,10 @@ async def _serve(
     database.on_commit(daemon.wake)
     # Of what is done beside the ticks: each thread has its own.
     schedule_faults, retention_faults = (Faults(now_ms, secrets.redact_piece) for _ in range(2))
-    timekeeper = Timekeeper(database, parts.registry, lambda: parts.workdirs, now_ms, schedule_faults)
+    timekeeper = ScheduleRunner(database, parts.registry, lambda: parts.workdirs, now_ms, schedule_faults)
     clockwork = Clockwork(timekeeper, lambda: inbox.looked())
     intake = StoreIntake(database, parts.registry, lambda: parts.workdirs, now_ms, clockwork.wake)
-    inbox = InboxKeeper(intake, taskfiles, _guarding, daemon.wake, secrets.clean)
+    inbox = ConfiguredInbox(intake, taskfiles, _guarding, daemon.wake, secrets.clean)
     inbox.claim(settings.inbox)
     stack.callback(inbox.close)
     stack.callback(clockwork.close)
@@ -191,7 +191,7 @@ async def _serve(
     def to(target: NotifyTarget) -> Messenger:
         return messenger(target, environ, for_commands, time.time, umask)
 
-    herald = Herald(database, to, now_ms, secrets)
+    herald = NotificationDispatcher(database, to, now_ms, secrets)
     stack.callback(herald.close)
     database.on_commit(herald.wake)
     reloader = Reloader(
@@ -233,7 +233,7 @@ async def _serve(
         parts.monitor.backlog,
         parts.isolating.trees,
     )
-    repeats = Repeats(queries.read, now_ms)
+    repeats = IdempotentRequests(queries.read, now_ms)
     schedules = Schedules(
         database, parts.registry, lambda: parts.workdirs, now_ms, queries.told, repeats, clockwork.wake
     )
@@ -262,7 +262,7 @@ async def _serve(
     )
     notices, tokens = Notices(database, herald, now_ms), Tokens(database, keyring, now_ms)
     access = Access(service, queries, schedules, notices, tokens)
-    around = Surroundings(
+    around = ProcessGauges(
         ticks=lambda: daemon.ticks,
         checks=lambda: queries.readiness().checks,
         refused_files=lambda: len(inbox.refusals),

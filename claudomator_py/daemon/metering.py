@@ -18,7 +18,7 @@ from claudomator_py.faults import Fault
 from claudomator_py.ports import Clock
 from claudomator_py.scheduler.admission import Blocked, Taken, admit
 from claudomator_py.scheduler.plan import load_of
-from claudomator_py.scheduler.snapshot import AgentSeen, Snapshot
+from claudomator_py.scheduler.snapshot import AgentState, Snapshot
 from claudomator_py.store import metric_rows, queue
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.metric_rows import EndedRuns
@@ -54,7 +54,7 @@ class Measured:
     database: str
     tasks: Mapping[str, int]
     waits: Mapping[Wait, int]
-    agents: Sequence[AgentSeen]
+    agents: Sequence[AgentState]
     slots: int
     live: Mapping[tuple[str, str], int]
     ended: Sequence[EndedRuns]
@@ -71,7 +71,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ProcessGauges:
     """What is measured and is in no row. least_free_bytes: below it nothing is started. faults: of single items."""
 
     ticks: Callable[[], Ticks]
@@ -88,7 +88,7 @@ class Meter:
     However often it is asked, it reads the rows once in ``FRESH_S``.
     """
 
-    def __init__(self, database: Database, observer: Observer, clock: Clock, around: Surroundings) -> None:
+    def __init__(self, database: Database, observer: Observer, clock: Clock, around: ProcessGauges) -> None:
         self._database = database
         self._observer = observer
         self._clock = clock

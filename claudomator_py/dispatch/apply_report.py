@@ -22,7 +22,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
-from claudomator_py.environment.worktrees import Isolating
+from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.log import get_logger
 from claudomator_py.store import hold_rows, run_rows, task_rows
 from claudomator_py.store.database import Database
@@ -78,7 +78,7 @@ class ReportApplier:
         registry: AgentRegistry,
         rules: Callable[[], LaunchRules],
         budgets: Budgets | None = None,
-        isolating: Isolating | None = None,
+        isolating: WorktreeManager | None = None,
         secrets: Secrets | None = None,
     ) -> None:
         """rules: those in force. budgets: what may be spent; None: anything. isolating: None: no run is in a work tree.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.conversation import Usage
-from claudomator_py.domain.run import Bounds, Launch, LaunchRequest, RunLimits, RunOrder
+from claudomator_py.domain.run import Bounds, Launch, LaunchRequest, RunLimits, RunSpec
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.environment.variables import VARIABLE, environment
@@ -34,7 +34,7 @@ class LaunchRules:
 class Prepared:
     """A run directory's content, and the environment that is handed over at the spawn."""
 
-    order: RunOrder
+    order: RunSpec
     environment: dict[str, str]
 
 
@@ -80,7 +80,7 @@ def _prepared(
     folders: tuple[str, ...] = (),
 ) -> Prepared:
     cwd, bounds = _place(run, spec, rules)
-    order = RunOrder(
+    order = RunSpec(
         run_id=run.id,
         commands=commands,
         cwd=cwd,

@@ -34,7 +34,7 @@ _KINDS = ("budget_spent", "hold", "state")
 _STOP_S = 2.0
 
 
-class Herald:
+class NotificationDispatcher:
     """Tells those who are configured, in the background. messenger: makes the way to a target. secrets: what no notice
     may hold; None: nothing but what is one by its shape."""
 
@@ -49,7 +49,7 @@ class Herald:
         self._database = database
         self._messenger = messenger
         self._clock = clock
-        self._couriers: dict[str, _Courier] = {}
+        self._couriers: dict[str, _TargetWorker] = {}
 
     def follow(self, targets: Mapping[str, NotifyTarget]) -> None:
         """Tell these, and no others. One that is new is told of what happens from now on, not of the past.
@@ -59,7 +59,7 @@ class Herald:
         former = self._couriers
         kept = {name: courier for name, courier in former.items() if targets.get(name) == courier.target}
         added = {
-            name: _Courier(self._database, name, target, self._messenger(target), self._clock, self._secrets)
+            name: _TargetWorker(self._database, name, target, self._messenger(target), self._clock, self._secrets)
             for name, target in targets.items()
             if name not in kept
         }
@@ -83,7 +83,7 @@ class Herald:
         _end(list(self._couriers.values()))
 
 
-class _Courier(threading.Thread):
+class _TargetWorker(threading.Thread):
     """Gathers and sends the notices for one target."""
 
     def __init__(
@@ -246,7 +246,7 @@ class _Courier(threading.Thread):
             raise DeliveryFault(f"it failed unexpectedly ({type(error).__name__})") from error
 
 
-def _end(couriers: Sequence[_Courier]) -> None:
+def _end(couriers: Sequence[_TargetWorker]) -> None:
     for courier in couriers:
         courier.stop()
     for courier in couriers:

@@ -23,11 +23,11 @@ from claudomator_py.scheduler.classification import differs
 from claudomator_py.scheduler.lanes import held_by
 from claudomator_py.scheduler.plan import Planner, StartRun
 from claudomator_py.scheduler.snapshot import (
-    AgentSeen,
+    ActiveHold,
+    AgentState,
     AskedTier,
-    Head,
-    HoldSeen,
     Kept,
+    QueueHead,
     Rules,
     Snapshot,
 )
@@ -46,7 +46,7 @@ class _Front:
 
     position: queue.Position
     item: Item
-    head: Head | None
+    head: QueueHead | None
     eligibility: str
     asked: bool
 
@@ -58,7 +58,7 @@ class _Front:
         return placed and (self.head.exclusive not in taken.threads or self.head.task_id in taken.in_turn)
 
 
-def _of_its_own(verdict: Blocked, head: Head) -> bool:
+def _of_its_own(verdict: Blocked, head: QueueHead) -> bool:
     """Whether the head is blocked by what the others of its lane need not be: its place, or a question that is open."""
     asking = verdict.reason == CLASSIFYING and head.asked is not None
     return asking or verdict.reason in (WORKDIR, KEPT, CONVERSATION)
@@ -105,7 +105,7 @@ class Observer:
             heads.sort(key=lambda head: (head.rank, head.created, head.task_id))
         return present.model_copy(update={"heads": tuple(heads)})
 
-    def _looked_at(self, connection: Connection, planner: Planner, rules: Rules) -> Iterator[Head]:
+    def _looked_at(self, connection: Connection, planner: Planner, rules: Rules) -> Iterator[QueueHead]:
         """What a look at every queued task in order would start, in that order, and between them what would start if
         its tier were known; of the lanes that are left out for another reason, the first task without a tier.
 
@@ -167,11 +167,11 @@ class Observer:
     def _front(self, task: Task, spec: dict[str, object], question: Classification | None) -> "_Front":
         item = item_of(Doing.START, task)
         heading = partial(self._head_of, task, spec, question)
-        head: Head | None = self._faults.attempt(item, heading, whole=False)
+        head: QueueHead | None = self._faults.attempt(item, heading, whole=False)
         asked = task.asked_tier is not None or task.tier is not None or (head is not None and head.tier is not None)
         return _Front(queue.position(task), item, head, task.eligibility, asked)
 
-    def _head_of(self, task: Task, spec: dict[str, object], question: Classification | None) -> Head:
+    def _head_of(self, task: Task, spec: dict[str, object], question: Classification | None) -> QueueHead:
         asked = None if question is None else _asked(question, self._registry)
         return self.head(task, TaskSpec.model_validate(spec), asked)
 
@@ -183,7 +183,7 @@ class Observer:
         tasks = [task for task, _ in queue.contents(connection, sorted(items))]
         return {task.id for task in tasks if item_of(Doing.START, task).content == items[task.id].content}
 
-    def _ahead(self, connection: Connection, planner: Planner, number: int) -> list[Head]:
+    def _ahead(self, connection: Connection, planner: Planner, number: int) -> list[QueueHead]:
         """Those of the next tasks of which nobody has asked yet how strong a model they need, so that they have their
         tier when a slot is free; no more than that are next, as an answer costs money. Lanes that wait for more than a
         slot are not counted.
@@ -215,9 +215,9 @@ class Observer:
         present = ((task, rows.get((task.id, task.generation))) for task in tasks)
         return {task.id: row for task, row in present if row is not None}
 
-    def head(self, task: Task, spec: TaskSpec, asked: AskedTier | None = None) -> Head:
+    def head(self, task: Task, spec: TaskSpec, asked: AskedTier | None = None) -> QueueHead:
         """The task as planning sees it. asked: what was asked about its tier."""
-        return Head(
+        return QueueHead(
             task_id=task.id,
             version=task.version,
             name=task.name,
@@ -280,7 +280,7 @@ class Observer:
             day=None if spent is None else self._budgets.day_left(spent),
         )
 
-    def _spent_holds(self, connection: Connection, spent: Spent | None, now_ms: int) -> dict[str, list[HoldSeen]]:
+    def _spent_holds(self, connection: Connection, spent: Spent | None, now_ms: int) -> dict[str, list[ActiveHold]]:
         """What their own budgets keep from beginning on the agents, by agent."""
         found = {}
         for agent in self._registry.agents:
@@ -299,11 +299,11 @@ def _agents(
     tries: Mapping[Bucket, int],
     probed: Sequence[Probed],
     warned: Set[tuple[str, str]],
-    spent: Mapping[str, Sequence[HoldSeen]],
-) -> tuple[AgentSeen, ...]:
+    spent: Mapping[str, Sequence[ActiveHold]],
+) -> tuple[AgentState, ...]:
     active = Counter(run.agent for run in live)
     return tuple(
-        AgentSeen(
+        AgentState(
             name=agent.name,
             kind=agent.kind,
             active=active[agent.name],
@@ -344,9 +344,9 @@ def _asked(row: Classification, registry: AgentRegistry) -> AskedTier:
 
 def _holds_seen(
     agent: AgentSpec, holds: Sequence[tuple[Hold, int | None]], tries: Mapping[Bucket, int]
-) -> tuple[HoldSeen, ...]:
+) -> tuple[ActiveHold, ...]:
     return tuple(
-        HoldSeen(
+        ActiveHold(
             bucket=hold.bucket.label,
             reason=hold.reason,
             until=hold.until_ms,

@@ -27,7 +27,7 @@ from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.workdirs import local_zone
-from claudomator_py.scheduler.snapshot import DayLeft, HoldSeen
+from claudomator_py.scheduler.snapshot import ActiveHold, DayLeft
 from claudomator_py.store import spending_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run
@@ -82,12 +82,12 @@ class Budgets:
             return DayLeft(text="", until=spent_today.day.end_ms)
         return DayLeft(text=f"{found.text} today, all agents together", until=spent_today.day.end_ms, room=found.runs)
 
-    def day_holds(self, agent: AgentSpec, spent_today: Spent) -> list[HoldSeen]:
+    def day_holds(self, agent: AgentSpec, spent_today: Spent) -> list[ActiveHold]:
         """What the agent's own budget for the day keeps from beginning on it."""
         found = _room(agent.budget, spent_today.of(agent.name))
         if found is None:
             return []
-        hold = HoldSeen(
+        hold = ActiveHold(
             bucket=f"{agent.name} today",
             reason=Reason.BUDGET,
             until=spent_today.day.end_ms,
@@ -97,11 +97,11 @@ class Budgets:
         )
         return [hold]
 
-    def window_holds(self, agent: AgentSpec, said: Mapping[str, WindowUse], now_ms: int) -> list[HoldSeen]:
+    def window_holds(self, agent: AgentSpec, said: Mapping[str, WindowUse], now_ms: int) -> list[ActiveHold]:
         """What its share of a window keeps from beginning on the agent. said: by its account, of each window last."""
         share = agent.budget.window or 100
         return [
-            HoldSeen(
+            ActiveHold(
                 bucket=f"{agent.name} {name}",
                 reason=Reason.BUDGET,
                 until=use.resets_at,

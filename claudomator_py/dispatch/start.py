@@ -19,15 +19,15 @@ from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.redaction import without_secrets
 from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.task import OnInput, TaskSpec
-from claudomator_py.domain.worktree import Tree, TreeFault, TreeOrder
+from claudomator_py.domain.worktree import Tree, TreeFault, WorktreeRequest
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.workdirs import further_folders
-from claudomator_py.environment.worktrees import Isolating, folder_in_tree, isolated, tell_tree, tree_wanted
+from claudomator_py.environment.worktrees import WorktreeManager, folder_in_tree, isolated, tell_tree, tree_wanted
 from claudomator_py.faults import Doing, Fault, Faults, HostFault, Item, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import RunHost, Transcript
-from claudomator_py.prompts.conversations import Resuming, resumption_of, scratch_of
+from claudomator_py.prompts.conversations import ResumePolicy, resumption_of, scratch_of
 from claudomator_py.prompts.prompt import (
     compose,
     compose_answer,
@@ -65,7 +65,7 @@ class _Subject:
     earlier: Run | None
     told: TaskSpec
     obstacle: str | None
-    tree: TreeOrder | None = None
+    tree: WorktreeRequest | None = None
     left: Run | None = None
     follows: Run | None = None
 
@@ -119,7 +119,7 @@ class Starter:
         registry: AgentRegistry,
         host: RunHost,
         rules: Callable[[], LaunchRules],
-        isolating: Isolating,
+        isolating: WorktreeManager,
         faults: Faults,
         budgets: Budgets | None = None,
         secrets: Secrets | None = None,
@@ -132,7 +132,7 @@ class Starter:
         self._isolating = isolating
         self._faults = faults
         self._budgets = budgets or Budgets()
-        self._resuming = Resuming(registry, host)
+        self._resuming = ResumePolicy(registry, host)
 
     def start(self, snapshot: Snapshot, starts: Sequence[StartRun]) -> Begun:
         """Start them, each by itself: what one raises keeps no other from starting.
@@ -267,7 +267,7 @@ class Starter:
         kind = self._registry.kinds.get(run.kind)
         return None if kind is None else kind.transcript("stdout")
 
-    def _tree(self, order: TreeOrder) -> Tree | None:
+    def _tree(self, order: WorktreeRequest) -> Tree | None:
         """The work tree, with the folder that the run works in; None: not yet. Raises TreeFault."""
         tree = self._isolating.tree(order)
         if tree is not None:

@@ -30,7 +30,7 @@ class Exchange(BaseModel):
     allowed: tuple[str, ...] = ()
 
 
-class Resumption(BaseModel):
+class ConversationRef(BaseModel):
     """The conversation that the next run of a task goes on in: that of the run ``run_id``.
 
     agent, kind: who has it; nobody else can go on in it. tier: how strong it was. revision: the content that the

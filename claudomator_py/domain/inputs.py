@@ -22,7 +22,7 @@ _MARKED_OR_FENCE = re.compile(
 )
 
 
-class Asked(BaseModel):
+class InputRequest(BaseModel):
     """What the task waits to hear from a person. since_ms: since when, in epoch milliseconds.
 
     agent, run_id: whose run asks; None: it is asked before the first run. tools: what leave is asked for. rejected:
@@ -40,7 +40,7 @@ class Asked(BaseModel):
     rejected: str | None = None
 
 
-class Leave(BaseModel):
+class ToolGrant(BaseModel):
     """What a person allows a task besides its own permissions. kind: of the agents that name tools so."""
 
     model_config = ConfigDict(frozen=True)
@@ -112,15 +112,15 @@ def leave_asked(outcome: Outcome) -> Outcome:
     return _changed(outcome, status=OutcomeStatus.NEEDS_INPUT)
 
 
-def asked_by(outcome: Outcome, agent: str, run_id: str, now_ms: int) -> Asked:
+def asked_by(outcome: Outcome, agent: str, run_id: str, now_ms: int) -> InputRequest:
     """What a person is asked by a run that needs input."""
     if outcome.question is None and outcome.denied:
         text = f"{agent} asks to use {named(outcome.denied)}"
-        return Asked(
+        return InputRequest(
             kind=InputKind.APPROVAL, text=text, since_ms=now_ms, agent=agent, run_id=run_id, tools=outcome.denied
         )
     text = outcome.question or UNSAID
-    return Asked(kind=InputKind.QUESTION, text=text, since_ms=now_ms, agent=agent, run_id=run_id)
+    return InputRequest(kind=InputKind.QUESTION, text=text, since_ms=now_ms, agent=agent, run_id=run_id)
 
 
 def named(tools: Sequence[Denied]) -> str:

@@ -89,7 +89,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class RunOrder:
+class RunSpec:
     """What a run directory is made of. Values of variables are handed over at the spawn and are in no file.
 
     commands: argv after argv, until one does not exit 0. cwd: None for a scratch folder. roots: where cwd may lie;

@@ -10,7 +10,7 @@ _LONGEST = 60
 
 
 @dataclass(frozen=True, slots=True)
-class TreeOrder:
+class WorktreeRequest:
     """A tree that a task needs. name: of its folder, the same for all runs that share it. folder: in the repository."""
 
     name: str

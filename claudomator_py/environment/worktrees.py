@@ -12,7 +12,15 @@ from sqlalchemy import Connection
 from claudomator_py.domain.task import Isolation, TaskSpec
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import TaskView, WorktreeView
-from claudomator_py.domain.worktree import Tree, TreeOrder, TreeStanding, TreeState, branch_name, is_tree_of, tree_name
+from claudomator_py.domain.worktree import (
+    Tree,
+    TreeStanding,
+    TreeState,
+    WorktreeRequest,
+    branch_name,
+    is_tree_of,
+    tree_name,
+)
 from claudomator_py.environment.workdirs import directory_key, place_in_repository, resolve
 from claudomator_py.log import get_logger
 from claudomator_py.store import events, run_rows, task_rows
@@ -28,7 +36,7 @@ _AT_ONCE = 2
 class Trees(Protocol):
     """Work trees on this machine. Safe to use from many threads."""
 
-    def ensure(self, order: TreeOrder) -> Tree:
+    def ensure(self, order: WorktreeRequest) -> Tree:
         """The tree, made now unless it is there. Raises TreeFault; another exception if somebody else is at it."""
 
     def all(self) -> list[Tree]:
@@ -64,7 +72,7 @@ def isolated(spec: TaskSpec) -> str | None:
     return spec.working_dir if spec.isolation is Isolation.WORKTREE else None
 
 
-def tree_wanted(connection: Connection, task: Task, working_dir: str, earlier: Run | None) -> TreeOrder:
+def tree_wanted(connection: Connection, task: Task, working_dir: str, earlier: Run | None) -> WorktreeRequest:
     """The tree of the task's present generation: that of its earlier runs, and of the conversation that it goes on in.
 
     earlier: the run whose conversation or work the next one goes on with, of whichever task. Raises OSError or
@@ -78,7 +86,7 @@ def tree_wanted(connection: Connection, task: Task, working_dir: str, earlier: R
         name = tree_name(repository, task.name, task.id, task.generation)
     else:
         name = Path(before.dir_key).name
-    return TreeOrder(name, branch_name(owner.name, name), owner.id, str(resolve(working_dir)))
+    return WorktreeRequest(name, branch_name(owner.name, name), owner.id, str(resolve(working_dir)))
 
 
 def _owner(connection: Connection, run: Run) -> Task | None:
@@ -164,7 +172,7 @@ def _tell_nobody() -> None:
     pass
 
 
-class Isolating:
+class WorktreeManager:
     """Makes and looks at trees, a few at a time. made: called, on any thread, when that is done or has failed."""
 
     def __init__(self, trees: Trees) -> None:
@@ -178,7 +186,7 @@ class Isolating:
         self._leaving: set[str] = set()
         self._lock = threading.Lock()
 
-    def tree(self, order: TreeOrder) -> Tree | None:
+    def tree(self, order: WorktreeRequest) -> Tree | None:
         """The tree, with the folder that its runs work in; None: it is being made, or removed; ask again once told.
 
         Raises TreeFault, TreeBusy or whatever else kept it from being made, and the next call tries again.

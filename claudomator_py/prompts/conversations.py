@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.conversation import Conversations, Resumption, Usage
+from claudomator_py.domain.conversation import ConversationRef, Conversations, Usage
 from claudomator_py.domain.errors import Conflict, Invalid, Problem
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.task import Isolation, TaskSpec
@@ -24,12 +24,12 @@ GIVEN_UP = "conversation_given_up"
 _FRESH = "Restart it without `resume`."
 
 
-def resumption_of(task: Task) -> Resumption | None:
+def resumption_of(task: Task) -> ConversationRef | None:
     """What the task's row says."""
-    return None if task.resume is None else Resumption.model_validate(task.resume)
+    return None if task.resume is None else ConversationRef.model_validate(task.resume)
 
 
-def columns_of(resumption: Resumption | None, spec: TaskSpec) -> dict[str, Any]:
+def columns_of(resumption: ConversationRef | None, spec: TaskSpec) -> dict[str, Any]:
     """The columns that say it: who is eligible depends on it, too."""
     return {
         "resume": None if resumption is None else resumption.model_dump(mode="json"),
@@ -37,11 +37,14 @@ def columns_of(resumption: Resumption | None, spec: TaskSpec) -> dict[str, Any]:
     }
 
 
-def conversation_of(run: Run, words: str | None, *, asked: bool = False) -> Resumption | None:
-    """The conversation of a run that has ended; None: there is none to go on in. words, asked: see ``Resumption``."""
+def conversation_of(run: Run, words: str | None, *, asked: bool = False) -> ConversationRef | None:
+    """The conversation of a run that has ended; None: there is none to go on in.
+
+    words, asked: see ``ConversationRef``.
+    """
     if run.state != "ended" or run.conversation_id is None:
         return None
-    return Resumption(
+    return ConversationRef(
         run_id=run.id,
         agent=run.agent,
         kind=run.kind,
@@ -104,7 +107,7 @@ def tell_given_up(connection: Connection, task: Task, run_id: str | None, resume
 
 def meant_by_force(
     connection: Connection, task: Task, run: Run, restart: Mapping[str, Any], revision: int, now_ms: int
-) -> Resumption | None:
+) -> ConversationRef | None:
     """What a forced restart goes on in, now that the run has ended which it cancelled; None: a fresh conversation.
 
     Of a run that never started it is the conversation that this was to go on in. Content that is newer than the
@@ -122,7 +125,7 @@ def meant_by_force(
     return meant
 
 
-class Resuming:
+class ResumePolicy:
     """What can be said against a restart that is to go on in the last conversation."""
 
     def __init__(self, registry: AgentRegistry, host: RunHost) -> None:
@@ -229,7 +232,7 @@ class Followed:
     spec: TaskSpec
     dir_key: str | None
     thread: str
-    resumption: Resumption | None
+    resumption: ConversationRef | None
     why: str | None = None
 
 
@@ -249,7 +252,7 @@ def followed(connection: Connection, task: Task, spec: TaskSpec) -> Followed | N
         placed = spec.model_copy(update={"working_dir": told.working_dir, "isolation": told.isolation})
         dir_key = content.dir_key
     why = _why_not(run, told, placed)
-    resumption = Resumption(
+    resumption = ConversationRef(
         run_id=run.id,
         agent=run.agent,
         kind=run.kind,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from claudomator_py.domain.inputs import Asked
+from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import InputView
@@ -55,7 +55,7 @@ def input_sentences(task: Task, events: Sequence[Event], now_ms: int) -> list[st
     return sentences
 
 
-def _remedies(task: Task, asked: Asked) -> list[str]:
+def _remedies(task: Task, asked: InputRequest) -> list[str]:
     name = task.name
     reject = f"`claudomator reject {name}` ends it."
     match asked.kind:

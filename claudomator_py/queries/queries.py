@@ -70,7 +70,7 @@ from claudomator_py.queries.schedules import by_next_time
 from claudomator_py.queries.views import decision_view, event_view, run_view, task_view
 from claudomator_py.scheduler.admission import CONVERSATION, Blocked, admit
 from claudomator_py.scheduler.plan import load_of
-from claudomator_py.scheduler.snapshot import Head, Snapshot
+from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.store import decision_rows, dependency_rows, events, queue, reads, run_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -321,7 +321,7 @@ class Queries:
         connection: Connection,
         task: Task,
         spec: TaskSpec,
-        head: Head,
+        head: QueueHead,
         runs: Sequence[Run],
         present: Snapshot,
         holds: Mapping[str, Sequence[HoldView]],
@@ -359,7 +359,12 @@ class Queries:
         return _Wait()
 
     def _blocked(
-        self, connection: Connection, verdict: Blocked, head: Head, now_ms: int, holds: Mapping[str, Sequence[HoldView]]
+        self,
+        connection: Connection,
+        verdict: Blocked,
+        head: QueueHead,
+        now_ms: int,
+        holds: Mapping[str, Sequence[HoldView]],
     ) -> _Wait:
         """What stands between a queued task and its start."""
         of_it = tuple(
@@ -402,7 +407,7 @@ class Queries:
         return [CheckView(name="store", ok=True, detail=f"{self._database.dialect} answers"), drained]
 
 
-def _in_turn(connection: Connection, head: Head) -> Task | None:
+def _in_turn(connection: Connection, head: QueueHead) -> Task | None:
     """The task of its thread that goes first."""
     live = [run.task_id for run in run_rows.live(connection) if (run.thread or run.task_id) == head.exclusive]
     task_id = live[0] if live else queue.in_turn(connection).get(head.exclusive)

@@ -16,7 +16,7 @@ from claudomator_py.scheduler.decision import (
     RejectionCode,
     Versions,
 )
-from claudomator_py.scheduler.snapshot import AgentSeen, DayLeft, Head, HeldBy, HoldSeen, Kept, Rules
+from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, DayLeft, HeldBy, Kept, QueueHead, Rules
 from claudomator_py.scheduler.tiers import Undecided, tier_for
 from claudomator_py.schema.settings import BY_NAME_KINDS
 
@@ -41,7 +41,7 @@ class Blocked:
     reason: str
     text: str
     until: int | None = None
-    held: tuple[tuple[str, HoldSeen], ...] = field(default=(), compare=False)
+    held: tuple[tuple[str, ActiveHold], ...] = field(default=(), compare=False)
     lead: str = field(default="", compare=False)
 
 
@@ -49,14 +49,14 @@ class Blocked:
 class _Choice:
     """pool: the names among which the balancer chose."""
 
-    agent: AgentSeen
+    agent: AgentState
     pool: frozenset[str]
     why: str
     overridden: OverriddenHint | None
     fallback: str | None
 
 
-def named_by(agent_type: str, agents: Sequence[AgentSeen]) -> tuple[AgentSeen, ...]:
+def named_by(agent_type: str, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
     """The agents that ``agent.type`` means: the one of that name, else those of that kind.
 
     Of a kind, those that are open to balancing, if any are: the others are chosen by their own name only.
@@ -66,7 +66,7 @@ def named_by(agent_type: str, agents: Sequence[AgentSeen]) -> tuple[AgentSeen, .
     return by_name or tuple(agent for agent in of_kind if agent.auto_select) or of_kind
 
 
-def hinted_by(head: Head, agents: Sequence[AgentSeen]) -> tuple[AgentSeen, ...]:
+def hinted_by(head: QueueHead, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
     """The agents that the task's hint means; none without a hint."""
     return named_by(head.agent_type, agents) if head.agent_type else ()
 
@@ -108,7 +108,7 @@ class Load:
         """Whether nobody can begin there beside those for whom it is kept. kept: how many these are."""
         return self.busy.get(dir_key, 0) + kept >= rules.per_workdir
 
-    def kept_from(self, head: Head) -> tuple[Kept, ...]:
+    def kept_from(self, head: QueueHead) -> tuple[Kept, ...]:
         """Where the task is to work, and others may come back to: soonest over first."""
         others = (one for one in self.kept if one.dir_key == head.dir_key and one.task_id != head.task_id)
         return tuple(sorted(others, key=lambda one: (one.until, one.task_id)))
@@ -126,7 +126,7 @@ class Taken:
     in_turn: frozenset[str] = frozenset()
 
 
-def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> DecisionRecord | Blocked:
+def admit(head: QueueHead, agents: Sequence[AgentState], rules: Rules, load: Load) -> DecisionRecord | Blocked:
     """The decision to start the task, or what stands in between."""
     if load.drained:
         return Blocked("drained", "the daemon is drained: nothing is started until `claudomator undrain`")
@@ -148,7 +148,7 @@ def admit(head: Head, agents: Sequence[AgentSeen], rules: Rules, load: Load) -> 
     return decide(head, agents, rules, load.now)
 
 
-def decide(head: Head, agents: Sequence[AgentSeen], rules: Rules, now_ms: int) -> DecisionRecord | Blocked:
+def decide(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms: int) -> DecisionRecord | Blocked:
     """On which agent the task would start if it were its turn and its place were free, or why on none.
 
     It is the same for all tasks of a lane, but for those whose question for a tier is open: each has a time of its own.
@@ -164,7 +164,9 @@ def decide(head: Head, agents: Sequence[AgentSeen], rules: Rules, now_ms: int) -
     return _record(head, agents, choice, rules, *decided)
 
 
-def _for_task(head: Head, agents: Sequence[AgentSeen], agent: AgentSeen, rules: Rules, now_ms: int) -> AgentSeen:
+def _for_task(
+    head: QueueHead, agents: Sequence[AgentState], agent: AgentState, rules: Rules, now_ms: int
+) -> AgentState:
     """The agent as this task sees it: what it cannot enforce keeps it from running the task, and of its holds count
     those on the model that the task would get there.
 
@@ -184,7 +186,7 @@ def _for_task(head: Head, agents: Sequence[AgentSeen], agent: AgentSeen, rules: 
     return agent.with_model(_model(head, hinted, agent, tier))
 
 
-def _with_choice(head: Head, agents: Sequence[AgentSeen]) -> Head:
+def _with_choice(head: QueueHead, agents: Sequence[AgentState]) -> QueueHead:
     """The task with its conversation only if it goes on there: one that need not be has to be at hand."""
     held = head.conversation
     if held is None or not (held.optional or held.yields):
@@ -199,7 +201,7 @@ def _with_choice(head: Head, agents: Sequence[AgentSeen]) -> Head:
     return head if stays else head.model_copy(update={"conversation": None})
 
 
-def _model(head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen, tier: Tier) -> str | None:
+def _model(head: QueueHead, hinted: Sequence[AgentState], agent: AgentState, tier: Tier) -> str | None:
     """The model by name: the one that the task pins, on an agent that it means; else the tier's."""
     if _pinned_on(head, hinted, agent):
         return head.model
@@ -207,22 +209,22 @@ def _model(head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen, tier: Tier
     return mapped.model if mapped is not None else None
 
 
-def _pinned_on(head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen) -> bool:
+def _pinned_on(head: QueueHead, hinted: Sequence[AgentState], agent: AgentState) -> bool:
     """Whether the task gets the model that it pins there."""
     return _pins_one_of(head, hinted, agent) and _may_have_pinned(head, agent)
 
 
-def _pins_one_of(head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen) -> bool:
+def _pins_one_of(head: QueueHead, hinted: Sequence[AgentState], agent: AgentState) -> bool:
     return head.model is not None and any(seen.name == agent.name for seen in hinted)
 
 
-def _may_have_pinned(head: Head, agent: AgentSeen) -> bool:
+def _may_have_pinned(head: QueueHead, agent: AgentState) -> bool:
     """Whether the constraints allow the model that it pins. One that stands behind no tier cannot be judged by them."""
     tiers = (tier for tier, choice in agent.models.items() if choice.model == head.model)
     return not head.constraints.binding or any(head.constraints.allows(tier) for tier in tiers)
 
 
-def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules, now_ms: int) -> _Choice | Blocked:
+def _choose(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms: int) -> _Choice | Blocked:
     if head.conversation is not None:
         return _go_on(head.conversation, agents, rules)
     hinted = hinted_by(head, agents)
@@ -246,7 +248,7 @@ def _choose(head: Head, agents: Sequence[AgentSeen], rules: Rules, now_ms: int) 
     return _balance(open_agents, rules, why="least active", overridden=override)
 
 
-def _go_on(conversation: HeldBy, agents: Sequence[AgentSeen], rules: Rules) -> _Choice | Blocked:
+def _go_on(conversation: HeldBy, agents: Sequence[AgentState], rules: Rules) -> _Choice | Blocked:
     """Nobody but the agent that has the conversation can go on in it."""
     whose = f"run {conversation.run[:_RUN]}" + (f" of {conversation.of}" if conversation.of else "")
     why = f"resumes the conversation of {whose} on {conversation.agent}"
@@ -261,7 +263,7 @@ def _go_on(conversation: HeldBy, agents: Sequence[AgentSeen], rules: Rules) -> _
 
 
 def _balance(
-    agents: Sequence[AgentSeen], rules: Rules, *, why: str, overridden: OverriddenHint | None = None
+    agents: Sequence[AgentState], rules: Rules, *, why: str, overridden: OverriddenHint | None = None
 ) -> _Choice | Blocked:
     usable = tuple(agent for agent in agents if agent.problem is None)
     if not usable:
@@ -281,13 +283,13 @@ def _balance(
     return _Choice(chosen, frozenset(agent.name for agent in agents), why, overridden, fallback)
 
 
-def _nothing_usable(agents: Sequence[AgentSeen]) -> Blocked:
+def _nothing_usable(agents: Sequence[AgentState]) -> Blocked:
     if not agents:
         return Blocked("agent", "no agent is open to balancing; install or configure one, or name one with agent.type")
     return Blocked("agent", "; ".join(f"{agent.name} is {_rejection(agent)}" for agent in agents))
 
 
-def _all_limited(agents: Sequence[AgentSeen]) -> Blocked:
+def _all_limited(agents: Sequence[AgentState]) -> Blocked:
     held = _holds(agents)
     resets = [hold.until for _, hold in held if not hold.tried and hold.until is not None]
     until = min(resets) if resets else None
@@ -297,11 +299,11 @@ def _all_limited(agents: Sequence[AgentSeen]) -> Blocked:
     return Blocked("limited", parts, until, held)
 
 
-def _holds(agents: Sequence[AgentSeen]) -> tuple[tuple[str, HoldSeen], ...]:
+def _holds(agents: Sequence[AgentState]) -> tuple[tuple[str, ActiveHold], ...]:
     return tuple((agent.name, agent.hold) for agent in agents if agent.hold is not None)
 
 
-def _named(hold: HoldSeen) -> list[str]:
+def _named(hold: ActiveHold) -> list[str]:
     """What is known of where the hold comes from: its reason if that says more, and its window or source."""
     source = window_text(hold.window) if hold.window is not None else " ".join(hold.source.split())
     named = [hold.reason.value] if hold.reason not in (None, Reason.RATE_LIMITED) else []
@@ -309,12 +311,12 @@ def _named(hold: HoldSeen) -> list[str]:
     return named
 
 
-def _limit(hold: HoldSeen) -> str:
+def _limit(hold: ActiveHold) -> str:
     named = _named(hold)
     return ", ".join([": ".join(named), hold.provenance] if named else [hold.provenance])
 
 
-def _held(name: str, hold: HoldSeen) -> str:
+def _held(name: str, hold: ActiveHold) -> str:
     """In words that follow ``is`` or ``was``. The time is not in them: it is a value of its own."""
     named = _named(hold)
     if hold.reason is Reason.BUDGET:
@@ -327,17 +329,17 @@ def _held(name: str, hold: HoldSeen) -> str:
     return f"limited ({_limit(hold)})"
 
 
-def _full(agent: AgentSeen) -> str:
+def _full(agent: AgentState) -> str:
     return f"full ({agent.active} of {agent.max_concurrent} slots)"
 
 
-def _why_not(hinted: Sequence[AgentSeen]) -> str:
+def _why_not(hinted: Sequence[AgentState]) -> str:
     if not hinted:
         return "no such agent is configured"
     return "; ".join(f"{agent.name} was {_rejection(agent) or 'not picked'}" for agent in hinted)
 
 
-def _rejection_code(agent: AgentSeen) -> RejectionCode | None:
+def _rejection_code(agent: AgentState) -> RejectionCode | None:
     """Why it cannot take a task now; None: it can."""
     if agent.problem is not None:
         return RejectionCode.PROBLEM
@@ -350,7 +352,7 @@ def _rejection_code(agent: AgentSeen) -> RejectionCode | None:
     return None if agent.free else RejectionCode.FULL
 
 
-def _rejection(agent: AgentSeen) -> str | None:
+def _rejection(agent: AgentState) -> str | None:
     """The same in words that follow ``is`` or ``was``."""
     if agent.problem is not None:
         return f"unable to run: {agent.problem}"
@@ -362,7 +364,12 @@ def _rejection(agent: AgentSeen) -> str | None:
 
 
 def _record(
-    head: Head, agents: Sequence[AgentSeen], choice: _Choice, rules: Rules, tier: Tier, classification: Classification
+    head: QueueHead,
+    agents: Sequence[AgentState],
+    choice: _Choice,
+    rules: Rules,
+    tier: Tier,
+    classification: Classification,
 ) -> DecisionRecord:
     agent, overridden = choice.agent, choice.overridden
     mapped = agent.models.get(tier)
@@ -390,7 +397,7 @@ def _record(
     )
 
 
-def _candidate(seen: AgentSeen, choice: _Choice, considered: Set[str], elsewhere: str, rules: Rules) -> Candidate:
+def _candidate(seen: AgentState, choice: _Choice, considered: Set[str], elsewhere: str, rules: Rules) -> Candidate:
     """elsewhere: why one outside the balancer's choice was not in it."""
     eligible = seen.name in considered
     code, rejected = None, None
@@ -414,7 +421,7 @@ def _candidate(seen: AgentSeen, choice: _Choice, considered: Set[str], elsewhere
     )
 
 
-def _less_preferred(seen: AgentSeen, chosen: AgentSeen, rules: Rules) -> str:
+def _less_preferred(seen: AgentState, chosen: AgentState, rules: Rules) -> str:
     nearer = seen.near_limit and not chosen.near_limit
     if nearer and rules.near_limit == "avoid":
         return "near its limit"

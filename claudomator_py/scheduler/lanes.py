@@ -8,7 +8,7 @@ import json
 import re
 
 from claudomator_py.domain.budget import Unit
-from claudomator_py.domain.conversation import Resumption
+from claudomator_py.domain.conversation import ConversationRef
 from claudomator_py.domain.task import OnLimit, PermissionMode, TaskSpec
 from claudomator_py.scheduler.snapshot import HeldBy
 
@@ -48,7 +48,7 @@ def _environment(env: dict[str, str]) -> list[str]:
     return [*found, OPENCODE_PERMISSION_NAME] if OPENCODE_PERMISSION_NAME in env else found
 
 
-def eligibility(spec: TaskSpec, resumption: Resumption | None = None) -> str:
+def eligibility(spec: TaskSpec, resumption: ConversationRef | None = None) -> str:
     """What decides which agents and models are eligible for the task, as far as that is known when it is queued.
 
     Not where it works: that keeps it apart from others, whoever runs them. resumption: the conversation in which it
@@ -65,7 +65,7 @@ def eligibility(spec: TaskSpec, resumption: Resumption | None = None) -> str:
     return json.dumps(parts, separators=(",", ":"))
 
 
-def held_by(resumption: Resumption | None, spec: TaskSpec) -> HeldBy | None:
+def held_by(resumption: ConversationRef | None, spec: TaskSpec) -> HeldBy | None:
     """The conversation that the task goes on in, as planning sees it; None: a fresh one."""
     if resumption is None or resumption.given_up:
         return None

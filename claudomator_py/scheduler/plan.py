@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from claudomator_py.scheduler.admission import CLASSIFYING, Blocked, Load, Taken, admit, decide, hinted_by
 from claudomator_py.scheduler.decision import DecisionRecord
-from claudomator_py.scheduler.snapshot import Head, Snapshot
+from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.scheduler.tiers import AskTier, question
 
 
@@ -12,7 +12,7 @@ from claudomator_py.scheduler.tiers import AskTier, question
 class StartRun:
     """Start this task, if its version is still this one."""
 
-    head: Head
+    head: QueueHead
     decision: DecisionRecord
 
 
@@ -46,11 +46,11 @@ class Planner:
         """Where nothing can begin any more, the runs that it has decided to start included."""
         return self._load.taken(self._rules)
 
-    def decide(self, head: Head) -> DecisionRecord | Blocked:
+    def decide(self, head: QueueHead) -> DecisionRecord | Blocked:
         """What becomes of the head wherever it works, and so of all in its lane. Counts nothing."""
         return decide(head, tuple(self._agents.values()), self._rules, self._load.now)
 
-    def consider(self, head: Head) -> StartRun | Blocked:
+    def consider(self, head: QueueHead) -> StartRun | Blocked:
         """Decide on the next head, and count what it takes."""
         agents = tuple(self._agents.values())
         verdict = admit(head, agents, self._rules, self._load)
@@ -69,7 +69,7 @@ class Planner:
         self._load = replace(self._load, live=self._load.live + 1, busy=busy, threads=threads, day=day)
         return StartRun(head, verdict)
 
-    def question(self, head: Head, verdict: Blocked) -> AskTier | None:
+    def question(self, head: QueueHead, verdict: Blocked) -> AskTier | None:
         """What to ask about a head that does not start yet, so that it has its tier when it can.
 
         verdict: what keeps it from starting; nothing is asked about one that no agent can take.

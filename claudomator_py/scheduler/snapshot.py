@@ -11,14 +11,14 @@ from claudomator_py.domain.outcome import REASON_POLICIES, Provenance, Reason
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.scheduler.balance import AgentStatus, NearLimit
 
-FALLS_BACK = frozenset(reason for reason, policy in REASON_POLICIES.items() if policy.falls_back)
+FALLBACK_REASONS = frozenset(reason for reason, policy in REASON_POLICIES.items() if policy.falls_back)
 
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class HoldSeen(_Frozen):
+class ActiveHold(_Frozen):
     """A hold on a bucket that an agent draws on. until: epoch milliseconds; None: until an operator releases it.
 
     bucket: its label. family: only for models of it; None: for all. reason: None for an operator's own. room: its
@@ -53,7 +53,7 @@ class HoldSeen(_Frozen):
         """Whether it matters how many runs begin on its bucket."""
         return self.room is not None or self.tries is not None
 
-    def having_begun(self) -> "HoldSeen":
+    def having_begun(self) -> "ActiveHold":
         """With one more run on its bucket."""
         counted = {"room": self.room, "tries": self.tries}
         return self.model_copy(update={name: left - 1 for name, left in counted.items() if left is not None})
@@ -66,7 +66,7 @@ class HoldSeen(_Frozen):
         return float("inf") if self.until is None else self.until
 
 
-class AgentSeen(_Frozen):
+class AgentState(_Frozen):
     """A configured agent. active: its live runs. problem: why it cannot run at all.
 
     near_limit: its account has warned that a limit is near. fallback_model: what stands in for a model that is not to
@@ -79,7 +79,7 @@ class AgentSeen(_Frozen):
     max_concurrent: int
     auto_select: bool
     problem: str | None = None
-    holds: tuple[HoldSeen, ...] = ()
+    holds: tuple[ActiveHold, ...] = ()
     near_limit: bool = False
     models: dict[Tier, ModelChoice] = {}
     default_tier: Tier = Tier.BALANCED
@@ -97,7 +97,7 @@ class AgentSeen(_Frozen):
         return self.active < self.max_concurrent
 
     @property
-    def hold(self) -> HoldSeen | None:
+    def hold(self) -> ActiveHold | None:
         """The longest hold that stops all of its models, if any."""
         stopping = (hold for hold in self.holds if hold.family is None and hold.stops)
         return max(stopping, key=lambda hold: hold.end, default=None)
@@ -117,7 +117,7 @@ class AgentSeen(_Frozen):
         """Whether a hold stops all of its models."""
         return self.hold is not None
 
-    def having_begun(self, buckets: Set[str]) -> "AgentSeen":
+    def having_begun(self, buckets: Set[str]) -> "AgentState":
         """With one more run on these buckets."""
         if not any(hold.counts and hold.bucket in buckets for hold in self.holds):
             return self
@@ -128,7 +128,7 @@ class AgentSeen(_Frozen):
         """The buckets that a run on that model draws on, as far as there are holds on them."""
         return frozenset(hold.bucket for hold in self.holds if hold.family is None or in_family(model, hold.family))
 
-    def falling_back(self, tier: Tier, model: str | None, after: Reason | None) -> "AgentSeen":
+    def falling_back(self, tier: Tier, model: str | None, after: Reason | None) -> "AgentState":
         """As it is for a task of that tier, which would get that model: with the fallback in its place, if that model
         is overloaded, or the last run of the task ended so on this agent.
         """
@@ -137,7 +137,7 @@ class AgentSeen(_Frozen):
         found = [
             hold.reason
             for hold in self.holds
-            if hold.stops and hold.reason in FALLS_BACK and hold.family and in_family(model, hold.family)
+            if hold.stops and hold.reason in FALLBACK_REASONS and hold.family and in_family(model, hold.family)
         ]
         reason = after or next(iter(found), None)
         if reason is None:
@@ -146,7 +146,7 @@ class AgentSeen(_Frozen):
         models = {**self.models, tier: ModelChoice(model=self.fallback_model)}
         return self.model_copy(update={"models": models, "stands_in": told})
 
-    def with_model(self, model: str | None) -> "AgentSeen":
+    def with_model(self, model: str | None) -> "AgentState":
         """As it is for a task on that model: holds on its family are on all, those on others are gone."""
         if all(hold.family is None for hold in self.holds):
             return self
@@ -187,7 +187,7 @@ class HeldBy(_Frozen):
     of: str | None = None
 
 
-class Head(_Frozen):
+class QueueHead(_Frozen):
     """A task at the head of its lane, with what the choice of an agent depends on.
 
     cannot: by agent, what the task asks for and that agent cannot enforce. conversation: the one it goes on in; None:
@@ -283,7 +283,7 @@ class Snapshot(_Frozen):
 
     now: int
     rules: Rules
-    agents: tuple[AgentSeen, ...]
+    agents: tuple[AgentState, ...]
     live: int
     busy: dict[str, int]
     kept: tuple[Kept, ...] = ()
@@ -292,4 +292,4 @@ class Snapshot(_Frozen):
     disk_low: bool = False
     drained: bool = False
     day: DayLeft | None = None
-    heads: tuple[Head, ...] = ()
+    heads: tuple[QueueHead, ...] = ()

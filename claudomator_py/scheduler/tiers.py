@@ -7,7 +7,7 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.scheduler.balance import NearLimit, pick_agent
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.scheduler.decision import Classification
-from claudomator_py.scheduler.snapshot import AgentSeen, Head
+from claudomator_py.scheduler.snapshot import AgentState, QueueHead
 from claudomator_py.schema.settings import usual_models
 
 
@@ -25,7 +25,7 @@ class AskTier:
     urgent: it could start now, but for the answer.
     """
 
-    head: Head
+    head: QueueHead
     agent: str
     agent_type: str
     models: tuple[tuple[Tier, str], ...]
@@ -33,7 +33,7 @@ class AskTier:
 
 
 def tier_for(
-    head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen, *, classifier: bool, now_ms: int
+    head: QueueHead, hinted: Sequence[AgentState], agent: AgentState, *, classifier: bool, now_ms: int
 ) -> tuple[Tier, Classification] | Undecided:
     """The tier of a task that this agent is to run, and where it comes from. hinted: what its hint names.
 
@@ -50,7 +50,7 @@ def tier_for(
 
 
 def _unclamped(
-    head: Head, hinted: Sequence[AgentSeen], agent: AgentSeen, *, classifier: bool, now_ms: int
+    head: QueueHead, hinted: Sequence[AgentState], agent: AgentState, *, classifier: bool, now_ms: int
 ) -> tuple[Tier, Classification] | Undecided:
     pinned = _pinned(head, hinted)
     if pinned is not None:
@@ -81,7 +81,7 @@ def _unclamped(
 
 
 def question(
-    head: Head, hinted: Sequence[AgentSeen], agents: Sequence[AgentSeen], near_limit: NearLimit = "tie_break"
+    head: QueueHead, hinted: Sequence[AgentState], agents: Sequence[AgentState], near_limit: NearLimit = "tie_break"
 ) -> AskTier | None:
     """What to ask while the task waits, for the agent it would go to if slots were free; None: nothing."""
     if head.asked is not None or head.kept_tier is not None or _pinned(head, hinted) is not None:
@@ -99,12 +99,12 @@ def question(
     return AskTier(head, agent.name, agent.kind, models)
 
 
-def _has_choice(agent: AgentSeen) -> bool:
+def _has_choice(agent: AgentState) -> bool:
     """Whether its tiers differ in anything: with one model the answer would change nothing."""
     return len(set(agent.models.values())) > 1
 
 
-def _pinned(head: Head, hinted: Sequence[AgentSeen]) -> tuple[Tier, Classification] | None:
+def _pinned(head: QueueHead, hinted: Sequence[AgentState]) -> tuple[Tier, Classification] | None:
     """A tier that is written down; or that of a model that is, on an agent that the hint names. Where there is none of
     the kind that it names, the usual models of that kind say the tier.
     """

@@ -18,7 +18,7 @@ from claudomator_py.domain.retention import CleanupItemView, CleanupRequest, Cle
 from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.units import format_duration
 from claudomator_py.domain.worktree import Tree, TreeFault, TreeStanding, TreeState
-from claudomator_py.environment.worktrees import Isolating
+from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.faults import Doing, Faults, Item, text_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
@@ -63,7 +63,7 @@ class Cleaner:
         self,
         database: Database,
         folders: Folders,
-        isolating: Isolating,
+        isolating: WorktreeManager,
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:

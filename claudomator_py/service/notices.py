@@ -4,7 +4,7 @@ from copy import copy
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.notifications import Herald
+from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.domain.errors import Conflict, NotFound, suggestion
 from claudomator_py.domain.notice import DeliveryFault, DeliveryState, DeliveryView, Notice, NoticeKind
 from claudomator_py.domain.principal import OPERATOR, Principal
@@ -21,7 +21,7 @@ from claudomator_py.store.tables import Outbox
 class Notices:
     """What can be asked about notices. Every method may raise ``domain.errors.ServiceError``."""
 
-    def __init__(self, database: Database, herald: Herald, clock: Clock) -> None:
+    def __init__(self, database: Database, herald: NotificationDispatcher, clock: Clock) -> None:
         self._database = database
         self._herald = herald
         self._clock = clock

@@ -20,7 +20,7 @@ from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by, record
 from claudomator_py.store.tables import Schedule
 from claudomator_py.tasks.feasibility import placement_problems, zone_problems
-from claudomator_py.tasks.idempotency import Repeats
+from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.schedules import Plan, begin, end, fire, overlapping
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class Schedules:
         workdirs: Callable[[], Workdirs],
         clock: Clock,
         told: Callable[[Connection, str], TaskView],
-        repeats: Repeats,
+        repeats: IdempotentRequests,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._database = database

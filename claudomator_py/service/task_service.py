@@ -31,7 +31,7 @@ from claudomator_py.domain.views import (
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key
 from claudomator_py.ports import Clock, RunHost
-from claudomator_py.prompts.conversations import Resuming, conversation_of
+from claudomator_py.prompts.conversations import ResumePolicy, conversation_of
 from claudomator_py.queries.queries import Queries
 from claudomator_py.queries.reading import find_task
 from claudomator_py.schema.validation import validate
@@ -43,7 +43,7 @@ from claudomator_py.store.events import caused_by, record
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.accept import (
     ENDED,
-    Order,
+    NewTask,
     accept,
     add_content,
     cancel_now,
@@ -53,7 +53,7 @@ from claudomator_py.tasks.accept import (
 )
 from claudomator_py.tasks.feasibility import placement_problems, placement_warnings
 from claudomator_py.tasks.holds import drain, drain_view, hold_agent, release_agent, undrain
-from claudomator_py.tasks.idempotency import Repeats
+from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.inputs import answer, approve, reject
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ class TaskService:
         workdirs: Callable[[], Workdirs],
         clock: Clock,
         cleaner: Cleaner,
-        repeats: Repeats,
+        repeats: IdempotentRequests,
     ) -> None:
         """workdirs: what is allowed at present."""
         self._database = database
@@ -104,7 +104,7 @@ class TaskService:
         self._clock = clock
         self._repeats = repeats
         self._by = OPERATOR
-        self._resuming = Resuming(registry, host)
+        self._resuming = ResumePolicy(registry, host)
 
     def as_(self, by: Principal, queries: Queries) -> "TaskService":
         """The same, for who asks. queries: that one's."""
@@ -115,7 +115,7 @@ class TaskService:
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None) -> TaskView:
         """Accept a task; it is durable when this returns. Raises Invalid, such as for a directory outside the roots."""
 
-        def transaction(connection: Connection, order: Order) -> Told:
+        def transaction(connection: Connection, order: NewTask) -> Told:
             task = accept(connection, order, self._clock())
             circle = circle_problem(connection, [(task, spec)])
             _refuse([circle] if circle is not None else [])
@@ -126,7 +126,7 @@ class TaskService:
                 return TaskView.model_validate(earlier)
             _refuse(_of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs()))
             # Only now: a directory that cannot be looked at has been refused.
-            order = Order(
+            order = NewTask(
                 spec, directory_key(spec.working_dir), "api", creator=self._by.id, organisation=self._by.organisation
             )
             task_id, told = self._write(lambda connection: transaction(connection, order))

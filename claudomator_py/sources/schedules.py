@@ -106,7 +106,7 @@ def recurrence(cron: str, zone: str) -> Recurrence:
     return Recurrence(cron, ZoneInfo(zone))
 
 
-class Timekeeper:
+class ScheduleRunner:
     """``meet`` from one thread at a time. workdirs: what is allowed at present. faults: of single schedules."""
 
     def __init__(
@@ -207,7 +207,7 @@ def _item(schedule: Schedule) -> Item:
 class Clockwork:
     """The timekeeper and its alarms, in a daemon. ready: whether it is known which files are there."""
 
-    def __init__(self, timekeeper: Timekeeper, ready: Callable[[], bool]) -> None:
+    def __init__(self, timekeeper: ScheduleRunner, ready: Callable[[], bool]) -> None:
         self._timekeeper = timekeeper
         self._ready = ready
         self._alarms = Alarms(self._ring)

@@ -62,12 +62,13 @@ class Task(SQLModel, table=True):
     was not asked. failed_on, failed_for: the agent on which its last run did not get its model, and why. lane: all of
     this and the tier; the tasks of one lane are held back by the same limits and slots, wherever they work.
 
-    resume: the conversation in which its next run goes on, see ``domain.conversation.Resumption``; None: a fresh one.
+    resume: the conversation in which its next run goes on, see ``domain.conversation.ConversationRef``; None: a
+    fresh one.
     thread: the task that began the thread which this one continues, once that is known; None: its own.
 
-    asks: what a person is asked, or was asked last, see ``domain.inputs.Asked``. kept_until_ms: until then its
+    asks: what a person is asked, or was asked last, see ``domain.inputs.InputRequest``. kept_until_ms: until then its
     directory is kept for it although it does not run. approved_ms: when a person approved this content in this
-    generation. leave: what a person allows it besides in this generation, see ``domain.inputs.Leave``.
+    generation. leave: what a person allows it besides in this generation, see ``domain.inputs.ToolGrant``.
 
     creator: the principal who made it. organisation: whose it is; None: of nobody in particular.
 

@@ -10,9 +10,9 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.budget import is_spent
-from claudomator_py.domain.conversation import Resumption
+from claudomator_py.domain.conversation import ConversationRef
 from claudomator_py.domain.errors import Problem
-from claudomator_py.domain.inputs import BEFORE_FIRST_RUN, Asked
+from claudomator_py.domain.inputs import BEFORE_FIRST_RUN, InputRequest
 from claudomator_py.domain.lifecycle import (
     Answered,
     BecameReady,
@@ -41,7 +41,7 @@ ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class NewTask:
     """A valid task on its way in. dir_key: of its working directory. source: ``file`` or ``api``.
 
     place: its place among those that come with it, which is their order if nothing else tells them apart.
@@ -62,7 +62,7 @@ class Order:
         return "" if self.spec.isolation is Isolation.WORKTREE else self.dir_key
 
 
-def accept(connection: Connection, order: Order, now_ms: int) -> Task:
+def accept(connection: Connection, order: NewTask, now_ms: int) -> Task:
     """Insert the task, in the state in which its readiness puts it."""
     spec = order.spec
     task_id = str(uuid.uuid4())
@@ -134,14 +134,14 @@ def _become_ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: in
                 task = _follow(connection, task, now_ms)
             return task_rows.advance(connection, task, Deferred(reason, until), now_ms)
         case NeedsInput(kind):
-            asked = Asked(kind=kind, text=BEFORE_FIRST_RUN, since_ms=now_ms)
+            asked = InputRequest(kind=kind, text=BEFORE_FIRST_RUN, since_ms=now_ms)
             task = _follow(connection, task, now_ms)
             return ask(connection, task, asked, now_ms)
         case Failing() as failing:
             return _fail_dependent(connection, task, failing, now_ms)
 
 
-def ask(connection: Connection, task: Task, asked: Asked, now_ms: int) -> Task:
+def ask(connection: Connection, task: Task, asked: InputRequest, now_ms: int) -> Task:
     """Let the task wait for a person before its first run."""
     told, event = {"asks": asked.text}, InputAsked(asked.kind)
     return task_rows.advance(connection, task, event, now_ms, data=told, asks=asked.model_dump(mode="json"))
@@ -211,7 +211,7 @@ def ready_dependents(connection: Connection, task: Task, now_ms: int) -> None:
                     ended.append(dependent)
 
 
-def replace_content(connection: Connection, task: Task, order: Order, now_ms: int) -> Task:
+def replace_content(connection: Connection, task: Task, order: NewTask, now_ms: int) -> Task:
     """Give the task new content: now if it waits, after its run if it runs, as a new generation if it has ended.
 
     Content that is what runs already takes back what was to follow: nothing runs twice for an edit that was undone.
@@ -281,10 +281,10 @@ def renew(
     again: bool = True,
     data: Mapping[str, Any] | None = None,
     place: int = 0,
-    resumption: Resumption | None = None,
+    resumption: ConversationRef | None = None,
 ) -> Task:
     """Begin again with this content. again: a new generation; else the present one, of which nothing has run.
-    place: see ``Order``. resumption: the conversation to go on in; None: a fresh one.
+    place: see ``NewTask``. resumption: the conversation to go on in; None: a fresh one.
 
     What failed by this task is revived, and so are its own dependents; what was ready because this task had completed
     waits for it once more.
@@ -322,7 +322,7 @@ def _renew(
     again: bool,
     data: Mapping[str, Any] | None,
     place: int = 0,
-    resumption: Resumption | None = None,
+    resumption: ConversationRef | None = None,
 ) -> Task:
     content = task_rows.revision_of(connection, task.id, revision)
     spec = TaskSpec.model_validate(content.spec)

@@ -21,7 +21,7 @@ from claudomator_py.store.tables import AnsweredRequest
 Find = Callable[[Callable[[Connection], AnsweredRequest | None]], AnsweredRequest | None]
 
 
-class Repeats:
+class IdempotentRequests:
     """Knows the keys in work and the answers given. Safe to use from any thread; one per database."""
 
     def __init__(self, read: Find, clock: Clock) -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.conversation import Exchange, Resumption
+from claudomator_py.domain.conversation import ConversationRef, Exchange
 from claudomator_py.domain.errors import Conflict, Invalid, Problem
-from claudomator_py.domain.inputs import Asked, Leave
+from claudomator_py.domain.inputs import InputRequest, ToolGrant
 from claudomator_py.domain.lifecycle import Failing, InputKind
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.task import TaskSpec
@@ -29,21 +29,21 @@ _ASKED_FOR = {
 }
 
 
-def asked_of(task: Task) -> Asked | None:
+def asked_of(task: Task) -> InputRequest | None:
     """What the task's row says that a person is asked, or was asked last."""
-    return None if task.asks is None else Asked.model_validate(task.asks)
+    return None if task.asks is None else InputRequest.model_validate(task.asks)
 
 
 def with_leave(task: Task, spec: TaskSpec, kind: str) -> TaskSpec:
     """The content with what a person allows it besides, for an agent of that kind."""
-    return spec if task.leave is None else Leave.model_validate(task.leave).granted(spec, kind)
+    return spec if task.leave is None else ToolGrant.model_validate(task.leave).granted(spec, kind)
 
 
-def asked_before(task: Task) -> Asked:
+def asked_before(task: Task) -> InputRequest:
     """What a task is asked that got here by an older version, which did not write it down."""
     text = "asks a question; see what it said last"
     kind = InputKind(str(task.reason))
-    return Asked(kind=kind, text=text, since_ms=task.updated_ms, run_id=task.last_run_id)
+    return InputRequest(kind=kind, text=text, since_ms=task.updated_ms, run_id=task.last_run_id)
 
 
 def answer(connection: Connection, task: Task, text: str, registry: AgentRegistry, now_ms: int) -> None:
@@ -77,8 +77,8 @@ def approve(connection: Connection, task: Task, tools: Sequence[str], registry: 
         return
     allowed = tuple(dict.fromkeys(tools)) or _rules(task, asked)
     kind = _kind_of(connection, asked)
-    before = () if task.leave is None else Leave.model_validate(task.leave).tools
-    leave = Leave(kind=kind, tools=tuple(dict.fromkeys((*before, *allowed))))
+    before = () if task.leave is None else ToolGrant.model_validate(task.leave).tools
+    leave = ToolGrant(kind=kind, tools=tuple(dict.fromkeys((*before, *allowed))))
     spec = task_rows.spec_of(connection, task.id, task.revision)
     _refuse(_lacking(leave, spec, asked, registry))
     record(connection, now_ms, "approved", task_id=task.id, run_id=asked.run_id, data={"tools": list(allowed)})
@@ -98,7 +98,7 @@ def reject(connection: Connection, task: Task, reason: str | None, now_ms: int) 
     ready_dependents(connection, task, now_ms)
 
 
-def _asked(task: Task, what: str) -> Asked:
+def _asked(task: Task, what: str) -> InputRequest:
     if task.state != "NEEDS_INPUT":
         raise Conflict(f"{task.name} is {task.state}: it asks nothing that could be {what}.", remedy=_LOOK)
     return asked_of(task) or asked_before(task)
@@ -107,14 +107,14 @@ def _asked(task: Task, what: str) -> Asked:
 _LOOK = "`claudomator status` shows what needs you."
 
 
-def _remedy(task: Task, asked: Asked) -> str:
+def _remedy(task: Task, asked: InputRequest) -> str:
     if asked.kind is InputKind.LOGIN:
         return f"Log in, then: claudomator release {asked.agent or 'AGENT'}"
     return f"Answer it with `claudomator answer {task.name} TEXT`."
 
 
 def _with_exchange(
-    connection: Connection, task: Task, asked: Asked, exchange: Exchange, registry: AgentRegistry, now_ms: int
+    connection: Connection, task: Task, asked: InputRequest, exchange: Exchange, registry: AgentRegistry, now_ms: int
 ) -> dict[str, Any]:
     """What to write so that the next run goes on with it, in the conversation in which it was asked; if that is gone,
     a fresh one is told all.
@@ -132,7 +132,7 @@ def _with_exchange(
         why = f"{run.agent} left none behind"
     elif agent is None or agent.kind != run.kind:
         why = f"{run.agent}, which has it, is no longer configured"
-    resumption = found or Resumption(
+    resumption = found or ConversationRef(
         run_id=run.id, agent=run.agent, kind=run.kind, tier=run.tier, revision=run.revision
     )
     follows = None if before is None else before.follows
@@ -144,7 +144,7 @@ def _with_exchange(
     return changes if resumption.holder is not None else {**changes, "kept_until_ms": None}
 
 
-def _rules(task: Task, asked: Asked) -> tuple[str, ...]:
+def _rules(task: Task, asked: InputRequest) -> tuple[str, ...]:
     """What allows the calls that were denied. Raises Conflict where there is nothing as narrow as the call."""
     without = [one.tool for one in asked.tools if one.rule is None]
     if without:
@@ -155,12 +155,12 @@ def _rules(task: Task, asked: Asked) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.rule for one in asked.tools if one.rule is not None))
 
 
-def _kind_of(connection: Connection, asked: Asked) -> str:
+def _kind_of(connection: Connection, asked: InputRequest) -> str:
     run = None if asked.run_id is None else run_rows.find(connection, asked.run_id)
     return "" if run is None else run.kind
 
 
-def _lacking(leave: Leave, spec: TaskSpec, asked: Asked, registry: AgentRegistry) -> list[Problem]:
+def _lacking(leave: ToolGrant, spec: TaskSpec, asked: InputRequest, registry: AgentRegistry) -> list[Problem]:
     """What the agent cannot be told to allow, in sentences that say why."""
     agent = None if asked.agent is None else registry.find(asked.agent)
     if agent is None:

@@ -29,7 +29,7 @@ from claudomator_py.prompts.conversations import (
 )
 from claudomator_py.scheduler.after_run import EndedRun, after_run
 from claudomator_py.scheduler.plan import StartRun
-from claudomator_py.scheduler.snapshot import FALLS_BACK, Snapshot
+from claudomator_py.scheduler.snapshot import FALLBACK_REASONS, Snapshot
 from claudomator_py.store import decision_rows, hold_rows, run_rows, spending_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run, Task
@@ -267,7 +267,7 @@ def finish_run(
     tier = ending.tier.value if ending.tier is not None else task.tier
     restart = task.restart_requested
     changes: dict[str, Any] = {"attempt": attempt, "tier": tier, "cancel_requested_ms": None}
-    failed = outcome.reason in FALLS_BACK
+    failed = outcome.reason in FALLBACK_REASONS
     changes |= {"failed_on": run.agent if failed else None, "failed_for": outcome.reason if failed else None}
     if isinstance(event, lifecycle.Retrying | lifecycle.Requeued):
         if (ending.goes_on or ending.may_go_on) and conversation_id is not None:

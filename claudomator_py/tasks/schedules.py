@@ -12,7 +12,7 @@ from claudomator_py.domain.units import format_instant
 from claudomator_py.store import schedule_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Schedule, ScheduleFire, Task
-from claudomator_py.tasks.accept import Order, accept
+from claudomator_py.tasks.accept import NewTask, accept
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,9 @@ def fire(
     """Make the task of that time. dir_key: see ``store.tables.Task``. by: ``clock`` or ``operator``. place: among
     those that are caught up together."""
     spec = TaskSpec.model_validate(schedule.spec).fired(at_ms)
-    order = Order(spec, dir_key, "schedule", place=place, creator=schedule.creator, organisation=schedule.organisation)
+    order = NewTask(
+        spec, dir_key, "schedule", place=place, creator=schedule.creator, organisation=schedule.organisation
+    )
     task = accept(connection, order, now_ms)
     schedule_rows.fire(
         connection, ScheduleFire(schedule_id=schedule.id, due_ms=at_ms, task_id=task.id, by=by, at_ms=now_ms)

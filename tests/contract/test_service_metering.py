@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from claudomator_py.daemon.loop import TICK_BOUNDS_S, Ticks
-from claudomator_py.daemon.metering import FRESH_S, Measured, Meter, Surroundings, Wait
+from claudomator_py.daemon.metering import FRESH_S, Measured, Meter, ProcessGauges, Wait
 from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.views import CheckView
@@ -26,7 +26,7 @@ def world(database: Database) -> World:
 
 
 def meter_of(world: World) -> Meter:
-    around = Surroundings(
+    around = ProcessGauges(
         ticks=lambda: Ticks(Histogram.empty(TICK_BOUNDS_S)),
         checks=lambda: CHECKS,
         refused_files=lambda: 3,

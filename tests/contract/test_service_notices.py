@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.dispatch.notifications import ATTEMPTS, Herald
+from claudomator_py.dispatch.notifications import ATTEMPTS, NotificationDispatcher
 from claudomator_py.domain.errors import Conflict, NotFound
 from claudomator_py.domain.notice import (
     DeliveryFault,
@@ -62,7 +62,7 @@ class Post:
         self.world = world
         self.targets = {name: NotifyTarget(url=f"https://{name}/", events=on) for name, on in targets.items()}
         self.mail = {name: Mailbox() for name in targets}
-        self.herald = Herald(world.database, self._messenger, world.clock)
+        self.herald = NotificationDispatcher(world.database, self._messenger, world.clock)
         world.database.on_commit(lambda: self.herald.wake())
 
     def start(self) -> None:
@@ -72,7 +72,7 @@ class Post:
 
     def stop(self) -> None:
         self.herald.close()
-        self.herald = Herald(self.world.database, self._messenger, self.world.clock)
+        self.herald = NotificationDispatcher(self.world.database, self._messenger, self.world.clock)
 
     def _messenger(self, target: NotifyTarget) -> Mailbox:
         return next(self.mail[name] for name, known in self.targets.items() if known == target)

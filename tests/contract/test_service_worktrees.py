@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.units import MINUTE_MS
-from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeOrder, TreeStanding, TreeState
+from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeStanding, TreeState, WorktreeRequest
 from claudomator_py.store.database import Database
 from tests.fakes.world import World
 
@@ -21,10 +21,10 @@ class FakeTrees:
         self.made.set()
         self.fault: TreeFault | None = None
         self.asked: list[str] = []
-        self.orders: dict[str, TreeOrder] = {}
+        self.orders: dict[str, WorktreeRequest] = {}
         self.states: dict[str, TreeState] = {}
 
-    def ensure(self, order: TreeOrder) -> Tree:
+    def ensure(self, order: WorktreeRequest) -> Tree:
         self.asked.append(order.name)
         self.orders[order.name] = order
         assert self.made.wait(10)
@@ -199,7 +199,7 @@ def test_trees_of_which_nothing_is_known_are_looked_at_when_the_daemon_starts(
     world: World, trees: FakeTrees, repository: str
 ) -> None:
     for name in ("known", "not-known"):
-        trees.ensure(TreeOrder(name, "b", "t", repository))
+        trees.ensure(WorktreeRequest(name, "b", "t", repository))
     trees.states["known"] = TreeState(TreeStanding.MERGED)
     looked = threading.Event()
 
@@ -222,7 +222,7 @@ def test_a_folder_that_leads_out_of_its_tree_is_not_made_there(
     (Path(repository) / "api" / "deep").mkdir(parents=True)
     (tmp_path / "outside").mkdir()
 
-    def with_link(order: TreeOrder) -> Tree:
+    def with_link(order: WorktreeRequest) -> Tree:
         tree = FakeTrees.ensure(trees, order)
         (Path(tree.path) / "api").symlink_to(tmp_path / "outside")
         return tree
@@ -246,7 +246,7 @@ def test_while_a_tree_is_removed_no_run_gets_it(world: World, repository: str) -
     name = Path(world.live("fix").dir_key).name
     world.fail("fix")
     ended(world, "fix")
-    order = TreeOrder(name, "b", "t", repository)
+    order = WorktreeRequest(name, "b", "t", repository)
     with world.isolating.leaving(name) as free:
         assert free
         assert world.isolating.tree(order) is None
@@ -297,7 +297,7 @@ def test_a_tree_that_somebody_is_at_is_waited_for_with_pauses_and_keeps_nothing_
 ) -> None:
     asked: list[str] = []
 
-    def busy(order: TreeOrder) -> Tree:
+    def busy(order: WorktreeRequest) -> Tree:
         asked.append(order.name)
         raise TreeBusy(order.name)
 

@@ -18,13 +18,13 @@ from sqlalchemy import Connection, insert, select, text, update
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.errors import Problem
-from claudomator_py.domain.inputs import Asked
+from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import Failed, InputKind, NeedsInput, Queued, State
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.notice import DeliveryFault, DeliveryState, Notice, NoticeKind
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.readiness import rank
-from claudomator_py.domain.run import CheckResult, ExitRecord, RunLimits, RunOrder, Stream
+from claudomator_py.domain.run import CheckResult, ExitRecord, RunLimits, RunSpec, Stream
 from claudomator_py.domain.task import AgentHint, TaskSpec
 from claudomator_py.domain.units import SECOND_MS, format_instant
 from claudomator_py.domain.views import AgentView, CheckView, EventView, StatusView, TaskView
@@ -221,7 +221,7 @@ class PreparedService:
     ) -> dict[str, Any] | None:
         if not isinstance(state, NeedsInput):
             return None
-        asked = Asked(
+        asked = InputRequest(
             kind=state.kind,
             text=text or f"A person is needed: {state.kind.value}.",
             since_ms=self.world.now_ms,
@@ -279,7 +279,7 @@ class PreparedService:
             return run
 
         run = self.database.write(write)
-        order = RunOrder(run.id, (("true",),), None, (), (), "", RunLimits(None, None, 0, 0))
+        order = RunSpec(run.id, (("true",),), None, (), (), "", RunLimits(None, None, 0, 0))
         ended = None if outcome is None else ExitRecord(0, None, now_ms, now_ms)
         for step in (0, 1) if check is not None else (0,):
             self.world.host.directories[run.id, step] = Directory(order, shim=ended is None, started=True, exit=ended)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from claudomator_py.domain.run import ExitRecord, RunConflict, RunFate, RunOrder, RunStatus, Stream, Swept
+from claudomator_py.domain.run import ExitRecord, RunConflict, RunFate, RunSpec, RunStatus, Stream, Swept
 
 Key = tuple[str, int]
 EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt"]
@@ -18,7 +18,7 @@ class RunStarted(RunConflict):
 class Directory:
     """A run directory. shim: a process that holds its lock, or is on its way to."""
 
-    order: RunOrder
+    order: RunSpec
     shim: bool = False
     started: bool = False
     orphan: bool = False
@@ -55,7 +55,7 @@ class MemoryRunHost:
 
     # --- what the service asks for ----------------------------------------------------------------------------------
 
-    def prepare(self, order: RunOrder, step: int = 0) -> None:
+    def prepare(self, order: RunSpec, step: int = 0) -> None:
         self.calls.append(("prepare", order.run_id, step))
         if self.no_room is not None:
             raise self.no_room

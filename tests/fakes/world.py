@@ -11,7 +11,7 @@ from sqlalchemy import select
 from claudomator_py.dispatch.apply_report import ReportApplier
 from claudomator_py.dispatch.collect import Collector
 from claudomator_py.dispatch.launch import LaunchRules
-from claudomator_py.dispatch.notifications import Herald
+from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.reconciler import Reconciler, TickReport
 from claudomator_py.dispatch.run_reports import RunReporter
@@ -30,7 +30,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.variables import RunTokens
 from claudomator_py.environment.workdirs import Workdirs
-from claudomator_py.environment.worktrees import Isolating, Trees
+from claudomator_py.environment.worktrees import Trees, WorktreeManager
 from claudomator_py.faults import Faults
 from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.hosts.local.folders import RunFolders
@@ -48,11 +48,11 @@ from claudomator_py.service.tokens import Tokens
 from claudomator_py.sources.inbox.intake import StoreIntake
 from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.inbox.values import FileReading, FileStamp
-from claudomator_py.sources.schedules import Timekeeper
+from claudomator_py.sources.schedules import ScheduleRunner
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK, Run, Task
-from claudomator_py.tasks.idempotency import Repeats
+from claudomator_py.tasks.idempotency import IdempotentRequests
 from tests.fakes.agents import ScriptedKind
 from tests.fakes.prompt_monitor import PromptMonitor
 from tests.fakes.runs import EndedBy, MemoryRunHost
@@ -89,7 +89,7 @@ def rules(**changes: Any) -> Rules:
     return Rules(**(usual | changes))
 
 
-class _NoCouriers(Herald):
+class _NoCouriers(NotificationDispatcher):
     """Knows the ways to targets, and tells nobody by itself."""
 
     def __init__(self, database: Database, ways: Mapping[str, Messenger], clock: Clock) -> None:
@@ -170,13 +170,15 @@ class World:
             trees=self.trees,
         )
         self.notices = Notices(database, _NoCouriers(database, self.messengers, self.clock), self.clock)
-        repeats = Repeats(self.queries.read, self.clock)
+        repeats = IdempotentRequests(self.queries.read, self.clock)
         self.schedules = Schedules(
             database, self.registry, lambda: self.workdirs, self.clock, self.queries.told, repeats
         )
         self.schedule_faults = Faults(self.clock)
-        self.timekeeper = Timekeeper(database, self.registry, lambda: self.workdirs, self.clock, self.schedule_faults)
-        self.isolating = Isolating(self.trees)
+        self.timekeeper = ScheduleRunner(
+            database, self.registry, lambda: self.workdirs, self.clock, self.schedule_faults
+        )
+        self.isolating = WorktreeManager(self.trees)
         self.keyring = Keyring(database, self.clock, RunTokens("x" * 32))
         self.service = TaskService(
             database,

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeOrder, TreeStanding, TreeState
+from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeStanding, TreeState, WorktreeRequest
 from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.git.git import Git, GitRefused, fault_of
 from claudomator_py.hosts.git.records import TreeRecords, back_pointer, finding
@@ -58,7 +58,7 @@ class LocalTrees:
         """The folder of the tree of that name."""
         return self._root / name
 
-    def ensure(self, order: TreeOrder) -> Tree:
+    def ensure(self, order: WorktreeRequest) -> Tree:
         """The tree, made now unless it is there. Raises TreeBusy; TreeFault, with git's words and what to do."""
         try:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -154,7 +154,7 @@ class LocalTrees:
 
     # --- making -----------------------------------------------------------------------------------------------------
 
-    def _make_of(self, order: TreeOrder, lock: int) -> Tree:
+    def _make_of(self, order: WorktreeRequest, lock: int) -> Tree:
         """Raises GitRefused; OSError."""
         source = discover(self._git, order.folder)
         tree = Tree(
@@ -194,7 +194,7 @@ class LocalTrees:
         crashpoint("worktree-made")
         return tree
 
-    def _again(self, tree: Tree, made: bool, order: TreeOrder, lock: int) -> Tree:
+    def _again(self, tree: Tree, made: bool, order: WorktreeRequest, lock: int) -> Tree:
         """A crash left it unfinished, and no run has been in it; or its folder was removed by somebody."""
         tree = self._located(tree)
         with self._at(tree) as at, self._alone(tree.common_dir):

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.run import RunConflict, RunFate, RunOrder
+from claudomator_py.domain.run import RunConflict, RunFate, RunSpec
 from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.durable import flush_directory, write_new
 from claudomator_py.hosts.local.settle import held_lock, mark, settle, shim_identity, write_revoked
@@ -35,7 +35,7 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def create(self, order: RunOrder, *, scratch: Path | None = None, handoff: bytes | None = None) -> None:
+    def create(self, order: RunSpec, *, scratch: Path | None = None, handoff: bytes | None = None) -> None:
         """Make the directory with everything the shim needs; it is complete and durable, or not there.
 
         scratch: the working directory of an order without one; made here if it lies here; None: ``work``. What an
@@ -132,7 +132,7 @@ def remove_tree(path: Path) -> None:
     path.rmdir()
 
 
-def _spec_json(order: RunOrder, cwd: str) -> bytes:
+def _spec_json(order: RunSpec, cwd: str) -> bytes:
     limits = order.limits
     data = {
         "run_id": order.run_id,

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from claudomator_py.domain.run import RunOrder, RunStatus, Stream, Swept
+from claudomator_py.domain.run import RunSpec, RunStatus, Stream, Swept
 from claudomator_py.hosts.local.directory import CHECK, SCRATCH, RunDirectory
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.output import output_size, read_output, read_raw, read_tail
@@ -39,7 +39,7 @@ class LocalRunHost:
             return run
         return run / (CHECK if step == 1 else f"{CHECK}-{step}")
 
-    def prepare(self, order: RunOrder, step: int = 0) -> None:
+    def prepare(self, order: RunSpec, step: int = 0) -> None:
         """Make the run directory, durably. What is there from an earlier attempt at the same is replaced.
 
         Raises RunStarted, RunAlive, OSError.

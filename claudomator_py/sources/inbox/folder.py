@@ -15,7 +15,7 @@ from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import Problem
 from claudomator_py.sources.inbox.archive import archive, archived_names
 from claudomator_py.sources.inbox.files import Busy, Entry, Folder, Vanished
-from claudomator_py.sources.inbox.ledger import GONE_S, RACY_S, Ledger, Refused
+from claudomator_py.sources.inbox.ledger import GONE_S, RACY_S, FileLedger, Refused
 from claudomator_py.sources.inbox.refusals import (
     SUFFIX,
     Refusals,
@@ -70,7 +70,7 @@ class _Tally:
     changed: bool = False
 
 
-class WatchedFolder:
+class FolderScan:
     """One inbox. Not thread-safe. Whatever the intake raises ends the scan and comes through; then ``remember``.
 
     A look at everything only finds which files need one; they are then read in steps, so that what comes meanwhile need
@@ -96,7 +96,7 @@ class WatchedFolder:
         self._format = taskfiles
         self._move = after_accept == "move"
         self._stopped = stopped
-        self._ledger = Ledger()
+        self._ledger = FileLedger()
         self._tally = _Tally()
         self._device: int | None = None
         self._first = True

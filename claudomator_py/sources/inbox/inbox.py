@@ -334,7 +334,7 @@ class _Intake(Intake, Protocol):
     def keep_to(self, folders: Collection[str]) -> None: ...
 
 
-class InboxKeeper:
+class ConfiguredInbox:
     """Watches the folders that it was last told to. ``follow`` and ``stop`` from one thread, the rest from any.
 
     refusals: the files in them that are refused.

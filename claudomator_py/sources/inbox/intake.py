@@ -20,7 +20,7 @@ from claudomator_py.store import inbox_rows, schedule_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by
 from claudomator_py.store.tables import InboxDocument, InboxFile, Task
-from claudomator_py.tasks.accept import ENDED, Order, accept, cancel_now, circle_problem, rename, replace_content
+from claudomator_py.tasks.accept import ENDED, NewTask, accept, cancel_now, circle_problem, rename, replace_content
 from claudomator_py.tasks.feasibility import acceptance_warnings, placement_problems, zone_problems
 from claudomator_py.tasks.schedules import Plan, begin, end_of_file, move, replace
 
@@ -156,7 +156,7 @@ class _Taking:
         self._stamp = reading.stamp
         self._specs = reading.parsed.specs
         self._orders = {
-            spec.name: Order(spec, directory_key(spec.working_dir), "file", self._path, number, creator=INBOX.id)
+            spec.name: NewTask(spec, directory_key(spec.working_dir), "file", self._path, number, creator=INBOX.id)
             for number, spec in enumerate(self._specs, place)
         }
         self._schedules = frozenset(spec.name for spec in self._specs if spec.schedule is not None)

@@ -51,7 +51,7 @@ class _Recheck:
     due: float
 
 
-class Ledger:
+class FileLedger:
     """The memory of one inbox."""
 
     def __init__(self) -> None:

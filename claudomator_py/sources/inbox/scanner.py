@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
 from claudomator_py.domain.errors import Problem
-from claudomator_py.sources.inbox.folder import CHUNK, WatchedFolder
+from claudomator_py.sources.inbox.folder import CHUNK, FolderScan
 from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.inbox.values import (
     AfterAccept,
@@ -49,8 +49,7 @@ class Scanner:
         self._intake = intake
         self._stopped = stopped
         self._folders = {
-            path: WatchedFolder(path, intake, taskfiles, after_accept, stopped, refusals, claim, guard)
-            for path in paths
+            path: FolderScan(path, intake, taskfiles, after_accept, stopped, refusals, claim, guard) for path in paths
         }
         self._created = False
         self._known = False
@@ -86,7 +85,7 @@ class Scanner:
         """When (``time.monotonic()``) to look at which name of which folder again."""
         return {path: due for path, folder in self._folders.items() if (due := folder.due())}
 
-    def _step(self, folder: WatchedFolder, fresh: Mapping[str, Iterable[str]]) -> list[ScanReport]:
+    def _step(self, folder: FolderScan, fresh: Mapping[str, Iterable[str]]) -> list[ScanReport]:
         names = list(fresh.get(folder.path, ()))
         reports = []
         if folder.unread > CHUNK and names:
@@ -129,7 +128,7 @@ class Scanner:
             self._folders[path].remember(files)
         self._known = True
 
-    def _each(self, paths: Iterable[str], work: Callable[[WatchedFolder], list[ScanReport]]) -> list[ScanReport]:
+    def _each(self, paths: Iterable[str], work: Callable[[FolderScan], list[ScanReport]]) -> list[ScanReport]:
         """Do this in every folder, even if one fails; then raise what failed first."""
         reports: list[ScanReport] = []
         failure: Exception | None = None
@@ -157,7 +156,7 @@ class Scanner:
         return more
 
 
-def _offer(folder: WatchedFolder) -> list[ScanReport]:
+def _offer(folder: FolderScan) -> list[ScanReport]:
     names = folder.offerable()
     return [folder.scan(names)] if names else []
 

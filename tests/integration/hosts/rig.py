@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from claudomator_py.domain.run import Bounds, ExitRecord, RunFate, RunLimits, RunOrder
+from claudomator_py.domain.run import Bounds, ExitRecord, RunFate, RunLimits, RunSpec
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.settle import settle
 from claudomator_py.hosts.local.sweep import kill_survivors
@@ -57,7 +57,7 @@ class Rig:
         """The directory of a new run of these commands."""
         run_id = f"{os.getpid()}-{next(_numbers)}-{time.time_ns()}"
         self.run_ids.append(run_id)
-        order = RunOrder(
+        order = RunSpec(
             run_id=run_id,
             commands=tuple(tuple(command) for command in commands),
             cwd=None if cwd is None else str(cwd),

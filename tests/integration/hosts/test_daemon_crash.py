@@ -17,7 +17,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {str(INSTALLATION)!r})
 from claudomator_py.domain import crashpoint
-from claudomator_py.domain.run import RunLimits, RunOrder
+from claudomator_py.domain.run import RunLimits, RunSpec
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.settle import settle
@@ -25,7 +25,7 @@ from claudomator_py.hosts.local.sweep import kill_survivors
 point, path = sys.argv[1], Path(sys.argv[2])
 assert point in crashpoint.CRASH_POINTS
 crashpoint.install(lambda name: os.kill(os.getpid(), signal.SIGKILL) if name == point else None)
-order = RunOrder(path.name, (("true",),), None, (), ("PATH",), "", RunLimits(5000, None, 100, 1 << 20))
+order = RunSpec(path.name, (("true",),), None, (), ("PATH",), "", RunLimits(5000, None, 100, 1 << 20))
 """
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.domain.run import RunFate, RunOrder, RunStatus, Stream, Swept
+from claudomator_py.domain.run import RunFate, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.hosts.local.directory import RunStarted
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
@@ -28,8 +28,8 @@ def host(tmp_path: Path) -> Iterator[LocalRunHost]:
     kill_survivors(RUN_ID, grace_ms=0)
 
 
-def order(script: str, **changes: object) -> RunOrder:
-    plain = RunOrder(RUN_ID, (("sh", "-c", script),), None, (), ("PATH",), "the prompt\n", LIMITS)
+def order(script: str, **changes: object) -> RunSpec:
+    plain = RunSpec(RUN_ID, (("sh", "-c", script),), None, (), ("PATH",), "the prompt\n", LIMITS)
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.domain.run import RunFate, RunOrder
+from claudomator_py.domain.run import RunFate, RunSpec
 from claudomator_py.hosts.local.directory import RunAlive, RunDirectory, RunStarted
 from claudomator_py.hosts.local.settle import held_lock, settle, shim_identity
 from claudomator_py.hosts.shim import procfs
@@ -181,8 +181,8 @@ def test_a_shim_file_that_cannot_be_read_names_nobody(rig: Rig, text: str) -> No
     assert shim_identity(path) is None
 
 
-def _order(path: Path) -> RunOrder:
-    return RunOrder(path.name, (("true",),), None, (), ("PATH",), "second", LIMITS)
+def _order(path: Path) -> RunSpec:
+    return RunSpec(path.name, (("true",),), None, (), ("PATH",), "second", LIMITS)
 
 
 def test_a_directory_that_was_never_started_is_made_anew(rig: Rig) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain import crashpoint
-from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeOrder, TreeStanding
+from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeStanding, WorktreeRequest
 from claudomator_py.hosts.git.worktrees import LocalTrees
 
 
@@ -57,8 +57,8 @@ def trees(tmp_path: Path, repository: Repository) -> LocalTrees:
     return LocalTrees(tmp_path / "state" / "worktrees", repository.environ)
 
 
-def order(folder: Path, name: str = "shop-fix-1") -> TreeOrder:
-    return TreeOrder(name, "claudomator/fix-1", "task", str(folder))
+def order(folder: Path, name: str = "shop-fix-1") -> WorktreeRequest:
+    return WorktreeRequest(name, "claudomator/fix-1", "task", str(folder))
 
 
 def standing(trees: LocalTrees, tree: Tree) -> TreeStanding:
@@ -117,11 +117,11 @@ def test_a_detached_head_a_shallow_clone_and_a_linked_tree_are_fine(
 ) -> None:
     repository.commit("second", "2")
     repository.git("clone", "-q", "--depth", "1", f"file://{repository.path}", str(tmp_path / "shallow"))
-    shallow = trees.ensure(TreeOrder("a", "claudomator/a-1", "task", str(tmp_path / "shallow")))
+    shallow = trees.ensure(WorktreeRequest("a", "claudomator/a-1", "task", str(tmp_path / "shallow")))
     repository.git("worktree", "add", "-q", "-b", "linked", str(tmp_path / "linked"))
-    linked = trees.ensure(TreeOrder("b", "claudomator/b-1", "task", str(tmp_path / "linked")))
+    linked = trees.ensure(WorktreeRequest("b", "claudomator/b-1", "task", str(tmp_path / "linked")))
     repository.git("checkout", "-q", "--detach")
-    detached = trees.ensure(TreeOrder("c", "claudomator/c-1", "task", str(repository.path)))
+    detached = trees.ensure(WorktreeRequest("c", "claudomator/c-1", "task", str(repository.path)))
     assert [tree.onto for tree in (shallow, linked, detached)] == ["refs/heads/main", "refs/heads/linked", None]
     assert standing(trees, detached) is TreeStanding.UNCHANGED
     repository.commit("third", "3", at=detached.path)

@@ -12,7 +12,7 @@ from claudomator_py.daemon.loop import Ticks
 from claudomator_py.daemon.metering import Measured, Meter, Wait
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.outcome import Reason
-from claudomator_py.scheduler.snapshot import AgentSeen
+from claudomator_py.scheduler.snapshot import AgentState
 from claudomator_py.store.metric_rows import EndedRuns
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.prepared import PreparedService
@@ -25,8 +25,8 @@ MEASURED = Measured(
     tasks={"QUEUED": 3},
     waits={Wait("QUEUED", "slots"): 2, Wait("QUEUED", "limited", "claude"): 1},
     agents=[
-        AgentSeen(name="claude", kind="claude", active=1, max_concurrent=2, auto_select=True),
-        AgentSeen(name=NASTY, kind="command", active=0, max_concurrent=1, auto_select=True, problem="gone"),
+        AgentState(name="claude", kind="claude", active=1, max_concurrent=2, auto_select=True),
+        AgentState(name=NASTY, kind="command", active=0, max_concurrent=1, auto_select=True, problem="gone"),
     ],
     slots=4,
     live={("claude", "checking"): 1, ("removed", "running"): 1},

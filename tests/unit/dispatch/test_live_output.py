@@ -10,7 +10,7 @@ from claudomator_py.dispatch import live_output
 from claudomator_py.dispatch.live_output import Backlog, LiveRunMonitor, Said
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
-from claudomator_py.domain.run import ExitRecord, RunLimits, RunOrder, Stream
+from claudomator_py.domain.run import ExitRecord, RunLimits, RunSpec, Stream
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.shim.output import STDOUT, Output
@@ -62,7 +62,7 @@ class Desk:
 
     def begin(self, *run_ids: str) -> None:
         for run_id in run_ids:
-            self.host.prepare(RunOrder(run_id, (("x",),), None, (), (), "", RunLimits(None, None, 0, 0)))
+            self.host.prepare(RunSpec(run_id, (("x",),), None, (), (), "", RunLimits(None, None, 0, 0)))
 
     def make(self, run_id: str) -> Reader:
         self.readers.setdefault(run_id, []).append(Reader())

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from claudomator_py.dispatch.reconciler import Unserved
-from claudomator_py.domain.run import RunLimits, RunOrder
+from claudomator_py.domain.run import RunLimits, RunSpec
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.scheduler.plan import StartRun, plan
 from claudomator_py.scheduler.snapshot import Snapshot
@@ -63,7 +63,7 @@ def test_a_run_that_the_store_does_not_know_is_swept_and_the_task_started(world:
     world.submit("t")
     run_id, _ = run_rows.identity(world.row("t").id, 1, 1, 1)
     limits = RunLimits(timeout_ms=None, stall_ms=None, grace_ms=0, output_bytes=1)
-    world.host.prepare(RunOrder(run_id, (("true",),), None, (), (), "", limits))
+    world.host.prepare(RunSpec(run_id, (("true",),), None, (), (), "", limits))
     world.host.spawn(run_id, {})
 
     world.tick()

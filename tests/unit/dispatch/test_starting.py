@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 from sqlalchemy import Connection
 
-from claudomator_py.domain.run import RunOrder
+from claudomator_py.domain.run import RunSpec
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.faults import checks
 from claudomator_py.scheduler.plan import StartRun, plan
@@ -25,7 +25,7 @@ def test_directory_then_committed_row_then_process(world: World, monkeypatch: py
     def look(run_id: str) -> None:
         committed.append(world.database.read(lambda connection: run_rows.find(connection, run_id)) is not None)
 
-    def watched_prepare(order: RunOrder, step: int = 0) -> None:
+    def watched_prepare(order: RunSpec, step: int = 0) -> None:
         look(order.run_id)
         prepare(order, step)
 
@@ -71,7 +71,7 @@ def test_a_task_that_changed_since_it_was_planned_is_left_for_the_next_plan(worl
 def test_a_change_between_directory_and_commit_starts_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare = world.host.prepare
 
-    def change_then_prepare(order: RunOrder, step: int = 0) -> None:
+    def change_then_prepare(order: RunSpec, step: int = 0) -> None:
         prepare(order, step)
         world.service.cancel("t")
 
@@ -108,7 +108,7 @@ def test_what_was_committed_before_such_a_fault_is_started_all_the_same(
     prepare = world.host.prepare
     made: list[str] = []
 
-    def once(order: RunOrder, step: int = 0) -> None:
+    def once(order: RunSpec, step: int = 0) -> None:
         if made:
             raise OSError(28, "No space left on device")
         made.append("one")

@@ -8,7 +8,7 @@ from claudomator_py.domain.inputs import (
     MARKER,
     MOST_QUESTION,
     UNSAID,
-    Leave,
+    ToolGrant,
     asked_by,
     heard,
     named,
@@ -95,6 +95,6 @@ def test_calls_are_named_once_and_not_too_many() -> None:
 
 def test_leave_adds_to_what_the_task_allows_for_its_kind_only() -> None:
     task = spec(permissions={"allowed_tools": ["Read", "Write"]})
-    leave = Leave(kind="claude", tools=("Write", "Bash(npm publish)"))
+    leave = ToolGrant(kind="claude", tools=("Write", "Bash(npm publish)"))
     assert leave.granted(task, "claude").permissions.allowed_tools == ("Read", "Write", "Bash(npm publish)")
     assert leave.granted(task, "gemini") == task

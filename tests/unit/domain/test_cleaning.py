@@ -3,7 +3,7 @@
 import pytest
 
 from claudomator_py.domain.budget import WindowUse
-from claudomator_py.domain.inputs import Asked
+from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.redaction import MARK, Redactor, clean, without_secrets
@@ -14,7 +14,7 @@ PUBLISH = Denied(tool="Bash", input="npm publish", rule="Bash(npm publish)")
 
 
 def test_texts_are_cleaned_wherever_they_stand_and_keys_are_not() -> None:
-    asked = Asked(kind=InputKind.APPROVAL, text=f"may I {SECRET}", since_ms=1, tools=(Denied(tool=SECRET),))
+    asked = InputRequest(kind=InputKind.APPROVAL, text=f"may I {SECRET}", since_ms=1, tools=(Denied(tool=SECRET),))
     found = clean({"a": [f"x {SECRET}", 1, None], "b": {"c": (asked,)}, SECRET: True}, REDACTOR)
     assert found == {
         "a": [f"x {MARK}", 1, None],

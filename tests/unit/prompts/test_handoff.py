@@ -5,7 +5,7 @@ from typing import Any
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.domain.redaction import Redactor
-from claudomator_py.domain.run import RunLimits, RunOrder
+from claudomator_py.domain.run import RunLimits, RunSpec
 from claudomator_py.prompts.prompt import MOST_SAID, handoff_note, left_by
 from claudomator_py.store.tables import Run
 from tests.fakes.runs import MemoryRunHost
@@ -30,7 +30,7 @@ def said(*texts: str) -> bytes:
 
 def note(output: bytes, redactor: Redactor | None = None, *, agent: str = "away", ended: Run | None = None) -> str:
     host = MemoryRunHost()
-    host.prepare(RunOrder(RUN, (("claude",),), None, (), (), "", RunLimits(None, None, 0, 0)))
+    host.prepare(RunSpec(RUN, (("claude",),), None, (), (), "", RunLimits(None, None, 0, 0)))
     host.write(RUN, output)
     transcript = AGENT_KINDS["claude"].transcript("stdout")
     return handoff_note(ended or run(), agent, host, transcript, redactor or Redactor())

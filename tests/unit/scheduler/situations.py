@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from claudomator_py.domain.agent import ModelChoice, Tier
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.scheduler.plan import StartRun, plan
-from claudomator_py.scheduler.snapshot import AgentSeen, Head, HeldBy, HoldSeen, Snapshot
+from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, QueueHead, Snapshot
 from tests.fakes.world import CLAUDE_MODELS, CODEX_MODELS, rules
 
 NOW = 1_790_000_000_000
-HOLD = HoldSeen(
+HOLD = ActiveHold(
     bucket="claude/default",
     reason=Reason.RATE_LIMITED,
     until=NOW + 60_000,
@@ -21,22 +21,22 @@ HOLD = HoldSeen(
 )
 
 
-def agent(name: str, **changes: Any) -> AgentSeen:
+def agent(name: str, **changes: Any) -> AgentState:
     """An agent that is ready, of the kind of its name. hold: the only one that it has."""
     if (hold := changes.pop("hold", None)) is not None:
         changes["holds"] = (hold,)
     models = CODEX_MODELS if name.startswith("codex") else CLAUDE_MODELS
     usual: dict[str, Any] = {"kind": name, "active": 0, "max_concurrent": 2, "auto_select": True, "models": models}
-    return AgentSeen(name=name, **(usual | changes))
+    return AgentState(name=name, **(usual | changes))
 
 
-def head(number: int, **changes: Any) -> Head:
+def head(number: int, **changes: Any) -> QueueHead:
     """The task of that number in the queue."""
     usual: dict[str, Any] = {"version": 1, "lane": "", "dir_key": "", "rank": number, "created": number}
-    return Head(task_id=f"task-{number:03}", name=f"name-{number}", **(usual | changes))
+    return QueueHead(task_id=f"task-{number:03}", name=f"name-{number}", **(usual | changes))
 
 
-def snapshot(*agents: AgentSeen, heads: tuple[Head, ...] = (), **changes: Any) -> Snapshot:
+def snapshot(*agents: AgentState, heads: tuple[QueueHead, ...] = (), **changes: Any) -> Snapshot:
     """A snapshot; ``rules`` and its other fields can be changed by name."""
     fields: dict[str, Any] = {"now": NOW, "live": sum(seen.active for seen in agents), "busy": {}}
     fields |= {name: changes.pop(name) for name in list(changes) if name in Snapshot.model_fields}
@@ -54,7 +54,7 @@ def placed(seen: Snapshot) -> list[tuple[str, str]]:
 
 
 _HOLDS = st.builds(
-    HoldSeen,
+    ActiveHold,
     bucket=st.sampled_from(["claude/default", "codex/default"]),
     family=st.sampled_from([None, None, "opus", "sol"]),
     reason=st.sampled_from([Reason.RATE_LIMITED, Reason.AUTH, Reason.OVERLOADED]),
@@ -65,13 +65,13 @@ _HOLDS = st.builds(
 
 
 @st.composite
-def _agents(draw: st.DrawFn) -> tuple[AgentSeen, ...]:
+def _agents(draw: st.DrawFn) -> tuple[AgentState, ...]:
     names = draw(st.lists(st.sampled_from("abcdef"), max_size=5, unique=True))
     found = []
     for name in sorted(names):
         most = draw(st.integers(1, 3))
         found.append(
-            AgentSeen(
+            AgentState(
                 name=name,
                 kind=draw(st.sampled_from(["claude", "codex", "command"])),
                 active=draw(st.integers(0, most + 1)),

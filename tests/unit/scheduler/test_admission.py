@@ -7,23 +7,23 @@ from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.scheduler.admission import Blocked, Load, admit
 from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.plan import load_of
-from claudomator_py.scheduler.snapshot import AgentSeen, Head, HeldBy, HoldSeen, Kept
+from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, Kept, QueueHead
 from tests.fakes.world import rules
 from tests.unit.scheduler.situations import HOLD, NOW, agent, head, snapshot
 
 IDLE = load_of(snapshot())
-LOGIN = HoldSeen(
+LOGIN = ActiveHold(
     bucket="gemini/default", reason=Reason.AUTH, until=None, provenance=Provenance.REPORTED, source="please run /login"
 )
 
 
-def decide(task: Head, *agents: AgentSeen, load: Load = IDLE, **changes: object) -> DecisionRecord:
+def decide(task: QueueHead, *agents: AgentState, load: Load = IDLE, **changes: object) -> DecisionRecord:
     verdict = admit(task, agents, rules(**changes), load)
     assert isinstance(verdict, DecisionRecord), verdict
     return verdict
 
 
-def blocked(task: Head, *agents: AgentSeen, load: Load = IDLE, **changes: object) -> Blocked:
+def blocked(task: QueueHead, *agents: AgentState, load: Load = IDLE, **changes: object) -> Blocked:
     verdict = admit(task, agents, rules(**changes), load)
     assert isinstance(verdict, Blocked), verdict
     return verdict

@@ -7,14 +7,14 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.outcome import Provenance
 from claudomator_py.scheduler.admission import Blocked, admit
 from claudomator_py.scheduler.plan import load_of
-from claudomator_py.scheduler.snapshot import AgentSeen, AskedTier, Head
+from claudomator_py.scheduler.snapshot import AgentState, AskedTier, QueueHead
 from tests.fakes.world import CLAUDE_MODELS, rules
 from tests.unit.scheduler.situations import HOLD, NOW, agent, head, placed, snapshot, starts
 
 OPUS = HOLD.model_copy(update={"bucket": "claude/default:opus", "family": "opus", "window": "seven_day_opus"})
 
 
-def verdict(task: Head, *agents: AgentSeen, **changes: object) -> str:
+def verdict(task: QueueHead, *agents: AgentState, **changes: object) -> str:
     """The agent it would go to, or why it waits."""
     found = admit(task, agents, rules(**changes), load_of(snapshot()))
     return found.text if isinstance(found, Blocked) else found.agent

@@ -6,7 +6,7 @@ from hypothesis import event, given
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.scheduler.plan import plan
-from claudomator_py.scheduler.snapshot import AgentSeen, Head, Snapshot
+from claudomator_py.scheduler.snapshot import AgentState, QueueHead, Snapshot
 from tests.unit.scheduler.situations import HOLD, agent, head, placed, snapshot, snapshots, starts
 
 
@@ -54,7 +54,7 @@ def test_each_start_agrees_with_the_words_of_the_requirements(seen: Snapshot) ->
         active[start.decision.agent] += 1
 
 
-def _as_it_sees_them(seen: Snapshot, task: Head) -> Snapshot:
+def _as_it_sees_them(seen: Snapshot, task: QueueHead) -> Snapshot:
     """Of each agent only the holds that are on the model that the task gets there."""
     wanted = {known.name for known in seen.agents if task.agent_type == known.name} or {
         known.name
@@ -62,7 +62,7 @@ def _as_it_sees_them(seen: Snapshot, task: Head) -> Snapshot:
         if task.agent_type == known.kind and (known.auto_select or not _open(seen, task.agent_type))
     }
 
-    def model(known: AgentSeen) -> str:
+    def model(known: AgentState) -> str:
         if task.model is not None and known.name in wanted:
             return task.model
         first = next((other for other in seen.agents if other.name in wanted), None)
@@ -77,14 +77,14 @@ def _as_it_sees_them(seen: Snapshot, task: Head) -> Snapshot:
         chosen = known.models.get(pinned or task.kept_tier or known.default_tier)
         return chosen.model if chosen is not None else ""
 
-    def own(known: AgentSeen) -> AgentSeen:
+    def own(known: AgentState) -> AgentState:
         its = [hold for hold in known.holds if hold.family is None or hold.family in model(known)]
         return known.model_copy(update={"holds": tuple(hold.model_copy(update={"family": None}) for hold in its)})
 
     return seen.model_copy(update={"agents": tuple(own(known) for known in seen.agents)})
 
 
-def _holder(seen: Snapshot, task: Head, active: dict[str, int]) -> str | None:
+def _holder(seen: Snapshot, task: QueueHead, active: dict[str, int]) -> str | None:
     """The agent that has the conversation in which the task goes on, unless somebody else may begin it instead."""
     held = task.conversation
     if held is None:
@@ -122,7 +122,7 @@ def _allowed(seen: Snapshot, active: dict[str, int], wanted: str | None, *, stri
     return _balanced(agents, active, everyone, seen.rules.when_all_limited)
 
 
-def _balanced(agents: dict[str, AgentSeen], active: dict[str, int], names: list[str], when: str) -> str | None:
+def _balanced(agents: dict[str, AgentState], active: dict[str, int], names: list[str], when: str) -> str | None:
     healthy = [name for name in names if agents[name].problem is None]
     unlimited = [name for name in healthy if agents[name].hold is None]
     if not unlimited and when == "wait":
@@ -133,7 +133,7 @@ def _balanced(agents: dict[str, AgentSeen], active: dict[str, int], names: list[
     return min(free, key=lambda name: (active[name], agents[name].near_limit, name), default=None)
 
 
-def _unlimited(known: AgentSeen) -> bool:
+def _unlimited(known: AgentState) -> bool:
     return known.problem is None and known.hold is None
 
 

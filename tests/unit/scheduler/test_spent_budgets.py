@@ -7,16 +7,16 @@ from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.scheduler.admission import Blocked, admit
 from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.plan import Planner, load_of
-from claudomator_py.scheduler.snapshot import DayLeft, HoldSeen, Snapshot
+from claudomator_py.scheduler.snapshot import ActiveHold, DayLeft, Snapshot
 from tests.fakes.world import rules
 from tests.unit.scheduler.situations import HOLD, NOW, agent, head, snapshot, starts
 
 MIDNIGHT = NOW + 3_600_000
 
 
-def spent(name: str, room: int | None = None) -> HoldSeen:
+def spent(name: str, room: int | None = None) -> ActiveHold:
     """The agent's budget of the day: used up, or with so many runs left of it."""
-    return HoldSeen(
+    return ActiveHold(
         bucket=f"{name} today",
         reason=Reason.BUDGET,
         until=MIDNIGHT,

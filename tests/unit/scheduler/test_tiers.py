@@ -6,14 +6,14 @@ from claudomator_py.domain.agent import ModelChoice, Tier
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.scheduler.plan import StartRun, plan
-from claudomator_py.scheduler.snapshot import AgentSeen, HoldSeen
+from claudomator_py.scheduler.snapshot import ActiveHold, AgentState
 from claudomator_py.scheduler.tiers import AskTier
 from tests.unit.scheduler.situations import HOLD, NOW, agent, head, snapshot
 
 ONE, TWO = ModelChoice(model="one"), ModelChoice(model="two")
 
 
-def acted(*agents: AgentSeen, **changes: object) -> list[StartRun | AskTier]:
+def acted(*agents: AgentState, **changes: object) -> list[StartRun | AskTier]:
     return list(plan(snapshot(*agents, heads=(head(1),), classifier=True, **changes)))
 
 
@@ -50,13 +50,13 @@ def test_what_is_asked_for_follows_the_rule_for_agents_near_a_limit() -> None:
         assert asked.agent == name
 
 
-def hold(reason: Reason | None = Reason.RATE_LIMITED, **changes: object) -> HoldSeen:
+def hold(reason: Reason | None = Reason.RATE_LIMITED, **changes: object) -> ActiveHold:
     return HOLD.model_copy(update={"reason": reason, **changes})
 
 
 def test_an_agent_is_tried_only_if_none_of_its_limits_speaks_against_it() -> None:
     limit, tried = hold(), hold(tries=1)
-    login = HoldSeen(
+    login = ActiveHold(
         bucket="claude/default", reason=Reason.AUTH, until=None, provenance=Provenance.REPORTED, source="log in"
     )
     against = [

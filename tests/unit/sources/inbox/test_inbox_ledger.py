@@ -1,5 +1,5 @@
 from claudomator_py.domain.errors import Problem
-from claudomator_py.sources.inbox.ledger import QUIET_S, RACY_S, Ledger, Refused
+from claudomator_py.sources.inbox.ledger import QUIET_S, RACY_S, FileLedger, Refused
 from claudomator_py.sources.inbox.values import FileStamp
 
 OLD = FileStamp(1, 10, 100)
@@ -8,14 +8,14 @@ WRONG = (Problem(message="wrong"),)
 
 
 def test_a_file_is_settled_by_the_stamp_it_was_accepted_with() -> None:
-    ledger = Ledger()
+    ledger = FileLedger()
     ledger.remember({"a": OLD})
     assert ledger.is_settled("a", OLD, 0)
     assert not ledger.is_settled("a", NEW, 0)
 
 
 def test_a_refusal_by_content_lasts_and_one_by_circumstance_does_not() -> None:
-    ledger = Ledger()
+    ledger = FileLedger()
     ledger.refuse("a", Refused(OLD, WRONG, lasting=True))
     ledger.refuse("b", Refused(OLD, WRONG))
     assert ledger.is_settled("a", OLD, 0)
@@ -23,14 +23,14 @@ def test_a_refusal_by_content_lasts_and_one_by_circumstance_does_not() -> None:
 
 
 def test_a_file_put_back_as_it_was_accepted_is_settled_although_a_later_state_was_refused() -> None:
-    ledger = Ledger()
+    ledger = FileLedger()
     ledger.accept("a", OLD)
     ledger.refuse("a", Refused(NEW, WRONG, lasting=True))
     assert ledger.is_settled("a", OLD, 0)
 
 
 def test_quiet_counts_from_the_last_change() -> None:
-    ledger = Ledger()
+    ledger = FileLedger()
     ledger.wait("a", OLD, "why", 10, quiet=True)
     ledger.wait("a", NEW, "why", 10.5, quiet=True)
     assert ledger.due() == {"a": 10.5 + QUIET_S}
@@ -40,7 +40,7 @@ def test_quiet_counts_from_the_last_change() -> None:
 
 
 def test_a_busy_file_is_looked_at_ever_less_often() -> None:
-    ledger = Ledger()
+    ledger = FileLedger()
     pauses = []
     for now in (0.0, 0.4, 1.0, 60.0):
         ledger.wait("a", OLD, "why", now, quiet=False)
@@ -51,7 +51,7 @@ def test_a_busy_file_is_looked_at_ever_less_often() -> None:
 
 
 def test_bytes_are_compared_once_more_after_a_fresh_change() -> None:
-    ledger = Ledger()
+    ledger = FileLedger()
     ledger.compare_later("a", OLD, b"digest", 5)
     ledger.accept("a", OLD)
     assert ledger.is_settled("a", OLD, 5 + RACY_S - 0.1)
@@ -62,14 +62,14 @@ def test_bytes_are_compared_once_more_after_a_fresh_change() -> None:
 
 
 def test_other_bytes_under_the_same_stamp_are_a_change() -> None:
-    ledger = Ledger()
+    ledger = FileLedger()
     ledger.compare_later("a", OLD, b"digest", 5)
     ledger.accept("a", OLD)
     assert not ledger.is_unchanged("a", OLD, b"other")
 
 
 def test_what_lay_on_another_file_system_is_not_missing_and_comes_back_settled() -> None:
-    ledger = Ledger()
+    ledger = FileLedger()
     ledger.remember({"a": OLD, "b": OLD})
     ledger.put_away()
     assert ledger.names() == set()
@@ -81,7 +81,7 @@ def test_what_lay_on_another_file_system_is_not_missing_and_comes_back_settled()
 
 
 def test_nothing_is_due_for_what_is_not_there() -> None:
-    ledger = Ledger()
+    ledger = FileLedger()
     ledger.compare_later("a", OLD, b"digest", 5)
     ledger.wait("a", OLD, "why", 5, quiet=False)
     ledger.miss("a")
