@@ -52,7 +52,7 @@ def test_to_interrupt_the_wait_leaves_the_task(site: Site) -> None:
         out, told = process.communicate(timeout=END_S)
     assert process.returncode == 130
     assert "gated" in out
-    assert "The tasks go on" in told
+    assert "The tasks continue" in told
     assert daemon.client.task("gated").state == "RUNNING"
     (site.work / "go").touch()
     assert in_state(daemon, "gated", "COMPLETED").runs == 1
