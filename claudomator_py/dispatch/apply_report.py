@@ -59,13 +59,16 @@ class CheckWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Subject:
+class Subject:
+    """A run with the task and the content that it is of."""
+
     run: Run
     task: Task
     spec: TaskSpec
 
     @property
     def stop_wanted(self) -> bool:
+        """Whether somebody asked for its end."""
         return self.task.cancel_requested_ms is not None or self.task.restart_requested is not None
 
 
@@ -113,7 +116,7 @@ class ReportApplier:
         self._tell(subject, ended, now_ms)
         return Applied.ENDED
 
-    def _judged(self, subject: _Subject, report: RunReport) -> Outcome | CheckWanted:
+    def _judged(self, subject: Subject, report: RunReport) -> Outcome | CheckWanted:
         """What the report means for the task."""
         if report.gone:
             return _gone(subject)
@@ -127,7 +130,7 @@ class ReportApplier:
             return _cancelled(outcome)
         return CheckWanted(outcome, None if report.exit is None else report.exit.exit_code)
 
-    def _after_agent(self, subject: _Subject, report: RunReport) -> Outcome:
+    def _after_agent(self, subject: Subject, report: RunReport) -> Outcome:
         run, outcome = subject.run, report.outcome or UNKNOWN
         undisturbed = report.undisturbed or outcome
         stopped = run.over_budget is not None and not subject.stop_wanted
@@ -141,7 +144,7 @@ class ReportApplier:
             return outcome.model_copy(update=changes)
         return outcome
 
-    def _after_check(self, subject: _Subject, report: RunReport) -> Outcome | CheckWanted:
+    def _after_check(self, subject: Subject, report: RunReport) -> Outcome | CheckWanted:
         run, record = subject.run, report.exit
         outcome = Outcome.model_validate(run.outcome)
         if record is not None:
@@ -153,7 +156,7 @@ class ReportApplier:
             return _unchecked(outcome, f"its check was begun {run.check_seq} times, and lost each time")
         return CheckWanted(outcome, run.exit_code)
 
-    def _checked(self, subject: _Subject, outcome: Outcome, record: ExitRecord, wrote: str) -> Outcome:
+    def _checked(self, subject: Subject, outcome: Outcome, record: ExitRecord, wrote: str) -> Outcome:
         if record.ended_by == "cancel":
             return _cancelled(outcome)
         if record.exit_code == 0 and record.ended_by is None:
@@ -165,7 +168,7 @@ class ReportApplier:
         return leave_asked(unchecked) if asks_leave(outcome, subject.spec) else unchecked
 
     def _end(
-        self, connection: Connection, subject: _Subject, report: RunReport, outcome: Outcome, now_ms: int
+        self, connection: Connection, subject: Subject, report: RunReport, outcome: Outcome, now_ms: int
     ) -> Outcome | None:
         """The outcome with which the run has ended; None: it is at that step no more, and nothing was written."""
         current = _subject(connection, report)
@@ -176,7 +179,7 @@ class ReportApplier:
         return self._budgets.telling(connection, ending, run, agent, now_ms)
 
     def _ended(
-        self, connection: Connection, subject: _Subject, run: Run, report: RunReport, outcome: Outcome, now_ms: int
+        self, connection: Connection, subject: Subject, run: Run, report: RunReport, outcome: Outcome, now_ms: int
     ) -> Outcome | None:
         agent = self._registry.of(run.agent, run.kind)
         if outcome.reason is Reason.BUDGET and (run.over_budget is None or outcome.detail != run.over_budget):
@@ -199,7 +202,7 @@ class ReportApplier:
         close_ramped(connection, self._registry.agents, now_ms)
         return outcome if written else None
 
-    def _tell(self, subject: _Subject, outcome: Outcome, now_ms: int) -> None:
+    def _tell(self, subject: Subject, outcome: Outcome, now_ms: int) -> None:
         run = subject.run
         told = {} if outcome.reason is None else {"reason": outcome.reason.value}
         bound = log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent)
@@ -212,7 +215,7 @@ class ReportApplier:
                 held.warning("agent_held", until=until, provenance=hold.provenance.value)
 
 
-def _subject(connection: Connection, report: RunReport) -> _Subject | None:
+def _subject(connection: Connection, report: RunReport) -> Subject | None:
     """What the report is about; None: the run is not live, or not at that step."""
     run = run_rows.find(connection, report.run_id)
     if run is None or not run.live:
@@ -221,14 +224,14 @@ def _subject(connection: Connection, report: RunReport) -> _Subject | None:
     if step != report.step:
         return None
     task = task_rows.get(connection, run.task_id)
-    return _Subject(run, task, task_rows.spec_of(connection, run.task_id, run.revision))
+    return Subject(run, task, task_rows.spec_of(connection, run.task_id, run.revision))
 
 
 def _cancelled(outcome: Outcome) -> Outcome:
     return outcome.model_copy(update={"status": OutcomeStatus.CANCELLED, "reason": Reason.CANCELLED})
 
 
-def _gone(subject: _Subject) -> Outcome:
+def _gone(subject: Subject) -> Outcome:
     """Of what the agent wrote nothing can be read; what it had said before its check is known."""
     if subject.run.outcome is None:
         return UNKNOWN.model_copy(update={"detail": GONE})

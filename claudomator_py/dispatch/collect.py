@@ -1,12 +1,11 @@
 """Taking live runs further: from what a host says of a run to its next step, its check, or the report of its end."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from structlog.stdlib import BoundLogger
 
-from claudomator_py.dispatch.apply_report import Applied, CheckWanted, ReportApplier
+from claudomator_py.dispatch.apply_report import Applied, CheckWanted, ReportApplier, Subject
 from claudomator_py.dispatch.launch import LaunchRules, check_run, launch_request
 from claudomator_py.dispatch.live_output import LiveRunMonitor, Said
 from claudomator_py.dispatch.probing import begun_since, begun_under, note_answer
@@ -18,14 +17,13 @@ from claudomator_py.domain.lifecycle import Phase
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.report import RunReport
 from claudomator_py.domain.run import LaunchRequest, RunConflict, RunFate, RunStatus
-from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.log import get_logger
 from claudomator_py.ports import RunHost
 from claudomator_py.store import hold_rows, task_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.tables import Run, Task
+from claudomator_py.store.tables import Run
 from claudomator_py.tasks.runs import begin_check, give_up, is_noted, note_use, reach_phase, stop_over_budget
 
 log = get_logger("claudomator.collect")
@@ -34,17 +32,6 @@ WORTH_ENDING_MS = MINUTE_MS
 """A shorter sleep costs less than starting again."""
 PATIENCE_MS = 5 * MINUTE_MS
 """How long a CLI may wait out a limit without saying for how long."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    run: Run
-    task: Task
-    spec: TaskSpec
-
-    @property
-    def stop_wanted(self) -> bool:
-        return self.task.cancel_requested_ms is not None or self.task.restart_requested is not None
 
 
 class Collector:
@@ -124,14 +111,14 @@ class Collector:
         """Whether the whole directory of the run is."""
         return self._host.settle(run.id).fate is RunFate.MISSING
 
-    def _subject(self, run: Run) -> _Subject:
+    def _subject(self, run: Run) -> Subject:
         return self._database.read(
-            lambda connection: _Subject(
+            lambda connection: Subject(
                 run, task_rows.get(connection, run.task_id), task_rows.spec_of(connection, run.task_id, run.revision)
             )
         )
 
-    def _attend(self, subject: _Subject, step: int, status: RunStatus, now_ms: int) -> None:
+    def _attend(self, subject: Subject, step: int, status: RunStatus, now_ms: int) -> None:
         run = subject.run
         if subject.stop_wanted:
             self._host.cancel(run.id, step)
@@ -146,7 +133,7 @@ class Collector:
         elif step == 0:
             self._listen(subject, now_ms)
 
-    def _listen(self, subject: _Subject, now_ms: int) -> None:
+    def _listen(self, subject: Subject, now_ms: int) -> None:
         """Act on what the live run has said."""
         run = subject.run
         said = self._reporter.live(self._request(subject))
@@ -163,7 +150,7 @@ class Collector:
             self._probes.discard(run.id)
         self._count(subject, said, now_ms)
 
-    def _count(self, subject: _Subject, said: Said, now_ms: int) -> None:
+    def _count(self, subject: Subject, said: Said, now_ms: int) -> None:
         """Note what the run has used by now, if a budget could be used up by it, and stop it once one is."""
         run, agent = subject.run, self._agent(subject)
         if not self._budgets.watches(subject.spec, agent) or said.terminal:
@@ -183,7 +170,7 @@ class Collector:
         self._host.cancel(run.id)
         crashpoint("cancel-asked")
 
-    def _without_record(self, subject: _Subject, step: int, now_ms: int) -> bool:
+    def _without_record(self, subject: Subject, step: int, now_ms: int) -> bool:
         """The shim is gone, or the directory is. No retry before nothing of the run is left."""
         if step > 0 and self._host.settle(subject.run.id, step + 1).fate not in (RunFate.MISSING, RunFate.REVOKED):
             # What is left of the run is that check. To end it would fail the task.
@@ -197,7 +184,7 @@ class Collector:
             return self._apply(subject, RunReport(run_id=subject.run.id, step=step), now_ms)
         return self._apply(subject, self._reporter.agent_ended(self._request(subject), None), now_ms)
 
-    def _apply(self, subject: _Subject, report: RunReport | None, now_ms: int) -> bool:
+    def _apply(self, subject: Subject, report: RunReport | None, now_ms: int) -> bool:
         """Whether the run is still live afterwards. report: None: its output is being read."""
         if report is None:
             return True
@@ -206,7 +193,7 @@ class Collector:
             return self._check(subject, applied.outcome, applied.exit_code, now_ms)
         return applied is Applied.WAITING
 
-    def _check(self, subject: _Subject, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
+    def _check(self, subject: Subject, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
         """As with the run itself: directory, committed intent, shim."""
         run, step = subject.run, subject.run.check_seq + 1
         prepared = check_run(run, subject.spec, self._rules())
@@ -221,22 +208,22 @@ class Collector:
         self._host.spawn(run.id, prepared.environment, step)
         return True
 
-    def _take_over_check(self, subject: _Subject, outcome: Outcome, now_ms: int, exit_code: int | None = None) -> bool:
+    def _take_over_check(self, subject: Subject, outcome: Outcome, now_ms: int, exit_code: int | None = None) -> bool:
         """The next check has begun although no row says so: an older copy of the database was put back."""
         run = subject.run
         step, code = run.check_seq + 1, run.exit_code if exit_code is None else exit_code
         _log_of(subject).warning("check_taken_over", step=step, note="it had begun, and the database did not know")
         return self._database.write(lambda connection: begin_check(connection, run, outcome, code, now_ms))
 
-    def _request(self, subject: _Subject) -> LaunchRequest:
+    def _request(self, subject: Subject) -> LaunchRequest:
         """What has to be known of the run to read it."""
         return launch_request(subject.run, subject.spec, self._agent(subject))
 
-    def _agent(self, subject: _Subject) -> AgentSpec:
+    def _agent(self, subject: Subject) -> AgentSpec:
         return self._registry.of(subject.run.agent, subject.run.kind)
 
 
-def _log_of(subject: _Subject) -> BoundLogger:
+def _log_of(subject: Subject) -> BoundLogger:
     run = subject.run
     return log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent, attempt=run.attempt)
 
