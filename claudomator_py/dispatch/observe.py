@@ -1,4 +1,4 @@
-"""Observing: from rows to the snapshot that ``plan`` decides on."""
+"""Observing: from rows to a snapshot, and to the plan that follows from it."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -21,7 +21,7 @@ from claudomator_py.prompts.conversations import resumption_of
 from claudomator_py.scheduler.admission import CLASSIFYING, CONVERSATION, KEPT, SLOTS, WORKDIR, Blocked, Taken
 from claudomator_py.scheduler.classification import differs
 from claudomator_py.scheduler.lanes import held_by
-from claudomator_py.scheduler.plan import Planner, StartRun
+from claudomator_py.scheduler.plan import Action, Planner, StartRun
 from claudomator_py.scheduler.snapshot import (
     ActiveHold,
     AgentState,
@@ -31,6 +31,7 @@ from claudomator_py.scheduler.snapshot import (
     Rules,
     Snapshot,
 )
+from claudomator_py.scheduler.tiers import AskTier
 from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, spending_rows, switch_rows
 from claudomator_py.store.tables import Classification, Run, Task
 
@@ -39,16 +40,50 @@ AHEAD = 2
 
 
 @dataclass(frozen=True, slots=True)
+class QueuedTask:
+    """A queued task as it was read: its row, its content, and how planning sees it."""
+
+    task: Task
+    spec: TaskSpec
+    head: QueueHead
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a tick saw and what follows from it."""
+
+    snapshot: Snapshot
+    #: What ``plan`` makes of the snapshot, in the same order.
+    actions: tuple[Action, ...]
+    #: The tasks that the actions are for, by id.
+    tasks: Mapping[str, QueuedTask]
+
+    @property
+    def starts(self) -> list[StartRun]:
+        """The runs to start."""
+        return [action for action in self.actions if isinstance(action, StartRun)]
+
+    @property
+    def questions(self) -> list[AskTier]:
+        """The tiers to ask for."""
+        return [action for action in self.actions if isinstance(action, AskTier)]
+
+
+@dataclass(frozen=True, slots=True)
 class _Front:
-    """The next task of a lane. head: None if it cannot be understood. asked: whether somebody has asked for its tier,
-    or need not, as it is known.
-    """
+    """The next task of a lane. asked: whether somebody has asked for its tier, or need not, as it is known."""
 
     position: queue.Position
     item: Item
-    head: QueueHead | None
+    #: None: it cannot be understood.
+    queued: QueuedTask | None
     eligibility: str
     asked: bool
+
+    @property
+    def head(self) -> QueueHead | None:
+        """As planning sees it."""
+        return None if self.queued is None else self.queued.head
 
     def fits(self, taken: Taken) -> bool:
         """Whether it works where nothing is taken."""
@@ -56,6 +91,9 @@ class _Front:
             return True
         placed = self.head.dir_key not in taken.dir_keys or self.head.task_id in taken.keepers
         return placed and (self.head.exclusive not in taken.threads or self.head.task_id in taken.in_turn)
+
+
+_Planned = tuple[QueuedTask, Action]
 
 
 def _of_its_own(verdict: Blocked, head: QueueHead) -> bool:
@@ -91,23 +129,26 @@ class Observer:
         self._budgets = budgets or Budgets()
         self._faults = faults or Faults(clock)
 
-    def snapshot(self, connection: Connection) -> Snapshot:
-        """The present, with the heads that ``plan`` has to look at and no more: those that start, and those of which
-        is to be asked how strong a model they need.
+    def observe(self, connection: Connection) -> Observation:
+        """The present and what to do about it. Of the queue the snapshot has the heads for which something is done and
+        no more: those that start, and those of which is to be asked how strong a model they need.
         """
         present = self.present(connection)
         planner = Planner(present)
-        heads = [] if planner.exhausted else list(self._looked_at(connection, planner, present.rules))
+        planned = [] if planner.exhausted else list(self._looked_at(connection, planner, present.rules))
         if present.rules.classifier and planner.exhausted and not present.drained:
-            known = {head.task_id for head in heads}
-            ahead = self._ahead(connection, planner, AHEAD * present.rules.total)
-            heads += [head for head in ahead if head.task_id not in known]
-            heads.sort(key=lambda head: (head.rank, head.created, head.task_id))
-        return present.model_copy(update={"heads": tuple(heads)})
+            known = {queued.task.id for queued, _ in planned}
+            planned += self._ahead(connection, planner, AHEAD * present.rules.total, without=known)
+        return Observation(
+            present.model_copy(update={"heads": tuple(queued.head for queued, _ in planned)}),
+            tuple(action for _, action in planned),
+            {queued.task.id: queued for queued, _ in planned},
+        )
 
-    def _looked_at(self, connection: Connection, planner: Planner, rules: Rules) -> Iterator[QueueHead]:
-        """What a look at every queued task in order would start, in that order, and between them what would start if
-        its tier were known; of the lanes that are left out for another reason, the first task without a tier.
+    def _looked_at(self, connection: Connection, planner: Planner, rules: Rules) -> Iterator[_Planned]:
+        """What a look at every queued task in order would start, in that order, and between them questions about what
+        would start if its tier were known; of the lanes that are left out for another reason, about the first task
+        without a tier.
 
         All lanes are followed at once, each from its first task that works where nothing is taken. When no agent can
         take that one, none can take any of its lane, so all of them are left out together until a start changes what
@@ -123,11 +164,11 @@ class Observer:
         while fronts and not planner.exhausted:
             lane, front = min(fronts.items(), key=lambda item: item[1].position)
             again = {lane}
-            verdict = None
-            if front.head is not None:
-                verdict = self._faults.attempt(front.item, partial(planner.consider, front.head), whole=False)
-            if isinstance(verdict, StartRun):
-                yield verdict.head
+            queued, verdict = front.queued, None
+            if queued is not None:
+                verdict = self._faults.attempt(front.item, partial(planner.consider, queued.head), whole=False)
+            if queued is not None and isinstance(verdict, StartRun):
+                yield queued, verdict
                 taken = planner.taken
                 again |= blocked | {name for name, other in fronts.items() if not other.fits(taken)}
                 blocked.clear()
@@ -135,19 +176,26 @@ class Observer:
             elif isinstance(verdict, Blocked) and _awaits_preferred(verdict) and lane not in waited:
                 # Others of the lane may have waited long enough for the agent that they prefer.
                 waited[lane] = waited_ms
-            elif isinstance(verdict, Blocked) and front.head is not None:
+            elif queued is not None and isinstance(verdict, Blocked):
                 asking = verdict.reason == CLASSIFYING
                 if to_ask > 0 and not front.asked and (asking or front.eligibility not in known):
-                    yield front.head
+                    yield from self._question(planner, front, queued, verdict)
                 known.add(front.eligibility)
                 to_ask -= 1 if asking else 0
-                if not _of_its_own(verdict, front.head) and not (asking and to_ask > 0):
+                if not _of_its_own(verdict, queued.head) and not (asking and to_ask > 0):
                     blocked.add(lane)
                     again = set()
             fronts = {name: other for name, other in fronts.items() if name != lane and name not in again}
             if not planner.exhausted:
                 found = self._fronts(connection, again, planner, after=front.position, without=paused, queued_by=waited)
                 fronts |= found
+
+    def _question(self, planner: Planner, front: _Front, queued: QueuedTask, verdict: Blocked) -> Iterator[_Planned]:
+        """What to ask about a task that does not start yet, if anything."""
+        asking = partial(planner.question, queued.head, verdict)
+        question: AskTier | None = self._faults.attempt(front.item, asking, whole=False)
+        if question is not None:
+            yield queued, question
 
     def _fronts(
         self,
@@ -158,22 +206,24 @@ class Observer:
         without: Set[str],
         after: queue.Position | None = None,
         queued_by: Mapping[str, int] | None = None,
-    ) -> dict[str, "_Front"]:
+    ) -> dict[str, _Front]:
         """By lane, the next task of it. A lane in which nothing is left has none."""
         found = queue.heads(connection, lanes, planner.taken, after=after, without=without, queued_by=queued_by or {})
         questions = self._questions(connection, [task for task, _ in found.values()])
         return {lane: self._front(task, spec, questions.get(task.id)) for lane, (task, spec) in found.items()}
 
-    def _front(self, task: Task, spec: dict[str, object], question: Classification | None) -> "_Front":
+    def _front(self, task: Task, spec: dict[str, object], question: Classification | None) -> _Front:
         item = item_of(Doing.START, task)
-        heading = partial(self._head_of, task, spec, question)
-        head: QueueHead | None = self._faults.attempt(item, heading, whole=False)
-        asked = task.asked_tier is not None or task.tier is not None or (head is not None and head.tier is not None)
-        return _Front(queue.position(task), item, head, task.eligibility, asked)
+        reading = partial(self._queued, task, spec, question)
+        queued: QueuedTask | None = self._faults.attempt(item, reading, whole=False)
+        pinned = queued is not None and queued.head.tier is not None
+        asked = task.asked_tier is not None or task.tier is not None or pinned
+        return _Front(queue.position(task), item, queued, task.eligibility, asked)
 
-    def _head_of(self, task: Task, spec: dict[str, object], question: Classification | None) -> QueueHead:
+    def _queued(self, task: Task, content: dict[str, object], question: Classification | None) -> QueuedTask:
         asked = None if question is None else _asked(question, self._registry)
-        return self.head(task, TaskSpec.model_validate(spec), asked)
+        spec = TaskSpec.model_validate(content)
+        return QueuedTask(task, spec, self.head(task, spec, asked))
 
     def _paused(self, connection: Connection) -> set[str]:
         """The tasks that are not tried now, as starting them has failed by a fault of their own."""
@@ -183,10 +233,12 @@ class Observer:
         tasks = [task for task, _ in queue.contents(connection, sorted(items))]
         return {task.id for task in tasks if item_of(Doing.START, task).content == items[task.id].content}
 
-    def _ahead(self, connection: Connection, planner: Planner, number: int) -> list[QueueHead]:
-        """Those of the next tasks of which nobody has asked yet how strong a model they need, so that they have their
-        tier when a slot is free; no more than that are next, as an answer costs money. Lanes that wait for more than a
-        slot are not counted.
+    def _ahead(self, connection: Connection, planner: Planner, number: int, *, without: Set[str]) -> Iterator[_Planned]:
+        """Questions about those of the next tasks of which nobody has asked yet how strong a model they need, so that
+        they have their tier when a slot is free; no more than that are next, as an answer costs money. Lanes that wait
+        for more than a slot are not counted.
+
+        without: tasks that are dealt with already.
         """
         firsts = {lane: queue.first(connection, lane, number) for lane in queue.lanes(connection, Taken())}
         samples = queue.contents(connection, [found[0][2] for found in firsts.values()])
@@ -200,8 +252,15 @@ class Observer:
             if verdict is not None and (not isinstance(verdict, Blocked) or verdict.reason in (CLASSIFYING, SLOTS)):
                 near += firsts[lane]
         tasks = queue.contents(connection, [task_id for *_, task_id in sorted(near)[:number]])
-        unasked = [self._front(task, spec, None) for task, spec in tasks if task.asked_tier is None]
-        return [front.head for front in unasked if front.head is not None]
+        for task, spec in tasks:
+            if task.asked_tier is not None or task.id in without:
+                continue
+            front = self._front(task, spec, None)
+            if (queued := front.queued) is None:
+                continue
+            considered = self._faults.attempt(front.item, partial(planner.consider, queued.head), whole=False)
+            if isinstance(considered, Blocked):
+                yield from self._question(planner, front, queued, considered)
 
     def asked(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, AskedTier]:
         """What was asked about the tiers of these tasks in their present generation."""

@@ -9,14 +9,13 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.dispatch.collect import Collector
 from claudomator_py.dispatch.observe import Observer
-from claudomator_py.dispatch.start import NOTHING_BEGUN, Starter
+from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.units import format_instant
 from claudomator_py.faults import Doing, Faults, Item, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, RunHost
-from claudomator_py.scheduler.plan import StartRun, plan
 from claudomator_py.scheduler.tiers import AskTier
 from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, task_rows
 from claudomator_py.store.database import Database
@@ -188,11 +187,9 @@ class Reconciler:
         self._faults.attempt(item_of(doing, task), lambda: self._database.write(change))
 
     def _start(self) -> int:
-        snapshot = self._database.read(self._observer.snapshot)
-        actions = plan(snapshot)
-        self._ask([action for action in actions if isinstance(action, AskTier)])
-        starts = [action for action in actions if isinstance(action, StartRun)]
-        begun = self._starter.start(snapshot, starts) if starts else NOTHING_BEGUN
+        observed = self._database.read(self._observer.observe)
+        self._ask(observed.questions)
+        begun = self._starter.start(observed)
         if begun.conflicts:
             # As after an older copy of the database was put back: what it does not know is ended and removed.
             log.warning("run_conflict", number=len(begun.conflicts), note="their directories are of unknown runs")

@@ -1,7 +1,7 @@
 """Acting on a plan: directory, committed intent, shim, in this order, so that a crash anywhere starts nothing twice."""
 
 import errno
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
 from claudomator_py.dispatch.launch import LaunchRules, Prepared, agent_run, launch_request
+from claudomator_py.dispatch.observe import Observation, QueuedTask
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.conversation import Conversations
@@ -38,7 +39,6 @@ from claudomator_py.prompts.prompt import (
     left_by,
 )
 from claudomator_py.scheduler.plan import StartRun
-from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
@@ -104,9 +104,6 @@ class Begun:
     conflicts: tuple[Item, ...] = ()
 
 
-NOTHING_BEGUN = Begun(0)
-
-
 class Starter:
     """Starts the runs of a plan. rules: those in force. faults: of starts. budgets: what may be spent; None: all.
 
@@ -134,23 +131,24 @@ class Starter:
         self._budgets = budgets or Budgets()
         self._resuming = ResumePolicy(registry, host)
 
-    def start(self, snapshot: Snapshot, starts: Sequence[StartRun]) -> Begun:
-        """Start them, each by itself: what one raises keeps no other from starting.
+    def start(self, observation: Observation) -> Begun:
+        """Start what is planned, each by itself: what one raises keeps no other from starting.
 
         One whose task has changed meanwhile is left for the next plan. Raises StoreUnavailable; what was committed
         before is started all the same.
         """
-        observed = Observed.of(snapshot)
-        tasks = self._database.read(lambda connection: [task_rows.find(connection, one.head.task_id) for one in starts])
+        starts = observation.starts
+        if not starts:
+            return Begun(0)
+        observed, now_ms = Observed.of(observation.snapshot), observation.snapshot.now
         committing: list[tuple[Item, _Ready, Future[None]]] = []
         conflicts: list[Item] = []
         started = 0
         try:
-            for task, start in zip(tasks, starts, strict=True):
-                if task is None:
-                    continue
-                item = item_of(Doing.START, task)
-                preparing = partial(self._begin, item, start, snapshot.now, observed, conflicts)
+            for start in starts:
+                queued = observation.tasks[start.head.task_id]
+                item = item_of(Doing.START, queued.task)
+                preparing = partial(self._begin, item, start, queued, now_ms, observed, conflicts)
                 begun = self._faults.attempt(item, preparing, whole=False)
                 if begun is not None:
                     committing.append((item, *begun))
@@ -161,15 +159,15 @@ class Starter:
         return Begun(started, tuple(conflicts))
 
     def _begin(
-        self, item: Item, start: StartRun, now_ms: int, observed: Observed, conflicts: list[Item]
+        self, item: Item, start: StartRun, queued: QueuedTask, now_ms: int, observed: Observed, conflicts: list[Item]
     ) -> "tuple[_Ready, Future[None]] | None":
         """The run whose commit is under way; None: it is not to start now."""
         fault = self._faults.find(item)
         if fault is not None and fault.own and fault.times >= MOST_STARTS:
-            self._give_up(item, fault, start, now_ms, observed)
+            self._give_up(item, fault, start, queued.task, now_ms, observed)
             return None
         try:
-            ready = self._prepare(start, now_ms, observed)
+            ready = self._prepare(start, queued, now_ms, observed)
         except RunConflict:
             conflicts.append(item)
             raise
@@ -178,22 +176,21 @@ class Starter:
         crashpoint("start-prepared")
         return ready, self._database.submit(ready.commit)
 
-    def _give_up(self, item: Item, fault: Fault, start: StartRun, now_ms: int, observed: Observed) -> None:
+    def _give_up(self, item: Item, fault: Fault, start: StartRun, task: Task, now_ms: int, observed: Observed) -> None:
         """It cannot be started, and that is recorded as the end of a run which never was."""
         agent = self._registry.find(start.decision.agent)
-        task = self._database.read(lambda connection: task_rows.find(connection, start.head.task_id))
-        if agent is None or task is None:
+        if agent is None:
             return
         run = planned_run(task, start, self._registry.kind_of(agent), agent.quota_account, now_ms)
         commit = partial(commit_start, start=start, run=run, observed=observed, obstacle="it cannot be started")
         self._refuse(commit, run, f"it could not be started {fault.times} times in a row: {fault.text}", now_ms, {})
         self._faults.forget([item])
 
-    def _prepare(self, start: StartRun, now_ms: int, observed: Observed) -> _Ready | None:
-        subject = self._database.read(lambda connection: self._subject(connection, start))
+    def _prepare(self, start: StartRun, queued: QueuedTask, now_ms: int, observed: Observed) -> _Ready | None:
         agent = self._registry.find(start.decision.agent)
-        if subject is None or agent is None:
+        if agent is None:
             return None
+        subject = self._database.read(lambda connection: self._subject(connection, queued, agent.name))
         kind, spec = self._registry.kind_of(agent), subject.spec
         scratch, note = self._scratch(subject), self._handoff(subject, agent)
         run = planned_run(subject.task, start, kind, agent.quota_account, now_ms, subject.earlier, scratch)
@@ -282,25 +279,22 @@ class Starter:
                 raise TreeFault(f"{folder} cannot be made ({error.strerror}); see what is in its place") from error
         return tree
 
-    def _subject(self, connection: Connection, start: StartRun) -> _Subject | None:
-        """None: the task has changed since it was planned."""
-        task = task_rows.find(connection, start.head.task_id)
-        if task is None or task.version != start.head.version:
-            return None
-        subject = self._going_on(connection, task, start.decision.agent)
+    def _subject(self, connection: Connection, queued: QueuedTask, agent: str) -> _Subject:
+        """What is started, on that agent. Whether the task has changed since it was read shows at the commit."""
+        task = queued.task
+        subject = self._going_on(connection, task, queued.spec, agent)
         resumption = resumption_of(task)
         if resumption is not None and resumption.follows is not None:
             subject = _following(connection, subject, resumption.follows)
         if subject.earlier is None:
-            runs = [run for run in run_rows.of_task(connection, task.id) if run.generation == task.generation]
-            subject = replace(subject, left=left_by(runs, start.decision.agent))
+            runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()
+            subject = replace(subject, left=left_by([run for run in runs if run.generation == task.generation], agent))
         working_dir = isolated(subject.spec)
         if working_dir is None:
             return subject
         return replace(subject, tree=tree_wanted(connection, task, working_dir, subject.earlier or subject.follows))
 
-    def _going_on(self, connection: Connection, task: Task, agent: str) -> _Subject:
-        spec = task_rows.spec_of(connection, task.id, task.revision)
+    def _going_on(self, connection: Connection, task: Task, spec: TaskSpec, agent: str) -> _Subject:
         resumption = resumption_of(task)
         if resumption is None or resumption.given_up or (resumption.optional and resumption.agent != agent):
             return _Subject(task, spec, None, spec, None)

@@ -16,11 +16,14 @@ class StartRun:
     decision: DecisionRecord
 
 
+Action = StartRun | AskTier
+
+
 class Planner:
     """The fold. Each start it decides takes its slots before the next head is considered.
 
-    Observing uses it to learn which lanes are blocked before it fetches more heads, and ``plan`` replays the same
-    fold over the snapshot, so both always agree.
+    Observing folds while it fetches heads, as it has to know which lanes are blocked; ``plan`` folds over the heads of
+    the snapshot that came of it, in the same order. So both always agree.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -97,10 +100,13 @@ def load_of(snapshot: Snapshot) -> Load:
     )
 
 
-def plan(snapshot: Snapshot) -> tuple[StartRun | AskTier, ...]:
-    """The runs to start and the questions to ask, in order. The same snapshot always gives the same plan."""
+def plan(snapshot: Snapshot) -> tuple[Action, ...]:
+    """The runs to start and the questions to ask, in order. The same snapshot always gives the same plan.
+
+    A tick has its plan from its observation. This says what follows from a snapshot that was stored.
+    """
     planner = Planner(snapshot)
-    actions: list[StartRun | AskTier] = []
+    actions: list[Action] = []
     for head in snapshot.heads:
         verdict = planner.consider(head)
         action = verdict if isinstance(verdict, StartRun) else planner.question(head, verdict)

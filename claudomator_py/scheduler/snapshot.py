@@ -274,22 +274,26 @@ class DayLeft(_Frozen):
 
 
 class Snapshot(_Frozen):
-    """One tick's view. now: epoch milliseconds. busy: live runs by directory. heads: in the queue's order. threads:
-    those in which a run is live; in_turn: the task that goes on in a thread before any other. kept: directories that
-    are kept for tasks which need input.
-
-    drained: an operator wants nothing to be started. day: None without a budget for the day.
-    """
+    """One tick's view."""
 
     now: int
+    """Epoch milliseconds."""
     rules: Rules
     agents: tuple[AgentState, ...]
     live: int
+    """Live runs."""
     busy: dict[str, int]
+    """Live runs by directory."""
     kept: tuple[Kept, ...] = ()
+    """Directories that are kept for tasks which need input."""
     threads: tuple[str, ...] = ()
+    """The threads in which a run is live."""
     in_turn: dict[str, str] = {}
+    """By thread, the task that goes on in it before any other."""
     disk_low: bool = False
     drained: bool = False
+    """Whether an operator wants nothing to be started."""
     day: DayLeft | None = None
+    """None: there is no budget for the day."""
     heads: tuple[QueueHead, ...] = ()
+    """In the queue's order; after them those that are only asked about, ahead of their turn."""

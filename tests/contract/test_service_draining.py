@@ -53,6 +53,6 @@ def test_no_question_for_a_tier_is_asked_while_nothing_starts(database: Database
     world = World(database, classifier=True)
     world.service.drain(None)
     world.submit("one")
-    assert world.database.read(world.observer.snapshot).heads == ()
+    assert world.database.read(world.observer.observe).snapshot.heads == ()
     world.service.undrain()
-    assert [head.name for head in world.database.read(world.observer.snapshot).heads] == ["one"]
+    assert [head.name for head in world.database.read(world.observer.observe).snapshot.heads] == ["one"]

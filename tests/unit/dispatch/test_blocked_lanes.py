@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event, update
 
+from claudomator_py.dispatch.observe import Observation
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
-from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.store import hold_rows
 from claudomator_py.store.tables import TASK
 from tests.databases import open_migrated
@@ -108,13 +108,13 @@ def test_they_cost_what_a_few_cost(tmp_path: Path, scene: Callable[[World, int],
         with open_migrated(tmp_path / str(number)) as database:
             world = World(database)
             scene(world, number)
-            costs.append(database.read(partial(cost, look=world.observer.snapshot)))
+            costs.append(database.read(partial(cost, look=world.observer.observe)))
     (few_statements, few_steps), (many_statements, many_steps) = costs
     assert many_statements == few_statements
     assert many_steps < few_steps * 1.5 + 500
 
 
-def cost(connection: Connection, look: Callable[[Connection], Snapshot]) -> tuple[int, int]:
+def cost(connection: Connection, look: Callable[[Connection], Observation]) -> tuple[int, int]:
     """What a look costs: statements, and steps of the database's own machine, which no busy processor changes."""
     statements: list[str] = []
     steps: list[None] = []

@@ -17,8 +17,6 @@ from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.units import HOUR_MS, format_instant
 from claudomator_py.scheduler.classification import PROMPT_VERSION, Cause, ClassifierFault, TierQuestion
 from claudomator_py.scheduler.decision import TierRecord
-from claudomator_py.scheduler.plan import plan
-from claudomator_py.scheduler.tiers import AskTier
 from claudomator_py.store import classification_rows, decision_rows, hold_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Classification
@@ -79,9 +77,8 @@ class Asking:
         return self.ask_again(name)
 
     def ask_again(self, name: str) -> Classification:
-        snapshot = self.world.database.read(self.world.observer.snapshot)
-        actions = (action for action in plan(snapshot) if isinstance(action, AskTier))
-        self.asker.ask([action for action in actions if action.head.name == name])
+        observed = self.world.database.read(self.world.observer.observe)
+        self.asker.ask([question for question in observed.questions if question.head.name == name])
         return self.known(name)
 
     def known(self, name: str) -> Classification:

@@ -42,7 +42,7 @@ WHOLE_TICK = {
     *("reconciler._act_on_intents database.read", "reconciler._ready_due database.read"),
     "reconciler._stale database.read",
     *("reconciler._start database.read", "reconciler._start starter.start", "reconciler._forget_ended database.read"),
-    *("reconciler._report database.read", "reconciler._unserved database.read", "start.start database.read"),
+    *("reconciler._report database.read", "reconciler._unserved database.read"),
     "observe._agents registry.health",
 }
 ELSEWHERE = {
@@ -128,7 +128,6 @@ WAYS = {
     "start._refuse database.write": Way(also=("start._prepare kind.launch",)),
     "start._give_up registry.find": Way(also=("start._prepare registry.find",)),
     "start._give_up registry.kind_of": Way(also=("start._prepare registry.find",)),
-    "start._give_up database.read": Way(also=("start._prepare registry.find",)),
 }
 """Of the points that a task with a check does not pass by itself."""
 

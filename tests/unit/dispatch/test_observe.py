@@ -1,11 +1,13 @@
 """Observing: lanes leave nothing out that could start, and fetch little."""
 
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select
@@ -14,8 +16,9 @@ from claudomator_py.domain.agent import AgentSpec, Tier
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.scheduler.plan import StartRun, plan
-from claudomator_py.scheduler.snapshot import Snapshot
+from claudomator_py.scheduler.admission import Blocked
+from claudomator_py.scheduler.plan import Action, Planner, StartRun, plan
+from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.store import hold_rows, task_rows
 from claudomator_py.store.tables import TASK
 from tests.databases import open_migrated
@@ -71,8 +74,8 @@ def everything(world: World) -> Snapshot:
     return world.database.read(read)
 
 
-def started(snapshot: Snapshot) -> list[tuple[str, str]]:
-    return [(action.head.task_id, action.decision.agent) for action in plan(snapshot) if isinstance(action, StartRun)]
+def started(actions: Sequence[Action]) -> list[tuple[str, str]]:
+    return [(action.head.task_id, action.decision.agent) for action in actions if isinstance(action, StartRun)]
 
 
 def queue(world: World, *contents: TaskSpec) -> None:
@@ -89,6 +92,7 @@ def queue(world: World, *contents: TaskSpec) -> None:
     st.sampled_from(["wait", "try"]),
     st.integers(0, 3),
     st.sampled_from([0, 60_000]),
+    st.booleans(),
 )
 def test_lanes_start_what_a_look_at_the_whole_queue_would(
     contents: list[dict[str, object]],
@@ -99,7 +103,9 @@ def test_lanes_start_what_a_look_at_the_whole_queue_would(
     when: str,
     ticks: int,
     prefer_wait: int,
+    classifier: bool,
 ) -> None:
+    """Nor would a look at what was stored of the tick start, or ask, anything else."""
     with (
         tempfile.TemporaryDirectory() as folder,
         open_migrated(Path(folder)) as database,
@@ -109,6 +115,7 @@ def test_lanes_start_what_a_look_at_the_whole_queue_would(
             "per_workdir": per_workdir,
             "when_all_limited": when,
             "prefer_wait": prefer_wait,
+            "classifier": classifier,
         }
         world = World(database, agents=AGENTS, **rules)
         tasks = [
@@ -126,9 +133,38 @@ def test_lanes_start_what_a_look_at_the_whole_queue_would(
         for bucket in held:
             hold = Hold(HELD[bucket], Reason.RATE_LIMITED, world.now_ms + 1, Provenance.REPORTED, "words", START_MS)
             database.write(partial(hold_rows.add, hold=hold, run_id=None))
-        observed = database.read(world.observer.snapshot)
-        assert started(observed) == started(everything(world))
-        assert len(observed.heads) == len(started(observed))
+        observed = database.read(world.observer.observe)
+        assert started(observed.starts) == started(plan(everything(world)))
+        stored = Snapshot.model_validate(observed.snapshot.model_dump(mode="json"))
+        assert plan(stored) == observed.actions
+        assert [action.head for action in observed.actions] == list(observed.snapshot.heads)
+        assert classifier or not observed.questions
+
+
+def test_a_tick_decides_on_each_task_once_and_reads_its_content_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided: list[str] = []
+    read: list[object] = []
+    consider, validate = Planner.consider, TaskSpec.model_validate
+
+    def counting(planner: Planner, head: QueueHead) -> StartRun | Blocked:
+        decided.append(head.name)
+        return consider(planner, head)
+
+    def reading(content: object) -> TaskSpec:
+        read.append(content)
+        return validate(content)
+
+    with open_migrated(tmp_path) as database:
+        world = World(database)
+        queue(world, spec("a"), spec("b"), spec("elsewhere", working_dir="/srv/a"))
+        monkeypatch.setattr(Planner, "consider", counting)
+        monkeypatch.setattr(TaskSpec, "model_validate", reading)
+        world.tick()
+        assert len(world.running()) == 3
+    assert sorted(decided) == ["a", "b", "elsewhere"]
+    assert len(read) == 3
 
 
 def test_five_hundred_tasks_on_one_busy_directory_hide_nobody(tmp_path: Path) -> None:
@@ -139,4 +175,4 @@ def test_five_hundred_tasks_on_one_busy_directory_hide_nobody(tmp_path: Path) ->
         world.tick()
         assert set(world.running()) - {"elsewhere", "scratch"} == {"busy0"}
         assert len(world.running()) == 3
-        assert database.read(world.observer.snapshot).heads == ()
+        assert database.read(world.observer.observe).snapshot.heads == ()

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 
 import pytest
-from sqlalchemy import Connection
 
 from claudomator_py.domain.run import RunSpec
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.faults import checks
-from claudomator_py.scheduler.plan import StartRun, plan
 from claudomator_py.store import run_rows, task_rows
 from tests.fakes.runs import MemoryRunHost
 from tests.fakes.world import START_MS, World
@@ -60,10 +58,9 @@ def test_what_a_run_is_told(world: World) -> None:
 def test_a_task_that_changed_since_it_was_planned_is_left_for_the_next_plan(world: World) -> None:
     world.submit("t")
     world.submit("other")
-    snapshot = world.database.read(world.observer.snapshot)
-    planned = [action for action in plan(snapshot) if isinstance(action, StartRun)]
+    observed = world.database.read(world.observer.observe)
     world.service.cancel("t")
-    assert world.starter.start(snapshot, planned).number == 1
+    assert world.starter.start(observed).number == 1
     assert list(world.running()) == ["other"]
     assert world.state("t") == "CANCELLED"
 
@@ -155,16 +152,7 @@ def test_an_agent_that_cannot_be_launched_as_configured_fails_its_task(world: Wo
 def test_an_agent_that_cannot_be_launched_and_a_task_that_changed_meanwhile(world: World) -> None:
     world.kinds["claude"].refusal = "no"
     world.submit("t")
-    snapshot = world.database.read(world.observer.snapshot)
-    planned = [action for action in plan(snapshot) if isinstance(action, StartRun)]
-    find = task_rows.find
-
-    def change_after(connection: Connection, task_id: str) -> object:
-        found = find(connection, task_id)
-        world.database.submit(lambda writing: task_rows.change(writing, task_rows.get(writing, task_id), START_MS))
-        return found
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(task_rows, "find", change_after)
-        assert world.starter.start(snapshot, planned).number == 0
+    observed = world.database.read(world.observer.observe)
+    world.database.write(lambda writing: task_rows.change(writing, world.row("t"), START_MS))
+    assert world.starter.start(observed).number == 0
     assert world.state("t") == "QUEUED ready"

@@ -17,7 +17,7 @@ from claudomator_py.domain.errors import Conflict, NotFound
 from claudomator_py.domain.lifecycle import Completed, NeedsInput, Queued, Running, Waiting, WaitReason
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, OutcomeStatus
 from claudomator_py.domain.units import HOUR_MS, format_instant
-from claudomator_py.scheduler.plan import StartRun, plan
+from claudomator_py.scheduler.plan import plan
 from claudomator_py.store import dependency_rows, task_rows
 from claudomator_py.store.tables import RUN, TASK, Run, Task
 from tests.databases import open_migrated
@@ -209,9 +209,9 @@ class Changes(RuleBasedStateMachine):
     @invariant()
     def what_is_done_waits_for_no_further_tick(self) -> None:
         """With nothing new, a second tick at the same time starts nothing that the first did not."""
-        snapshot = self._database.read(self.world.observer.snapshot)
-        assert plan(snapshot) == plan(snapshot)
-        names = [action.head.task_id for action in plan(snapshot) if isinstance(action, StartRun)]
+        observed = self._database.read(self.world.observer.observe)
+        assert plan(observed.snapshot) == observed.actions
+        names = [start.head.task_id for start in observed.starts]
         assert len(set(names)) == len(names)
 
     def _everything_comes_to_rest(self) -> None:
