@@ -1,8 +1,9 @@
 """Changes to the deciding modules, one at a time, that some unit test of the module has to notice: ``make mutants``.
 
-A mutant is a copy of the tree in which one small thing of one module is wrong: a comparison at its boundary, ``and``
-for ``or``, a guard that never holds, a call that is left out. The module's own unit tests are run against it, and only
-these: what falls to an end-to-end test alone lives here. The tree itself is never touched.
+A mutant is a module in which one small thing is wrong: a comparison at its boundary, ``and`` for ``or``, a guard that
+never holds, a call that is left out. The module's own unit tests are run against it, and only these: what falls to an
+end-to-end test alone lives here. No file is touched: each mutant has a process of its own, forked from one that has
+collected the tests already, and its functions are exchanged there.
 
     python -m tests.mutants                      # every module of MODULES
     python -m tests.mutants scheduler/plan.py    # only this one
@@ -11,16 +12,25 @@ these: what falls to an end-to-end test alone lives here. The tree itself is nev
 
 import argparse
 import ast
+import gc
+import importlib.util
+import json
+import math
 import os
-import shutil
 import signal
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from inspect import CO_OPTIMIZED
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "claudomator_py"
@@ -69,6 +79,10 @@ _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 _NAMES = {"any": "all", "all": "any", "min": "max", "max": "min"}
 
 
+EQUIVALENT: dict[str, str] = {}
+"""Mutants that change no decision, as ``module: change``, and why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mutant:
     """One change. line: of the module as it is; what: the change in words, beside the statement that it is in."""
@@ -76,19 +90,27 @@ class Mutant:
     module: str
     line: int
     what: str
-    source: str
+    code: CodeType
+
+    @property
+    def name(self) -> str:
+        """What it is called in EQUIVALENT: the same wherever in the module it stands."""
+        return f"{self.module}: {self.what}"
 
 
 def mutants(module: str) -> Iterator[Mutant]:
-    """All changes to a module, in the order of its lines."""
-    text = (ROOT / PACKAGE / module).read_text()
+    """All changes to a module."""
+    file = ROOT / PACKAGE / module
+    text = file.read_text()
     lines = text.splitlines()
     count = sum(1 for _ in _sites(ast.parse(text)))
     for number in range(count):
         tree = ast.parse(text)
         line, what, change = next(site for index, site in enumerate(_sites(tree)) if index == number)
         change()
-        yield Mutant(module, line, f"{what}: {lines[line - 1].strip()}", ast.unparse(ast.fix_missing_locations(tree)))
+        # Places are given as they are in the module, so that each function is known by its first line.
+        code = compile(ast.fix_missing_locations(tree), str(file), "exec")
+        yield Mutant(module, line, f"{what}: {lines[line - 1].strip()}", code)
 
 
 def _sites(tree: ast.Module) -> Iterator[tuple[int, str, Callable[[], None]]]:
@@ -147,84 +169,197 @@ def _words(one: ast.AST, other: type[ast.AST]) -> str:
     return f"{type(one).__name__} -> {other.__name__}"
 
 
-def lives(mutant: Mutant, tree: Path, tests: list[str]) -> bool:
-    """Whether the tests pass against it. tree: a copy in which the module is exchanged, and put back."""
-    file = tree / PACKAGE / mutant.module
-    kept = file.read_text()
-    file.write_text(mutant.source)
-    try:
-        return _passes(tree, tests)
-    finally:
-        file.write_text(kept)
+class Tests:
+    """The unit tests of one module, in a process that has collected them. seconds: what each took, by its id."""
+
+    def __init__(self, module: str, paths: Sequence[str]) -> None:
+        self._paths = paths
+        self._file = ROOT / PACKAGE / module
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process lives
+        self._seconds: dict[str, float] = {}
+        self._whole = compile(self._file.read_text(), str(self._file), "exec")
+        with tempfile.NamedTemporaryFile() as told:
+            self.passed = _in_child(lambda: self._run(_Timed(self._seconds, told.name)))
+            self._seconds = json.loads(Path(told.name).read_text() or "{}")
+        if self.passed:
+            self._collect()
+
+    def output(self) -> str:
+        """What pytest printed last."""
+        self._log.seek(0)
+        return self._log.read().decode(errors="replace")
+
+    def notice(self, mutant: Mutant) -> bool:
+        """Whether one of them fails with it."""
+        was, now = _functions(self._whole), _functions(mutant.code)
+        changed = [place for place in was if was[place] != now.get(place)]
+        if _imported(self._whole) == _imported(mutant.code) and set(was) == set(now):
+            return not _in_child(lambda: self._run_with({place: now[place] for place in changed}))
+        return not _in_child(lambda: self._run_anew(mutant.code))
+
+    def _collect(self) -> None:
+        kept = os.dup(1), os.dup(2)
+        try:
+            self._redirect()
+            pytest.main([*_OPTIONS, "--collect-only", *self._paths])
+        finally:
+            os.dup2(kept[0], 1)
+            os.dup2(kept[1], 2)
+
+    def _run_with(self, exchanged: dict[tuple[str, int], CodeType]) -> int:
+        for one in gc.get_objects():
+            if isinstance(one, FunctionType) and one.__code__.co_filename == str(self._file):
+                place = one.__code__.co_qualname, one.__code__.co_firstlineno
+                if place in exchanged:
+                    one.__code__ = exchanged[place]
+        return self._run(_Timed(self._seconds))
+
+    def _run_anew(self, code: CodeType) -> int:
+        """With something that is done when the module is imported: nothing of the package may be loaded yet."""
+        for name in [name for name in sys.modules if name.split(".")[0] in ("tests", PACKAGE) and name != __name__]:
+            del sys.modules[name]
+        name = ".".join((PACKAGE, *self._file.relative_to(ROOT / PACKAGE).with_suffix("").parts))
+        sys.meta_path.insert(0, _Exchanged(name, self._file, code))
+        return self._run(_Timed(self._seconds))
+
+    def _run(self, timed: "_Timed") -> int:
+        self._redirect()
+        with tempfile.TemporaryDirectory() as folder:
+            return int(pytest.main([*_OPTIONS, f"--basetemp={folder}/pytest", *self._paths], plugins=[timed]))
+
+    def _redirect(self) -> None:
+        self._log.truncate(0)
+        self._log.seek(0)
+        os.dup2(self._log.fileno(), 1)
+        os.dup2(self._log.fileno(), 2)
 
 
-def _passes(tree: Path, tests: list[str]) -> bool:
+_OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--hypothesis-seed=0"]
+
+
+class _Timed:
+    """The tests that took least go first. told: the file that is told at the end what each took; None: nobody is."""
+
+    def __init__(self, seconds: dict[str, float], told: str | None = None) -> None:
+        self._seconds = seconds
+        self._told = told
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: self._seconds.get(item.nodeid, 0))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if self._told is not None:
+            self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0) + report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        if self._told is not None:
+            Path(self._told).write_text(json.dumps(self._seconds))
+
+
+class _Exchanged(MetaPathFinder, InspectLoader):
+    """Loads one module from code that is given."""
+
+    def __init__(self, name: str, file: Path, code: CodeType) -> None:
+        self._name, self._file, self._code = name, file, code
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != self._name:
+            return None
+        return importlib.util.spec_from_file_location(fullname, self._file, loader=self)
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self._code
+
+    def get_source(self, fullname: str) -> str:
+        return self._file.read_text()
+
+
+def _functions(code: CodeType) -> dict[tuple[str, int], CodeType]:
+    """The functions and methods of a module, by name and first line; what is inside of one belongs to it."""
+    found: dict[tuple[str, int], CodeType] = {}
+    for part in _parts(code):
+        if not part.co_flags & CO_OPTIMIZED:
+            found |= _functions(part)
+        elif not part.co_name.startswith("<"):
+            found[part.co_qualname, part.co_firstlineno] = part
+    return found
+
+
+def _imported(code: CodeType) -> list[object]:
+    """What is done when a module is imported: its own code, that of its classes, and what these evaluate in passing."""
+    found: list[object] = [code.co_code, *(one for one in code.co_consts if not isinstance(one, CodeType))]
+    for part in _parts(code):
+        if not part.co_flags & CO_OPTIMIZED:
+            found += _imported(part)
+        elif part.co_name.startswith("<"):
+            found.append(part)
+    return found
+
+
+def _parts(code: CodeType) -> Iterator[CodeType]:
+    return (one for one in code.co_consts if isinstance(one, CodeType))
+
+
+def _in_child(work: Callable[[], int], longest_s: float = LONGEST_S) -> bool:
+    """Whether it returned 0 in a process of its own, in time."""
     pid = os.fork()
     if not pid:
-        _run(tree, tests)
-    deadline = time.monotonic() + LONGEST_S
+        os.setpgid(0, 0)
+        code = 1
+        try:
+            code = work()
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    deadline = time.monotonic() + longest_s
     while time.monotonic() < deadline:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status) == 0
-        time.sleep(0.02)
+        time.sleep(0.01)
     os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     return False
 
 
-def _run(tree: Path, tests: list[str]) -> None:
-    """In a child with the libraries loaded already, but nothing of the package: the tests of one mutant."""
-    os.setpgid(0, 0)
-    log = os.open(f"{tree}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    os.chdir(tree)
-    sys.path[:] = [str(tree), *(path for path in sys.path if path not in ("", str(ROOT)))]
-    for name in [name for name in sys.modules if name.split(".")[0] in ("tests", PACKAGE)]:
-        del sys.modules[name]
-    sys.dont_write_bytecode = True
-    import pytest
-
-    code = 1
-    try:
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--hypothesis-seed=0"]
-        code = int(pytest.main([*options, f"--basetemp={tree}/.pytest", *tests]))
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+def _examine(module: str, sample: int | None) -> int:
+    """Print which mutants of a module live; 1 if one does that is not known to change nothing."""
+    tests = Tests(module, MODULES[module])
+    if not tests.passed:
+        print(f"{module}: its tests fail as it is", tests.output(), sep="\n")
+        return 1
+    found = list(mutants(module))
+    if sample and len(found) > sample:
+        found = [found[index * len(found) // sample] for index in range(sample)]
+    alive = [mutant for mutant in found if mutant.name not in EQUIVALENT and not tests.notice(mutant)]
+    known = sum(mutant.name in EQUIVALENT for mutant in found)
+    print(f"{module}: {len(found)} mutants, {known} change nothing, {len(alive)} live", flush=True)
+    for mutant in alive:
+        print(f"  {module}:{mutant.line}: {mutant.what}", flush=True)
+    return 1 if alive else 0
 
 
 def main() -> int:
-    """Print every mutant that lives. The exit status is 1 if one does that is not known to make no difference."""
+    """Print every mutant that lives. The exit status is 1 if one does that is not known to change nothing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", nargs="*", default=list(MODULES))
     parser.add_argument("--sample", type=int, help="at most so many mutants of each module")
     chosen = parser.parse_args()
-    for library in ("pydantic", "pytest", "sqlalchemy.orm", "sqlmodel", "structlog", "alembic.command"):
+    os.chdir(ROOT)
+    sys.dont_write_bytecode = True
+    # Loaded once for all; the package itself only in the process of each module.
+    for library in ("pydantic", "sqlalchemy.orm", "sqlmodel", "structlog", "alembic.command"):
         __import__(library)
-    living = 0
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "tree"
-        ignored = shutil.ignore_patterns("__pycache__", ".git", ".venv", "build", ".*_cache", ".hypothesis")
-        shutil.copytree(ROOT, tree, ignore=ignored)
-        for module in chosen.modules:
-            tests = MODULES[module]
-            if not _passes(tree, tests):
-                print(f"{module}: its tests fail as it is", Path(f"{tree}.log").read_text(), sep="\n")
-                return 2
-            found = list(mutants(module))
-            if chosen.sample and len(found) > chosen.sample:
-                found = [found[index * len(found) // chosen.sample] for index in range(chosen.sample)]
-            alive = [mutant for mutant in found if lives(mutant, tree, tests)]
-            living += len(alive)
-            print(f"{module}: {len(found)} mutants, {len(alive)} live", flush=True)
-            for mutant in alive:
-                print(f"  {module}:{mutant.line}: {mutant.what}", flush=True)
-    return 1 if living else 0
+    passed = [
+        _in_child(lambda module=module: _examine(module, chosen.sample), math.inf)  # type: ignore[misc]
+        for module in chosen.modules
+    ]
+    return 0 if all(passed) else 1
 
 
 if __name__ == "__main__":
