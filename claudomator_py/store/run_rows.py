@@ -37,10 +37,10 @@ def add(connection: Connection, run: Run) -> None:
 
 
 def change(connection: Connection, run: Run, **changes: Any) -> bool:
-    """Write the columns if the run is still in the state it was read in, and live. False: it no longer is."""
-    swapped = connection.execute(
-        update(RUN).where(RUN.c.id == run.id, RUN.c.state == run.state, RUN.c.live).values(**changes)
-    )
+    """Write the columns if the run is live, and still in the state and at the check that it was read at. False: it no
+    longer is."""
+    as_read = (RUN.c.state == run.state, RUN.c.check_seq == run.check_seq)
+    swapped = connection.execute(update(RUN).where(RUN.c.id == run.id, *as_read, RUN.c.live).values(**changes))
     return swapped.rowcount == 1
 
 

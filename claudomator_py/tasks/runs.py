@@ -170,7 +170,8 @@ def stop_over_budget(connection: Connection, run: Run, why: str, now_ms: int) ->
 
 
 def begin_check(connection: Connection, run: Run, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
-    """The agent succeeded: record its outcome and the intent to check it (again). False: the run is no longer live."""
+    """The agent succeeded: record its outcome and the intent to check it (again). False, and nothing was written: the
+    run is no longer live, or has gone on to another check since it was read."""
     changes = {
         "state": "checking",
         "check_seq": run.check_seq + 1,

@@ -1,11 +1,14 @@
 """Checks: what decides whether a run succeeded."""
 
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
 
+from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.store.tables import RUN, TASK, Run
+from claudomator_py.tasks.runs import begin_check
 from tests.fakes.world import World
 
 
@@ -112,6 +115,34 @@ def test_a_lost_or_interrupted_check_is_begun_again_but_not_for_ever(world: Worl
     assert world.state("t") == "FAILED check_failed"
     assert "begun 5 times, and lost each time" in str(world.task("t").reason_text)
     assert [call for call in world.host.calls if call[0] == "spawn"] == [("spawn", run_id, step) for step in range(6)]
+
+
+def test_a_late_look_at_a_lost_check_puts_the_run_back_to_none_before(world: World) -> None:
+    run_id = checking(world)
+    late = world.live("t")
+    for step in (1, 2):
+        world.host.kill_shim(run_id, step)
+        world.tick(1_000)
+    row, calls = world.live("t"), len(world.host.calls)
+    assert row.check_seq == 3
+    assert not world.collector.collect(late, world.now_ms + 1_000)
+    assert world.live("t") == row
+    assert {call[0] for call in world.host.calls[calls:]} == {"settle"}
+    world.host.end(run_id, 0, step=3)
+    world.tick()
+    assert world.state("t") == "COMPLETED"
+
+
+def test_a_check_is_begun_once_of_one_look(world: World) -> None:
+    run_id = checking(world)
+    seen = world.live("t")
+    outcome = Outcome.model_validate(seen.outcome)
+    begin = partial(begin_check, run=seen, outcome=outcome, exit_code=0)
+    assert world.database.write(partial(begin, now_ms=world.now_ms))
+    row = world.live("t")
+    assert (row.id, row.check_seq) == (run_id, 2)
+    assert not world.database.write(partial(begin, now_ms=world.now_ms + 1_000))
+    assert world.live("t") == row
 
 
 def test_cancel_during_a_check(world: World) -> None:
