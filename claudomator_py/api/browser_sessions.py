@@ -10,7 +10,6 @@ from claudomator_py.api.guard.sessions import Sessions
 from claudomator_py.api.openapi import problems
 from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import Page, SessionView
 from claudomator_py.store.tables import BrowserSession
 
@@ -66,16 +65,4 @@ def named(sessions: Sessions, by: Principal, session_id: str) -> BrowserSession:
 
 def views_of(found: Sequence[BrowserSession], request: Request) -> tuple[SessionView, ...]:
     """As the API tells of them. request: what asks; its own session is marked."""
-    return tuple(
-        SessionView(
-            id=one.id,
-            principal=one.principal,
-            host=one.host,
-            browser=one.browser,
-            created_at=format_instant(one.created_ms),
-            used_at=format_instant(one.used_ms),
-            expires_at=format_instant(one.expires_ms),
-            current=one.id == request.state.session,
-        )
-        for one in found
-    )
+    return tuple(SessionView.of(one, current=one.id == request.state.session) for one in found)

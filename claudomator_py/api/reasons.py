@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.outcome import REASON_POLICIES, Reason
 from claudomator_py.domain.views import Page, ReasonView
 
 
@@ -13,6 +13,6 @@ def router() -> APIRouter:
     @routes.get("", operation_id="listReasons", summary="The reason codes, and what follows from each")
     def list_reasons() -> Page[ReasonView]:
         """The codes are stable: they are the same here, in tasks, in logs and in metrics."""
-        return Page[ReasonView](items=tuple(ReasonView.of(reason) for reason in Reason))
+        return Page[ReasonView](items=tuple(ReasonView.of(REASON_POLICIES[reason], reason=reason) for reason in Reason))
 
     return routes

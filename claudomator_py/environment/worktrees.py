@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from sqlalchemy import Connection
 
 from claudomator_py.domain.task import Isolation, TaskSpec
-from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import TaskView, WorktreeView
 from claudomator_py.domain.worktree import (
     Tree,
@@ -157,14 +156,7 @@ def with_tree(view: TaskView, trees: Trees, read: Callable[[Callable[[Connection
     if tree is None:
         return view
     state = trees.seen(tree.name) or TreeState(TreeStanding.UNKNOWN, words="it has not been looked at yet")
-    told = WorktreeView(
-        path=tree.path,
-        standing=state.standing,
-        commits=state.commits,
-        changed=state.changed,
-        detail=state.words,
-        seen_at=format_instant(state.seen_ms) if state.seen_ms else None,
-    )
+    told = WorktreeView.of(state, path=tree.path, detail=state.words, seen_at=state.seen_ms or None)
     return view.model_copy(update={"worktree": told})
 
 

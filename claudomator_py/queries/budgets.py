@@ -17,13 +17,7 @@ _PLACES = 6
 
 def spending_view(spending: Spending) -> SpendingView:
     """What was spent."""
-    return SpendingView(
-        usd=round(spending.usd, _PLACES),
-        tokens=spending.tokens,
-        runs=spending.runs,
-        unpriced=spending.unpriced,
-        uncounted=spending.uncounted,
-    )
+    return SpendingView.of(spending, usd=round(spending.usd, _PLACES))
 
 
 def task_budget(connection: Connection, task: Task, spec: TaskSpec) -> BudgetView | None:
@@ -100,15 +94,14 @@ def _remedy(connection: Connection, task: Task, spec: TaskSpec) -> str:
 def _view(budget: Budget, spending: Spending, end_ms: int | None = None) -> BudgetView:
     unit = spent(budget, spending)
     tokens, runs, usd = (left(budget, spending, unit) for unit in (Unit.TOKENS, Unit.RUNS, Unit.USD))
-    return BudgetView(
-        usd=budget.usd,
-        tokens=budget.tokens,
-        runs=budget.runs,
+    return BudgetView.of(
+        budget,
+        window=None,
         spent=spending_view(spending),
         usd_left=None if usd is None else round(usd, _PLACES),
         tokens_left=None if tokens is None else int(tokens),
         runs_left=None if runs is None else int(runs),
         text=all_figures(budget, spending),
         reached=None if unit is None else all_figures(budget, spending),
-        until=None if end_ms is None else format_instant(end_ms),
+        until=end_ms,
     )

@@ -94,21 +94,18 @@ def _minute(instant: str) -> str:
 
 
 def _hold_view(agent: str, hold: Hold, may_start: int | None, now_ms: int, by: Principal) -> HoldView:
-    return HoldView(
+    return HoldView.of(
+        hold,
         agent=agent,
         bucket=hold.bucket.label,
         family=hold.bucket.family,
-        window=hold.window,
-        reason=hold.reason,
-        until=None if hold.until_ms is None else format_instant(hold.until_ms),
-        provenance=hold.provenance,
+        until=hold.until_ms,
         text=_text(agent, hold, may_start, now_ms),
-        source=hold.source,
-        since=format_instant(hold.created_ms),
+        since=hold.created_ms,
         run_id=hold.run_id if by.sees_all else None,
         probing=may_start is not None,
         may_start=may_start,
-        doubted=None if hold.doubted_ms is None else format_instant(hold.doubted_ms),
+        doubted=hold.doubted_ms,
     )
 
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import InputKind
-from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import InputView
 from claudomator_py.queries.explain import clock_text, who
 from claudomator_py.store.tables import Event, Task
@@ -19,15 +18,7 @@ def input_view(task: Task, now_ms: int) -> InputView | None:
         return None
     asked = asked_of(task) or asked_before(task)
     kept = task.kept_until_ms if task.kept_until_ms is not None and task.kept_until_ms > now_ms else None
-    return InputView(
-        kind=asked.kind,
-        text=asked.text,
-        since=format_instant(asked.since_ms),
-        agent=asked.agent,
-        run_id=asked.run_id,
-        tools=asked.tools,
-        kept_until=None if kept is None else format_instant(kept),
-    )
+    return InputView.of(asked, since=asked.since_ms, kept_until=kept)
 
 
 def rejection(task: Task) -> str | None:

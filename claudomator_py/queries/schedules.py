@@ -1,13 +1,9 @@
 """Schedules in the shapes of the API."""
 
-from typing import cast
-
 from sqlalchemy import Connection
 
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.units import format_instant
-from claudomator_py.domain.views.base import StateName
 from claudomator_py.domain.views.schedules import FireView, ScheduleView
 from claudomator_py.schema.taskfile import shown_document
 from claudomator_py.sources.schedules import recurrence
@@ -31,32 +27,22 @@ def _view(connection: Connection, schedule: Schedule, last: ScheduleFire | None)
     spec = TaskSpec.model_validate(schedule.spec)
     paused = schedule.paused_ms
     next_ms = recurrence(schedule.cron, schedule.timezone).next_after(schedule.last_ms) if paused is None else None
-    return ScheduleView(
-        id=schedule.id,
-        name=schedule.name,
+    return ScheduleView.of(
+        schedule,
         schedule=schedule.cron,
-        timezone=schedule.timezone,
         catch_up=spec.catch_up,
         overlap=spec.overlap,
-        next_at=None if next_ms is None else format_instant(next_ms),
-        paused_since=None if paused is None else format_instant(paused),
+        next_at=next_ms,
+        paused_since=paused,
         last=None if last is None else _fire_view(connection, last),
-        source=schedule.source,
-        file_path=schedule.file_path,
-        created_at=format_instant(schedule.created_ms),
         spec=shown_document(spec),
-        creator=schedule.creator,
-        organisation=schedule.organisation,
     )
 
 
 def _fire_view(connection: Connection, last: ScheduleFire) -> FireView:
     task = None if last.task_id is None else task_rows.get(connection, last.task_id)
-    return FireView(
-        due_at=format_instant(last.due_ms),
-        by=last.by,
-        task_id=last.task_id,
+    return FireView.of(
+        last,
         task_name=None if task is None else task.name,
-        task_state=None if task is None else cast(StateName, task.state),
-        skipped=last.skipped,
+        task_state=None if task is None else task.state,
     )

@@ -92,14 +92,4 @@ class Notices:
 
 def _view(row: Outbox) -> DeliveryView:
     pending = row.state == DeliveryState.PENDING
-    return DeliveryView(
-        id=row.id or 0,
-        target=row.target,
-        state=DeliveryState(row.state),
-        attempts=row.attempts,
-        error=row.error,
-        created_at=format_instant(row.created_ms),
-        next_at=format_instant(row.next_ms) if pending else None,
-        ended_at=format_instant(row.ended_ms) if row.ended_ms is not None else None,
-        notice=Notice.model_validate(row.notice),
-    )
+    return DeliveryView.of(row, next_at=row.next_ms if pending else None, notice=Notice.model_validate(row.notice))

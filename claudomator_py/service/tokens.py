@@ -69,7 +69,7 @@ class Tokens:
             detail = f"{self._by.id} has the role {self._by.role.value}, and cannot give {request.role}."
             raise Forbidden(detail, remedy=f"Ask for at most {self._by.role.value}.")
         row = self._write(transaction)
-        return NewTokenView(**_view(row, row.created_ms).model_dump(), token=token)
+        return NewTokenView.of(_view(row, row.created_ms), token=token)
 
     def revoke(self, ref: str) -> TokenView:
         """End the token of that id or name, at once and for good. Harmless when repeated. Raises NotFound."""
@@ -120,18 +120,7 @@ def _found(connection: Connection, ref: str) -> ApiToken | None:
 
 
 def _view(token: ApiToken, now_ms: int) -> TokenView:
-    return TokenView(
-        id=token.id,
-        name=token.name,
-        role=Role(token.role),
-        organisation=token.organisation,
-        creator=token.creator,
-        created_at=format_instant(token.created_ms),
-        expires_at=None if token.expires_ms is None else format_instant(token.expires_ms),
-        used_at=None if token.used_ms is None else format_instant(token.used_ms),
-        revoked_at=None if token.revoked_ms is None else format_instant(token.revoked_ms),
-        active=is_good(token, now_ms),
-    )
+    return TokenView.of(token, active=is_good(token, now_ms))
 
 
 def _invalid(problem: Problem) -> Invalid:

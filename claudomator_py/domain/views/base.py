@@ -1,17 +1,44 @@
 """What all JSON shapes of the API have in common."""
 
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+from claudomator_py.domain.units import format_instant
+
+
+def _instant(value: object) -> object:
+    return format_instant(value) if isinstance(value, int) else value
+
+
+Instant = Annotated[str, BeforeValidator(_instant), Field(json_schema_extra={"format": "date-time"})]
+"""RFC 3339 in UTC. Epoch milliseconds, as rows and domain values have them, are written so."""
 StateName = Literal["WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT", "COMPLETED", "FAILED", "CANCELLED"]
 
 
 class View(BaseModel):
     """Base of all shapes. A client ignores fields that a newer daemon has added."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", json_schema_serialization_defaults_required=True)
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", from_attributes=True, json_schema_serialization_defaults_required=True
+    )
+
+    @classmethod
+    def of(cls, source: object, **more: Any) -> Self:
+        """The shape of a row or a domain value: each field is its attribute of that name, and ``x_at`` its ``x_ms``.
+
+        more: fields that are something else, or that the source does not know; where neither says anything, a field
+        has its default. Raises TypeError for what is no field, and ValueError for what does not fit.
+        """
+        if unknown := more.keys() - cls.model_fields.keys():
+            raise TypeError(f"{cls.__name__} has no {', '.join(sorted(unknown))}")
+        values = dict(more)
+        for name in cls.model_fields.keys() - more.keys():
+            for attribute in (name, f"{name.removesuffix('_at')}_ms"):
+                if hasattr(source, attribute):
+                    values[name] = getattr(source, attribute)
+                    break
+        return cls.model_validate(values)
 
 
 T = TypeVar("T")

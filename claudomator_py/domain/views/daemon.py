@@ -1,12 +1,11 @@
 """The daemon itself: its health, its switches, its refusals."""
 
-from dataclasses import asdict
 from typing import Literal
 
 from pydantic import Field
 
 from claudomator_py.domain.errors import Problem
-from claudomator_py.domain.outcome import REASON_POLICIES, HoldKind, Reason
+from claudomator_py.domain.outcome import HoldKind, Reason
 from claudomator_py.domain.views.agents import AgentView, BudgetView, SpendingView
 from claudomator_py.domain.views.base import Instant, Page, StateName, View
 from claudomator_py.domain.views.schedules import ScheduleView
@@ -45,11 +44,6 @@ class ReasonView(View):
     hold: HoldKind
     needs_person: bool
     falls_back: bool
-
-    @classmethod
-    def of(cls, reason: Reason) -> "ReasonView":
-        """The shape of a code."""
-        return cls(reason=reason, **asdict(REASON_POLICIES[reason]))
 
 
 class CheckView(View):

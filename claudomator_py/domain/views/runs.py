@@ -5,9 +5,8 @@ from typing import Literal
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.lifecycle import InputKind
-from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason, Tokens
-from claudomator_py.domain.run import CheckResult, CheckStatus, Command, EndedBy, LogKind, command_text, ended_text
-from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.outcome import Denied, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.domain.run import CheckStatus, Command, EndedBy, LogKind, command_text, ended_text
 from claudomator_py.domain.views.base import Instant, View
 
 RunState = Literal["starting", "running", "checking", "ended", "revoked"]
@@ -31,12 +30,6 @@ class OutcomeView(View):
     limit: str | None = None
     question: str | None = None
     denied: tuple[Denied, ...] = ()
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> "OutcomeView":
-        """The shape of an outcome."""
-        reset_at = None if outcome.reset_at is None else format_instant(outcome.reset_at)
-        return cls.model_validate(outcome.model_dump() | {"reset_at": reset_at})
 
 
 class InputView(View):
@@ -127,21 +120,6 @@ class RunCheckView(View):
     started_at: Instant
     ended_at: Instant | None = None
     output: str | None = None
-
-    @classmethod
-    def of(cls, result: CheckResult) -> "RunCheckView":
-        """The shape of a check."""
-        return cls(
-            status=result.status,
-            commands=result.commands,
-            step=result.step,
-            exit_code=result.exit_code,
-            ended_by=result.ended_by,
-            error=result.error,
-            started_at=format_instant(result.started_ms),
-            ended_at=None if result.ended_ms is None else format_instant(result.ended_ms),
-            output=result.output,
-        )
 
     @property
     def text(self) -> str:
