@@ -54,7 +54,7 @@ MODULES = {
     "domain/readiness.py": ["tests/unit/domain/test_schedule.py"],
     "domain/breaker.py": ["tests/unit/domain/test_breaker.py"],
     "dispatch/classify.py": [f"{_DISPATCH}/test_classifying.py"],
-    "dispatch/probing.py": [f"{_DISPATCH}/test_limits.py"],
+    "dispatch/probing.py": [f"{_DISPATCH}/test_probing.py"],
     "dispatch/start.py": [f"{_DISPATCH}/test_starting.py", f"{_DISPATCH}/test_item_faults.py"],
     "dispatch/collect.py": [f"{_DISPATCH}/test_ends.py", f"{_DISPATCH}/test_checks.py", f"{_DISPATCH}/test_limits.py"],
 }

@@ -175,6 +175,18 @@ def test_a_manual_restart_asks_even_when_the_breaker_is_open(database: Database)
     assert asking.ask_again("late").source == "classifier"
 
 
+def test_the_deadline_is_stored_with_the_question_and_holds_for_a_daemon_that_never_asked(database: Database) -> None:
+    asking = Asking(database, RuntimeError("a crash in the middle"))
+    asking.world.now_ms += 7
+    asked = asking.ask("t")
+    assert (asked.asked_ms, asked.deadline_ms) == (asking.world.now_ms, asking.world.now_ms + TIMEOUT_MS)
+    asking.world.restarted_daemon()
+    asking.world.tick(TIMEOUT_MS - 1)
+    assert asking.world.state("t") == "QUEUED classifying"
+    asking.world.tick(1)
+    assert asking.world.running() == {"t": "claude"}
+
+
 @pytest.mark.parametrize(("said", "shown"), [("codex", "codex"), (" Claude ", None)])
 def test_another_agent_in_the_answer_is_shown_and_changes_nothing(
     database: Database, said: str, shown: str | None

@@ -5,9 +5,11 @@ from collections import Counter
 from hypothesis import event, given
 
 from claudomator_py.domain.agent import Tier
-from claudomator_py.scheduler.plan import plan
-from claudomator_py.scheduler.snapshot import AgentState, QueueHead, Snapshot
-from tests.unit.scheduler.situations import HOLD, agent, head, placed, snapshot, snapshots, starts
+from claudomator_py.scheduler.admission import Blocked
+from claudomator_py.scheduler.classification import Cause
+from claudomator_py.scheduler.plan import Planner, plan
+from claudomator_py.scheduler.snapshot import AgentState, AskedTier, DayLeft, QueueHead, Snapshot
+from tests.unit.scheduler.situations import HOLD, NOW, agent, head, placed, snapshot, snapshots, starts
 
 
 @given(snapshots())
@@ -163,3 +165,59 @@ def test_nothing_starts_while_the_daemon_is_drained() -> None:
 
 def test_nothing_starts_on_a_full_disk() -> None:
     assert placed(snapshot(agent("claude"), heads=(head(1),), disk_low=True)) == []
+
+
+def test_what_a_plan_starts_counts_against_the_total_of_the_same_plan() -> None:
+    heads = tuple(head(number) for number in range(1, 9))
+    for live, begun in ((0, 5), (3, 2), (4, 1), (5, 0), (6, 0)):
+        seen = snapshot(agent("claude", max_concurrent=90), heads=heads, live=live, total=5)
+        assert [task for task, _ in placed(seen)] == [known.task_id for known in heads[:begun]]
+
+
+def test_what_a_plan_starts_counts_against_the_probe_room_of_its_bucket_and_of_no_other() -> None:
+    probed = HOLD.model_copy(update={"until": NOW, "room": 2})
+    other = probed.model_copy(update={"bucket": "codex/default", "room": 1})
+    agents = (
+        agent("claude", max_concurrent=9, holds=(probed,)),
+        agent("claude-2", kind="claude", max_concurrent=9, holds=(probed,)),
+        agent("codex", max_concurrent=9, holds=(other,)),
+    )
+    heads = tuple(head(number) for number in range(1, 9))
+    assert [name for _, name in placed(snapshot(*agents, heads=heads, total=9))] == ["claude", "claude-2", "codex"]
+
+
+def test_what_a_plan_starts_counts_against_the_days_budget() -> None:
+    heads = tuple(head(number) for number in range(1, 6))
+    day = DayLeft(text="2 of 2 runs today", until=NOW + 1, room=2)
+    assert len(placed(snapshot(agent("claude", max_concurrent=9), heads=heads, day=day))) == 2
+    spent = DayLeft(text="2 of 2 runs today", until=NOW + 1, room=0)
+    assert Planner(snapshot(agent("claude"), day=spent)).exhausted
+
+
+def test_a_plan_begins_one_task_of_a_thread() -> None:
+    heads = (head(1, thread="task-000"), head(2, thread="task-000"), head(3))
+    assert [task for task, _ in placed(snapshot(agent("claude"), heads=heads))] == ["task-001", "task-003"]
+
+
+def test_a_plan_is_exhausted_once_nothing_can_begin_whatever_it_is() -> None:
+    free, full = agent("claude"), agent("codex", active=2)
+    assert not Planner(snapshot(free, full)).exhausted
+    for changes in ({"live": 4}, {"disk_low": True}, {"drained": True}):
+        assert Planner(snapshot(free, full, **changes)).exhausted
+    for agents in ((), (full,)):
+        assert Planner(snapshot(*agents, live=0)).exhausted
+
+
+def test_an_open_question_keeps_a_task_until_the_deadline_that_is_stored_with_it_and_no_longer() -> None:
+    claude = agent("claude")
+    for deadline, starts_with in ((NOW + 1, None), (NOW, Cause.TIMEOUT), (NOW - 1, Cause.TIMEOUT)):
+        asked = AskedTier(agent="claude", deadline=deadline, answered=False)
+        seen = snapshot(claude, heads=(head(1, asked=asked),), classifier=True)
+        if starts_with is None:
+            assert plan(seen) == (), "it is not asked again"
+            verdict = Planner(seen).consider(seen.heads[0])
+            assert isinstance(verdict, Blocked)
+            assert verdict.until == deadline
+        else:
+            (start,) = starts(seen)
+            assert (start.decision.tier, start.decision.classification.cause) == (claude.default_tier, starts_with)
