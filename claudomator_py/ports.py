@@ -7,6 +7,7 @@ from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.notice import Notice
 from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.run import Entry, ExitRecord, Launch, LaunchRequest, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.domain.task import TaskSpec
@@ -117,18 +118,8 @@ class RunHost(Protocol):
     def end_survivors(self, run_id: str) -> bool:
         """End what a lost shim left behind. True: no process of the run is left."""
 
-    def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> bytes:
-        """At most limit bytes of a stream from the offset; empty when there are none (yet), or no such file."""
-
-    def read_on(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> tuple[int, bytes]:
-        """At most limit bytes from the offset, and where they stand: later, if bytes there were not kept. Empty at the
-        end of the stream, and where there is none (yet)."""
-
-    def size(self, run_id: str, stream: Stream, step: int = 0) -> int:
-        """Where the stream ends, in bytes from its beginning; 0 where there is none (yet)."""
-
-    def tail(self, run_id: str, stream: Stream, limit: int, step: int = 0) -> bytes:
-        """The last limit bytes of the stream, without what was not kept."""
+    def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> OutputPiece:
+        """At most limit bytes of a stream from the offset on, or from the first after it that was kept."""
 
     def sweep(self, known: frozenset[str]) -> list[Swept]:
         """Remove directories that no row knows, ending what runs in them. Raises OSError if none can be looked at."""

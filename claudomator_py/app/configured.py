@@ -164,7 +164,7 @@ def assemble(
     budgets = Budgets(lambda: current().settings.budget)
     faults = Faults(now_ms, secrets.redact_piece)
     observer = Observer(registry, lambda: current().rules, now_ms, disk_low, budgets, faults)
-    monitor = LiveRunMonitor(host, now_ms)
+    monitor = LiveRunMonitor(host.read, now_ms)
     reconciler = Reconciler(
         database,
         host,

@@ -8,9 +8,9 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.run import ExitRecord, Stream
 from claudomator_py.log import get_logger
@@ -29,14 +29,8 @@ _LONGEST_CLOSE_S = 5.0
 _AGAIN_S = 1.0
 
 
-class OutputHost(Protocol):
-    """Where the output of runs is; each method as in ``RunHost``."""
-
-    def read_on(self, run_id: str, stream: Stream, offset: int, limit: int) -> tuple[int, bytes]:
-        """The next bytes, and where they stand."""
-
-    def size(self, run_id: str, stream: Stream) -> int:
-        """Where the stream ends."""
+ReadOutput = Callable[[str, Stream, int, int], OutputPiece]
+"""Reads what a run printed, as ``RunHost.read`` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,21 +100,22 @@ class _Cursor:
     skipped: bool = False
     torn: bool = False
 
-    def skip(self, host: OutputHost, run_id: str, last_bytes: int) -> int:
+    def skip(self, read: ReadOutput, run_id: str, last_bytes: int) -> int:
         """Leave out all but the last bytes; how many were left out. Raises OSError."""
-        left_out = max(0, host.size(run_id, self.stream) - last_bytes - self.offset)
+        left_out = max(0, read(run_id, self.stream, 0, 0).size - last_bytes - self.offset)
         self.offset += left_out
         self.skipped = self.skipped or left_out > 0
         return left_out
 
-    def take(self, host: OutputHost, run_id: str) -> bytes | None:
+    def take(self, read: ReadOutput, run_id: str) -> bytes | None:
         """The next bytes; None: there are none at present. A line that a hole has torn ends at the hole, and its rest
         is left out, so that no line is put together from two. Raises OSError."""
-        start, data = host.read_on(run_id, self.stream, self.offset, PIECE_BYTES)
+        piece = read(run_id, self.stream, self.offset, PIECE_BYTES)
+        data = piece.data
         if not data:
             return None
-        hole, self.skipped = self.skipped or start > self.offset, False
-        self.offset = start + len(data)
+        hole, self.skipped = self.skipped or piece.start > self.offset, False
+        self.offset = piece.next
         self.torn = self.torn or hole
         if self.torn:
             _, line_break, data = data.partition(b"\n")
@@ -153,13 +148,13 @@ class _Followed:
     is_behind: bool = False
     is_awaited: bool = False
 
-    def read(self, host: OutputHost) -> bool:
+    def read(self, read: ReadOutput) -> bool:
         """Read it for a moment; whether there was no more. Raises OSError."""
         end_s = time.monotonic() + TURN_S
         unread = list(self.cursors)
         while unread:
             for cursor in list(unread):
-                data = cursor.take(host, self.run_id)
+                data = cursor.take(read, self.run_id)
                 if data is None:
                     unread.remove(cursor)
                 elif data:
@@ -168,14 +163,14 @@ class _Followed:
                 return False
         return True
 
-    def hurry(self, host: OutputHost) -> int:
+    def hurry(self, read: ReadOutput) -> int:
         """Leave out what would take too long, now that it has ended; how many bytes. Raises OSError."""
         patience = WITH_CANCELLED if self.record is not None and self.record.ended_by == "cancel" else PATIENCE
         if self.until_s is None:
             self.until_s = time.monotonic() + patience.for_s
         if time.monotonic() < self.until_s:
             return 0
-        return sum(cursor.skip(host, self.run_id, patience.last_bytes) for cursor in self.cursors)
+        return sum(cursor.skip(read, self.run_id, patience.last_bytes) for cursor in self.cursors)
 
     def heard(self, unread: int) -> Said:
         """What it has said by now."""
@@ -204,8 +199,8 @@ class LiveRunMonitor:
     to leave the processor to others; None: it sleeps for as long.
     """
 
-    def __init__(self, host: OutputHost, clock: Clock, rest: Callable[[float], object] | None = None) -> None:
-        self._host = host
+    def __init__(self, read: ReadOutput, clock: Clock, rest: Callable[[float], object] | None = None) -> None:
+        self._read_output = read
         self._clock = clock
         self.news: Callable[[], None] = lambda: None
         self._followed: dict[str, _Followed] = {}
@@ -257,7 +252,7 @@ class LiveRunMonitor:
         if followed is None:
             return False
         followed.is_awaited = any(
-            self._host.size(run_id, cursor.stream) > offset
+            self._end(run_id, cursor.stream) > offset
             for cursor, offset in zip(followed.cursors, followed.heard_until, strict=True)
         )
         return not followed.is_awaited
@@ -322,10 +317,10 @@ class LiveRunMonitor:
         said, is_all = followed.said, True
         try:
             if followed.not_understood is None:
-                left_out = followed.hurry(self._host) if ended else 0
+                left_out = followed.hurry(self._read_output) if ended else 0
                 if left_out > 0:
                     log.warning("run_output_left_out", run_id=followed.run_id, bytes=left_out, note=_LEFT_OUT)
-                is_all = followed.read(self._host)
+                is_all = followed.read(self._read_output)
                 said = followed.heard(self._unread(followed))
             report = followed.come_to(self._clock()) if is_all and ended else None
         except OSError as error:
@@ -349,8 +344,11 @@ class LiveRunMonitor:
             self.news()
 
     def _unread(self, followed: _Followed) -> int:
-        ends = (self._host.size(followed.run_id, cursor.stream) - cursor.offset for cursor in followed.cursors)
-        return sum(max(0, unread) for unread in ends)
+        unread = (self._end(followed.run_id, cursor.stream) - cursor.offset for cursor in followed.cursors)
+        return sum(max(0, number) for number in unread)
+
+    def _end(self, run_id: str, stream: Stream) -> int:
+        return self._read_output(run_id, stream, 0, 0).size
 
     def _tell_behind(self, followed: _Followed) -> None:
         if followed.said.unread < BEHIND_BYTES or followed.is_behind:

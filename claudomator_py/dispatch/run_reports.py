@@ -5,9 +5,11 @@ files are.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from claudomator_py.dispatch.live_output import LiveRunMonitor, Said
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.output import OutputPiece, tail_of
 from claudomator_py.domain.pricing import priced
 from claudomator_py.domain.redaction import Redactor, without_secrets
 from claudomator_py.domain.report import RunReport
@@ -67,6 +69,9 @@ class RunReporter:
         wrote = "" if passed or record.ended_by == "cancel" else self._tail(request, step).rstrip()
         return RunReport(run_id=request.run_id, step=step, exit=record, check_output=wrote or None)
 
+    def _read(self, run_id: str, stream: Stream, step: int, offset: int, limit: int) -> OutputPiece:
+        return self._host.read(run_id, stream, offset, limit, step)
+
     def _reader(self, request: LaunchRequest) -> OutputReader:
         return self._kinds[request.agent.kind].reader(request)
 
@@ -79,6 +84,7 @@ class RunReporter:
         """The end of what the check wrote. It is cut after secrets were taken out, so that no part of one is left."""
         redactor = self._redactor(request.task.env, request.run_id)
         tails = (
-            self._host.tail(request.run_id, stream, 2 * TAIL_BYTES, step).decode(errors="replace") for stream in STREAMS
+            tail_of(partial(self._read, request.run_id, stream, step), 2 * TAIL_BYTES).decode(errors="replace")
+            for stream in STREAMS
         )
         return "".join(map(redactor.redact_piece, tails))[-TAIL_BYTES:]

@@ -1,11 +1,13 @@
 """What one run leaves to the next: who had the task, or the one before, and the last that it said and did."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from claudomator_py.domain.conversation import Exchange
 from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, OutcomeStatus
+from claudomator_py.domain.output import tail_of
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.task import TaskSpec
@@ -113,7 +115,7 @@ def _note(lead: list[str], run: Run, host: RunHost, transcript: Transcript | Non
 def _last(run: Run, host: RunHost, transcript: Transcript) -> list[str]:
     """Its last messages and calls, oldest first."""
     try:
-        data = host.tail(run.id, "stdout", MOST_READ)
+        data = tail_of(partial(host.read, run.id, "stdout"), MOST_READ)
     except OSError:
         return []
     lines = data.rsplit(b"\n", MOST_LINES)[-MOST_LINES:]

@@ -8,6 +8,7 @@ from functools import partial
 from sqlalchemy import Connection
 
 from claudomator_py.domain.errors import Unavailable
+from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.run import Stream
 from claudomator_py.domain.views import EventView
@@ -148,9 +149,9 @@ class Live:
         """How often something was stored."""
         return self._commits.number
 
-    def _read(self, run_id: str, stream: Stream, step: int, offset: int, limit: int) -> tuple[int, bytes]:
+    def _read(self, run_id: str, stream: Stream, step: int, offset: int, limit: int) -> OutputPiece:
         try:
-            return self._host.read_on(run_id, stream, offset, limit, step)
+            return self._host.read(run_id, stream, offset, limit, step)
         except OSError as error:
             detail = f"The output of run {run_id} cannot be read ({error.strerror})."
             raise Unavailable(detail, remedy="See the disk and the rights of the state folder.") from error

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal, Protocol
 
+from claudomator_py.domain.output import Read
 from claudomator_py.domain.redaction import MAX_HELD, Redactor
 from claudomator_py.domain.run import Entry
 from claudomator_py.domain.text import Piece, ReadableText, plain
@@ -68,13 +69,9 @@ class LogFeed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is read from.
+    """What is read from. over: whether the run has ended; what it wrote is then all there."""
 
-    read: from an offset, at most that many bytes, and where they stand, which is past the offset if bytes there were
-    not kept. over: whether the run has ended; what it wrote is then all there.
-    """
-
-    read: Callable[[int, int], tuple[int, bytes]]
+    read: Read
     over: Callable[[], bool]
 
 
@@ -97,11 +94,11 @@ class _Feed(ABC):
         """See ``LogFeed``. Raises OSError."""
         if not self._ready and not self._final:
             over = self._source.over()  # before the look at the bytes: after the end nothing is written
-            start, data = self._source.read(self._next, CHUNK)
-            self._final = over and not data
-            self.caught_up = not data
-            self._ready.extend(self._take(start, data))
-            self._next = start + len(data)
+            piece = self._source.read(self._next, CHUNK)
+            self._final = over and not piece.data
+            self.caught_up = not piece.data
+            self._ready.extend(self._take(piece.start, piece.data))
+            self._next = piece.next
         items = [self._ready.popleft() for _ in range(min(most, len(self._ready)))]
         if items:
             self.position = items[-1].after
@@ -154,11 +151,11 @@ class EntryFeed(_Feed):
         self._next = max(0, position.offset - CONTEXT)
         self._transcript = transcript(self._next)
         while self._next < position.offset:
-            start, data = source.read(self._next, min(CHUNK, position.offset - self._next))
-            if not data or start >= position.offset:
+            piece = source.read(self._next, min(CHUNK, position.offset - self._next))
+            if not piece.data or piece.start >= position.offset:
                 break
-            self._transcript.feed(start, data)
-            self._next = start + len(data)
+            self._transcript.feed(piece.start, piece.data)
+            self._next = piece.next
         self._next = max(self._next, position.offset)
 
     def _take(self, start: int, data: bytes) -> Sequence[LogItem]:

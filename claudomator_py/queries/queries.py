@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar, cast
 
 from sqlalchemy import Connection
@@ -11,6 +12,7 @@ from claudomator_py.dispatch.live_output import Backlog
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.lifecycle import WaitReason
 from claudomator_py.domain.outcome import Outcome, Reason
+from claudomator_py.domain.output import with_zeros
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.run import Stream
 from claudomator_py.domain.task import TaskSpec
@@ -183,7 +185,8 @@ class Queries:
     def log(self, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool = False) -> LogChunk:
         """At most ``limit`` bytes of what the run wrote, or its check; empty when there is nothing yet."""
         run = self.read(lambda connection: find_run(connection, run_id, self._by))
-        data = self._host.read(run.id, stream, offset, min(limit, MOST_LOG_BYTES), log_step(run, check=check))
+        reading = partial(self._host.read, run.id, stream, step=log_step(run, check=check))
+        data = with_zeros(reading, offset, min(limit, MOST_LOG_BYTES))
         end = offset + len(data)
         return LogChunk(data, offset, end, ended=not run.live and not data)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.run import ExitRecord, RunConflict, RunFate, RunSpec, RunStatus, Stream, Swept
 
 Key = tuple[str, int]
@@ -114,19 +115,10 @@ class MemoryRunHost:
         self.survivors[run_id] = max(0, left - 1)
         return left == 0
 
-    def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> bytes:
+    def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> OutputPiece:
         directory = self.directories.get((run_id, step))
-        return b"" if directory is None else directory.output[stream][offset : offset + limit]
-
-    def read_on(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> tuple[int, bytes]:
-        return offset, self.read(run_id, stream, offset, min(limit, self.piece), step)
-
-    def size(self, run_id: str, stream: Stream, step: int = 0) -> int:
-        directory = self.directories.get((run_id, step))
-        return 0 if directory is None else len(directory.output[stream])
-
-    def tail(self, run_id: str, stream: Stream, limit: int, step: int = 0) -> bytes:
-        return self.read(run_id, stream, 0, 2**31, step)[-limit:]
+        data = b"" if directory is None else directory.output[stream]
+        return OutputPiece(offset, data[offset : offset + min(limit, self.piece)], len(data))
 
     def sweep(self, known: frozenset[str]) -> list[Swept]:
         unknown = sorted({run_id for run_id, _ in self.directories} - known)

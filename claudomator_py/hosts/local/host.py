@@ -4,10 +4,11 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.run import RunSpec, RunStatus, Stream, Swept
 from claudomator_py.hosts.local.directory import CHECK, SCRATCH, RunDirectory
 from claudomator_py.hosts.local.launcher import Launcher
-from claudomator_py.hosts.local.output import output_size, read_output, read_raw, read_tail
+from claudomator_py.hosts.local.output import read_output
 from claudomator_py.hosts.local.settle import ShimIdentity, settle
 from claudomator_py.hosts.local.sweep import kill_survivors, sweep
 from claudomator_py.hosts.shim import procfs
@@ -103,26 +104,9 @@ class LocalRunHost:
         for what does not even end by KILL. True: no process of the run is left."""
         return not kill_survivors(run_id, grace_ms=self.grace_ms, give_up_ms=_GIVE_UP_MS).left
 
-    def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> bytes:
-        """At most limit bytes of a stream from the offset; empty when there are none (yet), or no such file.
-
-        What an output cap has punched out reads as zeros, so that offsets stay what they are. Raises OSError.
-        """
-        return read_raw(self.path(run_id, step), stream, offset, limit)
-
-    def read_on(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> tuple[int, bytes]:
-        """At most limit bytes of a stream from the offset, and where they stand: later, if an output cap has punched
-        out what was there. Raises OSError."""
-        chunk = read_output(self.path(run_id, step), stream, offset, limit)
-        return chunk.start, chunk.data
-
-    def size(self, run_id: str, stream: Stream, step: int = 0) -> int:
-        """Where the stream ends, in bytes from its beginning; 0 where there is none (yet). Raises OSError."""
-        return output_size(self.path(run_id, step), stream)
-
-    def tail(self, run_id: str, stream: Stream, limit: int, step: int = 0) -> bytes:
-        """The last limit bytes of the stream, without what an output cap has punched out. Raises OSError."""
-        return read_tail(self.path(run_id, step), stream, limit)
+    def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> OutputPiece:
+        """At most limit bytes of a stream from the offset on; see ``OutputPiece``. Raises OSError."""
+        return read_output(self.path(run_id, step), stream, offset, limit)
 
     def sweep(self, known: frozenset[str]) -> list[Swept]:
         """Remove directories that no row knows, ending what runs in them. Raises OSError if none can be looked at."""

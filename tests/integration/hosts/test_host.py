@@ -4,10 +4,12 @@ import itertools
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from claudomator_py.domain.output import OutputPiece, tail_of
 from claudomator_py.domain.run import RunFate, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.hosts.local.directory import RunStarted
 from claudomator_py.hosts.local.host import LocalRunHost
@@ -44,7 +46,7 @@ def run(host: LocalRunHost, script: str, step: int = 0) -> RunStatus:
 
 
 def all_of(host: LocalRunHost, stream: Stream, step: int = 0) -> bytes:
-    return host.tail(RUN_ID, stream, 1 << 40, step)
+    return tail_of(partial(host.read, RUN_ID, stream, step=step), 1 << 40)
 
 
 def test_it_is_what_the_service_asks_for(host: LocalRunHost) -> None:
@@ -58,8 +60,8 @@ def test_a_run_from_order_to_output(host: LocalRunHost) -> None:
     assert status.exit.exit_code == 2
     assert all_of(host, "stdout") == b"the prompt\nout\n"
     assert all_of(host, "stderr") == b"err\n"
-    assert host.read(RUN_ID, "stdout", 4, 6) == b"prompt"
-    assert host.read(RUN_ID, "stdout", 1000, 6) == b""
+    assert host.read(RUN_ID, "stdout", 4, 6) == OutputPiece(4, b"prompt", 15)
+    assert host.read(RUN_ID, "stdout", 1000, 6) == OutputPiece(1000, b"", 15)
     assert host.path(RUN_ID).parent.stat().st_mode & 0o777 == 0o700
 
 

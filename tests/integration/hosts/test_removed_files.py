@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
@@ -40,12 +41,10 @@ def test_output_that_is_removed_is_no_trouble_to_who_reads_along(rig: Rig, tmp_p
 
     (path / "stdout.jsonl").unlink()
 
-    assert host.read(path.name, "stdout", 0, 100) == b""
-    assert host.read_on(path.name, "stdout", 0, 100) == (0, b"")
-    assert host.size(path.name, "stdout") == 0
+    assert host.read(path.name, "stdout", 0, 100) == OutputPiece(0, b"", 0)
     (path / "work" / "go").touch()
     shim.wait()
-    assert host.read(path.name, "stdout", 0, 100) == b"one\ntwo\n"
+    assert host.read(path.name, "stdout", 0, 100).data == b"one\ntwo\n"
     assert tmp_path.exists()
 
 

@@ -118,7 +118,7 @@ WAYS = {
     "collect._is_gone host.settle": Way(then=lost),
     "collect._without_record reporter.agent_ended": Way(then=lost),
     "apply_report._ended budgets.over": Way(BUDGET, OVER),
-    "run_reports._tail host.tail": Way({"check": ["make test"]}, check_exit=2),
+    "run_reports._read host.read": Way({"check": ["make test"]}, check_exit=2),
     "reconciler._change database.write": Way({"not_before": "2026-09-21T14:13:21Z"}),
     "start._usd_left budgets.usd_left": Way(BUDGET),
     "start._tree isolating.tree": Way({"isolation": "worktree", "working_dir": "/srv/repository"}),

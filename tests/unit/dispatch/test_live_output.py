@@ -55,7 +55,7 @@ class Desk:
     def __init__(self) -> None:
         self.host = MemoryRunHost()
         self.host.piece = 1 << 16
-        self.monitor = LiveRunMonitor(self.host, lambda: 5)
+        self.monitor = LiveRunMonitor(lambda *wanted: self.host.read(*wanted), lambda: 5)
         self.readers: dict[str, list[Reader]] = {}
         self.told = 0
         self.monitor.news = self._hear
@@ -192,7 +192,7 @@ def test_at_the_end_a_flood_is_not_read_for_ever(
 def test_what_cannot_be_read_is_tried_again_and_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.begin("run")
     with monkeypatch.context() as broken:
-        broken.setattr(desk.host, "size", _no_such_disk)
+        broken.setattr(desk.host, "read", _no_such_disk)
         desk.report("run")
         assert not desk.monitor.turn(), "no attempt follows by itself"
         with pytest.raises(OSError, match="no disk"):
@@ -279,7 +279,7 @@ def written(output: Output, data: bytes) -> None:
 
 
 def read_to_the_end(host: LocalRunHost, reader: Reader, monitor: LiveRunMonitor | None = None) -> bytes:
-    monitor = monitor or LiveRunMonitor(host, lambda: 5)
+    monitor = monitor or LiveRunMonitor(host.read, lambda: 5)
     monitor.report("run", lambda: reader, ENDED)
     while monitor.turn():
         pass
@@ -309,7 +309,7 @@ def test_a_tail_without_a_line_break_is_no_line(capped: tuple[LocalRunHost, Outp
 
 def test_what_was_not_kept_is_skipped_by_one_who_was_reading_before_it(capped: tuple[LocalRunHost, Output]) -> None:
     host, output = capped
-    reader, monitor = Reader(), LiveRunMonitor(host, lambda: 5)
+    reader, monitor = Reader(), LiveRunMonitor(host.read, lambda: 5)
     written(output, b"first\n")
     monitor.follow("run", lambda: reader)
     monitor.turn()

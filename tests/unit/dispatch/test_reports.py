@@ -39,7 +39,7 @@ from claudomator_py.hosts.local.host import LocalRunHost
 
 root, run_id, agent, task, started_ms, ended_ms = sys.argv[1:]
 host = LocalRunHost(Path(root), None, grace_ms=0)
-monitor = LiveRunMonitor(host, lambda: int(ended_ms), rest=lambda _: None)
+monitor = LiveRunMonitor(host.read, lambda: int(ended_ms), rest=lambda _: None)
 reporter = RunReporter(host, monitor, {"claude": Claude()}, Secrets().redactor)
 spec, configured = TaskSpec.model_validate_json(task), AgentSpec.model_validate_json(agent)
 request = LaunchRequest(run_id, configured, spec, "", None, "11111111-2222-4333-8444-555555555555")

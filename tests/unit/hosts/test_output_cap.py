@@ -3,12 +3,14 @@
 import errno
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from claudomator_py.hosts.local.output import output_size, read_output, read_tail
+from claudomator_py.domain.output import tail_of
+from claudomator_py.hosts.local.output import read_output
 from claudomator_py.hosts.shim import linux
 from claudomator_py.hosts.shim.output import STDOUT, Output, disk_is_full
 
@@ -95,20 +97,20 @@ def test_a_hole_is_skipped_in_reading(stream: Output, tmp_path: Path) -> None:
     assert chunk.start > 256 * KIB
     assert b"\0" not in chunk.data
     assert chunk.next == chunk.start + len(chunk.data)
-    assert chunk.end == 3_000_000
+    assert chunk.size == 3_000_000
 
 
 def test_the_end_of_a_stream_is_read_without_what_is_before_it(stream: Output, tmp_path: Path) -> None:
     write(stream, b"x" * (4 * CAP) + b"the end")
-    assert read_tail(tmp_path, "stdout", 10) == b"xxxthe end"
-    across = read_tail(tmp_path, "stdout", 4 * CAP)
+    assert tail_of(partial(read_output, tmp_path, "stdout"), 10) == b"xxxthe end"
+    across = tail_of(partial(read_output, tmp_path, "stdout"), 4 * CAP)
     assert len(across) < CAP, "the hole is left out"
     assert across.startswith(b"x")
     assert across.endswith(b"the end")
-    assert output_size(tmp_path, "stdout") == 4 * CAP + 7
+    assert read_output(tmp_path, "stdout", 0, 0).size == 4 * CAP + 7
 
 
 def test_a_run_without_output_reads_as_empty(tmp_path: Path) -> None:
     assert read_output(tmp_path, "stderr", 10).data == b""
-    assert read_tail(tmp_path, "stderr", 10) == b""
-    assert output_size(tmp_path, "stderr") == 0
+    assert tail_of(partial(read_output, tmp_path, "stderr"), 10) == b""
+    assert read_output(tmp_path, "stderr", 0, 0).size == 0

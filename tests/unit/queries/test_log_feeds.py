@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import MARK, Redactor
 from claudomator_py.domain.views import LogEntryView, LogTextView
 from claudomator_py.queries.log_stream import EntryFeed, LogFeed, LogItem, LogPosition, Source, TextFeed
@@ -29,9 +30,9 @@ class File:
     def source(self) -> Source:
         return Source(self._read, lambda: self.over)
 
-    def _read(self, offset: int, limit: int) -> tuple[int, bytes]:
+    def _read(self, offset: int, limit: int) -> OutputPiece:
         start = max(offset, self.kept_from)
-        return start, self.data[start : start + limit]
+        return OutputPiece(start, self.data[start : start + limit], len(self.data))
 
 
 def entries_of(file: File, kind: str = "claude", position: LogPosition = START) -> EntryFeed:
