@@ -22,7 +22,7 @@ _HOLD = request_body(
     required=False,
     examples={
         "until_released": {},
-        "for_the_night": {"until": "2099-12-01T06:00:00Z", "reason": "The window is kept for the day."},
+        "for_the_night": {"until": "2099-12-01T06:00:00Z", "reason": "The window is reserved for daytime work."},
         "one_family": {"family": "opus", "until": "2099-12-01T06:00:00Z"},
         "the_account": {"account": True},
     },

@@ -31,8 +31,8 @@ async def _request_key(
         str | None,
         Header(
             alias=HEADER,
-            description="The client's own name for this request, such as a UUID. The same request with the same key "
-            "is answered as it was the first time, for 24 hours, and not done again.",
+            description="A name that the client chooses for this request, such as a UUID. For 24 hours, the same "
+            "request with the same key gets the same response and is not executed again.",
             examples=['"8e03978e-40d5-43e8-bc93-6894a57f9324"'],
         ),
     ] = None,
@@ -45,7 +45,7 @@ async def _request_key(
         raise Refused(
             400,
             "bad_idempotency_key",
-            f"{HEADER} is not one key of 1 to {LONGEST_KEY} characters.",
+            f"{HEADER} is not a single key of 1 to {LONGEST_KEY} characters.",
             f'Send it once, as a quoted string: {HEADER}: "8e03978e-40d5-43e8-bc93-6894a57f9324".',
         )
     named = _ESCAPED.sub(r"\1", match[1]) if match[1] is not None else match[2]
@@ -75,12 +75,12 @@ _ANY: Final = "*"
 
 ETAG_HEADER = {
     "ETag": {
-        "description": "The task's version, to be sent back in If-Match or If-None-Match",
+        "description": "The task's version, for If-Match or If-None-Match",
         "schema": {"type": "string", "pattern": '^"[0-9]+"$'},
         "required": True,
     }
 }
-NOT_MODIFIED = {"description": "That is the version still", "headers": ETAG_HEADER}
+NOT_MODIFIED = {"description": "Still the current version", "headers": ETAG_HEADER}
 
 
 def set_etag(response: Response, task: TaskView) -> None:
@@ -144,7 +144,7 @@ def _parsed(request: Request, header: str) -> Tags | None:
             400,
             "bad_precondition",
             f"{header} is neither * nor a list of entity tags.",
-            'Send the ETag as it was given, in its quotes, such as "3".',
+            'Send the ETag as received, in quotes, such as "3".',
         )
     return Tags(tags)
 
@@ -153,7 +153,7 @@ def _if_match(
     request: Request,
     value: Annotated[
         str | None,
-        Header(alias="If-Match", description="The ETag last seen: the change is made only to that version."),
+        Header(alias="If-Match", description="The ETag last seen. The change is made only to that version."),
     ] = None,
 ) -> frozenset[int] | None:
     tags = None if value is None else _parsed(request, "If-Match")
@@ -163,7 +163,7 @@ def _if_match(
 def _if_none_match(
     request: Request,
     value: Annotated[
-        str | None, Header(alias="If-None-Match", description="An ETag: 304 if that is the version still.")
+        str | None, Header(alias="If-None-Match", description="An ETag. 304 if it is still the current version.")
     ] = None,
 ) -> Tags | None:
     return None if value is None else _parsed(request, "If-None-Match")

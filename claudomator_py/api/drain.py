@@ -24,7 +24,7 @@ def router(access: Access) -> APIRouter:
     @routes.get(
         "/drain",
         operation_id="getDrain",
-        summary="Whether tasks are started, and how many run",
+        summary="Whether the daemon is drained, and how many runs are live",
         responses=problems(503),
     )
     def state(by: Asking) -> DrainView:

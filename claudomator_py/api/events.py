@@ -173,7 +173,7 @@ def _no_place(most: int) -> Refused:
     return Refused(
         503,
         "too_many_streams",
-        f"There are {most} event streams already, which is all that there may be.",
+        f"There are {most} event streams open, which is the maximum.",
         "Close a page, a `logs -f` or a `status --watch`; or ask without `Accept: text/event-stream`.",
         headers={"Retry-After": "10"},
     )
@@ -194,16 +194,18 @@ _STREAM = stream_response(
 
 TaskRef = Annotated[str | None, Query(max_length=128, description="Only events of this task.")]
 Kinds = Annotated[list[str] | None, Query(max_length=20, description="Only events of these kinds.")]
-After = Annotated[int | None, Query(ge=0, le=_LAST_ID, description="Begin after this id; 0: from the beginning.")]
-LastEventId = Annotated[str | None, Header(max_length=200, description="The id last seen; goes before `after`.")]
-Cursor = Annotated[str | None, Query(max_length=500, description="The next_cursor of the part before.")]
+After = Annotated[int | None, Query(ge=0, le=_LAST_ID, description="Start after this id; 0: from the beginning.")]
+LastEventId = Annotated[str | None, Header(max_length=200, description="The last id seen. Overrides `after`.")]
+Cursor = Annotated[str | None, Query(max_length=500, description="The next_cursor of the previous page.")]
 ByName = Annotated[
-    str | None, Query(alias="by", max_length=128, description="Only what this name caused, such as a token's.")
+    str | None,
+    Query(alias="by", max_length=128, description="Only events caused by this principal, such as a token's name."),
 ]
 Last = Annotated[
-    int | None, Query(ge=1, le=500, description="Only the newest so many, oldest first; not with `after` or `cursor`.")
+    int | None,
+    Query(ge=1, le=500, description="Only this many of the newest, oldest first. Not with `after` or `cursor`."),
 ]
-Limit = Annotated[int, Query(ge=1, le=500, description="How many events at most, from 1 to 500.")]
+Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of events, 1 to 500.")]
 
 
 def router(access: Access, streams: Streams) -> APIRouter:
@@ -245,8 +247,8 @@ def router(access: Access, streams: Streams) -> APIRouter:
         start = cursors.read_number(cursor, listed) if cursor is not None else after or 0
         if 0 < start < live.events_gone():
             raise Gone(
-                f"Events after {start} are not kept any more.",
-                remedy="Ask with after=0 for all that are, or keep them longer: retention.events.",
+                f"Events after {start} are no longer kept.",
+                remedy="Use after=0 for all that are, or keep events longer with retention.events.",
             )
         page = live.events(wanted, start, limit)
         following = cursors.write_number(page.upto, listed) if page.more else None

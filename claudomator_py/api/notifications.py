@@ -20,8 +20,8 @@ class NotificationQuery(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     state: DeliveryState | None = Field(default=None, description="Only those in this state.")
-    cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the part before.")
-    limit: int = Field(default=50, ge=1, le=200, description="How many at most, from 1 to 200.")
+    cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the previous page.")
+    limit: int = Field(default=50, ge=1, le=200, description="Maximum number of items, 1 to 200.")
 
 
 def router(access: Access) -> APIRouter:
@@ -42,7 +42,7 @@ def router(access: Access) -> APIRouter:
         "/{delivery}/retry",
         status_code=202,
         operation_id="retryNotification",
-        summary="Send one again that was given up",
+        summary="Retry a notification that was given up",
         responses=problems(404, 409, 422, 503),
     )
     def retry(
@@ -55,7 +55,7 @@ def router(access: Access) -> APIRouter:
     @routes.post(
         "/test/{target}",
         operation_id="testNotification",
-        summary="Send a test to a target",
+        summary="Send a test notification to a target",
         responses=problems(404, 422, 503),
     )
     def test(

@@ -31,17 +31,17 @@ _MEANINGS = {
     404: "There is no such thing",
     408: "The request did not come in time",
     409: "Not possible in this state, or a name that could mean several",
-    410: "It was kept for a time, which is over",
-    412: "If-Match does not name the version there is",
+    410: "It is no longer kept",
+    412: "If-Match does not name the current version",
     413: "The body is too large",
     414: "Path and query are too long",
-    415: "The body is not of a type that is taken",
+    415: "The body's media type is not supported",
     421: "The Host is not a name of this daemon",
     422: "Well-formed, but not valid",
-    429: "Too many changes by this client, or wrong tokens or login codes from this address",
-    431: "The headers are too large, or too many",
-    500: "A fault of the daemon",
-    503: "The daemon cannot do it now: its database is in trouble, or there are too many requests",
+    429: "Too many changes by this client, or too many failed logins from this address",
+    431: "The headers are too large or too many",
+    500: "An internal error",
+    503: "Temporarily unavailable: the database failed, or there are too many requests",
 }
 _RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer", "minimum": 1}}}
 _HEADERS_OF: dict[int, dict[str, Any]] = {
@@ -52,11 +52,11 @@ _HEADERS_OF: dict[int, dict[str, Any]] = {
 # Health is told whatever the number of requests.
 _HEALTH_TOO = (400, 403, 408, 413, 414, 421, 422, 429, 431, 500)
 _EVERYWHERE = (*_HEALTH_TOO, 401, 503)
-_WHOLE = "It concerns the whole daemon: a token of an organisation does not do."
+_WHOLE = "Affects the whole daemon: not permitted with a token of an organisation."
 _UNSAID = "Successful Response"
 _DEFINITIONS = "#/$defs/"
 
-LOCATION_HEADER = {"Location": {"description": "Where the task is", "schema": {"type": "string"}, "required": True}}
+LOCATION_HEADER = {"Location": {"description": "URL of the task", "schema": {"type": "string"}, "required": True}}
 
 
 def _links(parameter: str, expression: str, **operations: str) -> dict[str, Any]:
@@ -69,18 +69,18 @@ def _links(parameter: str, expression: str, **operations: str) -> dict[str, Any]
 
 _OF_A_TASK = {
     "getTask": "The task as it is now",
-    "explainTask": "Why it is where it is",
+    "explainTask": "Why it is in its state",
     "listRuns": "Its runs",
     "cancelTask": "Its end",
     "restartTask": "A new generation of it",
-    "answerTask": "What to say to what it asks",
+    "answerTask": "The answer to its question",
     "approveTask": "Approve what it asks for",
-    "rejectTask": "Its end, if it asks",
+    "rejectTask": "Reject it, if it needs input",
 }
 TASK_LINKS = _links("ref", "$response.body#/id", **_OF_A_TASK)
 FIRST_TASK_LINKS = _links("ref", "$response.body#/items/0/id", **_OF_A_TASK)
-FIRST_RUN_LINKS = _links("run_id", "$response.body#/items/0/id", getRun="The oldest run", readLog="What it wrote")
-FIRST_AGENT_LINKS = _links("name", "$response.body#/items/0/name", releaseAgent="The end of its holds")
+FIRST_RUN_LINKS = _links("run_id", "$response.body#/items/0/id", getRun="The oldest run", readLog="Its output")
+FIRST_AGENT_LINKS = _links("name", "$response.body#/items/0/name", releaseAgent="End its holds")
 
 
 def request_body(model: str, *, required: bool, examples: dict[str, Any]) -> dict[str, Any]:

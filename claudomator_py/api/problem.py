@@ -37,14 +37,14 @@ _HTTP_STATUS: dict[ErrorStatus, int] = {
 _PLAIN: dict[int, tuple[str, str]] = {
     400: ("bad_request", "Send well-formed JSON."),
     404: ("no_such_path", "See /openapi.json for the paths there are."),
-    405: ("method_not_allowed", "See the Allow header for what this path takes."),
+    405: ("method_not_allowed", "See the Allow header for the supported methods."),
     413: ("too_large", "Send at most 1 MiB."),
     415: ("unsupported_media_type", "Send application/json."),
     422: ("invalid", "Fix the listed problems and retry."),
 }
 _METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
 _OTHERWISE = ("refused", "See /openapi.json for what is accepted.")
-_INTERNAL_REMEDY = "See the daemon's log for what happened; the request may be repeated."
+_INTERNAL_REMEDY = "Check the daemon's log; the request may be retried."
 
 
 class Refused(Exception):
@@ -143,7 +143,7 @@ def _framework(request: Request, error: Exception) -> Response:
     title = HTTPStatus(error.status_code).phrase
     method, path = request.method, request.url.path
     detail = {
-        404: f"There is nothing at {shown(path)}.",
+        404: f"There is no such path: {shown(path)}.",
         405: f"{method} is not possible on {shown(path)}.",
     }.get(error.status_code, str(error.detail))
     headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers

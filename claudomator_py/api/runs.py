@@ -82,7 +82,7 @@ def router(access: Access, streams: Streams) -> APIRouter:
     @routes.get(
         "/{run_id}/log",
         operation_id="readLog",
-        summary="What a run wrote",
+        summary="A run's output",
         response_class=Response,
         responses={200: _LOG_RESPONSE, 204: _NOTHING_LEFT, **problems(404, 422, 503)},
     )
@@ -91,7 +91,7 @@ def router(access: Access, streams: Streams) -> APIRouter:
         standing: Standing,
         request: Request,
         run_id: RunId,
-        stream: Annotated[Stream, Query(description="Which of its two outputs.")] = "stdout",
+        stream: Annotated[Stream, Query(description="Which of the two output streams.")] = "stdout",
         offset: Annotated[int, Query(ge=0, le=2**53, description="Bytes before this one are left out.")] = 0,
         limit: Annotated[int, Query(ge=1, le=MAX_LOG_BYTES, description="Bytes; with `view`, items.")] = 65_536,
         view: View = None,

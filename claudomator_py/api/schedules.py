@@ -29,7 +29,7 @@ _BODY = request_body(
         }
     },
 )
-_LOCATION = {"Location": {"description": "Where the schedule is", "schema": {"type": "string"}, "required": True}}
+_LOCATION = {"Location": {"description": "URL of the schedule", "schema": {"type": "string"}, "required": True}}
 
 
 def router(access: Access) -> APIRouter:
@@ -82,7 +82,7 @@ def router(access: Access) -> APIRouter:
         "/{name}/run",
         status_code=201,
         operation_id="runSchedule",
-        summary="Make a task of it now",
+        summary="Run a schedule now",
         responses=problems(400, 404, 409, 413, 422, 429, 503),
     )
     def run(by: Asking, name: Name, key: IdempotencyKey) -> TaskView:

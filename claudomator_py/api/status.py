@@ -16,8 +16,8 @@ class InboxQuery(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the part before.")
-    limit: int = Field(default=50, ge=1, le=200, description="How many at most, from 1 to 200.")
+    cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the previous page.")
+    limit: int = Field(default=50, ge=1, le=200, description="Maximum number of items, 1 to 200.")
 
 
 def router(access: Access) -> APIRouter:

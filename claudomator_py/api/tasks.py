@@ -41,8 +41,8 @@ class TaskQuery(TaskFilter):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the part before.")
-    limit: int = Field(default=50, ge=1, le=200, description="How many tasks at most, from 1 to 200.")
+    cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the previous page.")
+    limit: int = Field(default=50, ge=1, le=200, description="Maximum number of tasks, 1 to 200.")
 
 
 def router(access: Access) -> APIRouter:
@@ -113,7 +113,7 @@ def router(access: Access) -> APIRouter:
             422,
             429,
             503,
-            also={202: told("Asked for: it may take effect a little later", ETAG_HEADER, links=TASK_LINKS)},
+            also={202: told("Requested: it may take effect a little later", ETAG_HEADER, links=TASK_LINKS)},
         ),
     )
     def cancel(by: Asking, ref: Ref, if_match: IfMatch, key: IdempotencyKey, response: Response) -> TaskView:
@@ -137,7 +137,7 @@ def router(access: Access) -> APIRouter:
             503,
             also={
                 202: told(
-                    "Asked for: it may take effect a little later", LOCATION_HEADER, ETAG_HEADER, links=TASK_LINKS
+                    "Requested: it may take effect a little later", LOCATION_HEADER, ETAG_HEADER, links=TASK_LINKS
                 )
             },
         ),

@@ -37,8 +37,10 @@ def router(access: Access) -> APIRouter:
         "",
         status_code=201,
         operation_id="createToken",
-        summary="Give out a token",
-        responses=problems(400, 409, 413, 415, 422, 429, 503, also={201: told("Made: shown this once")}),
+        summary="Create a token",
+        responses=problems(
+            400, 409, 413, 415, 422, 429, 503, also={201: told("Created: the token is shown only once")}
+        ),
         openapi_extra=_BODY,
     )
     def create(by: Asking, document: JsonObject, request: Request) -> NewTokenView:

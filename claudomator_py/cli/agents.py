@@ -112,7 +112,7 @@ _CLOCK = re.compile(r"\d{1,2}:\d{2}")
 
 def _family(text: str) -> str:
     if _FAMILY.fullmatch(text) is None:
-        raise typer.BadParameter(f"{text!r} is in the name of no model; write a part of one, such as opus")
+        raise typer.BadParameter(f"{text!r} matches no model name; write part of one, such as opus")
     return text
 
 
@@ -155,19 +155,24 @@ def hold(
     agent: Annotated[str, typer.Argument(help="The agent's name.")],
     until_time: Annotated[
         str | None,
-        typer.Option("--until", metavar="TIME", help="RFC 3339 with an offset, or a time of day here, such as 14:20."),
+        typer.Option(
+            "--until",
+            metavar="TIME",
+            help="Hold it until this time: RFC 3339 with an offset, or a local time of day, such as 14:20.",
+        ),
     ] = None,
     duration: Annotated[
-        int | None, typer.Option("--for", metavar="DURATION", parser=parse_duration, help="For this long, such as 45m.")
+        int | None,
+        typer.Option("--for", metavar="DURATION", parser=parse_duration, help="Hold it for this long, such as 45m."),
     ] = None,
     family: Annotated[
         str | None,
-        typer.Option(parser=_family, help="Only models with this in their name, such as opus.", metavar="NAME"),
+        typer.Option(parser=_family, help="Only models whose name contains this, such as opus.", metavar="NAME"),
     ] = None,
     account: Annotated[
         bool, typer.Option("--account", help="Also hold all agents of its kind on the same account.")
     ] = False,
-    reason: Annotated[str | None, typer.Option(help="The reason, shown to others.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason to show to others.")] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Start no tasks on an agent. Running ones continue.
@@ -248,7 +253,7 @@ def _instant(text: str) -> datetime:
             return at if at > now else at + timedelta(days=1)
     except ValueError:
         pass
-    raise typer.BadParameter(f"{text!r} is no time; write 14:20, or 2026-12-01T08:00:00+01:00", param_hint="--until")
+    raise typer.BadParameter(f"{text!r} is not a time; write 14:20, or 2026-12-01T08:00:00+01:00", param_hint="--until")
 
 
 def _state(agent: AgentView) -> str:

@@ -82,8 +82,8 @@ def build() -> typer.Typer:
         app.command()(command)
     app.command("open")(browser.open_page)
     app.add_typer(schedule.group(), name="schedule", help="Recurring tasks: list, preview, pause, run, end.")
-    app.add_typer(token.group(), name="token", help="Tokens for others: create, list, revoke.")
-    app.add_typer(browser.sessions_group(), name="sessions", help="Browsers that are logged in: list, log out.")
+    app.add_typer(token.group(), name="token", help="API tokens: create, list, revoke.")
+    app.add_typer(browser.sessions_group(), name="sessions", help="Browser sessions: list, log out.")
     return app
 
 

@@ -104,12 +104,12 @@ def _start_browser(state_dir: "Path | None", url: str) -> None:
     except OSError:
         page = None
     if page is None:
-        note("There is no private folder for a page that leads a browser to it; open the link yourself.")
+        note("No private folder for the login page was found; open the link yourself.")
     elif webbrowser.open(page.as_uri()):
-        note("If the browser may not read that page, as one in a snap, open the link yourself.")
+        note("If the browser cannot read that page (a snap, for example), open the link yourself.")
     else:
         page.unlink(missing_ok=True)
-        note("No browser could be started; open the link yourself.")
+        note("Could not start a browser; open the link yourself.")
 
 
 _COLUMNS = (

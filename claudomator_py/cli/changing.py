@@ -33,15 +33,13 @@ from claudomator_py.schema.validation import validate
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
-TasksArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="TASK", help="Ids of tasks, their beginnings, or names.")
+TasksArgument = Annotated[list[str] | None, typer.Argument(metavar="TASK", help="Task ids, id prefixes or names.")]
+StateOption = Annotated[StateName | None, typer.Option(help="Select tasks in this state.", case_sensitive=False)]
+TagOption = Annotated[str | None, typer.Option(help="Select tasks with this tag.")]
+OnOption = Annotated[
+    str | None, typer.Option("--on", metavar="AGENT", help="Select tasks whose last run was on this agent.")
 ]
-StateOption = Annotated[
-    StateName | None, typer.Option(help="All that match: tasks in this state.", case_sensitive=False)
-]
-TagOption = Annotated[str | None, typer.Option(help="All that match: tasks with this tag.")]
-OnOption = Annotated[str | None, typer.Option("--on", metavar="AGENT", help="All that match: tasks that ran there.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only list the tasks it would affect.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List the affected tasks without changing them.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 Act = Callable[[TaskView, str], TaskView]
@@ -74,7 +72,7 @@ def chosen(client: "Client", refs: Sequence[str], wanted: TaskFilter, actions: S
     filtered = wanted != TaskFilter()
     if bool(refs) == filtered:
         both = ", not both" if refs else ""
-        raise typer.BadParameter(f"name tasks, or say which with --state, --tag or --on{both}")
+        raise typer.BadParameter(f"name tasks, or select them with --state, --tag or --on{both}")
     if refs:
         return list({task.id: task for task in map(client.task, refs)}.values())
     matching = [task for task in client.all_tasks(wanted) if set(actions) & set(task.available_actions)]
@@ -187,18 +185,18 @@ def restart(
     state: StateOption = None,
     tag: TagOption = None,
     on: OnOption = None,
-    agent: Annotated[str | None, typer.Option(help="Run it on this agent.")] = None,
-    tier: Annotated[Tier | None, typer.Option(help="Strength of the model.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Run the task on this agent.")] = None,
+    tier: Annotated[Tier | None, typer.Option(help="Model strength.")] = None,
     model: Annotated[str | None, typer.Option(help="Use this model of the agent.")] = None,
     budget_usd: Annotated[float | None, typer.Option(min=LEAST_USD, help="Total budget in US dollars.")] = None,
     budget_tokens: Annotated[int | None, typer.Option(min=1, help="Total budget in tokens.")] = None,
     budget_runs: Annotated[int | None, typer.Option(min=1, help="Total number of runs allowed.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Cancel its current run, if any.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Cancel the current run first, if any.")] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue its last conversation, on the same agent.")
+        bool, typer.Option("--resume", help="Continue the last conversation, on the same agent.")
     ] = False,
     reason: Annotated[
-        str | None, typer.Option(help="The reason, stored with the task; with --resume the agent is given it too.")
+        str | None, typer.Option(help="Reason to store with the task. With --resume the agent receives it as well.")
     ] = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -239,7 +237,7 @@ def answer(
     task: TaskArgument,
     text: Annotated[str | None, typer.Argument(metavar="TEXT", help="The answer, in quotes.")] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", metavar="FILE", help="Read the answer from there; - is standard input.")
+        Path | None, typer.Option("--file", metavar="FILE", help="Read the answer from this file; - reads stdin.")
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
@@ -262,7 +260,9 @@ def approve(
     task: TaskArgument,
     tool: Annotated[
         list[str] | None,
-        typer.Option(metavar="RULE", help="Allow this instead of what was denied, as the agent names it; repeatable."),
+        typer.Option(
+            metavar="RULE", help="Allow this instead of what was denied, in the agent's own syntax. Repeatable."
+        ),
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
@@ -277,7 +277,7 @@ def approve(
 def reject(
     client: "Client",
     task: TaskArgument,
-    reason: Annotated[str | None, typer.Argument(metavar="REASON", help="The reason, stored with the task.")] = None,
+    reason: Annotated[str | None, typer.Argument(metavar="REASON", help="Reason to store with the task.")] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Reject a task that needs input. It fails, and so do the tasks that depend on it."""

@@ -37,11 +37,11 @@ def command(readers: Readers) -> Callable[..., None]:
     """The command, with the readers of this program."""
 
     def diagnose(
-        agent: Annotated[str, typer.Option(metavar="KIND", help="The kind of agent that wrote it.")],
-        stdout: Annotated[Path | None, typer.Option(metavar="FILE", help="What it wrote to stdout.")] = None,
-        stderr: Annotated[Path | None, typer.Option(metavar="FILE", help="What it wrote to stderr.")] = None,
+        agent: Annotated[str, typer.Option(metavar="KIND", help="Kind of the agent that wrote the output.")],
+        stdout: Annotated[Path | None, typer.Option(metavar="FILE", help="File with the agent's stdout.")] = None,
+        stderr: Annotated[Path | None, typer.Option(metavar="FILE", help="File with the agent's stderr.")] = None,
         exit_code: Annotated[
-            int | None, typer.Option(metavar="N", help="Its exit code, negative for a signal; none: it was lost.")
+            int | None, typer.Option(metavar="N", help="Exit code, negative for a signal. Default: the run was lost.")
         ] = None,
         output: FormatOption = Format.TABLE,
     ) -> None:
@@ -52,7 +52,7 @@ def command(readers: Readers) -> Callable[..., None]:
 
         known = readers()
         if agent not in known:
-            fail(f"There is no kind of agent {agent!r}.", suggestion(agent, known).capitalize(), exits.USAGE)
+            fail(f"Unknown kind of agent: {agent!r}.", suggestion(agent, known).capitalize(), exits.USAGE)
         reader = known[agent]()
         _feed(reader, "stdout", stdout)
         _feed(reader, "stderr", stderr)
@@ -77,7 +77,7 @@ def _feed(reader: Reader, stream: "Stream", path: Path | None) -> None:
             while piece := file.read(_PIECE):
                 reader.feed(stream, piece)
     except OSError as error:
-        fail(f"{path} cannot be read ({error.strerror}).", "Give a file that you may read.", exits.USAGE)
+        fail(f"{path} cannot be read ({error.strerror}).", "Name a file that you can read.", exits.USAGE)
 
 
 def _last_written_ms(*paths: Path | None) -> int:

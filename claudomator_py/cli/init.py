@@ -97,19 +97,23 @@ READABLE_UMASK = 0o022
 def init(
     directory: Annotated[
         Path | None,
-        typer.Argument(metavar="[DIR]", help="Where; made if missing. [default: here; for a service, where it looks]"),
+        typer.Argument(
+            metavar="[DIR]",
+            help="Folder to write to, created if missing. [default: the current folder; with --systemd, where the "
+            "service looks]",
+        ),
     ] = None,
     systemd: Annotated[
-        Manager | None, typer.Option(help="Write the unit of a service, too: of this user, or of the machine.")
+        Manager | None, typer.Option(help="Also write a systemd unit: for this user, or for the system.")
     ] = None,
     drop_ins: Annotated[
         list[DropIn] | None,
-        typer.Option("--drop-in", help="With --systemd: add this change to the unit; may be repeated."),
+        typer.Option("--drop-in", help="With --systemd: add this drop-in to the unit. Repeatable."),
     ] = None,
     root: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="With --systemd: write below this folder, as into an image.")
+        Path | None, typer.Option(metavar="DIR", help="With --systemd: write below this folder, as for an image.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="With --systemd: replace a unit that is different.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="With --systemd: replace a unit that differs.")] = False,
 ) -> None:
     """Write a configuration and a first task, or a service.
 
@@ -120,13 +124,13 @@ def init(
         _service(systemd, directory, drop_ins or [], root, force=force)
         return
     if drop_ins or root is not None or force:
-        raise typer.BadParameter("--drop-in, --root and --force go with --systemd")
+        raise typer.BadParameter("--drop-in, --root and --force require --systemd")
     with _modes_of(PRIVATE_UMASK):
         written = _sample(directory or Path(), Path())
     _warn_of_exposure((directory or Path()) / _TASKS)
     if written:
         place = "" if directory in (None, Path()) else f"cd {directory} && "
-        note(f"Look through them, then start with: {place}claudomator serve")
+        note(f"Review them, then start with: {place}claudomator serve")
 
 
 @contextmanager
@@ -234,10 +238,10 @@ def _refuse_changed(files: list[Written], *, force: bool) -> None:
         except FileNotFoundError:
             continue
         except (OSError, UnicodeDecodeError) as error:
-            fail(f"{file.path} cannot be read: {error}.", "Look at it, or remove it.")
+            fail(f"{file.path} cannot be read: {error}.", "Review or remove it.")
         if there != file.content and not force:
             remedy = "Change it with `systemctl edit claudomator` instead, or replace it with --force."
-            fail(f"{file.path} is there already, and different; nothing was written.", remedy)
+            fail(f"{file.path} already exists with different content; nothing was written.", remedy)
 
 
 def _write(file: Written) -> None:
@@ -252,14 +256,14 @@ def _write_new(path: Path, content: str) -> bool:
     """Write the file unless there is one; whether it was written."""
     try:
         if path.parent.name == _TASKS and path.parent.is_dir():
-            note(f"{path.parent} is there already; left as it is.")
+            note(f"{path.parent} already exists; not changed.")
             return False
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             file.write(content)
     except FileExistsError:
-        note(f"{path} is there already; left as it is.")
+        note(f"{path} already exists; not changed.")
         return False
     except OSError as error:
-        fail(f"{path} cannot be written: {error.strerror}.", "Choose another folder, or correct its permissions.")
+        fail(f"{path} cannot be written: {error.strerror}.", "Choose another folder, or fix its permissions.")
     return True

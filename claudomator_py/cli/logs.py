@@ -98,12 +98,14 @@ _LOOK_S = 5.0
 @connected
 def logs(
     client: "Client",
-    task: Annotated[str, typer.Argument(metavar="TASK|RUN", help="A task, which means its last run; or a run's id.")],
+    task: Annotated[str, typer.Argument(metavar="TASK|RUN", help="A task (its last run) or a run id.")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing until the run ends.")] = False,
-    stderr: Annotated[bool, typer.Option("--stderr", help="What it wrote to stderr.")] = False,
-    text: Annotated[bool, typer.Option("--text", help="The agent's output itself, for people.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="What the run's check wrote, and how it ended.")] = False,
-    raw: Annotated[bool, typer.Option("--raw", help="Every byte as it is: terminal codes and secrets, too.")] = False,
+    stderr: Annotated[bool, typer.Option("--stderr", help="Show stderr instead of stdout.")] = False,
+    text: Annotated[bool, typer.Option("--text", help="Show the agent's raw output, made safe for terminals.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Show the check's output and result.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print every byte unchanged, including terminal codes and secrets.")
+    ] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Print what a run wrote.
@@ -194,7 +196,7 @@ def _find_run(client: "Client", ref: str, *, follow: bool, check: bool) -> RunVi
             raise problem from None
     runs = client.runs(task.id)
     if not runs and follow and "cancel" in task.available_actions:
-        note(f"{task.name} has not run yet; waiting for its start.")
+        note(f"{task.name} has not run yet; waiting for it to start.")
         with Changes(client, task.id) as changes:
             while not (runs := client.runs(task.id)) and "cancel" in client.task(task.id).available_actions:
                 changes.wait(_LOOK_S)
@@ -230,8 +232,8 @@ _COLUMNS = (
 def log(
     client: "Client",
     by: Annotated[str | None, typer.Option(metavar="NAME", help="Only actions of this principal.")] = None,
-    task: Annotated[str | None, typer.Option(metavar="TASK", help="Only what happened to this task.")] = None,
-    last: Annotated[int, typer.Option("-n", "--last", min=1, max=_MOST, help="How many, the newest.")] = 50,
+    task: Annotated[str | None, typer.Option(metavar="TASK", help="Only events of this task.")] = None,
+    last: Annotated[int, typer.Option("-n", "--last", min=1, max=_MOST, help="Show this many of the newest.")] = 50,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show what happened, newest last, and who did it.

@@ -53,7 +53,9 @@ def backup(
     client: "Client",
     to: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="Put it there, which must not exist; else it stays with the daemon's."),
+        typer.Argument(
+            metavar="FILE", help="File to write, which must not exist. Default: the daemon's `backups` folder."
+        ),
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
@@ -65,7 +67,7 @@ def backup(
     `claudomator.db-wal` and `claudomator.db-shm`.
     """
     if to is not None and to.exists():
-        fail(f"{to} already exists.", "Name a file that does not; a backup never replaces one.")
+        fail(f"{to} already exists.", "Choose another name; a backup never overwrites a file.")
     made = client.backup()
     if to is not None:
         try:
@@ -75,7 +77,7 @@ def backup(
         except FileExistsError:
             fail(f"{to} already exists.", f"Name a file that does not; the backup is at {made.path}.")
         except OSError as error:
-            fail(f"The backup could not be put to {to}: {error.strerror}.", f"It is at {made.path}.")
+            fail(f"Could not write the backup to {to}: {error.strerror}.", f"It is at {made.path}.")
         made = made.model_copy(update={"path": str(to.absolute())})
     if output is Format.JSON:
         out_json(made)
@@ -127,7 +129,7 @@ def cleanup(
     would = "would be " if dry_run else ""
     out(f"{len(removed)} {would}removed, {_size(found.freed_bytes)} {would}freed; {len(kept)} kept.")
     if found.more:
-        note("There is more: run it again.")
+        note("There is more to remove; run the command again.")
 
 
 def _cleanup_row(item: CleanupItemView) -> tuple[str, ...]:
@@ -148,9 +150,9 @@ _LOOK_S = 0.5
 @connected
 def drain(
     client: "Client",
-    reason: Annotated[str | None, typer.Option(help="The reason, shown to others.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason to show to others.")] = None,
     off: Annotated[bool, typer.Option("--off", help="Start tasks again; as `undrain` does.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Return once nothing is running.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until nothing is running.")] = False,
     timeout: Annotated[
         int | None,
         typer.Option(metavar="DURATION", parser=parse_duration, help="Wait no longer than this, such as 45m."),
@@ -162,7 +164,7 @@ def drain(
     Tasks are still accepted, and queue. The drain survives restarts of the daemon and lasts until `undrain`.
     """
     if off and (wait or reason is not None):
-        raise typer.BadParameter("--off takes neither --wait nor --reason")
+        raise typer.BadParameter("--off cannot be combined with --wait or --reason")
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout requires --wait")
     found = client.undrain() if off else client.drain(reason)

@@ -25,7 +25,7 @@ class Format(StrEnum):
     JSON = "json"
 
 
-FormatOption = Annotated[Format, typer.Option("--output", "-o", help="How to write the data.", show_default=True)]
+FormatOption = Annotated[Format, typer.Option("--output", "-o", help="Output format.", show_default=True)]
 
 
 def out(text: str) -> None:

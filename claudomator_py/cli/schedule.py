@@ -25,12 +25,13 @@ _FIRE_COLUMNS = (Column("LOCAL TIME"), Column("UTC"), Column(""))
 def preview(
     cron: Annotated[str, typer.Argument(metavar="CRON", help='The expression, in quotes: "0 3 * * 1-5".')],
     timezone: Annotated[
-        str | None, typer.Option("--timezone", metavar="ZONE", help="Such as Europe/Berlin. Missing: this machine's.")
+        str | None,
+        typer.Option("--timezone", metavar="ZONE", help="Time zone, such as Europe/Berlin. Default: this machine's."),
     ] = None,
     begin: Annotated[
-        str | None, typer.Option("--from", metavar="RFC3339", help="Show times from this one on. Missing: from now on.")
+        str | None, typer.Option("--from", metavar="RFC3339", help="Show times after this one. Default: now.")
     ] = None,
-    count: Annotated[int, typer.Option("--count", min=1, max=MOST, help="How many times to show.")] = 10,
+    count: Annotated[int, typer.Option("--count", min=1, max=MOST, help="Number of times to show.")] = 10,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show when a cron expression fires. Needs no daemon."""
@@ -131,7 +132,7 @@ def list_schedules(client: "Client", output: FormatOption = Format.TABLE) -> Non
     """List the schedules, with their next times."""
     found = client.schedules()
     if not found and output is not Format.JSON:
-        note("There are none. A task with `schedule` becomes one.")
+        note("There are no schedules. A task with `schedule` becomes one.")
     else:
         write_schedules(found, output)
 

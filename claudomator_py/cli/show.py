@@ -41,7 +41,7 @@ def check_section(check: RunCheckView) -> str:
     return f"{title}\n{render(_COLUMNS, check.verdicts, indent=2)}"
 
 
-TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="A task's id, the start of it, or its name.")]
+TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="A task id, id prefix or name.")]
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 _RUN_COLUMNS = (
     Column("RUN", wide=True),

@@ -43,7 +43,7 @@ _COLUMNS = (
 def status(
     client: "Client",
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Refresh as things change; in a pipe, print a line per change.")
+        bool, typer.Option("--watch", "-w", help="Keep updating; in a pipe, print a line per change.")
     ] = False,
     state: Annotated[StateName | None, typer.Option(help="List tasks in this state.", case_sensitive=False)] = None,
     tag: Annotated[str | None, typer.Option(help="List tasks with this tag.")] = None,
@@ -120,7 +120,7 @@ def _counts(found: StatusView) -> str:
         (found.total("queued") - found.counts.get("QUEUED", 0), "waiting"),
     ]
     words = [f"{number} {name}" for number, name in numbers if number > 0]
-    return f"{', '.join(words) or 'Nothing runs or waits'}; today {_today(found)}"
+    return f"{', '.join(words) or 'Nothing is running or waiting'}; today {_today(found)}"
 
 
 def _today(found: StatusView) -> str:
@@ -184,7 +184,7 @@ def _undecided(task: TaskView) -> bool:
 
 
 def _why(task: TaskView, now: int, *, whole: bool) -> str:
-    """Why it is where it is: in a clause, or all that is said of it."""
+    """Why it is in its state: in a clause, or all that is said of it."""
     if task.state == "RUNNING":
         return task.phase or ""
     if task.state == "NEEDS_INPUT":

@@ -73,10 +73,8 @@ class Submitter:
         except DaemonNotRunning as error:
             if not request.lost:
                 raise
-            remedy = "See with `claudomator status` whether it was accepted before you submit it again."
-            raise ConnectionLost(
-                f"{error.detail} It is not known whether {name} was accepted.", remedy=remedy
-            ) from error
+            remedy = "Check with `claudomator status` whether it was accepted before submitting again."
+            raise ConnectionLost(f"{error.detail} Cannot tell whether {name} was accepted.", remedy=remedy) from error
 
     def _client(self) -> "Client":
         if self._gone:
@@ -143,7 +141,11 @@ def submit(
     wait: Annotated[bool, typer.Option("--wait", help="Wait for all tasks to end; exit with 5 if one failed.")] = False,
     timeout: Annotated[
         int | None,
-        typer.Option(parser=_duration, metavar="DURATION", help="With --wait: how long, such as 45m; then exit 124."),
+        typer.Option(
+            parser=_duration,
+            metavar="DURATION",
+            help="With --wait: give up after this long, such as 45m, and exit with 124.",
+        ),
     ] = None,
     output: FormatOption = Format.TABLE,
     config: ConfigOption = None,

@@ -67,14 +67,16 @@ def _read(path: Path) -> ReadFile:
 
     name = "stdin" if path == STDIN else _readable(path)
     if path != STDIN and not is_task_file(path.name):
-        remedy = f"use a name that ends in {', '.join(SUFFIXES)}, is not hidden and not README"
-        return ReadFile(name, (), (Problem(message="is no task file by its name", remedy=remedy),))
+        remedy = f"use a name ending in {', '.join(SUFFIXES)}, is not hidden and not README"
+        return ReadFile(name, (), (Problem(message="does not have the name of a task file", remedy=remedy),))
     if path != STDIN and _readable(path) != str(path):
         return ReadFile(name, (), (Problem(message="its name is not valid UTF-8", remedy="rename it"),))
     try:
         data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
     except OSError as error:
-        problem = Problem(message=f"cannot be read: {error.strerror or error}", remedy="see that it is a readable file")
+        problem = Problem(
+            message=f"cannot be read: {error.strerror or error}", remedy="check that it is a readable file"
+        )
         return ReadFile(name, (), (problem,))
     parsed = parse_task_file(data, _STDIN_AS if path == STDIN else path.name)
     return ReadFile(name, parsed.specs, parsed.problems, parsed)
@@ -131,7 +133,7 @@ def command(lacking: Lacking, judge: Callable[[Path | None], Judge]) -> Callable
         refusals, warnings = judge(config)
         parsed = [file.checked(refusals) for file in read(files)]
         if not parsed:
-            note("There are no task files in there.")
+            note("There are no task files in it.")
         if output is Format.JSON:
             out(json_text([_as_json(file, lacking, warnings) for file in parsed]))
         else:

@@ -36,7 +36,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 def _role(text: str) -> Role:
     given = (Role.READ, Role.OPERATE, Role.ADMIN)
     if text not in given:
-        raise typer.BadParameter(f"{text!r} is no role; write one of {', '.join(given)}")
+        raise typer.BadParameter(f"{text!r} is not a role; write one of {', '.join(given)}")
     return Role(text)
 
 
@@ -46,7 +46,7 @@ def _expiry(text: str) -> str:
         try:
             left_ms = round((datetime.fromisoformat(text).astimezone().timestamp() - time.time()) * SECOND_MS)
         except ValueError as error:
-            raise typer.BadParameter(f"{text!r} is no date: {error}") from None
+            raise typer.BadParameter(f"{text!r} is not a date: {error}") from None
         if left_ms <= 0:
             raise typer.BadParameter(f"{text} is over")
         return f"{max(1, left_ms // SECOND_MS)}s"
@@ -61,10 +61,12 @@ def _expiry(text: str) -> str:
 @connected
 def create(
     client: "Client",
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The holder's name in records; names are never reused.")],
-    role: Annotated[Role, typer.Option(parser=_role, metavar="read|operate|admin", help="What its holder may do.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the holder in the audit log. Names are never reused.")
+    ],
+    role: Annotated[Role, typer.Option(parser=_role, metavar="read|operate|admin", help="What the holder may do.")],
     organisation: Annotated[
-        str | None, typer.Option(metavar="ORG", help="Only this organisation's tasks exist for its holder.")
+        str | None, typer.Option(metavar="ORG", help="Limit the holder to this organisation's tasks.")
     ] = None,
     expires: Annotated[
         str | None,
@@ -86,7 +88,7 @@ def create(
         out_json(made)
         return
     out(made.token)
-    note(f"That is the token of {made.name}. It is not stored and cannot be shown again.")
+    note(f"This is the token of {made.name}. It is not stored and cannot be shown again.")
 
 
 @connected

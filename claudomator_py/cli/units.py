@@ -82,7 +82,7 @@ def next_commands(manager: Manager, root: Path | None) -> list[str]:
         return [f"systemctl --root={shlex.quote(str(root))}{scope} enable claudomator"]
     if manager is Manager.USER:
         enable = ["systemctl --user daemon-reload", "systemctl --user enable --now claudomator"]
-        return [*enable, "loginctl enable-linger   # it runs without a login, too"]
+        return [*enable, "loginctl enable-linger   # it then runs without a login"]
     user = f"useradd --system --user-group --home-dir {SYSTEM_HOME} --shell /bin/bash claudomator   # once"
     return [user, "systemctl daemon-reload", "systemctl enable --now claudomator"]
 
@@ -110,5 +110,5 @@ def _escaped(text: str) -> str:
 
 def _specified(text: str) -> str:
     if not text.isprintable():
-        raise ValueError(f"{text!r} cannot stand in a unit file")
+        raise ValueError(f"{text!r} is not allowed in a unit file")
     return text.replace("%", "%%")

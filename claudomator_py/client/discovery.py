@@ -64,8 +64,8 @@ def discover(config: Path | None, state_dir: Path | None, environ: Mapping[str, 
     if token is None:
         return found
     if not found.socket:
-        detail = f"{TOKEN_VARIABLE} is not sent to {found.url}, which only a file names."
-        raise NotAuthorised(detail, remedy=f"Set {URL_VARIABLE} as well, if you trust that address with it.")
+        detail = f"{TOKEN_VARIABLE} is not sent to {found.url}, which is only named by a file."
+        raise NotAuthorised(detail, remedy=f"Set {URL_VARIABLE} as well, if you trust that address with the token.")
     return replace(found, token=token)
 
 
@@ -74,7 +74,7 @@ def configuration(config: Path | None, environ: Mapping[str, str], cwd: Path) ->
     path = find_config(config, environ, cwd)
     named = config is not None or bool(environ.get(CONFIG_VARIABLE))
     if path is not None and not named and path.parent == cwd and not is_users_own(path):
-        detail = f"{path} can have been written by another user, so it is not trusted."
+        detail = f"{path} may have been written by another user, so it is not trusted."
         raise DiscoveryFailed(detail, remedy=f"Name it with --config if you trust it, or set {URL_VARIABLE}.")
     try:
         return load_config(path, environ, cwd)
@@ -101,7 +101,7 @@ def _with_local_token(url: str, environ: Mapping[str, str], cwd: Path) -> Endpoi
     """That URL on this machine, with the token of this user's daemon, if there is one."""
     if not _is_loopback(url):
         remedy = f"Set {TOKEN_VARIABLE} to the token in the file `token` of the daemon's state folder."
-        raise NotAuthorised(f"{URL_VARIABLE} names another machine, and there is no token for it.", remedy=remedy)
+        raise NotAuthorised(f"{URL_VARIABLE} is on another machine, and there is no token for it.", remedy=remedy)
     try:
         loaded = configuration(None, environ, cwd)
         with StateFolder(resolve_state_dir(None, loaded.settings, environ, loaded.base_dir)) as folder:
@@ -125,7 +125,7 @@ def _check_url(url: str, source: str) -> None:
     except ValueError:
         good = False
     if not good:
-        raise DiscoveryFailed(f"{source} is no URL of a daemon: {url!r}.", remedy="Write http://127.0.0.1:8484.")
+        raise DiscoveryFailed(f"{source} is not the URL of a daemon: {url!r}.", remedy="Write http://127.0.0.1:8484.")
 
 
 def _is_loopback(url: str) -> bool:

@@ -321,7 +321,7 @@ class Client(Transport):
         return self._view(DrainView, "POST", "/v1/undrain")
 
     def drain_state(self) -> DrainView:
-        """Whether tasks are started, and how many run."""
+        """Whether the daemon is drained, and how many runs are live."""
         return self._view(DrainView, "GET", "/v1/drain")
 
     def notifications(
@@ -333,11 +333,11 @@ class Client(Transport):
         return self._view(Page[DeliveryView], "GET", "/v1/notifications", params=given)
 
     def retry_notification(self, delivery: int) -> DeliveryView:
-        """Send one again that was given up."""
+        """Retry a notification that was given up."""
         return self._view(DeliveryView, "POST", f"/v1/notifications/{delivery}/retry")
 
     def test_notification(self, target: str) -> DeliveryView:
-        """Send a test to a target now."""
+        """Send a test notification to a target now."""
         return self._view(DeliveryView, "POST", f"/v1/notifications/test/{_part(target)}")
 
     def backup(self) -> BackupView:
@@ -372,7 +372,7 @@ class Client(Transport):
         return list(self._view(Page[TokenView], "GET", "/v1/tokens").items)
 
     def create_token(self, request: TokenRequest) -> NewTokenView:
-        """Give out a token; it is shown this once."""
+        """Create a token; it is shown this once."""
         body = request.model_dump(mode="json", exclude_none=True)
         return self._view(NewTokenView, "POST", "/v1/tokens", json=body)
 

@@ -51,12 +51,12 @@ def check_peer(connection: socket.socket, tables: Path = Path("/proc/net")) -> N
     if foreign:
         raise NotAuthorised(
             f"A process of another user (uid {foreign[0]}) listens at {where}, so the token is not sent to it.",
-            remedy="Start your own daemon with `claudomator serve`; for that of another user, set CLAUDOMATOR_URL and "
+            remedy="Start your own daemon with `claudomator serve`. To use another user's, set CLAUDOMATOR_URL and "
             "CLAUDOMATOR_TOKEN.",
         )
     if not owners:
         raise NotAuthorised(
-            f"Whose process listens at {where} cannot be told, so the token is not sent to it.",
+            f"Whose process listens at {where} is unknown, so the token is not sent to it.",
             remedy="Set CLAUDOMATOR_URL and CLAUDOMATOR_TOKEN, if you trust it.",
         )
 

@@ -79,7 +79,7 @@ class StateFolder:
         except FileNotFoundError:
             return False
         if not stat.S_ISSOCK(found.st_mode):
-            raise _not_believed(self.path / SOCKET_FILE, "it is no socket")
+            raise _not_believed(self.path / SOCKET_FILE, "it is not a socket")
         if not is_trusted(found.st_uid):
             raise _not_believed(self.path / SOCKET_FILE, "it belongs to another user")
         with socket.socket(socket.AF_UNIX) as connection:

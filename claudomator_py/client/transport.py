@@ -27,7 +27,7 @@ from claudomator_py.client.streams import SILENCE_S, follow
 from claudomator_py.domain.views import ProblemDetails
 
 TIMEOUT_SECONDS: Final = 30.0
-VERSIONS: Final = "See that the URL is the daemon's, and that the daemon and this command are of one version."
+VERSIONS: Final = "Check that the URL is the daemon's, and that daemon and command are the same version."
 _PROBLEM = "application/problem+json"
 _START_IT = "Start it with `claudomator serve`, or set CLAUDOMATOR_URL to where it runs."
 _TOKEN = re.compile(r"[\x21-\x7e]+")
@@ -146,20 +146,22 @@ class Transport:
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             if "CERTIFICATE" in str(error):  # OpenSSL's name for it; httpx has no exception of its own
                 detail = f"The certificate of {self.base_url} is not trusted."
-                raise UnexpectedAnswer(detail, remedy="Let this machine trust who signed it.") from error
+                raise UnexpectedAnswer(detail, remedy="Make this machine trust its issuer.") from error
             raise DaemonNotRunning(f"No daemon answers at {self.base_url}.", remedy=_START_IT) from error
         except httpx.TimeoutException as error:
             detail = f"The daemon at {self.base_url} does not answer."
             raise ConnectionLost(detail, remedy="Check the daemon's log.") from error
         except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
             detail = f"The daemon at {self.base_url} closed the connection."
-            raise ConnectionLost(detail, remedy="See whether it still runs, and what came of the request.") from error
+            raise ConnectionLost(
+                detail, remedy="Check whether it still runs and whether the request took effect."
+            ) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise UnexpectedAnswer(f"{self.base_url} cannot be asked: {error}.", remedy=VERSIONS) from error
+            raise UnexpectedAnswer(f"{self.base_url} cannot be reached: {error}.", remedy=VERSIONS) from error
 
     def _refusal(self, response: httpx.Response) -> Exception:
         if response.headers.get("content-type", "").partition(";")[0] != _PROBLEM:
-            detail = f"{self.base_url} answered {response.status_code} in a way no Claudomator does."
+            detail = f"{self.base_url} answered {response.status_code} in a way that no Claudomator daemon does."
             return UnexpectedAnswer(detail, remedy=VERSIONS)
         details = self._parsed(ProblemDetails, response)
         if response.status_code == httpx.codes.UNAUTHORIZED:
@@ -175,7 +177,7 @@ class Transport:
         try:
             return view.model_validate_json(data) if isinstance(data, str | bytes) else view.model_validate(data)
         except ValidationError as error:
-            detail = f"{self.base_url} answered what this command does not understand."
+            detail = f"{self.base_url} sent a response that this command does not understand."
             raise UnexpectedAnswer(detail, remedy=VERSIONS) from error
 
 
@@ -199,7 +201,7 @@ def _check_connection(event: str, info: Mapping[str, Any]) -> None:
         check_peer(stream.get_extra_info("socket"))
     except OSError as error:
         stream.close()
-        raise ConnectionLost("The daemon closed the connection.", remedy="See whether it still runs.") from error
+        raise ConnectionLost("The daemon closed the connection.", remedy="Check whether it still runs.") from error
     except BaseException:
         stream.close()
         raise

@@ -64,7 +64,7 @@ def disk_check(state: Path, least: int) -> CheckView:
     try:
         free = shutil.disk_usage(state).free
     except OSError as error:
-        detail = f"the state folder {state} cannot be looked at: {error.strerror}"
+        detail = f"the state folder {state} cannot be examined: {error.strerror}"
         return CheckView(name="disk", ok=False, detail=detail, remedy="see what became of it")
     have = f"{free // 2**20} MiB are free on the disk of the state folder"
     if free >= least:

@@ -217,7 +217,7 @@ class Starter:
             # As real paths: the shim sees that none of them has become a link.
             allowed = allowed.model_copy(update={"add_dirs": further_folders(allowed.add_dirs)})
         except (OSError, RuntimeError) as error:
-            self._refuse(commit, run, f"one of its add_dirs cannot be looked at: {error}", now_ms, spec.env)
+            self._refuse(commit, run, f"one of its add_dirs cannot be examined: {error}", now_ms, spec.env)
             return None
         request = launch_request(run, allowed, agent, prompt=prompt, effort=start.decision.effort)
         request = replace(request, usd_left=self._usd_left(run, spec, agent))

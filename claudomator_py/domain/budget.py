@@ -54,12 +54,12 @@ Percent = Annotated[
 class Budget(Strict):
     """What may be spent in all. Tokens: input and output together, what was cached included."""
 
-    usd: Dollars | None = Field(None, description="US dollars; the agent has to say what it costs, or have `prices`.")
+    usd: Dollars | None = Field(None, description="US dollars. The agent must report its cost or have `prices`.")
     tokens: Count | None = Field(
-        None, ge=1, le=MOST_TOKENS, description="Tokens, input and output together, cached ones included."
+        None, ge=1, le=MOST_TOKENS, description="Tokens: input plus output, including cached ones."
     )
     runs: Count | None = Field(
-        None, ge=1, le=MOST_RUNS, description="Runs, but for those that only met a known limit, or an outage."
+        None, ge=1, le=MOST_RUNS, description="Runs, not counting those that only hit a known limit or an outage."
     )
 
     def limit(self, unit: Unit) -> float | None:
@@ -77,7 +77,7 @@ class AgentBudget(Budget):
 
     window: Percent | None = Field(
         None,
-        description="Share of a window: once its account has used up so much, nothing new starts until the reset. "
+        description="Share of a window: once the account has used this much, no run starts until the reset. "
         "Kind `claude` only.",
     )
 
@@ -86,7 +86,7 @@ class DayBudget(Budget):
     """What all agents together may spend on a day."""
 
     timezone: Annotated[Line, Field(max_length=100)] | None = Field(
-        None, description="Whose calendar days are meant, such as Europe/Berlin; missing: those of this machine."
+        None, description="Time zone of the budget's day, such as Europe/Berlin. Default: the zone of this machine."
     )
 
 

@@ -81,24 +81,24 @@ def _http(value: str) -> str:
 class NotifyTarget(Strict):
     """Where notices go."""
 
-    kind: TargetKind = Field(TargetKind.WEBHOOK, description="An HTTP POST, or a program that is started.")
-    url: Line | None = Field(None, description="Where a webhook posts to.")
+    kind: TargetKind = Field(TargetKind.WEBHOOK, description="An HTTP POST, or a program to run.")
+    url: Line | None = Field(None, description="The URL to post to.")
     url_env: EnvName | None = Field(
-        None, description="The daemon's variable with the URL, where it must not be in this file."
+        None, description="Environment variable of the daemon that holds the URL, to keep it out of this file."
     )
     format: PayloadFormat = Field(
-        PayloadFormat.JSON, description="The notice as JSON; or as ntfy, or Slack and what is compatible, take it."
+        PayloadFormat.JSON, description="Format of the body: the notification as JSON, or what ntfy or Slack expects."
     )
     secret_env: EnvName | None = Field(
-        None, description="The daemon's variable with the secret that signs what is posted (HMAC-SHA256)."
+        None, description="Environment variable of the daemon that holds the secret for signing the body (HMAC-SHA256)."
     )
-    command: Words = Field((), description="The program and its arguments; it reads the notice as JSON on stdin.")
+    command: Words = Field(
+        (), description="The program and its arguments. It receives the notification as JSON on stdin."
+    )
     events: Annotated[tuple[NoticeKind, ...], OneOrMore, Distinct] = Field(
-        (NoticeKind.NEEDS_INPUT, NoticeKind.FAILED, NoticeKind.AGENT_HELD), description="What it is told of."
+        (NoticeKind.NEEDS_INPUT, NoticeKind.FAILED, NoticeKind.AGENT_HELD), description="Events to send to this target."
     )
-    timeout: Duration = Field(
-        10 * SECOND_MS, ge=100, le=5 * MINUTE_MS, description="The longest that one delivery may take."
-    )
+    timeout: Duration = Field(10 * SECOND_MS, ge=100, le=5 * MINUTE_MS, description="Maximum duration of a delivery.")
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

@@ -41,15 +41,19 @@ class Retention(Strict):
     runs: Kept = Field(
         30 * DAY_MS,
         ge=HOUR_MS,
-        description="Run directories of ended tasks, and the decisions behind their runs; or `forever`.",
+        description="How long to keep run directories of ended tasks and the decisions behind their runs, or "
+        "`forever`.",
     )
     events: Kept = Field(
-        90 * DAY_MS, ge=HOUR_MS, description="Events of ended tasks, times of schedules, ended holds; or `forever`."
+        90 * DAY_MS,
+        ge=HOUR_MS,
+        description="How long to keep events of ended tasks, past times of schedules and ended holds, or `forever`.",
     )
     tasks: Kept = Field(
         365 * DAY_MS,
         ge=2 * DAY_MS,
-        description="Ended tasks with all their runs, unless their file is still in the inbox; or `forever`.",
+        description="How long to keep ended tasks with all their runs, unless their file is still in the inbox; or "
+        "`forever`.",
     )
 
 
@@ -61,8 +65,8 @@ class CleanupRequest(View):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    dry_run: Flag = Field(False, description="Show what would be removed, and remove nothing.")
-    older_than: Duration = Field(DEFAULT_AGE_MS, le=3_650 * DAY_MS, description="Only what ended longer ago than that.")
+    dry_run: Flag = Field(False, description="Show what would be removed without removing it.")
+    older_than: Duration = Field(DEFAULT_AGE_MS, le=3_650 * DAY_MS, description="Only what ended longer ago than this.")
 
 
 class CleanupItemView(View):

@@ -24,9 +24,9 @@ class Constraints(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     tier_floor: Tier | None = None
-    """The weakest tier that it may get; None: any."""
+    """The weakest tier allowed; None: any."""
     tier_ceiling: Tier | None = None
-    """The strongest one."""
+    """The strongest tier allowed; None: any."""
 
     @model_validator(mode="after")
     def _leave_a_tier(self) -> Self:

@@ -158,16 +158,16 @@ Prose = Annotated[Text, AfterValidator(str.rstrip)]
 class AgentHint(Strict):
     """Where the operator would like it to run."""
 
-    type: Line | None = Field(None, description="An agent's name, else a kind; a hint that balancing may override.")
-    tier: Tier | None = Field(None, description="How strong a model; given, nothing is asked.")
-    model: Line | None = Field(None, description="A model of the agent named by `type`; never passed to another.")
-    strict: Flag = Field(False, description="Wait for that agent rather than run elsewhere; needs `type`.")
+    type: Line | None = Field(None, description="Name of an agent, or else a kind. A hint that balancing may override.")
+    tier: Tier | None = Field(None, description="Model strength. If set, the classifier is not asked.")
+    model: Line | None = Field(None, description="A model of the agent named by `type`. Never passed to another agent.")
+    strict: Flag = Field(False, description="Wait for that agent instead of running elsewhere. Requires `type`.")
 
     @field_validator("model")
     @classmethod
     def _model_of_something(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is not None and info.data.get("type", "") is None:
-            raise refusal("does not say of which agent", "add `type`, or write `tier` instead, which any agent has")
+            raise refusal("requires an agent", "add `type`, or write `tier` instead, which any agent has")
         return value
 
     @field_validator("strict")
@@ -181,9 +181,9 @@ class AgentHint(Strict):
 class RetryPolicy(Strict):
     """Attempts in all, the first included, and the first pause between them; it doubles with each."""
 
-    max_attempts: Count = Field(3, ge=1, le=100, description="Attempts in all, the first included.")
+    max_attempts: Count = Field(3, ge=1, le=100, description="Total number of attempts, including the first.")
     backoff: Duration = Field(
-        MINUTE_MS, le=7 * DAY_MS, description="Pause before the second attempt; doubled for each further one."
+        MINUTE_MS, le=7 * DAY_MS, description="Pause before the second attempt. Doubles with each further attempt."
     )
 
 
@@ -194,87 +194,98 @@ class Permissions(Strict):
     """What the agent may do, as far as its CLI can enforce it."""
 
     mode: PermissionMode = Field(PermissionMode.DEFAULT, description="How freely the agent may act.")
-    allowed_tools: Tools = Field((), description="Tools it may use without asking, as its CLI names them.")
-    disallowed_tools: Tools = Field((), description="Tools it may not use, as its CLI names them.")
+    allowed_tools: Tools = Field((), description="Tools the agent may use without asking, as its CLI names them.")
+    disallowed_tools: Tools = Field((), description="Tools the agent may not use, as its CLI names them.")
 
 
 class TaskSpec(Strict):
     """One task, parsed and valid. ``extra`` holds the ``x-*`` keys, carried along and never interpreted."""
 
-    name: Name = Field(description="Lower-case letters, digits, `-`, `_` and `.`; the file's stem if missing.")
+    name: Name = Field(
+        description="Lower-case letters, digits, `-`, `_` and `.`. Default: the file name without its suffix."
+    )
     instructions: Prose = Field(
         min_length=1, max_length=1_000_000, pattern=r"\S", description="What to do, in plain words."
     )
     working_dir: Directory | None = Field(
-        None, description="Where it runs, beginning with / or ~/; missing: a scratch folder of the run."
+        None, description="Where the task runs; starts with / or ~/. Default: a scratch folder for the run."
     )
-    agent: AgentHint = Field(AgentHint(), description="Where it should run, and how strong a model.")
+    agent: AgentHint = Field(AgentHint(), description="Preferred agent and model strength.")
     expected_output: Prose | None = Field(None, max_length=20_000, description="What to hand back.")
     priority: PriorityName = Field(
-        Priority.NORMAL, description="Order among the tasks that could run; waiting gains a level every 24 hours."
+        Priority.NORMAL,
+        description="Order among the tasks that could run. A waiting task gains a level every 24 hours.",
     )
     depends_on: Annotated[tuple[Name, ...], Field(max_length=100), OneOrMore, Distinct] = Field(
         (), description="Names of tasks that must complete first."
     )
     continues: Name | None = Field(
         None,
-        description="A task that must complete first, and whose conversation this one goes on in, where it worked.",
+        description="A task that must complete first. This task continues its conversation, in the same directory.",
     )
     schedule: Annotated[Line, AfterValidator(_cron)] | None = Field(
         None,
         description="Cron expression: minute, hour, day of month, month, day of week.",
     )
     timezone: Annotated[Line, Field(max_length=100)] | None = Field(
-        None, description="The zone of `schedule`, such as Europe/Berlin; missing: that of the daemon's machine."
+        None, description="Time zone of `schedule`, such as Europe/Berlin. Default: the zone of the daemon's machine."
     )
     overlap: Overlap = Field(
-        Overlap.SKIP, description="What becomes of a time at which a task of the schedule has not ended."
+        Overlap.SKIP, description="What to do when the schedule fires while one of its tasks has not ended."
     )
     catch_up: CatchUp = Field(
-        CatchUp.SKIP, description="What becomes of times that passed while no daemon ran; `all` needs `overlap: queue`."
+        CatchUp.SKIP,
+        description="What to do about times that passed while no daemon ran. `all` requires `overlap: queue`.",
     )
-    not_before: Instant | None = Field(None, description="Earliest start: RFC 3339, with an offset.")
-    timeout: Duration = Field(DEFAULT_TIMEOUT_MS, gt=0, le=30 * DAY_MS, description="Longest time one run may take.")
+    not_before: Instant | None = Field(None, description="Earliest start, as RFC 3339 with an offset.")
+    timeout: Duration = Field(DEFAULT_TIMEOUT_MS, gt=0, le=30 * DAY_MS, description="Maximum duration of a run.")
     stall_timeout: Duration = Field(
-        DEFAULT_STALL_MS, gt=0, le=30 * DAY_MS, description="Longest time a run may neither write nor compute."
+        DEFAULT_STALL_MS,
+        gt=0,
+        le=30 * DAY_MS,
+        description="Maximum time a run may neither write output nor use the processor.",
     )
-    retry: RetryPolicy = Field(RetryPolicy(), description="When and how often a failed run is tried again.")
+    retry: RetryPolicy = Field(RetryPolicy(), description="When and how often to retry a failed run.")
     on_limit: OnLimit = Field(
         OnLimit.FAILOVER,
-        description="At a limit: go to another agent, wait and go on in the same conversation, or fail.",
+        description="At a limit: move to another agent, wait and continue the same conversation, or fail.",
     )
     on_lost: OnLost = Field(
         OnLost.FAIL,
-        description="What it does when a run was killed with its supervisor, or by a signal from elsewhere.",
+        description="What to do when a run was killed together with its supervisor, or by a foreign signal.",
     )
     on_input: OnInput = Field(
         OnInput.WAIT,
-        description="When the agent asks a question or is denied a tool: wait for a person, or take the run as it is.",
+        description="When the agent asks a question or is denied a tool: wait for a person, or accept the run as it "
+        "is.",
     )
-    approval: Flag = Field(False, description="Ask before its first run.")
+    approval: Flag = Field(False, description="Require approval before the first run.")
     isolation: Isolation = Field(
         Isolation.NONE,
-        description="`worktree`: it runs on a branch of its own, in a copy of the git repository that `working_dir` "
-        "lies in.",
+        description="`worktree`: run on a separate branch, in a separate work tree of the git repository that contains "
+        "`working_dir`.",
     )
-    budget: Budget = Field(Budget(), description="What it may use up, all of its runs together, restarts included.")
-    max_turns: Count | None = Field(None, ge=1, le=10_000, description="Turns a run may take, where the CLI can count.")
+    budget: Budget = Field(Budget(), description="Budget of the task across all of its runs, including restarts.")
+    max_turns: Count | None = Field(
+        None, ge=1, le=10_000, description="Maximum number of turns in a run, for agents whose CLI can enforce it."
+    )
     check: Annotated[tuple[Words, ...], Field(max_length=50), OneOrMore] = Field(
-        (), description="Commands that must all exit 0 for success; split into words, no shell."
+        (), description="Commands that must all exit 0 for the task to succeed. Split into words; no shell is used."
     )
     permissions: Permissions = Field(Permissions(), description="What the agent may do.")
     env: Environment = Field(
         {},
         max_length=200,
-        description="Variables for the agent; put values in quotes. No place for secrets: use the agent's `pass_env`.",
+        description="Environment variables for the agent; put values in quotes. Do not put secrets here: use the "
+        "agent's `pass_env`.",
     )
     add_dirs: Annotated[tuple[Directory, ...], Field(max_length=50), OneOrMore, Distinct] = Field(
-        (), description="Further folders the agent may use; the rules of `working_dir` hold for them."
+        (), description="Additional folders the agent may use. The rules for `working_dir` apply."
     )
     tags: Annotated[tuple[Line, ...], Field(max_length=50), OneOrMore, Distinct] = Field(
-        (), description="Words to find it by."
+        (), description="Labels to find the task by."
     )
-    extra: dict[str, Any] = Field({}, description="The `x-*` keys: carried along, never interpreted.")
+    extra: dict[str, Any] = Field({}, description="The `x-*` keys: stored, never interpreted.")
 
     @field_validator("isolation")
     @classmethod

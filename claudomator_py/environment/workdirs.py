@@ -45,7 +45,7 @@ class Workdirs:
             message, remedy = misplaced
             return Problem(field=field, message=message, remedy=remedy)
         remedy = "choose a folder that the daemon can reach"
-        return Problem(field=field, message=f"{shown(folder)} cannot be looked at: {why}", remedy=remedy)
+        return Problem(field=field, message=f"{shown(folder)} cannot be examined: {why}", remedy=remedy)
 
     def _misplaced(self, folder: str) -> tuple[str, str] | None:
         """What is wrong with where it lies, and what to do. Raises OSError, RuntimeError."""

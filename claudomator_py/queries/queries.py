@@ -255,7 +255,7 @@ class Queries:
         return found.model_copy(update={"trouble": tuple(check for check in self._checks() if not check.ok)})
 
     def drain_state(self) -> DrainView:
-        """Whether tasks are started, and how many run."""
+        """Whether the daemon is drained, and how many runs are live."""
         return self.read(drain_view)
 
     def inbox_problems(self, cursor: str | None, limit: int) -> FileProblemPage:

@@ -193,7 +193,7 @@ class DecisionRecord(Record):
     agent: str
     """Where it starts."""
     tier: Tier
-    """Strength of the model."""
+    """Model strength."""
     model: str | None
     """Its name; None: the agent's CLI decides."""
     effort: str | None = None

@@ -38,14 +38,14 @@ from claudomator_py.schema.validation import described, odd_values, problem_at, 
 
 
 class LogFormat(StrEnum):
-    """Lines for people, or one JSON object a line."""
+    """Text for people, or one JSON object per line."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class LogLevel(StrEnum):
-    """The least important lines that are written."""
+    """Minimum level to log."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -152,10 +152,12 @@ AccountNames = Annotated[
 class Inbox(Strict):
     """The watched folders."""
 
-    paths: Annotated[Paths, Field(min_length=1)] = Field(("tasks",), description="Folders to watch; made if missing.")
+    paths: Annotated[Paths, Field(min_length=1)] = Field(
+        ("tasks",), description="Folders to watch. Created if missing."
+    )
     after_accept: AfterAccept = Field(
         AfterAccept.KEEP,
-        description="What becomes of a file once its tasks are stored: stay, or move into `.accepted/`.",
+        description="What to do with a file once its tasks are stored: keep it, or move it into `.accepted/`.",
     )
     trusted_users: AccountNames = Field(
         (),
@@ -171,12 +173,12 @@ class Http(Strict):
     """Where the API listens."""
 
     listen: Annotated[Line, BeforeValidator(_listen)] = Field(
-        "127.0.0.1:8484", description="Host and port; port 0 takes a free one."
+        "127.0.0.1:8484", description="Host and port. Port 0 picks a free one."
     )
     allowed_hosts: Hosts = Field(
         (),
-        description="Further names by which the daemon may be addressed, such as that of a proxy in front of it; with "
-        "a port, by that port only.",
+        description="Additional host names to accept, such as that of a reverse proxy. A name with a port is accepted "
+        "with that port only.",
     )
 
     @property
@@ -193,14 +195,19 @@ class Http(Strict):
 class Concurrency(Strict):
     """How many runs at a time: in all, and in one working directory."""
 
-    total: Count = Field(4, ge=1, le=1_000, description="Runs at a time, in all.")
+    total: Count = Field(4, ge=1, le=1_000, description="Maximum number of concurrent runs.")
     per_workdir: Count = Field(
-        1, ge=1, le=1_000, description="Runs at a time in one working directory; in a git repository, in all of it."
+        1,
+        ge=1,
+        le=1_000,
+        description="Maximum number of concurrent runs in one working directory. A git repository counts as one "
+        "directory.",
     )
     input_hold: Duration = Field(
         30 * MINUTE_MS,
         le=7 * DAY_MS,
-        description="How long a task that waits for a person keeps its working directory from others; 0s: not at all.",
+        description="How long a task that waits for a person keeps other tasks out of its working directory; 0s: not "
+        "at all.",
     )
 
 
@@ -224,20 +231,22 @@ _CLASSIFIER_KEYS = {ClassifierKind.GEMINI_API: "GEMINI_API_KEY", ClassifierKind.
 class Classifier(Strict):
     """Who is asked for a task's tier, while it waits."""
 
-    kind: ClassifierKind = Field(ClassifierKind.NONE, description="How a cheap model is asked; `none`: it is not.")
-    model: Line | None = Field(None, description="The model to ask; missing: what is usual with the kind.")
-    base_url: Line | None = Field(None, description="Where the service is; missing: its own address.")
-    api_key_env: EnvName | None = Field(
-        None, description="The variable with the key; missing: GEMINI_API_KEY or OPENAI_API_KEY."
+    kind: ClassifierKind = Field(
+        ClassifierKind.NONE, description="How to reach the classifier, a cheap model; `none`: do not classify."
     )
-    command: Words = Field(("gemini",), description="The program of kind `gemini-cli`; other kinds have none.")
+    model: Line | None = Field(None, description="The model to ask. Default: depends on the kind.")
+    base_url: Line | None = Field(None, description="Base URL of the service. Default: its public address.")
+    api_key_env: EnvName | None = Field(
+        None, description="Environment variable that holds the key. Default: GEMINI_API_KEY or OPENAI_API_KEY, by kind."
+    )
+    command: Words = Field(("gemini",), description="The program to run, for kind `gemini-cli` only.")
     timeout: Duration = Field(
-        5 * SECOND_MS, ge=100, le=5 * MINUTE_MS, description="The longest that a task waits for the answer."
+        5 * SECOND_MS, ge=100, le=5 * MINUTE_MS, description="Maximum time a task waits for the answer."
     )
     account: Annotated[Line, AfterValidator(_account)] | None = Field(
         None,
-        description="The agents' account that it is asked on, as holds name it, such as `gemini/default`: a limit of "
-        "one is then a limit of the other; missing: an account of its own.",
+        description="The agent account that the classifier shares, as holds name it, such as `gemini/default`: a limit "
+        "of one is then a limit of the other. Default: a separate account.",
     )
 
     @property
@@ -260,15 +269,15 @@ class Classifier(Strict):
 class Balancing(Strict):
     """How an agent is chosen."""
 
-    type_hint: TypeHint = Field(TypeHint.PREFER, description="What `agent.type` of a task means to balancing.")
+    type_hint: TypeHint = Field(TypeHint.PREFER, description="How balancing treats a task's `agent.type`.")
     when_all_limited: WhenAllLimited = Field(
         WhenAllLimited.WAIT,
-        description="While every agent that a task could run on is limited: wait for the earliest reset, or try.",
+        description="When every agent that could take a task is limited: wait for the earliest reset, or try anyway.",
     )
     near_limit: NearLimit = Field(
         NearLimit.TIE_BREAK,
-        description="An agent whose account has warned that a limit is near: it loses ties, is avoided while another "
-        "is free, or is treated like any other.",
+        description="How to treat an agent whose account has warned of a limit: it loses ties, is avoided while "
+        "another is free, or is treated like any other.",
     )
     prefer_wait: Duration = Field(
         2 * MINUTE_MS,
@@ -282,19 +291,23 @@ class Limits(Strict):
     """Limits on every run."""
 
     output_cap: Size = Field(
-        256 * 2**20, ge=2**20, le=2**40, description="Output kept of each stream of a run; the middle goes first."
+        256 * 2**20, ge=2**20, le=2**40, description="Output to keep per stream of a run. The middle is dropped first."
     )
-    grace: Duration = Field(10 * SECOND_MS, le=DAY_MS, description="Time between SIGTERM and SIGKILL.")
+    grace: Duration = Field(
+        10 * SECOND_MS, le=DAY_MS, description="Time between SIGTERM and SIGKILL when ending a run."
+    )
     min_free: Size = Field(
-        512 * 2**20, le=2**50, description="Free disk space for the state folder below which nothing is started."
+        512 * 2**20,
+        le=2**50,
+        description="Start no runs while the disk of the state folder has less free space than this.",
     )
 
 
 class Log(Strict):
     """The daemon's log, on its standard error."""
 
-    format: LogFormat = Field(LogFormat.TEXT, description="Lines for people, or one JSON object a line.")
-    level: LogLevel = Field(LogLevel.INFO, description="The least important lines that are written.")
+    format: LogFormat = Field(LogFormat.TEXT, description="Text for people, or one JSON object per line.")
+    level: LogLevel = Field(LogLevel.INFO, description="Minimum level to log.")
 
 
 class _Keys(Strict):
@@ -303,13 +316,14 @@ class _Keys(Strict):
     inbox: Inbox = Inbox()
     state_dir: Line | None = Field(
         None,
-        description="Where database, runs and token are; missing: $STATE_DIRECTORY, else the XDG state home.",
+        description="Folder of the database, the runs and the token. Default: $STATE_DIRECTORY, or else the XDG "
+        "state home.",
     )
     database: Annotated[Line, AfterValidator(_database)] = Field(
-        "sqlite", description="`sqlite`, a file in the state folder, or `postgresql://user@host/name`."
+        "sqlite", description="`sqlite` for a file in the state folder, or `postgresql://user@host/name`."
     )
     workdir_roots: Paths = Field(
-        (), description="`working_dir` and `add_dirs` of tasks have to lie below these folders; none: anywhere."
+        (), description="Folders that must contain `working_dir` and `add_dirs` of every task. Default: no restriction."
     )
     http: Http = Http()
     concurrency: Concurrency = Concurrency()
@@ -321,9 +335,9 @@ class _Keys(Strict):
     log: Log = Log()
     on_stop: OnStop = Field(
         OnStop.LEAVE,
-        description="At SIGTERM, `leave` the runs to their supervisors and end, or `drain`: wait for them first.",
+        description="On SIGTERM: `leave` runs to their supervisors and exit, or `drain`: wait for them to finish.",
     )
-    notify: dict[Name, NotifyTarget] = Field({}, max_length=100, description="Who is told of what, by name.")
+    notify: dict[Name, NotifyTarget] = Field({}, max_length=100, description="Notification targets, by name.")
 
 
 class Settings(_Keys):
@@ -336,33 +350,41 @@ class Settings(_Keys):
 class AgentEntry(Strict):
     """An agent as a file writes it."""
 
-    kind: Line | None = Field(None, description="How it is started and read; missing: the agent's name, if a kind.")
-    account: Line = Field("default", description="The login it uses; a name for people.")
-    command: Words | None = Field(None, description="Its program and first arguments; missing: the kind's own.")
-    extra_args: tuple[Text, ...] = Field((), max_length=1_000, description="Further arguments, put after ours.")
-    max_concurrent: Count = Field(2, ge=1, le=1_000, description="Slots: its runs at a time.")
+    kind: Line | None = Field(
+        None, description="The CLI that the agent uses. Default: the agent's name, if that is a kind."
+    )
+    account: Line = Field(
+        "default", description="A label for the login it uses. Agents of one kind and account share limits."
+    )
+    command: Words | None = Field(None, description="Program and first arguments. Default: those of the kind.")
+    extra_args: tuple[Text, ...] = Field(
+        (), max_length=1_000, description="Arguments to append to those that Claudomator passes."
+    )
+    max_concurrent: Count = Field(2, ge=1, le=1_000, description="Maximum number of concurrent runs on this agent.")
     auto_select: Flag | None = Field(
         None,
-        description="Open to balancing; missing: yes for kinds that ask a model, no for `command` and `simulated`.",
+        description="Whether balancing may choose it. Default: yes for kinds that use a model, no for `command` and "
+        "`simulated`.",
     )
     models: dict[Tier, Model] | None = Field(
-        None, description="Its model for each tier, as a name or {model: ..., effort: ...}; missing: the kind's own."
+        None, description="Model for each tier, as a name or {model: ..., effort: ...}. Default: those of the kind."
     )
     prices: dict[Line, Price] = Field(
         {},
         max_length=1_000,
-        description="US dollars per million tokens, by model, where it does not say what it costs.",
+        description="US dollars per million tokens, by model, for an agent that does not report its cost.",
     )
-    budget: AgentBudget = Field(AgentBudget(), description="What it may spend on a day.")
-    default_tier: Tier = Field(Tier.BALANCED, description="The tier of a task for which nothing else says one.")
+    budget: AgentBudget = Field(AgentBudget(), description="Daily budget of the agent.")
+    default_tier: Tier = Field(Tier.BALANCED, description="Tier for tasks that neither name one nor are classified.")
     fallback_model: Line | None = Field(
-        None, description="A model for further attempts once one is `overloaded` or `invalid_model`, of any tier."
+        None, description="Model for further attempts after `overloaded` or `invalid_model`, for every tier."
     )
-    env: Environment = Field({}, max_length=200, description="Variables for it, with their values.")
+    env: Environment = Field({}, max_length=200, description="Environment variables for the agent.")
     pass_env: Annotated[tuple[EnvName, ...], OneOrMore, Distinct] = Field(
-        (), description="Names of the daemon's variables to hand on; a bare environment is all it gets otherwise."
+        (),
+        description="Environment variables of the daemon to pass on. The agent otherwise gets a minimal environment.",
     )
-    script: Text | None = Field(None, description="Kind `simulated` only: what it does when a prompt does not say.")
+    script: Text | None = Field(None, description="Kind `simulated` only: what to do when the prompt does not say.")
 
 
 class _Named(Strict):

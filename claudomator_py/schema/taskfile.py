@@ -30,7 +30,7 @@ def _text(meaning: str, **more: object) -> _Later:
 
 
 _LATER: dict[str, _Later] = {
-    "specialist": _text("The specialist who does it."),
+    "specialist": _text("The specialist to do the task."),
     "skill": _text("The skill asked of the specialist."),
 }
 _ELSEWHERE = {
@@ -163,12 +163,13 @@ def task_json_schema() -> dict[str, Any]:
     return {
         "$schema": SCHEMA_ID,
         "title": "Claudomator task",
-        "description": "One task. A list of texts may be a single text. The name is the file's stem if missing.",
+        "description": "One task. A list of strings may be written as a single string. "
+        "The name defaults to the file name without its suffix.",
         "type": "object",
         "additionalProperties": False,
         "required": ["instructions"],
         "properties": properties,
-        "patternProperties": {"^x-.+": {"description": "Carried along, never interpreted."}},
+        "patternProperties": {"^x-.+": {"description": "Stored, never interpreted."}},
         "$defs": definitions,
     }
 

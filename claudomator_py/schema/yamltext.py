@@ -245,7 +245,7 @@ class _Builder:
             raise self._refuse(line, f"a key is longer than {_MAX_KEY} characters", "shorten it", top.path)
         path = (*top.path, text)
         if text in top.value:
-            raise self._refuse(line, f"is there already, in line {self._lines[path]}", "remove one of them", path)
+            raise self._refuse(line, f"is already defined in line {self._lines[path]}", "remove one of them", path)
         top.key = text
         self._lines[path] = line
 

@@ -77,7 +77,7 @@ class Cleaner:
     def clean(self, request: CleanupRequest) -> CleanupView:
         """Remove what may go, or say what would; for about 20 seconds at most. Raises Conflict if one is under way."""
         if not self._one_at_a_time.acquire(blocking=False):
-            raise Conflict("A cleanup is under way.", remedy="Wait for its end, then ask again.")
+            raise Conflict("A cleanup is already running.", remedy="Wait for it to finish, then try again.")
         try:
             return self._clean(request)
         finally:
@@ -150,7 +150,7 @@ class Cleaner:
             return CleanupItemView.model_validate({"kind": "worktree", "removed": removed, "why": why, **told})
 
         if task is None:
-            return item("its task is not known to this daemon")
+            return item("this daemon does not know its task")
         if task.state not in ENDED:
             return item(f"{task.name} is {task.state}")
         other = self._database.read(lambda connection: still_needed_by(connection, task))
@@ -170,9 +170,9 @@ class Cleaner:
         with self._isolating.leaving(tree.name) as free:
             current = self._database.read(lambda connection: task_rows.find(connection, tree.task_id))
             if not free or current is None or current.state not in ENDED:
-                return item(f"{task.name} was restarted in this moment")
+                return item(f"{task.name} was restarted just now")
             if self._database.read(lambda connection: still_needed_by(connection, task)) is not None:
-                return item(f"a task that continues {task.name} came in this moment")
+                return item(f"a task that continues {task.name} arrived just now")
             try:
                 self._isolating.trees.remove(tree)
             except TreeFault as fault:
@@ -180,7 +180,7 @@ class Cleaner:
             except Exception as error:
                 # Somebody is at it at the moment, or something is wrong with this one: the others go on.
                 log.warning("tree_not_removed", tree=tree.path, problem=repr(error))
-                return item("it is in use at the moment")
+                return item("it is in use")
         return item(_why_spent(state), removed=True, size=size)
 
     # --- directories of runs ----------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ class Cleaner:
 
         try:
             if not self._database.write(give_up):
-                return item(f"{task.name} was restarted in this moment")
+                return item(f"{task.name} was restarted just now")
             self._folders.remove(run.id)
         except RunConflict as conflict:
             return item(str(conflict))
@@ -263,6 +263,6 @@ def _why_spent(state: TreeState) -> str:
         case TreeStanding.MERGED:
             return f"{'its commit is' if state.commits == 1 else f'its {state.commits} commits are'} merged"
         case TreeStanding.GONE:
-            return "its folder is gone already"
+            return "its folder no longer exists"
         case _:
-            return "nothing was changed in it"
+            return "it has no changes"

@@ -52,10 +52,10 @@ class Notices:
         def transaction(connection: Connection) -> Outbox:
             row = outbox_rows.find(connection, delivery)
             if row is None:
-                remedy = "See `claudomator notifications` for those that there are."
+                remedy = "`claudomator notifications` lists them."
                 raise NotFound(f"There is no delivery {delivery}.", remedy=remedy)
             if not outbox_rows.revive(connection, delivery, self._clock()):
-                remedy = "Only one that was given up (dead) is sent again."
+                remedy = "Only one that was given up (dead) can be retried."
                 raise Conflict(f"Delivery {delivery} is {row.state}.", remedy=remedy)
             record(connection, self._clock(), "notification_retried", data={"delivery": delivery, "to": row.target})
             return outbox_rows.find(connection, delivery) or row

@@ -75,7 +75,7 @@ class Schedules:
         def transaction(connection: Connection) -> ScheduleView:
             there = schedule_rows.named(connection, spec.name, self._by.organisation)
             if there is not None and (there.source != "api" or TaskSpec.model_validate(there.spec) != spec):
-                remedy = f"Give it another name, or end that one first: claudomator schedule delete {spec.name}"
+                remedy = f"Choose another name, or end that schedule first: claudomator schedule delete {spec.name}"
                 raise Conflict(f"There is another schedule named {spec.name}.", remedy=remedy)
             schedule = there if there is not None else begin(connection, plan, self._clock())
             view = schedule_views(connection, [schedule])[0]
@@ -98,7 +98,7 @@ class Schedules:
         return self._switch(name, paused=False)
 
     def run(self, name: str, *, key: RequestKey | None = None) -> TaskView:
-        """Make a task of it now, besides its times, paused or not. Raises Conflict where the last one has not ended
+        """Run a schedule now, besides its times, paused or not. Raises Conflict where the last one has not ended
         and the schedule does not let them queue."""
         with self._repeats.claim(key, self._by.id) as earlier:
             return TaskView.model_validate(earlier) if earlier is not None else self._run(name, key)
@@ -111,10 +111,10 @@ class Schedules:
         def transaction(connection: Connection) -> TaskView:
             schedule = _named(connection, name, self._by)
             if schedule.spec != spec.model_dump(mode="json"):
-                raise Conflict(f"{name} was changed in the same moment.", remedy="Look at it, and ask again.")
+                raise Conflict(f"{name} changed at the same time.", remedy="Check its current state, then try again.")
             other = overlapping(connection, schedule)
             if other is not None:
-                remedy = f"Cancel it, or await its end; with `overlap: queue` {name} would not wait for it."
+                remedy = f"Cancel it, or wait for it to end; with `overlap: queue` {name} would not wait for it."
                 raise Conflict(f"{other.name} has not ended ({other.state}).", remedy=remedy)
             now_ms = at_ms = self._clock()
             while schedule_rows.was_fired(connection, schedule.id, at_ms):

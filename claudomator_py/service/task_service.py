@@ -350,7 +350,9 @@ class TaskService:
         except StoreUnavailable as error:
             raise Unavailable(error.reason, remedy=error.remedy) from error
         except task_rows.VersionConflict as error:
-            raise Conflict("The task changed in the same moment.", remedy="Look at it, and ask again.") from error
+            raise Conflict(
+                "The task changed at the same time.", remedy="Check its current state, then try again."
+            ) from error
 
 
 def _hint(hint: AgentHint, request: RestartRequest) -> AgentHint:
@@ -363,7 +365,7 @@ def _hint(hint: AgentHint, request: RestartRequest) -> AgentHint:
     model = request.model or (hint.model if same_agent and request.tier is None else None)
     tier = request.tier or (hint.tier if request.model is None else None)
     if model is not None and agent is None:
-        _refuse([Problem(field="model", message="does not say of which agent", remedy="give `agent`, too")])
+        _refuse([Problem(field="model", message="requires an agent", remedy="also give `agent`")])
     wanted = {"type": agent, "tier": tier, "model": model, "strict": hint.strict and same_agent}
     changed = validate(AgentHint, wanted, {}, ("agent",))
     if not isinstance(changed, AgentHint):
@@ -379,7 +381,7 @@ def _budget(budget: Budget, asked: Budget | None) -> Budget:
 def _of_a_schedule(spec: TaskSpec) -> list[Problem]:
     if spec.schedule is None:
         return []
-    message = "makes this a schedule, and no task"
+    message = "makes this a schedule, not a task"
     return [Problem(field="schedule", message=message, remedy="send it to /v1/schedules, or leave it out")]
 
 

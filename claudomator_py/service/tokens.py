@@ -58,7 +58,7 @@ class Tokens:
                 expires_ms=self._expires_ms(connection, request, now_ms),
             )
             if token_rows.named(connection, request.name) is not None:
-                remedy = "Choose another one: names stay with what was done under them, even once a token is revoked."
+                remedy = "Choose another one: names are never reused, not even after a token is revoked."
                 raise Conflict(f"The name {request.name} was given to a token before.", remedy=remedy)
             token_rows.add(connection, row)
             told = {"name": row.name, "role": row.role, "organisation": row.organisation, "expires": row.expires_ms}

@@ -102,7 +102,7 @@ def first(connection: Connection, lane: str, limit: int) -> list[Position]:
 
 
 def position(task: Task) -> Position:
-    """Where the task is in the queue's order."""
+    """URL of the task in the queue's order."""
     return task.rank_ms, task.created_ms, task.id
 
 

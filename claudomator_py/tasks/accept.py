@@ -404,6 +404,6 @@ def circle_problem(connection: Connection, contents: Sequence[tuple[Task, TaskSp
     circle = dependency_rows.circle(connection, {task.id: spec.needs for task, spec in contents})
     if circle is None:
         return None
-    message = f"the tasks would wait for each other for ever: {' -> '.join(circle)}"
+    message = f"these tasks would wait for each other forever: {' -> '.join(circle)}"
     field = "depends_on" if any(spec.depends_on for _, spec in contents) else "continues"
-    return Problem(field=field, message=message, remedy="leave out one of these dependencies")
+    return Problem(field=field, message=message, remedy="remove one of these dependencies")

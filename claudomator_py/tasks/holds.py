@@ -37,11 +37,11 @@ def release_agent(connection: Connection, agent: AgentSpec, request: ReleaseRequ
 def _problems(agent: AgentSpec, until_ms: int | None, family: str | None, now_ms: int) -> list[Problem]:
     found = []
     if until_ms is not None and until_ms <= now_ms:
-        found.append(Problem(field="until", message="is in the past", remedy="name a later time, or leave it out"))
+        found.append(Problem(field="until", message="is in the past", remedy="choose a later time, or omit it"))
     models = [choice.model for choice in agent.models.values()]
     if family is not None and not any(in_family(model, family) for model in models):
         known = ", ".join(models) or "none"
-        message = f"is in the name of no model of {agent.name}"
+        message = f"matches no model of {agent.name}"
         found.append(Problem(field="family", message=message, remedy=f"its models are: {known}"))
     return found
 

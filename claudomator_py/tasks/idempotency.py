@@ -47,8 +47,8 @@ class IdempotentRequests:
         with self._lock:
             if mine in self._in_work:
                 raise KeyInUse(
-                    "The first request with this Idempotency-Key is not answered yet.",
-                    remedy="Wait a moment, then send it again with the same key.",
+                    "The first request with this Idempotency-Key is still being processed.",
+                    remedy="Wait a moment, then retry with the same key.",
                 )
             self._in_work.add(mine)
         try:
@@ -70,6 +70,6 @@ class IdempotentRequests:
         if found.fingerprint != key.fingerprint:
             raise KeyReused(
                 "This Idempotency-Key was used for a different request.",
-                remedy="Take a new key for each new request, and repeat a request unchanged.",
+                remedy="Use a new key for each new request, and repeat requests unchanged.",
             )
         return found.answer

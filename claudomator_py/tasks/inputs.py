@@ -51,10 +51,10 @@ def answer(connection: Connection, task: Task, text: str, registry: AgentRegistr
     asked = _asked(task, "answered")
     if asked.kind is InputKind.LOGIN:
         remedy = f"Log in, then: claudomator release {asked.agent or 'AGENT'}"
-        raise Conflict(f"{task.name} needs a login, which no answer is.", remedy=remedy)
+        raise Conflict(f"{task.name} needs a login, not an answer.", remedy=remedy)
     if asked.run_id is None:
         remedy = f"Approve it with `claudomator approve {task.name}`, or reject it."
-        raise Conflict(f"{task.name} {asked.text}: no agent is there to be told.", remedy=remedy)
+        raise Conflict(f"{task.name} {asked.text}: there is no agent to answer.", remedy=remedy)
     told = {"answer": _short(text)}
     record(connection, now_ms, "answered", task_id=task.id, run_id=asked.run_id, data=told)
     exchange = Exchange(kind=asked.kind, asked=asked.text, answer=text)
@@ -70,7 +70,7 @@ def approve(connection: Connection, task: Task, tools: Sequence[str], registry: 
         raise Conflict(f"{task.name} needs {_ASKED_FOR[asked.kind]}, not approval.", remedy=_remedy(task, asked))
     if asked.run_id is None:
         if tools:
-            message = "are not asked for: it needs approval before its first run"
+            message = "were not requested: it needs approval before its first run"
             raise _invalid([Problem(field="tools", message=message, remedy="leave them out")])
         record(connection, now_ms, "approved", task_id=task.id)
         go_on(connection, task, now_ms, approved_ms=now_ms)
@@ -104,7 +104,7 @@ def _asked(task: Task, what: str) -> InputRequest:
     return asked_of(task) or asked_before(task)
 
 
-_LOOK = "`claudomator status` shows what needs you."
+_LOOK = "`claudomator status` lists the tasks that need you."
 
 
 def _remedy(task: Task, asked: InputRequest) -> str:
@@ -149,7 +149,7 @@ def _rules(task: Task, asked: InputRequest) -> tuple[str, ...]:
     without = [one.tool for one in asked.tools if one.rule is None]
     if without:
         tool = without[0]
-        detail = f"What {task.name} was denied cannot be allowed by itself: {tool} has no rule that is as narrow."
+        detail = f"What {task.name} was denied cannot be allowed on its own: {tool} has no rule that narrow."
         remedy = f"Name what to allow, such as `--tool {tool}`, or answer the agent."
         raise Conflict(detail, remedy=remedy)
     return tuple(dict.fromkeys(one.rule for one in asked.tools if one.rule is not None))
@@ -167,7 +167,7 @@ def _lacking(leave: ToolGrant, spec: TaskSpec, asked: InputRequest, registry: Ag
         return []
     known = registry.unsupported(spec, agent)
     lacking = [one for one in registry.unsupported(leave.granted(spec, agent.kind), agent) if one not in known]
-    return [Problem(field="tools", message=one, remedy="name others, or answer the agent") for one in lacking]
+    return [Problem(field="tools", message=one, remedy="name different tools, or answer the agent") for one in lacking]
 
 
 def _short(text: str) -> str:

@@ -13,7 +13,7 @@ as JSON. An unknown key is an error that names the nearest known one.
 `claudomator validate --schema` prints the same as a JSON Schema. A list of texts may be a single text. Durations are
 written `90s`, `45m`, `2h`, `1d`; a bare number is refused, as its unit would be a guess.
 """
-_OWN = "`x-*` | anything | none | Carried along, never interpreted."
+_OWN = "`x-*` | anything | none | Stored, never interpreted."
 _LATER = """
 These keys are part of the format, and nothing acts on them yet. A file that uses one is refused, never half obeyed.
 """

@@ -28,7 +28,7 @@ def test_a_code_lets_a_browser_in_once(desktop: Desktop) -> None:
     other = desktop.context().new_page()
     other.goto(link)
     other.get_by_role("button", name="Log in").click()
-    expect(other.get_by_role("alert")).to_contain_text("not good any more")
+    expect(other.get_by_role("alert")).to_contain_text("no longer valid")
     other.goto(desktop.url)
     expect(other.get_by_role("heading", name="Log in")).to_be_visible()
 

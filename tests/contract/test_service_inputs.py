@@ -259,7 +259,7 @@ def test_what_the_agent_cannot_be_told_to_allow_is_refused_with_the_reason(world
     world.kinds["claude"].lacking_of = lambda task: (
         ["claude has no such list"] if task.permissions.allowed_tools else []
     )
-    with pytest.raises(Invalid, match="tools: claude has no such list; name others, or answer the agent"):
+    with pytest.raises(Invalid, match="tools: claude has no such list; name different tools, or answer the agent"):
         approve(world)
     assert world.state("t") == "NEEDS_INPUT approval"
 
@@ -318,7 +318,7 @@ def test_a_task_asks_before_its_first_run_and_no_run_begins(world: World) -> Non
     assert (task.state, task.reason, task.runs) == ("NEEDS_INPUT", "approval", 0)
     assert task.reason_text == "asks for approval before its first run"
     assert task.available_actions == ("approve", "reject", "cancel", "restart")
-    with pytest.raises(Conflict, match="no agent is there to be told"):
+    with pytest.raises(Conflict, match="there is no agent to answer"):
         answer(world)
     with pytest.raises(Invalid, match="tools: are not asked for"):
         approve(world, "Bash")

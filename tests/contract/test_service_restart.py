@@ -155,7 +155,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(world: World) -> None:
     for request, words in (
         ({"agent": "cluade"}, "did you mean `claude`"),
         ({"agent": ""}, "agent.type"),
-        ({"model": "opus"}, "give `agent`, too"),
+        ({"model": "opus"}, "also give `agent`"),
         ({"specialist": "x"}, "not supported yet"),
     ):
         with pytest.raises(Invalid, match=words):

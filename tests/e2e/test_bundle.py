@@ -57,7 +57,7 @@ def bundle(site: Site, *arguments: str) -> tuple[Path, dict[str, str]]:
     done = subprocess.run(
         [*command, "--bundle", str(path), *arguments], env=variables, capture_output=True, text=True, timeout=60
     )
-    assert "is written; look through it" in done.stderr, done.stderr
+    assert "written; review it" in done.stderr, done.stderr
     with tarfile.open(path) as archive:
         members = archive.getmembers()
         assert all(member.isfile() and member.mode == 0o600 for member in members)
@@ -106,5 +106,5 @@ def test_nothing_is_overwritten(site: Site) -> None:
     variables = {"PATH": "/usr/bin:/bin", "HOME": str(site.root), "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run([*command, "--bundle", str(path)], env=variables, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
-    assert "is there already" in done.stderr
+    assert "already exists" in done.stderr
     assert path.read_text() == "mine"

@@ -169,7 +169,7 @@ def test_a_cleanup_removes_what_nobody_misses_and_says_why_it_keeps_the_rest(sit
         "lasting: lasting is RUNNING",
         "locked: it is locked",
     ]
-    spent = ["merged: its commit is merged", "nothing: nothing was changed in it"]
+    spent = ["merged: its commit is merged", "nothing: it has no changes"]
     runs = [f"{name}: its task has ended" for name in sorted(by_name)]
     expected = {("worktree", False): kept, ("worktree", True): spent, ("run", True): runs}
     assert cleaned(daemon, older_than="1h").keys() == {("worktree", False)}
@@ -184,7 +184,7 @@ def test_a_cleanup_removes_what_nobody_misses_and_says_why_it_keeps_the_rest(sit
     assert cleaned(daemon) == {("worktree", False): kept}
     daemon.client.cancel("lasting")
     site.drain(daemon)
-    assert "lasting: nothing was changed in it" in cleaned(daemon)["worktree", True]
+    assert "lasting: it has no changes" in cleaned(daemon)["worktree", True]
 
 
 def test_a_cleanup_leaves_alone_where_somebody_works(site: Site, shop: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_cleanup_leaves_alone_where_somebody_works(site: Site, shop: Path) -> 
     with subprocess.Popen(["cat"], cwd=tree, stdin=subprocess.PIPE) as person:
         assert cleaned(daemon)["worktree", False] == [f"seen: process {person.pid} works in it"]
         person.communicate()
-    assert cleaned(daemon)["worktree", True] == ["seen: nothing was changed in it"]
+    assert cleaned(daemon)["worktree", True] == ["seen: it has no changes"]
     assert trees(site, shop) == []
     assert branches(shop) == []
 

@@ -382,7 +382,7 @@ class PreparedService:
         self.world.messengers[target] = _Target(error)
 
     def forget_events(self, upto: int) -> None:
-        """Events up to this one are not kept any more."""
+        """Events up to this one are no longer kept."""
 
         def write(connection: Connection) -> None:
             gone = list(connection.execute(select(EVENT.c.id).where(EVENT.c.id <= upto)).scalars())

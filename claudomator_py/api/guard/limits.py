@@ -156,7 +156,7 @@ class Throttle:
     def change(self, client: str) -> None:
         """A known client changes something. Raises Refused."""
         if wait := self._changes.take(client):
-            raise _too_many("This client changes more than the daemon keeps up with.", wait)
+            raise _too_many("This client sends changes faster than the daemon can apply them.", wait)
 
     def failure(self, client: tuple[str, int] | None) -> None:
         """A token or code that is wrong came from that address. Raises Refused if many did.
@@ -167,7 +167,7 @@ class Throttle:
         if client is None:
             return  # over the Unix socket, which no other user can reach; nor does it wait for what others do over TCP
         if wait := self._failures.take(_network(client[0])):
-            raise _too_many("There were too many failed logins from this address.", wait)
+            raise _too_many("Too many failed logins from this address.", wait)
 
     def check_target(self, raw_path: bytes, query: bytes) -> None:
         """Raises Refused for a path and query that are too long."""
@@ -176,7 +176,7 @@ class Throttle:
                 414,
                 "uri_too_long",
                 f"Path and query are longer than {self._limits.target_bytes} bytes.",
-                "Name a task by its id; none of our filters needs to be that long.",
+                "Refer to a task by its id; no filter needs to be that long.",
                 headers={"Connection": "close"},
             )
 

@@ -157,7 +157,7 @@ class Listener:
         try:
             await self._loop.connect_accepted_socket(self._make, taken)
         except OSError as error:  # its client has gone already
-            log.debug("a connection ended at its beginning: %s", error)
+            log.debug("a connection ended before it was accepted: %s", error)
             taken.close()
 
     def _pause(self, error: OSError) -> None:
@@ -168,8 +168,8 @@ class Listener:
         if self._said_s is None or now_s - self._said_s > _SAID_S:
             self._said_s = now_s
             log.warning(
-                "no connection can be taken (%s)%s; raise the limit of open files (LimitNOFILE) of the daemon",
+                "cannot accept connections (%s)%s; raise the daemon's limit of open files (LimitNOFILE)",
                 error.strerror,
-                ", so the one that has waited longest is dropped" if dropped else "",
+                "; dropping the one that has waited longest" if dropped else "",
             )
         self._timer = self._loop.call_later(0 if dropped else _PAUSE_S, self._resume)

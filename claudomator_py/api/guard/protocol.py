@@ -62,13 +62,15 @@ _HEAD_TOO_LARGE = Refused(
     431,
     "headers_too_large",
     f"The head of the request is larger than {HEAD_BYTES} bytes, or has more than {HEADERS} headers.",
-    "Send fewer or shorter headers; a browser sends less once the cookies of other programs on this host are deleted.",
+    "Send fewer or shorter headers. In a browser, delete the cookies of other programs on this host.",
 )
 _TOO_MANY_CHUNKS = Refused(
-    413, "too_large", f"The body comes in more than {CHUNKS} chunks.", "Send it in larger ones, or with its length."
+    413, "too_large", f"The body is sent in more than {CHUNKS} chunks.", "Send it in larger ones, or with its length."
 )
-_MALFORMED = Refused(400, "bad_http", "This is no HTTP/1.1 request.", "Send the request with an HTTP client.")
-_TOO_SLOW = Refused(408, "head_timeout", "The head of the request did not come in time.", "Send it again, at once.")
+_MALFORMED = Refused(400, "bad_http", "This is not an HTTP/1.1 request.", "Send the request with an HTTP client.")
+_TOO_SLOW = Refused(
+    408, "head_timeout", "The request headers did not arrive in time.", "Retry, and send the headers without pauses."
+)
 
 
 class GuardedProtocol(H11Protocol):

@@ -149,11 +149,12 @@ def not_permitted(by: Principal, needed: Needed) -> Refused:
     """The refusal for a principal that may not do it."""
     role = needed.role.value if needed.role is not None else Role.READ.value
     if by.role is Role.RUN:
-        detail, remedy = f"The token of a run may not do this: it needs the role {role}.", "A run reads its own task."
+        detail = f"The token of a run may not do this: it requires the role {role}."
+        remedy = "A run reads its own task."
     elif not by.role.permits(Role(role)):
         detail = f"{by.id} has the role {by.role.value}, and this needs {role}."
-        remedy = f"Ask for a token that has it: claudomator token create NAME --role {role}"
+        remedy = f"Create one that has it: claudomator token create NAME --role {role}"
     else:
-        detail = f"{by.id} belongs to {by.organisation}, and this concerns the whole daemon."
-        remedy = f"It takes a token of the role {role} without an organisation."
+        detail = f"{by.id} belongs to {by.organisation}, but this concerns the whole daemon."
+        remedy = f"This requires a token with the role {role} without an organisation."
     return Refused(403, "not_permitted", detail, remedy)

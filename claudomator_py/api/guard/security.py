@@ -205,7 +205,7 @@ class Security:
                     return admitted
         if public or path in OPEN_PATHS:
             return _Admitted()
-        detail = "The token is not known, or no longer good." if headers.all(b"authorization") else "A token is needed."
+        detail = "The token is unknown or no longer valid." if headers.all(b"authorization") else "A token is required."
         raise Refused(
             401,
             "not_authorised",
@@ -337,8 +337,8 @@ def _check_load(load: Load, path: str, *, authorised: bool) -> None:
         raise Refused(
             503,
             "too_many_connections",
-            "There are too many requests at once.",
-            "Close some of the pages that are open in browsers, and send the request again.",
+            "There are too many concurrent requests.",
+            "Close some of the pages that are open in browsers, then retry.",
             headers={"Retry-After": "1", "Connection": "close"},
         )
 
@@ -381,8 +381,8 @@ def _too_slow(patience_s: float) -> Refused:
     return Refused(
         408,
         "body_timeout",
-        f"The body was not there within {patience_s:g} seconds.",
-        "Send it again, whole and at once.",
+        f"The body did not arrive within {patience_s:g} seconds.",
+        "Retry, and send the whole body without pauses.",
         headers={"Connection": "close"},
     )
 
@@ -392,6 +392,6 @@ def _too_large(most: int) -> Refused:
         413,
         "too_large",
         f"The body is larger than {most} bytes.",
-        "Put long material into a file in the task's working directory and name it in the instructions.",
+        "Put long material into a file in the task's working directory and refer to it in the instructions.",
         headers={"Connection": "close"},
     )

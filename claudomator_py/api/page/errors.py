@@ -20,7 +20,7 @@ from claudomator_py.domain.views import ProblemDetails
 _Handler = Callable[[Request, Exception], Response | Awaitable[Response]]
 _REFUSALS: tuple[type[Exception], ...] = (ServiceError, Refused, RequestValidationError, HTTPException)
 _API = ("/v1/", "/static/")
-_PAGE_REMEDIES = {"no_such_path": "Go to the overview, and find it from there.", "invalid": "Go back and correct it."}
+_PAGE_REMEDIES = {"no_such_path": "Open the overview and find it there.", "invalid": "Go back and fix it."}
 
 
 def install(app: FastAPI) -> None:

@@ -60,7 +60,7 @@ def router(access: Access) -> APIRouter:
             untouched = bool(offered) and tools.split() == " ".join(offered).split()
             rules = [] if untouched else [line.strip() for line in tools.splitlines() if line.strip()]
             if offered and not (untouched or rules):
-                raise Invalid("Nothing is named that would be allowed.", remedy="Name a tool, or reject the task.")
+                raise Invalid("No tool to allow was named.", remedy="Name a tool, or reject the task.")
             return granted.service.approve(ref, _valid(ApproveRequest, {"tools": rules}), if_version=version)
 
         return _sent(granted, by, "approve", ref, send, tools)

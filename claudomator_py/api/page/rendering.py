@@ -9,6 +9,7 @@ from claudomator_py import __version__
 from claudomator_py.api.guard.roles import may
 from claudomator_py.api.page import static
 from claudomator_py.api.page.timeline import KINDS
+from claudomator_py.api.page.words import remedy_text
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.waits import instant_text
@@ -50,6 +51,7 @@ def _make_environment() -> Environment:
     )
     environment.globals.update(version=__version__, asset=static.url_of, event_kinds=KINDS)
     environment.filters["instant"] = instant_text
+    environment.filters["remedy"] = remedy_text
     return environment
 
 

@@ -14,6 +14,7 @@ from claudomator_py.api.page.front_model import filters_of
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
 from claudomator_py.api.page.wanted import read_filter
+from claudomator_py.api.page.words import remedy_text
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views import RestartRequest, TaskFilter, TaskView
@@ -98,7 +99,7 @@ def _parsed(chosen: str) -> tuple[str, int]:
     """The task's id, and the version that was shown."""
     task_id, _, version = chosen.partition(":")
     if not (version.isascii() and version.isdigit() and len(version) < _LONGEST):
-        raise Invalid("This is no form of this page.", remedy="Go back, and choose again.")
+        raise Invalid("This form does not belong to this page.", remedy="Go back, and choose again.")
     return task_id, int(version)
 
 
@@ -113,4 +114,5 @@ def _done(granted: Granted, change: Change, task_id: str, version: int) -> Verdi
     except (StaleVersion, Conflict, Invalid) as error:
         refusal, task = error, granted.queries.task(task_id)
     row = row_of(task)
-    return Verdict(row.name, row.url, row.state, None if refusal is None else f"{refusal.detail} {refusal.remedy}")
+    said = None if refusal is None else f"{refusal.detail} {remedy_text(refusal)}"
+    return Verdict(row.name, row.url, row.state, said)

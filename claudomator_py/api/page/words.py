@@ -1,7 +1,8 @@
-"""Values as the page words them: durations, amounts, reasons and long texts."""
+"""Values as the page words them: durations, amounts, reasons, remedies and long texts."""
 
 from datetime import datetime
 
+from claudomator_py.domain.errors import ServiceError, StaleVersion
 from claudomator_py.domain.outcome import REASON_POLICIES, Reason, Tokens
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import format_duration
@@ -33,6 +34,11 @@ def cost_text(usd: float | None) -> str | None:
 def meaning_of(reason: str | None) -> str | None:
     """What a reason code means; None for one that is none."""
     return REASON_POLICIES[Reason(reason)].meaning if reason in set(Reason) else None
+
+
+def remedy_text(refusal: ServiceError) -> str:
+    """What a person at the page can do about it; the refusal's own remedy is for clients of the API."""
+    return "Check its current state, then try again." if isinstance(refusal, StaleVersion) else refusal.remedy
 
 
 def short_line(text: str | None) -> str | None:

@@ -55,7 +55,7 @@ def login(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
     remedy = (
         f"Log in with `{how.command}` as the daemon's user, or name a key's variable in agents.{agent.name}.pass_env."
     )
-    yield warn(name, "neither a login nor a key was found from here", remedy)
+    yield warn(name, "found neither a login nor a key", remedy)
 
 
 def _path(login: LoginFile, environ: Mapping[str, str]) -> Path:

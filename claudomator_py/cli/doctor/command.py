@@ -23,9 +23,9 @@ def doctor(
     state_dir: StateDirOption = None,
     bundle: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a .tar.gz for a bug report, too, without secrets and texts of tasks."),
+        typer.Option(metavar="FILE", help="Also write a .tar.gz for a bug report, without secrets or task texts."),
     ] = None,
-    include_tasks: Annotated[bool, typer.Option("--include-tasks", help="With --bundle: with those texts.")] = False,
+    include_tasks: Annotated[bool, typer.Option("--include-tasks", help="With --bundle: include task texts.")] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Find what keeps it from working.
@@ -36,7 +36,7 @@ def doctor(
     from claudomator_py.cli.doctor.finding import Verdict
 
     if include_tasks and bundle is None:
-        raise typer.BadParameter("--include-tasks goes with --bundle")
+        raise typer.BadParameter("--include-tasks requires --bundle")
     settings, findings = _look(config, state_dir)
     if output is Format.JSON:
         out_json(findings)
@@ -116,7 +116,7 @@ def _bundle(
     try:
         write_bundle(path, findings, settings, where, tasks=tasks)
     except FileExistsError:
-        fail(f"{path} is there already.", "Name another file, or remove it.")
+        fail(f"{path} already exists.", "Name another file, or remove it.")
     except OSError as error:
         fail(f"{path} cannot be written: {error.strerror}.", "Name a file in a folder you can write.")
-    note(f"{path} is written; look through it before you send it.")
+    note(f"{path} written; review it before you send it.")

@@ -40,13 +40,13 @@ def same_time(theirs_s: float | None, ours_s: float) -> Finding:
     """theirs_s: what the daemon says the time is (Unix time), None if it does not."""
     name = "daemon's clock"
     if theirs_s is None:
-        return ok(name, "it does not tell")
+        return ok(name, "not reported")
     apart_s = theirs_s - ours_s
     if abs(apart_s) <= MOST_APART_S:
         return ok(name, "agrees with this machine's")
     how = "ahead of" if apart_s > 0 else "behind"
     detail = f"is {abs(apart_s):.0f} s {how} this machine's"
-    return warn(name, detail, "Let both machines follow a time server: ages and times would mislead.")
+    return warn(name, detail, "Synchronise both clocks with a time server: displayed ages and times are wrong.")
 
 
 def _inside(check: CheckView) -> Finding:
@@ -54,7 +54,7 @@ def _inside(check: CheckView) -> Finding:
     if check.ok:
         return ok(name, check.detail)
     judge = problem if check.blocking else warn
-    return judge(name, check.detail, check.remedy or "See the daemon's log.")
+    return judge(name, check.detail, check.remedy or "Check the daemon's log.")
 
 
 # Both ways of quoting that systemd has for one assignment.
@@ -102,9 +102,9 @@ def _unit(manager: Manager, path: Path) -> Finding:
         return ok("service", str(path))
     remedy = (
         f"Put changes into `systemctl edit claudomator`, then: claudomator init --systemd {manager} --force. "
-        "A unit of an older version misses what this one relies on."
+        "A unit of an older version lacks what this version relies on."
     )
-    return warn("service", f"{path} is not as this version ships it", remedy)
+    return warn("service", f"{path} differs from the one this version ships", remedy)
 
 
 def _agents_of(unit: Path) -> Iterator[Finding]:

@@ -34,11 +34,11 @@ def configuration(path: Path | None, state: Path, *, named: bool) -> Finding:
     """The configuration file, which can be read. state: the state folder; named: the file was not just found."""
     name = "configuration"
     if path is None:
-        return ok(name, "none found: the defaults are used")
+        return ok(name, "none found; using defaults")
     try:
         exposed = exposed_config(path, named=named, own=_user_of(state))
     except OSError as error:
-        return problem(name, f"{path} cannot be looked at: {error.strerror}", "Fix its permissions.")
+        return problem(name, f"{path} cannot be examined: {error.strerror}", "Fix its permissions.")
     return (
         ok(name, str(path))
         if exposed is None
@@ -50,8 +50,8 @@ def inbox_findings(settings: Inbox, base_dir: Path, state: Path) -> Iterator[Fin
     """The watched folders, and who may hand in tasks there. state: the state folder."""
     guard = InboxGuard(settings, _user_of(state))
     if guard.unknown:
-        remedy = "Fix inbox.trusted_users and inbox.trusted_groups, or make them."
-        yield warn("inbox", f"no user or group of this machine: {', '.join(guard.unknown)}", remedy)
+        remedy = "Fix inbox.trusted_users and inbox.trusted_groups, or create them."
+        yield warn("inbox", f"unknown users or groups: {', '.join(guard.unknown)}", remedy)
     for path in settings.paths:
         yield _inbox(base_dir / path, guard)
 
@@ -66,13 +66,15 @@ def _inbox(folder: Path, guard: InboxGuard) -> Finding:
     if not folder.exists():
         parent = nearest(folder)
         if os.access(parent, os.W_OK | os.X_OK):
-            return ok("inbox", f"{folder} will be made at the first start")
-        return problem("inbox", f"{folder} cannot be made: {parent} is not writable", "Make it, or change inbox.paths.")
+            return ok("inbox", f"{folder} will be created at the first start")
+        return problem(
+            "inbox", f"{folder} cannot be made: {parent} is not writable", "Create it, or change inbox.paths."
+        )
     if folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         return ok("inbox", str(folder))
     return problem(
         "inbox",
-        f"{folder} is no folder that can be read and written",
+        f"{folder} is not a folder that the daemon can read and write",
         "Fix its permissions, or change inbox.paths.",
     )
 
@@ -81,7 +83,7 @@ def file_system(folder: Path, *, sqlite: bool, mounts: Path = MOUNTS) -> Finding
     """Whether the disk of the folder is one of this machine: locks and shared memory are what a remote one lacks."""
     kind = _kind_of(nearest(folder), mounts)
     if kind is None:
-        return ok("file system", "its kind is not known")
+        return ok("file system", "unknown file system")
     if kind not in REMOTE:
         return ok("file system", kind)
     detail = f"{folder} is on {kind}, which is shared with other machines"
@@ -114,7 +116,7 @@ def _state_folder(folder: Path) -> Finding:
     if not folder.exists():
         parent = nearest(folder)
         if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
-            return ok(name, f"{folder} will be made at the first start")
+            return ok(name, f"{folder} will be created at the first start")
         detail = f"{folder} cannot be made: {parent} is not writable"
         return problem(name, detail, "Set state_dir to a folder you can write.")
     if not folder.is_dir():
@@ -157,7 +159,7 @@ def _disk(folder: Path, least: int) -> Finding:
     detail = f"{free / 2**30:.1f}GiB free for the state folder"
     if free >= least:
         return ok("disk space", detail)
-    remedy = f"Make room, or lower limits.min_free ({format_size(least)}): below it nothing is started."
+    remedy = f"Free some space, or lower limits.min_free ({format_size(least)}): below it nothing is started."
     return problem("disk space", detail, remedy)
 
 

@@ -50,7 +50,7 @@ def clock() -> Finding:
 
 def synchronised() -> Finding:
     """Whether the clock follows a time server, as far as systemd knows."""
-    name, unknown = "time server", "whether the clock follows one cannot be told here"
+    name, unknown = "time server", "cannot tell whether the clock is synchronised"
     program = shutil.which("timedatectl")
     if program is None:
         return ok(name, f"{unknown}: there is no timedatectl")
@@ -61,9 +61,11 @@ def synchronised() -> Finding:
         return ok(name, unknown)
     match done.stdout.strip():
         case "yes":
-            return ok(name, "the clock follows one")
+            return ok(name, "the clock is synchronised")
         case "no":
-            return warn(name, "the clock follows none", "Run: timedatectl set-ntp true. Limits end by the clock.")
+            return warn(
+                name, "the clock is not synchronised", "Run: timedatectl set-ntp true. Limits end by the clock."
+            )
     return ok(name, unknown)
 
 
@@ -73,7 +75,7 @@ def inotify(settings: Path = INOTIFY) -> Finding:
         watches = int((settings / "max_user_watches").read_text())
         instances = int((settings / "max_user_instances").read_text())
     except (OSError, ValueError):
-        return ok("inotify", "its limits are not known")
+        return ok("inotify", "limits unknown")
     detail = f"{watches} watches, {instances} instances for each user"
     if watches >= LEAST_WATCHES and instances >= LEAST_INSTANCES:
         return ok("inotify", detail)
@@ -97,4 +99,4 @@ def sqlite(version: str) -> Finding:
     if tuple(int(part) for part in version.split(".")) >= OLDEST_SQLITE:
         return ok("SQLite", version)
     least = ".".join(map(str, OLDEST_SQLITE))
-    return problem("SQLite", f"{version} is older than {least}", "Use a Python that brings a newer one, or PostgreSQL.")
+    return problem("SQLite", f"{version} is older than {least}", "Use a Python with a newer SQLite, or use PostgreSQL.")

@@ -43,15 +43,18 @@ class TokenRequest(View):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: Annotated[Name, AfterValidator(_free)] = Field(description="The holder's name in records; never given twice.")
+    name: Annotated[Name, AfterValidator(_free)] = Field(
+        description="Name of the holder in the audit log. Never reused."
+    )
     role: GivenRole = Field(
-        description="`read`: look; `operate`: change tasks and schedules, too; `admin`: everything."
+        description="`read`: view; `operate`: also change tasks and schedules; `admin`: everything."
     )
     organisation: Name | None = Field(
-        default=None, description="Only tasks of this organisation exist for it; missing: that of the maker, if any."
+        default=None,
+        description="Limit the token to tasks of this organisation. Default: the organisation of its creator, if any.",
     )
     expires: Annotated[str, AfterValidator(_expiry)] | None = Field(
-        default=None, max_length=40, description="A duration such as `30d`, or `never`; missing: 90 days."
+        default=None, max_length=40, description="A duration such as `30d`, or `never`. Default: 90 days."
     )
 
 

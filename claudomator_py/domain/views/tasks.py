@@ -104,11 +104,11 @@ class TaskFilter(View):
 
     state: StateName | None = Field(default=None, description="Only tasks in this state.")
     name: str | None = Field(default=None, description="Only tasks of this name.")
-    text: str | None = Field(default=None, max_length=200, description="Only tasks with this in their name.")
+    text: str | None = Field(default=None, max_length=200, description="Only tasks whose name contains this.")
     tag: str | None = Field(default=None, description="Only tasks with this tag.")
     agent: str | None = Field(default=None, description="Only tasks whose last run was on this agent.")
-    creator: str | None = Field(default=None, max_length=100, description="Only tasks made by this name.")
-    source: str | None = Field(default=None, description="Only tasks from here: `file`, `api` or `schedule`.")
+    creator: str | None = Field(default=None, max_length=100, description="Only tasks submitted by this principal.")
+    source: str | None = Field(default=None, description="Only tasks from this source: `file`, `api` or `schedule`.")
 
 
 class CandidateView(View):
@@ -171,7 +171,7 @@ class DecisionView(View):
     kind: what was decided. generation: that of the task. supersedes: the id of the decision that stood until then,
     which may have been removed for its age. overridden_model: the model that the task pins, where its constraints do
     not allow it. confidence: 0 to 1; threshold: the least with which it would have been decided so. latency_ms,
-    cost_usd: what deciding took; None: nothing worth telling. A daemon before 0.2 gives no id.
+    cost_usd: what deciding took; None: nothing worth telling.
     """
 
     id: str = ""
@@ -233,12 +233,12 @@ class HoldRequest(View):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    until: GivenInstant | None = Field(default=None, description="RFC 3339, with an offset; missing: until released.")
+    until: GivenInstant | None = Field(default=None, description="RFC 3339, with an offset. Default: until released.")
     family: Family | None = Field(
-        default=None, description="Only models with this in their name, such as `opus`; missing: all."
+        default=None, description="Only models whose name contains this, such as `opus`. Default: all models."
     )
     account: bool = Field(default=False, description="Also hold all agents of its kind on the same account.")
-    reason: str | None = Field(default=None, max_length=500, description="The reason, shown to others.")
+    reason: str | None = Field(default=None, max_length=500, description="Reason to show to others.")
 
 
 class ReleaseRequest(View):
@@ -246,7 +246,7 @@ class ReleaseRequest(View):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    family: Family | None = Field(default=None, description="Only holds on this family of models; missing: all holds.")
+    family: Family | None = Field(default=None, description="Only holds on this family of models. Default: all holds.")
 
 
 class RestartRequest(View):
@@ -283,7 +283,9 @@ class ApproveRequest(View):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     tools: tuple[Annotated[str, Field(min_length=1, max_length=4_096, pattern=r"^[^\x00-\x1f\x7f]+$")], ...] = Field(
-        default=(), max_length=100, description="Instead of what each denied call needs: rules, as its CLI names them."
+        default=(),
+        max_length=100,
+        description="Rules to allow instead of those that the denied calls need, as the agent's CLI writes them.",
     )
 
 
@@ -292,4 +294,4 @@ class RejectRequest(View):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    reason: str | None = Field(default=None, max_length=2_000, description="The reason, stored with the task.")
+    reason: str | None = Field(default=None, max_length=2_000, description="Reason to store with the task.")

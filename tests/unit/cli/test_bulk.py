@@ -73,7 +73,7 @@ def test_which_tasks_has_to_be_said(command: Command, desk: PreparedService) -> 
     for arguments in ((), ("it", "--tag", "shop")):
         done = command("cancel", *arguments)
         assert done.returncode == 2
-        assert "name tasks, or say which" in done.stderr
+        assert "name tasks, or select them" in done.stderr
     assert states(desk) == {"it": "QUEUED"}
 
 

@@ -145,7 +145,7 @@ def test_an_inbox_that_others_can_write_to(offline: Command) -> None:
     assert _checks(offline)["inbox"]["verdict"] == "ok"
     (offline.home / "claudomator.yaml").write_text("inbox: {trusted_users: [no-such-user]}\n")
     done = offline("doctor")
-    assert "no user or group of this machine: no-such-user" in done.stderr
+    assert "unknown users or groups: no-such-user" in done.stderr
 
 
 def test_a_configuration_that_others_could_have_written(offline: Command) -> None:

@@ -55,7 +55,7 @@ def test_following_waits_for_the_first_run(command: Command, desk: PreparedServi
     process = command.start("logs", "it", "-f")
     with process:
         assert process.stderr is not None
-        assert process.stderr.readline() == "it has not run yet; waiting for its start.\n"
+        assert process.stderr.readline() == "it has not run yet; waiting for it to start.\n"
         desk.add_run(task_id, outcome=SUCCESS, stdout=b"ran\n")
         out, _ = process.communicate(timeout=20)
     assert (process.returncode, out) == (0, "ran\n")

@@ -96,5 +96,5 @@ def test_without_a_state_folder_the_page_is_in_the_folder_of_the_session(
 def test_a_browser_that_does_not_start_leaves_no_page(process: Command, daemon: Daemon) -> None:
     done = process("open", "--browser", BROWSER="false %s", PATH="/nonexistent")
     assert done.returncode == 0
-    assert "No browser could be started" in done.stderr
+    assert "Could not start a browser" in done.stderr
     assert not list(daemon.state_dir.glob("login-*"))

@@ -46,7 +46,7 @@ def test_init_never_overwrites(offline: Command) -> None:
     assert (done.returncode, done.stdout) == (0, "")
     assert (offline.home / "claudomator.yaml").read_text() == "# mine\n"
     assert list((offline.home / "tasks").iterdir()) == []
-    assert done.stderr.count("left as it is") == 2
+    assert done.stderr.count("already exists; not changed") == 2
 
 
 def test_init_where_nothing_can_be_written(offline: Command) -> None:

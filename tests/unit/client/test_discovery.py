@@ -195,7 +195,7 @@ def test_links_in_an_unpacked_folder_lead_to_no_lock_and_no_socket_of_a_real_dae
         with pytest.raises(DiscoveryFailed, match="not trusted"):
             home.discover()
         (folder / "api.sock").symlink_to(real / "api.sock")
-        with pytest.raises(DiscoveryFailed, match="no socket"):
+        with pytest.raises(DiscoveryFailed, match="not a socket"):
             home.discover()
 
 

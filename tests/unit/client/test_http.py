@@ -183,7 +183,7 @@ def test_another_program_on_that_port(status: int, content_type: str, body: byte
     with (
         _other_server(status, {"Content-Type": content_type}, body) as (url, _),
         Client(url, "x" * 32) as client,
-        pytest.raises(UnexpectedAnswer, match="one version"),
+        pytest.raises(UnexpectedAnswer, match="same version"),
     ):
         client.agents()
 

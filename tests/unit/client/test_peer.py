@@ -113,7 +113,7 @@ def test_a_kernel_that_does_not_tell_is_not_trusted(tmp_path: Path) -> None:
     with (
         listening("127.0.0.1") as listener,
         connected(listener, "127.0.0.1") as connection,
-        pytest.raises(NotAuthorised, match="cannot be told"),
+        pytest.raises(NotAuthorised, match="is unknown"),
     ):
         check_peer(connection, tables=tmp_path)
 

@@ -63,8 +63,8 @@ def test_empty_documents_are_left_out_and_anchors_end_with_their_document() -> N
 
 
 REFUSED = [
-    ("a: 1\na: 2", "f:2: a: is there already, in line 1; remove one of them"),
-    ("a:\n  b: 1\n  c: 2\n  b: 3", "f:4: a.b: is there already, in line 2"),
+    ("a: 1\na: 2", "f:2: a: is already defined in line 1; remove one of them"),
+    ("a:\n  b: 1\n  c: 2\n  b: 3", "f:4: a.b: is already defined in line 2"),
     ("no: 1", 'f:1: the key `no` is not text to YAML; put it in quotes: "no"'),
     ("1: a", "f:1: the key `1` is not text to YAML"),
     ("~: a", "f:1: the key `~` is not text to YAML"),

@@ -77,7 +77,7 @@ def test_a_code_that_is_used_up_says_so(daemon: Daemon, stranger: Visitor) -> No
     again = stranger.post("/login", {"code": code})
     assert again.status == 403
     assert "set-cookie" not in again.headers
-    assert "not good any more" in text_of(again)
+    assert "no longer valid" in text_of(again)
     assert "claudomator open" in text_of(again)
 
 

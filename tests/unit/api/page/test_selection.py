@@ -49,7 +49,7 @@ def test_one_that_changed_meanwhile_is_left_and_said(operator: Visitor, desk: Pr
     desk.move(works, Completed())
     done = send(operator, "cancel", *chosen.values(), sure=True)
     assert "Cancel: 1 done, 1 not" in text_of(done)
-    assert "Fetch it again" in text_of(done)
+    assert "Check its current state" in text_of(done)
     assert (desk.task(works).state, desk.task(waits).state) == ("COMPLETED", "CANCELLED")
 
 

@@ -143,7 +143,7 @@ def test_what_was_denied_is_offered_to_be_allowed(operator: Visitor, desk: Prepa
     task, version = asks("none")
     refused = operator.post(f"/tasks/{task}/approve", {"version": version, "tools": " "})
     assert refused.status == 422
-    assert "Nothing is named that would be allowed." in text_of(refused)
+    assert "No tool to allow was named." in text_of(refused)
 
 
 def test_nobody_acts_on_what_he_has_not_seen(operator: Visitor, desk: PreparedService) -> None:
@@ -153,7 +153,7 @@ def test_nobody_acts_on_what_he_has_not_seen(operator: Visitor, desk: PreparedSe
     answer = operator.post(f"/tasks/{task}/cancel", {"version": seen})
     assert answer.status == 412
     assert "Changed in the meantime" in text_of(answer)
-    assert "Fetch it again" in text_of(answer)
+    assert "Check its current state" in text_of(answer)
     assert "Its run is stopped." in text_of(answer)  # the form as it is now
     assert desk.task(task).state == "RUNNING"
     again = operator.post(f"/tasks/{task}/cancel", {"version": hidden(answer, "version")})
