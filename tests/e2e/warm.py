@@ -5,6 +5,7 @@ a daemon that has ended, with ``{"status"}``, negative for a signal. Ends with i
 """
 
 import ctypes
+import gc
 import json
 import os
 import signal
@@ -67,6 +68,7 @@ def main() -> None:
     """Answer requests until the input ends."""
     import claudomator_py.app  # noqa: F401 - what makes it warm
 
+    gc.freeze()  # else each daemon's first collection writes to every page that it shares with this process
     for line in sys.stdin.buffer:
         request = json.loads(line)
         if "start" in request:
