@@ -16,11 +16,16 @@ from claudomator_py.store.migrate import migrate
 
 def open_migrated(state_dir: Path) -> Database:
     """A SQLite database of its own in that folder, which is made if missing."""
+    put_migrated(state_dir)
+    return Database.open("sqlite", state_dir=state_dir)
+
+
+def put_migrated(state_dir: Path) -> None:
+    """The file of such a database in that folder, which is made if missing."""
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = state_dir / FILE_NAME
     file.touch(mode=0o600)
     file.write_bytes(_migrated_file())
-    return Database.open("sqlite", state_dir=state_dir)
 
 
 def empty(connection: Connection) -> None:

@@ -24,6 +24,13 @@ def site(tmp_path: Path, warm: WarmStarter) -> Iterator[Site]:
 
 
 @pytest.fixture
+def new_site(tmp_path: Path, warm: WarmStarter) -> Iterator[Site]:
+    """The same before its first daemon, which has everything to make."""
+    with open_site(tmp_path / "site", warm=warm, new=True) as opened:
+        yield opened
+
+
+@pytest.fixture
 def cold_site(tmp_path: Path) -> Iterator[Site]:
     """An installation whose daemons are started by the command, as users do."""
     with open_site(tmp_path / "site") as opened:

@@ -20,6 +20,7 @@ from claudomator_py.client.errors import ClientError
 from claudomator_py.client.http import Client
 from claudomator_py.domain.views import TaskView
 from claudomator_py.hosts.shim import procfs
+from tests.databases import put_migrated
 from tests.e2e.warm import WarmStarter
 
 T = TypeVar("T")
@@ -134,7 +135,13 @@ class Site:
     """A folder for one installation. Use ``open_site``, which leaves no process behind."""
 
     def __init__(
-        self, root: Path, config: Mapping[str, Any], warm: WarmStarter | None, command: Sequence[str] = COMMAND
+        self,
+        root: Path,
+        config: Mapping[str, Any],
+        warm: WarmStarter | None,
+        command: Sequence[str] = COMMAND,
+        *,
+        new: bool = True,
     ) -> None:
         self.root = root
         self.command = tuple(command)
@@ -153,6 +160,8 @@ class Site:
         (root / "agent.sh").write_text(AGENT)
         (root / "check.sh").write_text(CHECK)
         self.configure(**config)
+        if not new and self.database == "sqlite":
+            put_migrated(self.state)
 
     def configure(self, **changes: Any) -> None:
         """Write the configuration: defaults with an agent ``sh``, which does as its task says, and ``simulated``."""
@@ -326,11 +335,17 @@ class Site:
 
 @contextmanager
 def open_site(
-    root: Path, *, warm: WarmStarter | None = None, command: Sequence[str] = COMMAND, **config: Any
+    root: Path,
+    *,
+    warm: WarmStarter | None = None,
+    command: Sequence[str] = COMMAND,
+    new: bool | None = None,
+    **config: Any,
 ) -> Iterator[Site]:
-    """A site under that folder. warm: starts its daemons fast; None: by the command, as users do. config: top-level
-    keys of the configuration that differ from the default. No process is left at the end."""
-    site = Site(root, config, warm, command)
+    """A site under that folder. warm: starts its daemons fast; None: by the command, as users do. new: whether its
+    first daemon makes the database; else, and by default where daemons start fast, it finds one of this version.
+    config: top-level keys of the configuration that differ from the default. No process is left at the end."""
+    site = Site(root, config, warm, command, new=warm is None if new is None else new)
     try:
         yield site
     finally:

@@ -89,8 +89,8 @@ def test_every_crash_point_of_the_source_is_registered_and_no_other(function: st
     assert set(names_in_source(function)) == set(registry)
 
 
-def test_without_a_crash_the_workload_comes_out_as_it_should(site: Site) -> None:
-    operator = Operator(site)
+def test_without_a_crash_the_workload_comes_out_as_it_should(new_site: Site) -> None:
+    operator = Operator(new_site)
     operator.work()
     assert_nothing_shows(operator.finish())
 
@@ -135,9 +135,9 @@ def test_every_point_is_in_a_chain() -> None:
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_daemons_killed_one_after_another_leave_no_trace_in_their_tasks(site: Site, chain: str) -> None:
-    site.configure(**CHAINED.get(chain, {}))
-    operator = Operator(site, [{"crash_at": point} for point in CHAINS[chain]])
+def test_daemons_killed_one_after_another_leave_no_trace_in_their_tasks(new_site: Site, chain: str) -> None:
+    new_site.configure(**CHAINED.get(chain, {}))
+    operator = Operator(new_site, [{"crash_at": point} for point in CHAINS[chain]])
     operator.work()
     tasks = operator.finish()
     passed = dict(zip(CHAINS[chain], operator.ended, strict=False))
@@ -147,10 +147,10 @@ def test_daemons_killed_one_after_another_leave_no_trace_in_their_tasks(site: Si
 
 @pytest.mark.chaos
 @pytest.mark.parametrize("point", ALONE)
-def test_a_daemon_killed_at_any_point_leaves_no_trace_in_its_tasks(site: Site, point: str) -> None:
-    site.configure(**WITH.get(point, {}))
+def test_a_daemon_killed_at_any_point_leaves_no_trace_in_its_tasks(new_site: Site, point: str) -> None:
+    new_site.configure(**WITH.get(point, {}))
     lives = [AFTER[point]] if point in AFTER else []
-    operator = Operator(site, [*lives, {"crash_at": point}])
+    operator = Operator(new_site, [*lives, {"crash_at": point}])
     operator.work()
     tasks = operator.finish()
     assert operator.ended == [-9] * (len(lives) + 1), "the crash point was not passed"
@@ -159,8 +159,8 @@ def test_a_daemon_killed_at_any_point_leaves_no_trace_in_its_tasks(site: Site, p
 
 @pytest.mark.chaos
 @pytest.mark.parametrize("point", AGAIN)
-def test_a_daemon_killed_in_the_midst_of_its_work_leaves_no_trace(site: Site, point: str) -> None:
-    operator = Operator(site, [{"crash_at": point}])
+def test_a_daemon_killed_in_the_midst_of_its_work_leaves_no_trace(new_site: Site, point: str) -> None:
+    operator = Operator(new_site, [{"crash_at": point}])
     operator.work()
     assert_nothing_shows(operator.finish())
     assert operator.ended == [-9], "the crash point was not passed"

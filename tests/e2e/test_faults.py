@@ -311,14 +311,14 @@ def test_a_taken_port_is_said_with_a_way_out(site: Site) -> None:
         ("inbox: [tasks\n", ":2:1: is not YAML: while parsing a flow sequence"),
     ],
 )
-def test_a_faulty_configuration_is_refused_with_its_line(site: Site, text: str, said: str) -> None:
-    site.config_file.write_text(text)
+def test_a_faulty_configuration_is_refused_with_its_line(new_site: Site, text: str, said: str) -> None:
+    new_site.config_file.write_text(text)
 
-    assert site.start().wait() == 1
-    log = site.log_text()
-    assert f"{site.config_file}{said}" in log
+    assert new_site.start().wait() == 1
+    log = new_site.log_text()
+    assert f"{new_site.config_file}{said}" in log
     assert "Traceback" not in log
-    assert not site.state.exists()
+    assert not new_site.state.exists()
 
 
 @pytest.fixture

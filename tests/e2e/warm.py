@@ -1,4 +1,4 @@
-"""Starts daemons by fork from a process that has imported everything: a start costs a tenth of a second.
+"""Starts daemons by fork from a process that has imported everything: a start costs a few tenths of a second.
 
 Reads one JSON request a line and answers each with one: ``{"start": ...}`` with ``{"pid"}``, and ``{"reap": pid}``, for
 a daemon that has ended, with ``{"status"}``, negative for a signal. Ends with its input, and its daemons with it.
@@ -6,6 +6,7 @@ a daemon that has ended, with ``{"status"}``, negative for a signal. Ends with i
 
 import ctypes
 import gc
+import importlib
 import json
 import os
 import signal
@@ -17,6 +18,11 @@ from pathlib import Path
 from typing import Any, Self
 
 _PR_SET_PDEATHSIG = 1
+# What a daemon imports when it first needs it.
+_IMPORTED_LATE = (
+    *("anyio._backends._asyncio", "apscheduler.triggers.interval", "encodings.idna", "stringprep", "tomllib"),
+    *("tzdata.zoneinfo", "uvicorn.lifespan.off"),
+)
 
 
 class WarmStarter:
@@ -66,9 +72,7 @@ class WarmStarter:
 
 def main() -> None:
     """Answer requests until the input ends."""
-    import claudomator_py.app  # noqa: F401 - what makes it warm
-
-    gc.freeze()  # else each daemon's first collection writes to every page that it shares with this process
+    _warm_up()
     for line in sys.stdin.buffer:
         request = json.loads(line)
         if "start" in request:
@@ -77,6 +81,21 @@ def main() -> None:
             answer = os.waitstatus_to_exitcode(os.waitpid(request["reap"], 0)[1])
         sys.stdout.write(f"{answer}\n")
         sys.stdout.flush()
+
+
+def _warm_up() -> None:
+    """Do once what every daemon would do for itself."""
+    import claudomator_py.app  # noqa: F401
+    from claudomator_py.api.page import rendering
+    from tests.fakes.daemon import openapi_document
+
+    for name in _IMPORTED_LATE:
+        importlib.import_module(name)
+    openapi_document()
+    for template in rendering._environment.list_templates():
+        rendering._environment.get_template(template)
+    gc.collect()
+    gc.freeze()  # else each daemon's first collection writes to every page that it shares with this process
 
 
 def _fork(request: dict[str, Any]) -> int:
