@@ -31,6 +31,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "claudomator_py"
@@ -79,7 +80,17 @@ _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 _NAMES = {"any": "all", "all": "any", "min": "max", "max": "min"}
 
 
-EQUIVALENT: dict[str, str] = {}
+EQUIVALENT = {
+    "domain/limits.py: the condition is True: return outcome.model_copy(update=changes) if changes else outcome": (
+        "a copy without changes is equal"
+    ),
+    "domain/limits.py: Gt -> GtE: "
+    "if outcome.near_limit_until is not None and outcome.near_limit_until > latest_ms:": "it is cut to what it is",
+    "domain/limits.py: the condition is True: "
+    "longer = min(max(2 * length, first.until_ms - now_ms if first.until_ms else 0), longest_ms)": (
+        "an estimate always has an end"
+    ),
+}
 """Mutants that change no decision, as ``module: change``, and why."""
 
 
@@ -160,7 +171,12 @@ def _only_shown(tree: ast.Module) -> set[int]:
             leave(node)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             called = ast.unparse(node.value.func)
-            if called.startswith(("log.", "about.")) or called == "crashpoint":
+            if called.startswith(("log.", "about.", "bound.", "held.")) or called == "crashpoint":
+                leave(node)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and not node.orelse and id(node.body[-1]) in found:
+            shown = all(id(part) in found or isinstance(part, ast.Assign) for part in node.body)
+            if shown:  # Only a line of the log depends on it.
                 leave(node)
     return found
 
@@ -234,7 +250,10 @@ class Tests:
         os.dup2(self._log.fileno(), 2)
 
 
-_OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--hypothesis-seed=0"]
+# Few examples: what only the hundredth finds by luck is not held.
+settings.register_profile("mutants", deadline=None, suppress_health_check=list(HealthCheck), max_examples=25)
+_PROFILE = ["--hypothesis-seed=0", "--hypothesis-profile=mutants"]
+_OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *_PROFILE]
 
 
 class _Timed:
@@ -336,11 +355,14 @@ def _examine(module: str, sample: int | None) -> int:
     found = list(mutants(module))
     if sample and len(found) > sample:
         found = [found[index * len(found) // sample] for index in range(sample)]
-    alive = [mutant for mutant in found if mutant.name not in EQUIVALENT and not tests.notice(mutant)]
-    known = sum(mutant.name in EQUIVALENT for mutant in found)
-    print(f"{module}: {len(found)} mutants, {known} change nothing, {len(alive)} live", flush=True)
-    for mutant in alive:
-        print(f"  {module}:{mutant.line}: {mutant.what}", flush=True)
+    known = alive = 0
+    for mutant in found:
+        if mutant.name in EQUIVALENT:
+            known += 1
+        elif not tests.notice(mutant):
+            alive += 1
+            print(f"  {module}:{mutant.line}: {mutant.what}", flush=True)
+    print(f"{module}: {len(found)} mutants, {known} change nothing, {alive} live", flush=True)
     return 1 if alive else 0
 
 

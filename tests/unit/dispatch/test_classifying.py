@@ -4,22 +4,26 @@ where an account is (A3-A6).
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.breaker import FAILURES, FIRST_PAUSE_MS
-from claudomator_py.domain.limits import Bucket, Hold
+from claudomator_py.domain.limits import FIRST_ESTIMATE_MS, Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.units import HOUR_MS, format_instant
 from claudomator_py.scheduler.classification import PROMPT_VERSION, Cause, ClassifierFault, TierQuestion
 from claudomator_py.scheduler.decision import TierRecord
+from claudomator_py.scheduler.tiers import AskTier
 from claudomator_py.store import classification_rows, decision_rows, hold_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.tables import Classification
+from claudomator_py.store.events import of_task
+from claudomator_py.store.tables import TIER_ANSWER, Classification
 from tests.fakes.world import CLAUDE, START_MS, World
 
 TIMEOUT_MS = 5_000
@@ -37,6 +41,7 @@ class Model:
     def __init__(self, *says: str | Exception) -> None:
         self.says = list(says)
         self.asked: list[str] = []
+        self.closed = False
 
     def ask(self, question: TierQuestion, timeout_s: float) -> str:
         self.asked.append(question.name)
@@ -46,19 +51,23 @@ class Model:
         return said
 
     def close(self) -> None:
-        pass
+        self.closed = True
 
 
 class Inline(Executor):
-    """Does at once what it is given. before: what happens in the meantime."""
+    """Does at once what it is given. before: what happens in the meantime. shut: how it was ended (wait, drop)."""
 
     def __init__(self) -> None:
+        self.shut: list[tuple[bool, bool]] = []
         self.before: Callable[[], None] = lambda: None
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         self.before()
         fn(*args, **kwargs)
         return Future()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self.shut.append((wait, cancel_futures))
 
 
 class Asking:
@@ -77,9 +86,26 @@ class Asking:
         return self.ask_again(name)
 
     def ask_again(self, name: str) -> Classification:
-        observed = self.world.database.read(self.world.observer.observe)
-        self.asker.ask([question for question in observed.questions if question.head.name == name])
+        assert self.asker.ask(self.questions(name)) == {}
         return self.known(name)
+
+    def questions(self, name: str) -> list[AskTier]:
+        """What a tick would ask now about that task."""
+        observed = self.world.database.read(self.world.observer.observe)
+        return [question for question in observed.questions if question.head.name == name]
+
+    def told(self, name: str, kind: str) -> list[dict[str, Any]]:
+        """What the events of that kind about the task say."""
+        task_id = self.world.row(name).id
+        found = self.world.database.read(lambda connection: of_task(connection, task_id))
+        return [event.data or {} for event in found if event.kind == kind]
+
+    def tiers(self, name: str) -> list[TierRecord]:
+        """The decisions on the task's tier, oldest first."""
+        task_id = self.world.row(name).id
+        found = self.world.database.read(lambda connection: decision_rows.of_task(connection, task_id))
+        tiers = sorted((one for one in found if one.kind == "tier"), key=lambda one: one.generation or 0)
+        return [TierRecord.model_validate(one.data) for one in tiers]
 
     def known(self, name: str) -> Classification:
         task = self.world.row(name)
@@ -202,6 +228,109 @@ def test_another_agent_in_the_answer_is_shown_and_changes_nothing(
     assert sentence in why.sentences
 
 
+# --- questions that are not put, and answers that come too late -------------------------------------------------------
+
+
+def test_the_same_question_is_answered_from_before_and_keeps_the_time_of_its_answer(database: Database) -> None:
+    asking = Asking(database, FAST)
+    asking.ask("t")
+    asking.world.tick()
+    asking.world.succeed("t")
+    first_ms = asking.world.now_ms
+    asking.world.now_ms += HOUR_MS
+    asking.world.submit("t")
+    known = asking.ask_again("t")
+    assert (known.source, known.tier, known.detail) == ("cache", Tier.FAST, "a recipe")
+    assert asking.model.asked == ["t"]
+    assert asking.told("t", "classified") == [{"source": "cache", "tier": "fast", "detail": "a recipe"}]
+    (decided,) = asking.tiers("t")
+    assert (decided.classification.source, decided.tier, decided.reason) == ("cache", Tier.FAST, "a recipe")
+    kept = database.read(lambda connection: connection.execute(select(TIER_ANSWER.c.created_ms)).scalars().all())
+    assert kept == [first_ms], "or what is used would never be forgotten"
+
+
+def test_only_an_answer_is_remembered_and_a_restart_asks_again(database: Database) -> None:
+    asking = Asking(database, DOWN, FAST, FAST)
+    assert asking.ask("t").cause == Cause.UNREACHABLE
+    for _ in range(2):
+        asking.world.now_ms += 1
+        asking.world.service.cancel("t")
+        asking.world.restart("t")
+        assert asking.ask_again("t").source == "classifier"
+    assert asking.model.asked == ["t"] * 3
+
+
+def test_an_answer_without_a_reason_is_kept_without_one(database: Database) -> None:
+    asking = Asking(database, '{"tier": "fast"}')
+    assert asking.ask("t").tier == Tier.FAST
+    assert [decided.reason for decided in asking.tiers("t")] == ["no reason was given"]
+    asking.world.tick()
+    asking.world.succeed("t")
+    asking.world.submit("t")
+    assert asking.ask_again("t").detail == ""
+
+
+def test_what_is_told_of_an_answer_leaves_out_what_is_not_known(database: Database) -> None:
+    asking = Asking(database, FAST, DOWN)
+    asking.ask("answered")
+    asking.ask("not")
+    assert asking.told("answered", "classified") == [{"source": "classifier", "tier": "fast", "detail": "a recipe"}]
+    assert asking.told("not", "classified") == [{"source": "default", "cause": "unreachable", "detail": "nobody there"}]
+
+
+def test_nothing_is_asked_twice_nor_about_a_task_that_has_changed(database: Database) -> None:
+    asking = Asking(database)
+    asking.world.submit("t")
+    asking.world.submit("cancelled")
+    questions = [*asking.questions("t"), *asking.questions("cancelled")]
+    assert len(questions) == 2
+    asking.world.service.cancel("cancelled")
+    assert asking.asker.ask(questions) == {}
+    assert asking.asker.ask(questions) == {}
+    unknown = replace(questions[0], head=questions[0].head.model_copy(update={"task_id": "gone"}))
+    assert asking.asker.ask([unknown]) == {}
+    assert asking.model.asked == ["t"]
+
+
+def test_an_answer_that_somebody_was_faster_than_changes_nothing(database: Database) -> None:
+    asking = Asking(database, FAST)
+
+    def faster() -> None:
+        known = asking.known("t")
+        said: dict[str, Any] = {"source": "default", "tier": None, "cause": "interrupted", "detail": None}
+        write = partial(classification_rows.answer, task_id=known.task_id, generation=1, said_agent=None, now_ms=1)
+        assert database.write(partial(write, **said))
+
+    asking.inline.before = faster
+    assert asking.ask("t").source == "default"
+    assert (asking.told("t", "classified"), asking.tiers("t")) == ([], [])
+
+
+def test_an_answer_about_a_task_that_was_restarted_decides_nothing(database: Database) -> None:
+    asking = Asking(database, FAST)
+
+    def restart() -> None:
+        asking.world.now_ms += 1
+        asking.world.service.cancel("t")
+        asking.world.restart("t")
+
+    asking.inline.before = restart
+    asking.world.submit("t")
+    asking.asker.ask(asking.questions("t"))
+    assert asking.model.asked == ["t"]
+    assert asking.tiers("t") == []
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_closing_drops_what_waits_unless_it_is_awaited_and_then_closes_the_model(
+    database: Database, wait: bool
+) -> None:
+    asking = Asking(database)
+    asking.asker.close(wait=wait)
+    assert asking.inline.shut == [(wait, not wait)]
+    assert asking.model.closed
+
+
 # --- one account ------------------------------------------------------------------------------------------------------
 
 ACCOUNT = ("claude", "default")
@@ -223,8 +352,17 @@ def test_a_limit_of_the_classifier_holds_the_agents_of_its_account(database: Dat
     (claude,) = asking.world.queries.agents()
     assert (claude.limited, claude.limited_until) == (True, format_instant(START_MS + 600_000))
     assert [hold.bucket for hold in claude.holds] == ["claude/default"]
+    (told,) = asking.told("t", "hold")
+    assert (told["bucket"], told["reason"], told["until"]) == ("claude/default", "rate_limited", START_MS + 600_000)
     asking.world.tick()
     assert asking.world.state("t") == "QUEUED limited"
+
+
+def test_a_limit_that_names_no_time_is_guessed(database: Database) -> None:
+    asking = Asking(database, ClassifierFault(Cause.LIMITED, "slow down"), account=ACCOUNT)
+    assert asking.ask("t").cause == Cause.LIMITED
+    (hold,) = database.read(lambda connection: hold_rows.in_force(connection, START_MS))
+    assert (hold.until_ms, hold.provenance) == (START_MS + FIRST_ESTIMATE_MS, Provenance.ESTIMATED)
 
 
 def held(asking: Asking, family: str | None) -> None:

@@ -32,3 +32,8 @@ def test_after_the_pause_one_trial_decides() -> None:
     again = trial.failed(NOW + FIRST_PAUSE_MS)
     assert not again.allows(NOW + 2 * FIRST_PAUSE_MS)
     assert again.allows(NOW + 3 * FIRST_PAUSE_MS)
+
+
+def test_while_it_is_closed_no_try_is_a_trial() -> None:
+    assert Breaker().began() == Breaker()
+    assert after(FAILURES - 1).began() == after(FAILURES - 1)

@@ -163,3 +163,10 @@ def example(state_type: type[State]) -> State:
     if state_type is Failed:
         return Failed(Reason.TIMEOUT)
     return state_type()  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_only_a_run_that_asks_for_leave_can_be_answered(begun: bool) -> None:
+    actions = available_actions(NeedsInput(InputKind.APPROVAL), begun=begun)
+    assert {"approve", "reject", "cancel", "restart"} == set(actions) - {"answer"}
+    assert ("answer" in actions) is begun

@@ -11,12 +11,14 @@ from claudomator_py.domain.limits import (
     LONGEST_ESTIMATE_MS,
     LONGEST_TRY_MS,
     SHORTEST_MS,
+    STALE_MS,
     Bucket,
     Hold,
     RanOn,
     believable,
     bucket_after,
     hold_after,
+    ramp,
     try_pause_ms,
     window_text,
 )
@@ -80,6 +82,31 @@ def test_a_reset_that_passed_while_nobody_looked_holds_for_a_moment() -> None:
     hold = hold_after(told, CLAUDE, None, NOW, met_ms=NOW - 2 * HOUR_MS)
     assert hold is not None
     assert hold.until_ms == NOW + SHORTEST_MS
+
+
+@pytest.mark.parametrize(
+    ("ahead", "held", "provenance"),
+    [
+        (SHORTEST_MS, SHORTEST_MS, Provenance.REPORTED),
+        (SHORTEST_MS - 1, SHORTEST_MS, Provenance.ESTIMATED),
+        (0, SHORTEST_MS, Provenance.ESTIMATED),
+        (1 - STALE_MS, SHORTEST_MS, Provenance.ESTIMATED),
+        (-STALE_MS, FIRST_ESTIMATE_MS, Provenance.ESTIMATED),
+    ],
+)
+def test_a_reset_counts_if_it_lies_ahead_by_the_shortest_hold_and_is_over_for_a_minute(
+    ahead: int, held: int, provenance: Provenance
+) -> None:
+    hold = hold_after(LIMITED.model_copy(update={"reset_at": NOW + ahead}), CLAUDE, None, NOW)
+    assert hold is not None
+    assert (hold.until_ms, hold.provenance) == (NOW + held, provenance)
+
+
+def test_a_longer_first_estimate_is_not_cut_to_twice_a_moment_that_proved_too_short() -> None:
+    moment = estimated(NOW - 2 * SHORTEST_MS, NOW - SHORTEST_MS)
+    hold = hold_after(LIMITED, CLAUDE, moment, NOW)
+    assert hold is not None
+    assert (hold.until_ms, hold.provenance) == (NOW + FIRST_ESTIMATE_MS, Provenance.PROBED)
 
 
 def test_an_estimate_that_proved_too_short_is_doubled_up_to_an_hour() -> None:
@@ -213,6 +240,51 @@ def test_what_is_held_is_what_ran_out(reason: Reason, family: str | None, label:
     assert bucket.label == label
 
 
+@pytest.mark.parametrize(
+    ("reason", "model", "spare", "label"),
+    [
+        (Reason.OVERLOADED, "Opus", "haiku", "home:opus"),
+        (Reason.OVERLOADED, "opus", "opus", "home"),
+        (Reason.OVERLOADED, "opus", None, "home"),
+        (Reason.OVERLOADED, None, "haiku", "home"),
+        (Reason.NETWORK, "opus", "haiku", "home"),
+        (Reason.RATE_LIMITED, "opus", "haiku", "claude/default"),
+    ],
+)
+def test_an_outage_of_a_model_is_held_against_it_alone_where_the_agent_has_another(
+    reason: Reason, model: str | None, spare: str | None, label: str
+) -> None:
+    ran = RanOn("home", "claude", "default", model)
+    bucket = bucket_after(Outcome(status=FAILED, reason=reason), ran, spare)
+    assert bucket is not None
+    assert bucket.label == label
+
+
+def test_a_success_is_of_no_bucket() -> None:
+    assert bucket_after(Outcome(status=OutcomeStatus.SUCCEEDED), RAN) is None
+
+
+@pytest.mark.parametrize(
+    ("bucket", "is_on"),
+    [
+        (CLAUDE, True),
+        (Bucket(kind="claude", account="other"), False),
+        (Bucket(kind="claude", account="default", family="opus"), True),
+        (Bucket(kind="claude", account="default", family="haiku"), False),
+        (Bucket(kind="claude", account="other", family="opus"), False),
+        (Bucket(agent="home"), True),
+        (Bucket(agent="work"), False),
+        (Bucket(agent="home", family="opus"), True),
+        (Bucket(agent="home", family="haiku"), False),
+    ],
+)
+def test_a_hold_is_on_what_draws_on_its_bucket_with_a_model_of_its_family(bucket: Bucket, is_on: bool) -> None:
+    hold = Hold(bucket, Reason.RATE_LIMITED, NOW, Provenance.REPORTED, "", NOW)
+    assert hold.is_on(RAN) is is_on
+    unnamed = RanOn("home", "claude", "default", None)
+    assert hold.is_on(unnamed) is (is_on and bucket.family is None)
+
+
 @pytest.mark.parametrize("reason", Reason)
 def test_what_holds_nothing_is_of_no_bucket(reason: Reason) -> None:
     outcome = Outcome(status=FAILED, reason=reason)
@@ -252,3 +324,8 @@ def test_windows_are_put_in_words(window: str, words: str) -> None:
 def test_a_limited_account_is_tried_ever_less_often() -> None:
     assert [try_pause_ms(met) for met in (0, 1, 2, 3, 5)] == [0, 0, 1_000, 2_000, 8_000]
     assert try_pause_ms(1_000) == LONGEST_TRY_MS
+
+
+def test_each_answer_after_a_limit_doubles_how_many_may_run_up_to_more_than_anybody_has_slots() -> None:
+    assert [ramp(answered) for answered in range(5)] == [1, 2, 4, 8, 16]
+    assert ramp(10_000) == ramp(20) == 1 << 20

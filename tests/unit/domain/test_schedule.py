@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.domain.lifecycle import Failing, Queued, Waiting, WaitReason
+from claudomator_py.domain.lifecycle import Failing, InputKind, NeedsInput, Queued, Waiting, WaitReason
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.readiness import DependencyState, backoff_ms, rank, readiness
 from claudomator_py.domain.task import Priority
@@ -80,3 +80,14 @@ def test_what_waits_for_a_time_is_ready_once_it_has_come(
         assert verdict.until is not None
         assert verdict.until > now
         assert readiness((), not_before, backoff_until, max(not_before or 0, backoff_until or 0)) == Queued()
+
+
+def test_a_task_waits_for_its_dependencies_its_budget_its_times_and_then_for_leave() -> None:
+    now = 1_790_000_000_000
+    done, open_ = DependencyState("a", "COMPLETED"), DependencyState("b", "RUNNING")
+    assert readiness([done, open_], now + 1, now + 2, now, spent=True) == Waiting(WaitReason.DEPENDENCY)
+    assert readiness([done], now + 1, now + 2, now, spent=True) == Waiting(WaitReason.BUDGET)
+    assert readiness([done], now + 1, now + 2, now, approved=False) == Waiting(WaitReason.TIME, now + 1)
+    assert readiness([done], now, now + 2, now, approved=False) == Waiting(WaitReason.BACKOFF, now + 2)
+    assert readiness([done], now, now, now, approved=False) == NeedsInput(InputKind.APPROVAL)
+    assert readiness([done], now, now, now) == Queued()

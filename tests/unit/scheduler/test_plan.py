@@ -221,3 +221,11 @@ def test_an_open_question_keeps_a_task_until_the_deadline_that_is_stored_with_it
         else:
             (start,) = starts(seen)
             assert (start.decision.tier, start.decision.classification.cause) == (claude.default_tier, starts_with)
+
+
+def test_a_task_without_a_directory_takes_none() -> None:
+    planner = Planner(snapshot(agent("claude"), heads=(head(1), head(2, dir_key="/x"))))
+    planner.consider(head(1))
+    assert planner.taken.dir_keys == frozenset()
+    planner.consider(head(2, dir_key="/x"))
+    assert planner.taken.dir_keys == {"/x"}

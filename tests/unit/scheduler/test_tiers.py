@@ -4,10 +4,11 @@ import pytest
 
 from claudomator_py.domain.agent import ModelChoice, Tier
 from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.domain.routing import Constraints
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.scheduler.plan import StartRun, plan
-from claudomator_py.scheduler.snapshot import ActiveHold, AgentState
-from claudomator_py.scheduler.tiers import AskTier
+from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, AskedTier, HeldBy
+from claudomator_py.scheduler.tiers import AskTier, question
 from tests.unit.scheduler.situations import HOLD, NOW, agent, head, snapshot
 
 ONE, TWO = ModelChoice(model="one"), ModelChoice(model="two")
@@ -48,6 +49,69 @@ def test_what_is_asked_for_follows_the_rule_for_agents_near_a_limit() -> None:
         (asked,) = acted(near, busy, near_limit=rule)
         assert isinstance(asked, AskTier)
         assert asked.agent == name
+
+
+@pytest.mark.parametrize(
+    ("type_hint", "strict", "name"),
+    [("prefer", False, "codex"), ("prefer", True, "codex"), ("ignore", False, "claude"), ("ignore", True, "codex")],
+)
+def test_what_is_asked_for_is_the_agent_that_the_hint_means_unless_hints_are_ignored(
+    type_hint: str, strict: bool, name: str
+) -> None:
+    # Both full, so that it is asked ahead of a free slot.
+    agents = agent("claude", active=2), agent("codex", active=3)
+    heads = (head(1, agent_type="codex", strict=strict),)
+    (asked,) = plan(snapshot(*agents, heads=heads, classifier=True, type_hint=type_hint))
+    assert isinstance(asked, AskTier)
+    assert asked.agent == name
+
+
+@pytest.mark.parametrize("unfit", [{"problem": "not on PATH"}, {"auto_select": False}])
+def test_nothing_is_asked_for_an_agent_that_would_not_get_the_task(unfit: dict[str, object]) -> None:
+    claude, codex = agent("claude", **unfit), agent("codex", active=1)
+    asked = question(head(1), (), (claude, codex))
+    assert asked is not None
+    assert asked.agent == "codex"
+    assert question(head(1), (), (claude,)) is None
+    meant = question(head(1), (claude,), (claude, codex))
+    assert (meant is None) == ("problem" in unfit), "by its name one that is closed to balancing is meant"
+
+
+def test_nothing_is_asked_where_the_constraints_leave_one_tier() -> None:
+    one = Constraints(tier_floor=Tier.BALANCED, tier_ceiling=Tier.BALANCED)
+    assert question(head(1, constraints=one), (), (agent("claude"),)) is None
+    two = Constraints(tier_floor=Tier.BALANCED)
+    assert question(head(1, constraints=two), (), (agent("claude"),)) is not None
+
+
+def test_an_answer_with_no_tier_means_the_default_before_its_deadline_too() -> None:
+    asked = AskedTier(agent="claude", deadline=NOW + 1, answered=True, source="default", cause="garbage")
+    (start,) = plan(snapshot(agent("claude"), heads=(head(1, asked=asked),), classifier=True))
+    assert isinstance(start, StartRun)
+    decided = start.decision
+    assert (decided.tier, decided.classification.source, decided.classification.cause) == (
+        agent("claude").default_tier,
+        "default",
+        "garbage",
+    )
+
+
+def test_a_hint_alone_pins_no_tier() -> None:
+    (start,) = plan(snapshot(agent("claude"), heads=(head(1, agent_type="claude"),)))
+    assert isinstance(start, StartRun)
+    assert start.decision.classification.source == "default"
+
+
+def test_a_kept_tier_says_whether_a_retry_or_a_conversation_keeps_it() -> None:
+    talk = HeldBy(run="run", agent="claude", kind="claude")
+    causes = set()
+    for conversation in (None, talk):
+        task = head(1, kept_tier=Tier.FAST, conversation=conversation)
+        (start,) = plan(snapshot(agent("claude"), heads=(task,)))
+        assert isinstance(start, StartRun)
+        assert (start.decision.tier, start.decision.classification.source) == (Tier.FAST, "kept")
+        causes.add(start.decision.classification.cause)
+    assert len(causes) == 2
 
 
 def hold(reason: Reason | None = Reason.RATE_LIMITED, **changes: object) -> ActiveHold:
