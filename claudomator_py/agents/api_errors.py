@@ -10,7 +10,7 @@ from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
 Rules = Sequence[tuple[re.Pattern[str], Reason]]
 """Patterns, and the reason that each one means; the first that is found counts."""
 
-_READ = 2_000
+MAX_READ = 2_000
 """Characters of a message that are looked at: it says what it is at its beginning."""
 _BY_STATUS = {
     401: Reason.AUTH,
@@ -71,9 +71,9 @@ def classify(message: str, rules: Rules, now_ms: int, *, status: int | None = No
 
     zone: as for ``find_reset``.
     """
-    said = message[:_READ].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-    reason = _found(said, rules) or _by_status(status if status is not None else find_status(said))
-    reason = reason or _found(said, _ANY_WORDS) or Reason.AGENT_ERROR
+    said = message[:MAX_READ].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    reason = by_words(said, rules) or by_status(status if status is not None else find_status(said))
+    reason = reason or by_words(said, _ANY_WORDS) or Reason.AGENT_ERROR
     if reason is Reason.RATE_LIMITED:
         return limited(message, find_reset(said, now_ms, zone))
     return failed(reason, message)
@@ -91,11 +91,13 @@ def find_status(message: str) -> int | None:
     return int(found[1] or found[2]) if found else None
 
 
-def _by_status(status: int | None) -> Reason | None:
+def by_status(status: int | None) -> Reason | None:
+    """What an HTTP status means by itself; None: nothing."""
     if status is not None and 500 <= status < 600:
         return Reason.OVERLOADED
     return _BY_STATUS.get(status or 0)
 
 
-def _found(said: str, rules: Rules) -> Reason | None:
+def by_words(said: str, rules: Rules) -> Reason | None:
+    """What the first rule that fits says of the words; None: none fits."""
     return next((reason for pattern, reason in rules if pattern.search(said)), None)

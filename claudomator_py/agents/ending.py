@@ -1,10 +1,11 @@
 """Weighs what an agent said of its run against how its process ended."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from claudomator_py.agents.limit_text import family_of
+from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import ExitRecord
 
@@ -40,8 +41,19 @@ _LOST = Verdict(OutcomeStatus.LOST, Reason.LOST, "its supervisor was killed befo
 
 
 @dataclass(frozen=True, slots=True)
+class NearLimit:
+    """A limit of an account that is nearly used up."""
+
+    #: Epoch milliseconds.
+    until: int
+    limit: str | None
+    #: The share that was used up.
+    used: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
-    """What a run said and used, whatever became of it. question, denied: as in ``Outcome``."""
+    """What a run said and used, whatever became of it. question, denied, windows: as in ``Outcome``."""
 
     conversation_id: str | None = None
     text: str | None = None
@@ -49,6 +61,8 @@ class Result:
     cost_usd: float | None = None
     question: str | None = None
     denied: tuple[Denied, ...] = ()
+    windows: Mapping[str, WindowUse] = field(default_factory=dict)
+    near: NearLimit | None = None
 
 
 def failed(reason: Reason, detail: str | None = None) -> Verdict:
@@ -103,6 +117,7 @@ def _by_exit_code(code: int) -> Verdict | None:
 
 def outcome(verdict: Verdict, result: Result) -> Outcome:
     """Both as the value that the service takes."""
+    near = result.near
     return Outcome(
         status=verdict.status,
         reason=verdict.reason,
@@ -118,4 +133,8 @@ def outcome(verdict: Verdict, result: Result) -> Outcome:
         conversation_lost=verdict.conversation_lost,
         question=result.question,
         denied=result.denied,
+        windows=dict(result.windows),
+        near_limit_until=near.until if near is not None else None,
+        near_limit=near.limit if near is not None else None,
+        near_limit_used=near.used if near is not None else None,
     )

@@ -1,16 +1,11 @@
-"""An agent's output as what it said and did, line by line: what the transcripts of all kinds share."""
+"""An agent's output as what it said and did, line by line."""
 
-import json
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Iterator
-from typing import Any
 
-from claudomator_py.agents.jsonlines import MAX_LINE_BYTES, Event, count_of, parse_events
-from claudomator_py.domain.run import Entry, Part, Stream
-
-_MOST_CALLS = 1_000
-_SOME_TEXT = ("text", "content", "output", "message")
+from claudomator_py.agents.jsonlines import MAX_LINE_BYTES, parse_events
+from claudomator_py.agents.run_events import RunEvents
+from claudomator_py.domain.run import Entry, Part
 
 
 class LineTranscript(ABC):
@@ -75,79 +70,29 @@ class TextTranscript(LineTranscript):
 
 
 class EventTranscript(LineTranscript):
-    """Lines that are JSON events; any other line is text."""
+    """Lines that are JSON events; any other line is text. events: what they mean, with nothing taken yet."""
 
-    def __init__(self, offset: int = 0) -> None:
+    def __init__(self, events: RunEvents, offset: int = 0) -> None:
         super().__init__(offset)
-        self._calls: OrderedDict[str, str] = OrderedDict()
+        self._events = events
 
     def line(self, line: bytes) -> Iterator[Part]:
         """What the events of the line say."""
-        events = parse_events(line)
-        if events is None:
+        found = parse_events(line)
+        if found is None:
             yield Part("text", line.decode(errors="replace").rstrip("\r"))
             return
-        for event in events:
-            yield from self.event(event)
-
-    @abstractmethod
-    def event(self, event: Event) -> Iterator[Part]:
-        """What an event says. Never raises, whatever it holds."""
-
-    def called(self, call_id: str | None, tool: str | None) -> None:
-        """Remember which tool that call is of."""
-        if call_id is not None and tool is not None:
-            self._calls[call_id] = tool
-            if len(self._calls) > _MOST_CALLS:
-                self._calls.popitem(last=False)
-
-    def tool_of(self, call_id: str | None) -> str | None:
-        """The tool of that call, if it was seen."""
-        return self._calls.get(call_id or "")
+        for event in found:
+            yield from self._events.take(event)
 
 
-def of_stream(transcript: type[LineTranscript], stream: Stream, offset: int) -> LineTranscript:
-    """What a kind writes to that stream: events go to stdout, words for people to stderr."""
-    return transcript(offset) if stream == "stdout" else TextTranscript(offset)
+class StderrTranscript(TextTranscript):
+    """Lines that a CLI with events writes beside them, without its log."""
 
+    def __init__(self, events: RunEvents, offset: int = 0) -> None:
+        super().__init__(offset)
+        self._events = events
 
-def shown(value: Any) -> str:
-    """A value as people read it: text as it is, anything else as JSON."""
-    if isinstance(value, str):
-        return value
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def content_text(content: Any) -> str:
-    """The text of a content that is a text or a list of blocks; of a block without text, its type in brackets."""
-    if not isinstance(content, list):
-        return shown(content)
-    return "\n".join(_block_text(block) for block in content)
-
-
-def arguments(value: Any) -> str:
-    """What a tool is called with: its only argument as it is, several as JSON."""
-    if isinstance(value, dict) and len(value) == 1:
-        return shown(next(iter(value.values())))
-    return shown(value)
-
-
-def tokens_text(used: int | None, made: int | None, cost_usd: float | None = None) -> str:
-    """What was used, in words."""
-    parts = [f"{used or 0} tokens in, {made or 0} out"] if used is not None or made is not None else []
-    if cost_usd is not None:
-        parts.append(f"${cost_usd:.4f}")
-    return ", ".join(parts)
-
-
-def total(event: Event, *keys: str) -> int | None:
-    """The sum of these counts; None if there is none of them."""
-    counts = [count for key in keys if (count := count_of(event, key)) is not None]
-    return sum(counts) if counts else None
-
-
-def _block_text(block: Any) -> str:
-    if not isinstance(block, dict):
-        return shown(block)
-    texts = (block[key] for key in _SOME_TEXT if isinstance(block.get(key), str))
-    return next(texts, f"[{shown(block.get('type')) or 'block'}]")
+    def line(self, line: bytes) -> Iterator[Part]:
+        """The line, if it is for people."""
+        return iter(()) if self._events.is_log(line) else super().line(line)

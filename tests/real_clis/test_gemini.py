@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.agents.gemini.reader import GeminiReader
+from claudomator_py.agents.event_reader import EventReader
+from claudomator_py.agents.gemini.events import GeminiEvents
 from claudomator_py.domain.agent import ModelChoice
 from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.units import HOUR_MS
@@ -131,7 +132,7 @@ def test_a_sleep_that_a_failed_tool_prints_is_repeated_on_stderr_and_is_none(ben
     stderr = output_path(running.path, "stderr").read_bytes()
     told = "Error executing tool discovered_tool_mirror: Stdout: (empty)\nStderr: failed:"
     assert f"{told}\n{faked}\n" in stderr.decode()
-    reader = GeminiReader()
+    reader = EventReader(GeminiEvents())
     for stdout in output_path(running.path, "stdout").read_bytes().splitlines(keepends=True):
         reader.feed("stdout", stdout)
         reader.feed("stderr", stderr)

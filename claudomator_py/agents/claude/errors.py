@@ -1,11 +1,11 @@
 """What an error of Claude Code means, by its typed fields where a version has them, else by its words."""
 
-import re
 from dataclasses import dataclass
 
+from claudomator_py.agents.api_errors import MAX_READ, Rules, by_status, by_words, limited, words
 from claudomator_py.agents.ending import Verdict, failed
 from claudomator_py.agents.limit_text import find_reset
-from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
+from claudomator_py.domain.outcome import Reason
 
 _BY_ENDING = {
     "max_turns": Reason.TURN_LIMIT,
@@ -26,7 +26,6 @@ _BY_KIND = {
     "model_requires_usage_credits": Reason.NO_CREDIT,
     "long_context_credits_required": Reason.NO_CREDIT,
 }
-_BY_STATUS = {401: Reason.AUTH, 402: Reason.NO_CREDIT, 403: Reason.AUTH, 413: Reason.CONTEXT_TOO_LONG}
 _BY_CATEGORY = {
     "authentication_failed": Reason.AUTH,
     "oauth_org_not_allowed": Reason.AUTH,
@@ -37,23 +36,17 @@ _BY_CATEGORY = {
     "overloaded": Reason.OVERLOADED,
     "model_not_found": Reason.INVALID_MODEL,
 }
-
-
-def _words(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
-_NO_CREDIT = _words(
+_NO_CREDIT = words(
     r"credit balance is too low|out of (?:extra usage|usage credits|credits)|out of usage\b|requires usage credits"
     r"|spend(?:ing)? limit|add funds|usage limit is set to \$0|usage allocation has been disabled"
 )
-_LIMIT = _words(
+_LIMIT = words(
     r"\blimit reached\b|hit your [^\n]{0,60}\blimit\b|request rejected \(429\)|usage limit\b"
     r"|temporarily limiting requests|exceed your account's rate limit"
 )
-_BY_WORDS = (
+_BY_WORDS: Rules = (
     (
-        _words(
+        words(
             r"unknown (?:option|command)|too many arguments|argument missing|option '[^']*' argument|missing required"
             r"|is already in use|no conversation found|cannot be used with root|requires --verbose|invalid session id"
             r"|must be a valid uuid|input must be provided"
@@ -61,23 +54,23 @@ _BY_WORDS = (
         Reason.BAD_INVOCATION,
     ),
     (
-        _words(
+        words(
             r"not logged in|please run /login|invalid api key|failed to authenticate|oauth token|invalid bearer token"
         ),
         Reason.AUTH,
     ),
     (
-        _words(r"prompt is too long|context (?:window|limit|length)|conversation too long|exceed context"),
+        words(r"prompt is too long|context (?:window|limit|length)|conversation too long|exceed context"),
         Reason.CONTEXT_TOO_LONG,
     ),
     (
-        _words(r"issue with the selected model|model[^\n]{0,60}(?:not found|does not exist|not supported)"),
+        words(r"issue with the selected model|model[^\n]{0,60}(?:not found|does not exist|not supported)"),
         Reason.INVALID_MODEL,
     ),
-    (_words(r"usage policy|unable to respond to this request"), Reason.REFUSED),
-    (_words(r"overloaded|at capacity|server-side issue|api error: 5\d\d"), Reason.OVERLOADED),
+    (words(r"usage policy|unable to respond to this request"), Reason.REFUSED),
+    (words(r"overloaded|at capacity|server-side issue|api error: 5\d\d"), Reason.OVERLOADED),
     (
-        _words(
+        words(
             r"connection (?:refused|error|reset|closed|failed|timed out)|unable to connect|request timed out"
             r"|fetch failed|socket hang up|econn|enotfound|etimedout|eai_again|certificate"
         ),
@@ -85,13 +78,11 @@ _BY_WORDS = (
     ),
 )
 _LIMIT_NAMES = (
-    (_words(r"\bopus limit\b"), "seven_day_opus"),
-    (_words(r"\bsonnet limit\b"), "seven_day_sonnet"),
-    (_words(r"\bweekly limit\b"), "seven_day"),
-    (_words(r"\b(?:session|5-hour) limit\b"), "five_hour"),
+    (words(r"\bopus limit\b"), "seven_day_opus"),
+    (words(r"\bsonnet limit\b"), "seven_day_sonnet"),
+    (words(r"\bweekly limit\b"), "seven_day"),
+    (words(r"\b(?:session|5-hour) limit\b"), "five_hour"),
 )
-_READ = 2_000
-"""Characters of a message that are looked at: it says what it is at its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +95,18 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The error-bearing fields of an event, or a message on stderr.
-
-    ending: a terminal reason or subtype of ENDINGS. at_ms: when it was printed, where it says so. mixed: the message
-    may be what a tool printed, so that its words mean nothing.
-    """
+    """The error-bearing fields of an event, or a message on stderr."""
 
     message: str
+    #: A terminal reason or subtype of ENDINGS.
     ending: str | None = None
     stop_reason: str | None = None
     kind: str | None = None
     status: int | None = None
     category: str | None = None
+    #: Epoch milliseconds: when it was printed, where it says so.
     at_ms: int | None = None
+    #: Whether the message may be what a tool printed, so that its words mean nothing.
     mixed: bool = False
 
 
@@ -125,25 +115,19 @@ def classify(failure: Failure, rejection: Rejection | None, now_ms: int, zone: s
     known = _typed(failure)
     if known is not None:
         return failed(known, failure.message)
-    words = _words_of(failure)
+    said = _words_of(failure)
     if failure.kind == "usage_limit_reached" or failure.status == 429 or failure.category == "rate_limit":
         return _limited(failure, rejection, now_ms, zone)
-    if _NO_CREDIT.search(words):
+    if _NO_CREDIT.search(said):
         return failed(Reason.NO_CREDIT, failure.message)
-    if failure.status is not None and failure.status in _BY_STATUS:
-        return failed(_BY_STATUS[failure.status], failure.message)
-    if failure.status is not None and failure.status >= 500:
-        return failed(Reason.OVERLOADED, failure.message)
-    if failure.category in _BY_CATEGORY:
-        return failed(_BY_CATEGORY[failure.category], failure.message)
-    if _LIMIT.search(words):
+    reason = by_status(failure.status) or _BY_CATEGORY.get(failure.category or "")
+    if reason is None and _LIMIT.search(said):
         return _limited(failure, rejection, now_ms, zone)
-    reason = next((reason for pattern, reason in _BY_WORDS if pattern.search(words)), Reason.AGENT_ERROR)
-    return failed(reason, failure.message)
+    return failed(reason or by_words(said, _BY_WORDS) or Reason.AGENT_ERROR, failure.message)
 
 
 def _words_of(failure: Failure) -> str:
-    return "" if failure.mixed else failure.message[:_READ]
+    return "" if failure.mixed else failure.message[:MAX_READ]
 
 
 def _typed(failure: Failure) -> Reason | None:
@@ -159,18 +143,12 @@ def _limited(failure: Failure, rejection: Rejection | None, now_ms: int, zone: s
 
     The service's own epoch is exact; the message has it to the minute only, and without a date.
     """
-    words = _words_of(failure)
+    said = _words_of(failure)
     reset_at = rejection.reset_at if rejection is not None else None
     if reset_at is None:
-        reset_at = find_reset(words, failure.at_ms if failure.at_ms is not None else now_ms, zone)
-    if reset_at is None and _NO_CREDIT.search(words):
+        reset_at = find_reset(said, failure.at_ms if failure.at_ms is not None else now_ms, zone)
+    if reset_at is None and _NO_CREDIT.search(said):
         return failed(Reason.NO_CREDIT, failure.message)
     limit = rejection.limit if rejection is not None else None
-    return Verdict(
-        OutcomeStatus.LIMITED,
-        Reason.RATE_LIMITED,
-        failure.message,
-        reset_at,
-        Provenance.ESTIMATED if reset_at is None else Provenance.REPORTED,
-        limit or next((name for pattern, name in _LIMIT_NAMES if pattern.search(words)), None),
-    )
+    named = (name for pattern, name in _LIMIT_NAMES if pattern.search(said))
+    return limited(failure.message, reset_at, limit or next(named, None))

@@ -4,13 +4,12 @@ import os
 from pathlib import Path
 
 from claudomator_py.agents.claude import INFO
-from claudomator_py.agents.claude.reader import ClaudeReader
-from claudomator_py.agents.claude.transcript import ClaudeTranscript
+from claudomator_py.agents.claude.events import ClaudeEvents
+from claudomator_py.agents.event_kind import EventKind, zone_of
 from claudomator_py.agents.programs import probe
-from claudomator_py.agents.transcript import LineTranscript, of_stream
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
-from claudomator_py.domain.run import Launch, LaunchRequest, Stream
+from claudomator_py.domain.run import Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, TaskSpec
 from claudomator_py.scheduler.lanes import SANDBOX_NAME
 
@@ -25,7 +24,7 @@ _LEAST_USD = 0.000001
 """It refuses a budget of nothing."""
 
 
-class Claude:
+class Claude(EventKind):
     """The kind ``claude``."""
 
     kind = INFO.name
@@ -59,16 +58,11 @@ class Claude:
         set_by_user = MAX_RETRIES_NAME in agent.env or MAX_RETRIES_NAME in agent.pass_env
         return Launch(tuple(argv), {} if set_by_user else {MAX_RETRIES_NAME: MAX_RETRIES}, request.prompt)
 
-    def reader(self, request: LaunchRequest | None = None) -> ClaudeReader:
-        """A reader for one run; without a request, for a saved output of which nothing more is known."""
+    def events(self, request: LaunchRequest | None) -> ClaudeEvents:
+        """What its events mean, with nothing taken yet."""
         if request is None:
-            return ClaudeReader()
-        zone = request.task.env.get("TZ", request.agent.env.get("TZ"))
-        return ClaudeReader(resumed=request.resume, prior_cost_usd=request.prior_cost_usd, zone=zone)
-
-    def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
-        """What a run said and did, from that byte of the stream on."""
-        return of_stream(ClaudeTranscript, stream, offset)
+            return ClaudeEvents()
+        return ClaudeEvents(resumed=request.resume, prior_cost_usd=request.prior_cost_usd, zone=zone_of(request))
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether it is installed, and which version."""

@@ -4,14 +4,13 @@ import json
 from pathlib import Path
 
 from claudomator_py.agents.codex import INFO
-from claudomator_py.agents.codex.reader import NOTHING, CodexReader
-from claudomator_py.agents.codex.transcript import CodexComplaints, CodexTranscript
+from claudomator_py.agents.codex.events import NOTHING, CodexEvents
+from claudomator_py.agents.event_kind import EventKind, zone_of
 from claudomator_py.agents.programs import probe
-from claudomator_py.agents.transcript import LineTranscript
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.outcome import Tokens
-from claudomator_py.domain.run import Launch, LaunchRequest, Stream
+from claudomator_py.domain.run import Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, TaskSpec
 
 REMEDY = "install it (npm install -g @openai/codex), or set the agent's command in the configuration"
@@ -30,7 +29,7 @@ _MODES = {
 }
 
 
-class Codex:
+class Codex(EventKind):
     """The kind ``codex``."""
 
     kind = INFO.name
@@ -56,17 +55,12 @@ class Codex:
             argv += ["resume", request.conversation_id]
         return Launch((*argv, "-"), LOG, request.prompt)
 
-    def reader(self, request: LaunchRequest | None = None) -> CodexReader:
-        """A reader for one run; without a request, for a saved output of which nothing more is known."""
+    def events(self, request: LaunchRequest | None) -> CodexEvents:
+        """What its events mean, with nothing taken yet."""
         if request is None:
-            return CodexReader()
+            return CodexEvents()
         prior = _known(request.prior_tokens) if request.resume else NOTHING
-        zone = request.task.env.get("TZ", request.agent.env.get("TZ"))
-        return CodexReader(resumed=request.resume, prior=prior, zone=zone)
-
-    def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
-        """What a run said and did, from that byte of the stream on."""
-        return CodexComplaints(offset) if stream == "stderr" else CodexTranscript(offset)
+        return CodexEvents(resumed=request.resume, prior=prior, zone=zone_of(request))
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether it is installed, and which version."""

@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
+from claudomator_py.agents.event_kind import EventKind
 from claudomator_py.agents.gemini import INFO
-from claudomator_py.agents.gemini.reader import GeminiReader
-from claudomator_py.agents.gemini.transcript import GeminiTranscript
+from claudomator_py.agents.gemini.events import GeminiEvents
 from claudomator_py.agents.programs import probe
-from claudomator_py.agents.transcript import LineTranscript, of_stream
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
-from claudomator_py.domain.run import Launch, LaunchRequest, Stream
+from claudomator_py.domain.run import Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, TaskSpec
 
 REMEDY = "install it (npm install -g @google/gemini-cli), or set the agent's command in the configuration"
@@ -32,7 +31,7 @@ _MODES = {
 }
 
 
-class Gemini:
+class Gemini(EventKind):
     """The kind ``gemini``."""
 
     kind = INFO.name
@@ -57,13 +56,9 @@ class Gemini:
         argv += [f"--include-directories={Path(folder).expanduser()}" for folder in task.add_dirs]
         return Launch(tuple(argv), {**RELAUNCH, **TRUST, **_defaults(agent)}, request.prompt)
 
-    def reader(self, request: LaunchRequest | None = None) -> GeminiReader:
-        """A reader for one run."""
-        return GeminiReader(resumed=request is not None and request.resume)
-
-    def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
-        """What a run said and did, from that byte of the stream on."""
-        return of_stream(GeminiTranscript, stream, offset)
+    def events(self, request: LaunchRequest | None) -> GeminiEvents:
+        """What its events mean, with nothing taken yet."""
+        return GeminiEvents(resumed=request is not None and request.resume)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether it is installed, and which version."""

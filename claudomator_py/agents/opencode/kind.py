@@ -3,14 +3,13 @@
 import json
 from pathlib import Path
 
+from claudomator_py.agents.event_kind import EventKind
 from claudomator_py.agents.opencode import INFO
-from claudomator_py.agents.opencode.reader import OpencodeReader
-from claudomator_py.agents.opencode.transcript import OpencodeTranscript
+from claudomator_py.agents.opencode.events import OpencodeEvents
 from claudomator_py.agents.programs import probe
-from claudomator_py.agents.transcript import LineTranscript, of_stream
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
-from claudomator_py.domain.run import Launch, LaunchRequest, Stream
+from claudomator_py.domain.run import Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
 from claudomator_py.scheduler.lanes import OPENCODE_PERMISSION_NAME, PLAIN_TOOL
 
@@ -32,7 +31,7 @@ _FLAGS = {PermissionMode.PLAN: ("--agent=plan",), PermissionMode.BYPASS: ("--aut
 _EDITS = ("write", "patch", "apply_patch", "multiedit")
 
 
-class Opencode:
+class Opencode(EventKind):
     """The kind ``opencode``."""
 
     kind = INFO.name
@@ -59,13 +58,9 @@ class Opencode:
         granted = {PERMISSION_NAME: json.dumps(permission)} if permission else {}
         return Launch(tuple(argv), {**QUIET, **granted}, request.prompt)
 
-    def reader(self, request: LaunchRequest | None = None) -> OpencodeReader:
-        """A reader for one run."""
-        return OpencodeReader(resumed=request is not None and request.resume)
-
-    def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
-        """What a run said and did, from that byte of the stream on."""
-        return of_stream(OpencodeTranscript, stream, offset)
+    def events(self, request: LaunchRequest | None) -> OpencodeEvents:
+        """What its events mean, with nothing taken yet."""
+        return OpencodeEvents(resumed=request is not None and request.resume)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether it is installed, and which version."""

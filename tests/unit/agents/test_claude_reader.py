@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import pytest
 
-from claudomator_py.agents.claude.reader import ClaudeReader
+from claudomator_py.agents.claude.events import ClaudeEvents
+from claudomator_py.agents.event_reader import EventReader
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.run import ExitRecord
 
@@ -47,7 +48,7 @@ def rejected(**info: object) -> dict[str, object]:
 
 
 def read(*events: object, exit_record: ExitRecord | None = None, stderr: bytes = b"", **reader: Any) -> Outcome:
-    claude = ClaudeReader(**reader)
+    claude = EventReader(ClaudeEvents(**reader))
     claude.feed("stdout", lines(events))
     claude.feed("stderr", stderr)
     return claude.outcome(exit_record or ended(1), NOW_MS)
@@ -127,7 +128,7 @@ def test_a_rejection_that_was_lifted_is_forgotten() -> None:
 
 
 def test_a_clock_time_counts_from_when_it_was_printed_not_from_when_it_is_read() -> None:
-    claude = ClaudeReader()
+    claude = EventReader(ClaudeEvents())
     message = error_message(LIMIT_MESSAGE, "rate_limit", timestamp="2026-11-21T20:36:07.457Z")
     claude.feed("stdout", lines([message, error(LIMIT_MESSAGE)]))
     days_later = NOW_MS + 5 * 86_400_000
@@ -198,13 +199,13 @@ def test_an_interruption_by_the_shim_is_told_by_its_cause() -> None:
 def test_with_a_lost_supervisor_only_a_complete_terminal_event_counts() -> None:
     whole = lines([result()])
     for cut in (0, 1, len(whole) // 2, len(whole) - 2):
-        claude = ClaudeReader()
+        claude = EventReader(ClaudeEvents())
         claude.feed("stdout", whole[:cut])
         outcome = claude.outcome(None, NOW_MS)
         assert not claude.terminal
         assert (outcome.status, outcome.reason) == (OutcomeStatus.LOST, Reason.LOST), cut
     for complete in (whole, whole.rstrip(b"\n")):
-        claude = ClaudeReader()
+        claude = EventReader(ClaudeEvents())
         claude.feed("stdout", complete)
         assert claude.terminal
         assert claude.outcome(None, NOW_MS).status is OutcomeStatus.SUCCEEDED
@@ -212,7 +213,7 @@ def test_with_a_lost_supervisor_only_a_complete_terminal_event_counts() -> None:
 
 def test_an_outcome_may_be_asked_for_before_all_has_come() -> None:
     whole = lines([result()])
-    claude = ClaudeReader()
+    claude = EventReader(ClaudeEvents())
     claude.feed("stdout", whole[:40])
     assert claude.outcome(ended(1), NOW_MS).reason is Reason.AGENT_ERROR
     claude.feed("stdout", whole[40:])

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.agents.codex.events import CodexEvents
 from claudomator_py.agents.codex.kind import Codex
-from claudomator_py.agents.codex.reader import CodexReader
+from claudomator_py.agents.event_reader import EventReader
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import ExitRecord, LaunchRequest
@@ -35,7 +36,7 @@ def failed(message: str) -> dict[str, object]:
 
 
 def read(*events: Any, exit_record: ExitRecord | None = None, stderr: bytes = b"", **reader: Any) -> Outcome:
-    codex = CodexReader(**reader)
+    codex = EventReader(CodexEvents(**reader))
     codex.feed("stdout", b"".join(json.dumps(event).encode() + b"\n" for event in (*BEGUN, *events)))
     codex.feed("stderr", stderr)
     return codex.outcome(exit_record or ended(), NOW_MS)
@@ -189,13 +190,13 @@ def test_the_last_of_several_turns_counts() -> None:
 def test_prose_on_stderr_is_no_error() -> None:
     """Without --json it has the whole conversation there."""
     stderr = b"OpenAI Codex v0.169.0\nuser\nWhy: you've hit your usage limit?\ncodex\nrate limit exceeded\n"
-    codex = CodexReader()
+    codex = EventReader(CodexEvents())
     codex.feed("stderr", stderr)
     assert codex.outcome(ended(), NOW_MS).reason is Reason.AGENT_ERROR
 
 
 def test_a_start_that_failed_is_told_in_its_words() -> None:
-    codex = CodexReader()
+    codex = EventReader(CodexEvents())
     codex.feed(
         "stderr", b"Reading prompt from stdin...\nError: thread/resume failed: no rollout found for thread id 9\n"
     )
@@ -241,6 +242,6 @@ def test_once_there_are_events_they_alone_say_what_went_wrong() -> None:
     ],
 )
 def test_in_plain_text_an_error_comes_at_the_end(stderr: bytes, reason: Reason) -> None:
-    codex = CodexReader()
+    codex = EventReader(CodexEvents())
     codex.feed("stderr", stderr)
     assert codex.outcome(ended(), NOW_MS).reason is reason

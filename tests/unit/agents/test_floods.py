@@ -6,16 +6,15 @@ import pytest
 
 from claudomator_py.agents import event_reader, jsonlines
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.agents.claude import reader as claude_reader
 from claudomator_py.agents.jsonlines import MAX_DEPTH, MAX_LINE_BYTES, MAX_PEEK_BYTES, parse_events
-from claudomator_py.agents.simulated import kind as simulated
+from claudomator_py.agents.kinds import KINDS
 from claudomator_py.domain.run import ExitRecord
 from claudomator_py.ports import OutputReader
 
 NOW_MS = 1_795_293_400_000
 FAILED = ExitRecord(1, None, NOW_MS - 60_000, NOW_MS)
 PIECE = 64 * 1024
-EVENT_KINDS = [kind for kind in AGENT_KINDS if kind != "command"]
+EVENT_KINDS = [kind for kind, info in KINDS.items() if not info.plain_output]
 
 
 def reader_of(kind: str) -> OutputReader:
@@ -37,7 +36,7 @@ class Parsed:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls = self.bytes = 0
-        for module in (jsonlines, event_reader, claude_reader, simulated):
+        for module in (jsonlines, event_reader):
             monkeypatch.setattr(module, "parse_events", self)
 
     def __call__(self, line: bytes) -> list[jsonlines.Event] | None:

@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 import pytest
 
-from claudomator_py.agents.gemini.reader import GeminiReader
+from claudomator_py.agents.event_reader import EventReader
+from claudomator_py.agents.gemini.events import GeminiEvents
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.run import ExitRecord
 
@@ -46,7 +47,7 @@ def error(message: str, kind: str = "unknown") -> dict[str, object]:
 
 
 def read(*events: Any, exit_record: ExitRecord | None = None, stderr: bytes = b"") -> Outcome:
-    reader = GeminiReader()
+    reader = EventReader(GeminiEvents())
     reader.feed("stdout", b"".join(json.dumps(event).encode() + b"\n" for event in events))
     reader.feed("stderr", stderr)
     return reader.outcome(exit_record or ended(1), STARTED_MS + 90_000)
@@ -129,8 +130,8 @@ def test_denied_tools_are_told() -> None:
     assert (outcome.detail or "").startswith("2 tool calls were denied: run_shell_command, write_file.")
 
 
-def sleeper(*events: dict[str, object], stderr: bytes = ASLEEP) -> GeminiReader:
-    reader = GeminiReader()
+def sleeper(*events: dict[str, object], stderr: bytes = ASLEEP) -> EventReader:
+    reader = EventReader(GeminiEvents())
     reader.feed("stderr", stderr)
     reader.feed("stdout", b"".join(json.dumps(event).encode() + b"\n" for event in (init(), *events)))
     return reader
@@ -177,7 +178,7 @@ def test_a_short_pause_or_the_words_of_a_tool_are_no_limit(line: bytes) -> None:
 
 
 def test_a_sleep_announced_in_pieces_is_seen() -> None:
-    reader = GeminiReader()
+    reader = EventReader(GeminiEvents())
     reader.feed("stdout", json.dumps(init()).encode() + b"\n")
     for byte in ASLEEP.rstrip():
         assert reader.stuck_until is None or reader.stuck_until <= STARTED_MS + HOURS_MS

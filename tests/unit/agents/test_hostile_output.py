@@ -10,11 +10,9 @@ from functools import partial
 
 import pytest
 
-from claudomator_py.agents.claude.reader import ClaudeReader
-from claudomator_py.agents.codex.reader import CodexReader
-from claudomator_py.agents.codex.transcript import REQUEST
-from claudomator_py.agents.gemini.reader import GeminiReader
-from claudomator_py.agents.opencode.reader import OpencodeReader
+from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.agents.codex.events import REQUEST
+from claudomator_py.agents.kinds import KINDS
 from claudomator_py.domain.inputs import MARKER, question_in
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import ExitRecord
@@ -80,14 +78,12 @@ CODEX = "2026-01-01T00:00:00Z DEBUG "
         ("error: resets in ", "1"),
     ],
 )
-@pytest.mark.parametrize("reader", [CodexReader, OpencodeReader])
-def test_lines_of_a_log_that_do_not_end_as_they_began(
-    reader: Callable[[], CodexReader | OpencodeReader], begin: str, unit: str
-) -> None:
+@pytest.mark.parametrize("kind", ["codex", "opencode"])
+def test_lines_of_a_log_that_do_not_end_as_they_began(kind: str, begin: str, unit: str) -> None:
     line = filled(unit, LINE, begin).encode() + b"\n"
 
     def read() -> None:
-        one = reader()
+        one = AGENT_KINDS[kind].reader()
         for _ in range(8):
             one.feed("stderr", line)
         one.outcome(FAILED, 1)
@@ -98,15 +94,15 @@ def test_lines_of_a_log_that_do_not_end_as_they_began(
 UNITS = (" ", "try again at ", "1and ", "Permission to use x", " has been denied.", "model ", "\r", "\x1b]", "0", "\n")
 
 
-@pytest.mark.parametrize("reader", [ClaudeReader, CodexReader, GeminiReader, OpencodeReader])
-def test_messages_of_events(reader: Callable[[], ClaudeReader | CodexReader | GeminiReader | OpencodeReader]) -> None:
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_messages_of_events(kind: str) -> None:
     def read() -> None:
         for unit in UNITS:
             text = filled(unit, begin="You hit your limit, resets in ", end="!")
             error = {"message": text, "name": "APIError", "data": {"message": text, "responseBody": text}}
-            one = reader()
-            for kind in ("result", "error", "turn.failed", "system"):
-                event = {"type": kind, "subtype": "error", "is_error": True, "status": "error"}
+            one = AGENT_KINDS[kind].reader()
+            for told_by in ("result", "error", "turn.failed", "system"):
+                event = {"type": told_by, "subtype": "error", "is_error": True, "status": "error"}
                 told = {"result": text, "message": text, "error": error}
                 one.feed("stdout", json.dumps(event | told).encode() + b"\n")
             one.outcome(FAILED, 1)

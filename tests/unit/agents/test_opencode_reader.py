@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 import pytest
 
-from claudomator_py.agents.opencode.reader import OpencodeReader
+from claudomator_py.agents.event_reader import EventReader
+from claudomator_py.agents.opencode.events import OpencodeEvents
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import ExitRecord
 
@@ -51,7 +52,7 @@ def logged(message: str, seconds: int = 41, **fields: str) -> bytes:
 
 
 def read(*events: Any, exit_record: ExitRecord | None = None, stderr: bytes = b"") -> Outcome:
-    reader = OpencodeReader()
+    reader = EventReader(OpencodeEvents())
     reader.feed("stdout", b"".join(json.dumps(each).encode() + b"\n" for each in events))
     reader.feed("stderr", stderr)
     return reader.outcome(exit_record or ended(), NOW_MS)
@@ -165,7 +166,7 @@ def test_what_its_log_says_of_the_past_or_of_something_else_is_no_limit(stderr: 
 
 
 def test_a_limit_is_seen_while_it_lasts() -> None:
-    reader = OpencodeReader()
+    reader = EventReader(OpencodeEvents())
     reader.feed("stderr", logged("AI_APICallError: Rate limit reached"))
     assert (reader.stuck_since, reader.stuck_until) == (NOW_MS + 1_000, None)
     reader.feed("stdout", json.dumps(event("step_start", at_ms=NOW_MS + 5_000)).encode() + b"\n")

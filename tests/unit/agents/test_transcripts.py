@@ -12,8 +12,7 @@ from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.domain.run import Entry
 
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings"
-KINDS = ("claude", "codex", "gemini", "opencode")
-ALL = sorted(path for kind in KINDS for path in (RECORDINGS / kind).glob("*/*.stdout"))
+ALL = sorted(path for kind in AGENT_KINDS for path in (RECORDINGS / kind).glob("*/*.stdout"))
 
 
 def read(kind: str, data: bytes, piece: int | None = None, offset: int = 0) -> list[Entry]:

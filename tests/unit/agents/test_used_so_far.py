@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.agents.claude.reader import ClaudeReader
-from claudomator_py.agents.codex.reader import CodexReader
-from claudomator_py.agents.gemini.reader import GeminiReader
-from claudomator_py.agents.opencode.reader import OpencodeReader
-from claudomator_py.agents.simulated.kind import SimulatedReader
+from claudomator_py.agents.claude.events import ClaudeEvents
+from claudomator_py.agents.codex.events import CodexEvents
+from claudomator_py.agents.event_reader import EventReader
+from claudomator_py.agents.gemini.events import GeminiEvents
+from claudomator_py.agents.opencode.events import OpencodeEvents
+from claudomator_py.agents.simulated.events import SimulatedEvents
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import OutcomeStatus, Tokens
 from claudomator_py.domain.pricing import Used
@@ -35,7 +36,7 @@ def message(message_id: str, output: int, **usage: int) -> dict[str, object]:
 
 
 def test_claude_says_with_every_message_what_it_used_and_says_a_message_several_times() -> None:
-    reader = ClaudeReader()
+    reader = EventReader(ClaudeEvents())
     assert fed(reader).used == Used()
     fed(reader, message("m1", 1), message("m1", 1), message("m2", 7), message("m1", 20))
     assert reader.used.tokens == Tokens(input=200, output=27)
@@ -53,7 +54,7 @@ def test_claude_says_what_of_each_window_is_used() -> None:
     }
     newer = {"type": "rate_limit_event", "rate_limit_info": {"status": "allowed", "unifiedWindows": windows}}
     warned = {"status": "allowed_warning", "rateLimitType": "five_hour", "utilization": 0.8, "resetsAt": RESETS_S}
-    reader = ClaudeReader()
+    reader = EventReader(ClaudeEvents())
     fed(reader, newer)
     assert reader.used.windows == {
         "five_hour": WindowUse(used=0.42, resets_at=RESETS_S * 1000),
@@ -67,18 +68,18 @@ def test_claude_says_what_of_each_window_is_used() -> None:
 
 @pytest.mark.parametrize("odd", [{"unifiedWindows": 5}, {"unifiedWindows": {"a": 1}}, {"rateLimitType": "five_hour"}])
 def test_a_report_that_is_not_understood_says_nothing(odd: dict[str, object]) -> None:
-    assert fed(ClaudeReader(), {"type": "rate_limit_event", "rate_limit_info": odd}).used.windows == {}
+    assert fed(EventReader(ClaudeEvents()), {"type": "rate_limit_event", "rate_limit_info": odd}).used.windows == {}
 
 
 def test_opencode_says_with_every_step_what_it_used() -> None:
     tokens = {"input": 100, "output": 20, "cache": {"read": 5, "write": 0}}
     step = {"type": "step_finish", "part": {"reason": "tool-calls", "tokens": tokens, "cost": 0.01}}
-    used = fed(OpencodeReader(), step, step).used
+    used = fed(EventReader(OpencodeEvents()), step, step).used
     assert (used.tokens, used.cost_usd) == (Tokens(input=210, output=40), 0.02)
 
 
 def test_a_simulated_agent_spends_while_it_works() -> None:
-    reader = SimulatedReader()
+    reader = EventReader(SimulatedEvents())
     progress = {"type": "progress", "tokens": {"input": 50, "output": 5}, "cost_usd": 0.5}
     assert fed(reader, {"type": "start"}, progress).used == Used(Tokens(input=50, output=5), 0.5)
     assert reader.outcome(KILLED, NOW_MS).tokens == Tokens(input=50, output=5)
@@ -88,11 +89,11 @@ def test_a_simulated_agent_spends_while_it_works() -> None:
 
 def test_others_say_it_at_their_end() -> None:
     codex = {"type": "turn.completed", "usage": {"input_tokens": 100, "output_tokens": 5}}
-    assert fed(CodexReader(), {"type": "turn.started"}).used.tokens == Tokens()
-    assert fed(CodexReader(), codex).used.tokens == Tokens(input=100, output=5)
+    assert fed(EventReader(CodexEvents()), {"type": "turn.started"}).used.tokens == Tokens()
+    assert fed(EventReader(CodexEvents()), codex).used.tokens == Tokens(input=100, output=5)
     gemini = {"type": "result", "status": "success", "stats": {"input_tokens": 7, "output_tokens": 2}}
-    assert fed(GeminiReader()).used == Used()
-    assert fed(GeminiReader(), gemini).used.tokens == Tokens(input=7, output=2)
+    assert fed(EventReader(GeminiEvents())).used == Used()
+    assert fed(EventReader(GeminiEvents()), gemini).used.tokens == Tokens(input=7, output=2)
 
 
 @pytest.mark.parametrize("kind", sorted(AGENT_KINDS))

@@ -1,15 +1,16 @@
-"""Reads what Codex writes with ``--json``: by meaning, whatever its version."""
+"""What Codex writes with ``--json``: by meaning, whatever its version."""
 
 import re
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from claudomator_py.agents.api_errors import Rules, classify, words
-from claudomator_py.agents.codex.transcript import REQUEST
 from claudomator_py.agents.ending import Result, Verdict, failed
-from claudomator_py.agents.event_reader import Ending, EventReader, Seen
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms
+from claudomator_py.agents.run_events import Ending, RunEvents, arguments, content_text, shown, tokens_text
 from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 
 _RULES: Rules = (
@@ -53,6 +54,8 @@ _LIMITED_MODEL = re.compile(r"usage limit for ([\w.:/-]{1,60}[\w])")
 _COMPLAINTS = 5
 _BANNER = "OpenAI Codex"
 """Begins what it writes to stderr without --json: the whole conversation, with what tools print."""
+REQUEST = "codex_http_client::client: Request completed "
+"""In a line of its log that tells the answer to a request."""
 _LOGGED = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z +DEBUG (?:\S.*: )?")
 _HEADERS = " headers="
 _STATUS = re.compile(r"(?<!\S)status=(\d{3})\b")
@@ -64,32 +67,35 @@ _ZONES_MS = 15 * MINUTE_MS
 """Offsets of zones are multiples of this."""
 _FARTHEST_ZONE_MS = 26 * HOUR_MS
 """Between any two zones, or the same time on another day."""
-_LOST = words(r"no rollout found")
 _CHATTER = ("Reading ", "WARNING: ")
 _OUTAGES = (Reason.NETWORK, Reason.OVERLOADED)
+_WORDS = {"agent_message": "message", "reasoning": "thinking"}
+_PASSING = "Reconnecting"
 NOTHING = Tokens(input=0, output=0)
 """What a new thread has used."""
 
 
-@dataclass(slots=True)
-class _Seen(Seen):
-    """anything, conversation_id: as in ``Seen``. prior: what the thread had used before; None: not known.
+@dataclass(kw_only=True)
+class CodexEvents(RunEvents):
+    """One run."""
 
-    trouble: why it is trying again, if that is the last that it said. resets_at: when the windows reset that refused a
-    request, in epoch milliseconds. complaints: lines of stderr that call themselves errors; of a conversation in plain
-    text (``talks``) only those at its end, as it is mixed with what tools print.
-    """
+    lost: ClassVar = words(r"no rollout found")
 
-    prior: Tokens | None
-    anything: bool = False
-    conversation_id: str | None = None
+    #: What the thread had used before; None: not known.
+    prior: Tokens | None = NOTHING
     completed: bool = False
     failure: str | None = None
     error: str | None = None
+    #: The last event of an error, as it was worded.
+    told_error: str | None = None
+    #: Why it is trying again, if that is the last that it said.
     trouble: str | None = None
     answer: str | None = None
     usage: Event = field(default_factory=dict)
+    #: Lines of stderr that call themselves errors; of a conversation in plain text (``talks``) only those at its end,
+    #: as it is mixed with what tools print.
     complaints: list[str] = field(default_factory=list)
+    #: When the windows reset that refused a request, in epoch milliseconds.
     resets_at: int | None = None
     talks: bool = False
 
@@ -97,29 +103,34 @@ class _Seen(Seen):
     def terminal(self) -> bool:
         return self.completed or self.failure is not None
 
-    def take(self, event: Event) -> None:
+    def take(self, event: Event) -> list[Part]:
+        """Take the next event: what it says, for people."""
         self.trouble = None
+        item = event_of(event, "item")
         match event.get("type"):
             case "thread.started":
                 self.conversation_id = text_of(event, "thread_id") or self.conversation_id
+                return [Part("notice", f"begins: {shown(event.get('thread_id'))}")]
             case "turn.started":
                 self.completed, self.failure = False, None
-            case "item.started" | "item.updated":
-                self._note_item(event_of(event, "item"))
+            case "item.started":
+                self._note_item(item)
+                self.called(text_of(item, "id"), _tool(item))
+                return _call(item)
+            case "item.updated":
+                self._note_item(item)
             case "item.completed":
-                self._take_item(event_of(event, "item"))
+                return self._take_item(item)
             case "error":
-                message = text_of(event, "message") or ""
-                retried = _RETRYING.match(message)
-                self.trouble = retried["cause"] if retried else None
-                self.error = self.trouble or message or self.error
+                return [self._take_error(event)]
             case "turn.completed":
                 self.completed, self.error = True, None
                 self.usage = event_of(event, "usage")
+                counts = (count_of(self.usage, "input_tokens"), count_of(self.usage, "output_tokens"))
+                return [Part("usage", tokens_text(*counts))]
             case "turn.failed":
-                said = text_of(event_of(event, "error"), "message")
-                self.completed = False
-                self.failure = said or self.error or "its turn failed, and it did not say why"
+                return self._take_failure(event)
+        return []
 
     def take_stderr(self, line: str) -> None:
         if answer := _answered(line):
@@ -134,10 +145,40 @@ class _Seen(Seen):
     def _note_item(self, item: Event) -> None:
         self.answered = self.answered or item.get("type") not in (None, "error")
 
-    def _take_item(self, item: Event) -> None:
+    def _take_item(self, item: Event) -> list[Part]:
         self._note_item(item)
-        if item.get("type") == "agent_message":
-            self.answer, self.error = text_of(item, "text") or self.answer, None
+        text = text_of(item, "text")
+        match item.get("type"):
+            case "agent_message":
+                self.answer, self.error = text or self.answer, None
+                return [Part("message", text or "")]
+            case "reasoning":
+                return [Part("thinking", text or "")]
+            case "error":
+                return [Part("error", text_of(item, "message") or shown(item))]
+        call = [] if self.tool_of(text_of(item, "id")) is not None else _call(item)
+        tool = _tool(item)
+        return call if tool is None else [*call, Part("tool_result", _result(item), tool)]
+
+    def _take_error(self, event: Event) -> Part:
+        message = text_of(event, "message")
+        retried = _RETRYING.match(message or "")
+        self.trouble = retried["cause"] if retried else None
+        self.error = self.trouble or message or self.error
+        self.told_error = message
+        passing = (message or "").startswith(_PASSING)
+        return Part("notice" if passing else "error", message or shown(event))
+
+    def _take_failure(self, event: Event) -> list[Part]:
+        said = text_of(event_of(event, "error"), "message")
+        self.completed = False
+        self.failure = said or self.error or "its turn failed, and it did not say why"
+        message = said or shown(event)
+        return [] if message == self.told_error else [Part("error", message)]
+
+    def is_log(self, line: bytes) -> bool:
+        """Whether it tells of a request."""
+        return REQUEST.encode() in line
 
     def stuck(self, started_ms: int | None) -> Verdict | None:
         """Without a network it waits for one for ever."""
@@ -146,7 +187,7 @@ class _Seen(Seen):
 
     def said(self, ending: Ending) -> Verdict | None:
         if self.failure is not None:
-            return self._to_the_second(_judge(self.failure, ending))
+            return self._to_the_second(_judge(self.failure, ending, self.zone))
         return Verdict(OutcomeStatus.SUCCEEDED) if self.completed else None
 
     def unsaid(self, ending: Ending) -> Verdict:
@@ -158,7 +199,7 @@ class _Seen(Seen):
         if not message and not self.talks:
             lines = ending.stderr.splitlines()
             message = "\n".join(line for line in lines if not line.startswith(_CHATTER))
-        return _judge(message or _silent(ending), ending)
+        return _judge(message or _silent(ending), ending, self.zone)
 
     def _to_the_second(self, verdict: Verdict) -> Verdict:
         """Its words give the minute in which a limit resets, which begins too early. What its log says has to agree."""
@@ -186,16 +227,6 @@ class _Seen(Seen):
         )
 
 
-class CodexReader(EventReader):
-    """Reads one run. resumed: it goes on in a thread. prior: what that had used before; None: not known.
-
-    zone: that of its clock times.
-    """
-
-    def __init__(self, *, resumed: bool = False, prior: Tokens | None = NOTHING, zone: str | None = None) -> None:
-        super().__init__(_Seen(prior), zone, lost=_LOST if resumed else None)
-
-
 def _silent(ending: Ending) -> str:
     return f"it exited with {ending.exit_code}, and did not say why"
 
@@ -207,8 +238,8 @@ def _agree(exact_ms: int, said_ms: int) -> bool:
     return apart_ms <= _FARTHEST_ZONE_MS and min(beside_ms, _ZONES_MS - beside_ms) <= _ROUNDED_MS
 
 
-def _judge(message: str, ending: Ending) -> Verdict:
-    verdict = classify(message, _RULES, ending.printed_ms, zone=ending.zone)
+def _judge(message: str, ending: Ending, zone: str | None) -> Verdict:
+    verdict = classify(message, _RULES, ending.printed_ms, zone=zone)
     model = _LIMITED_MODEL.search(message)
     limited = verdict.status is OutcomeStatus.LIMITED and model is not None
     return replace(verdict, limit=model[1]) if limited and model is not None else verdict
@@ -237,3 +268,27 @@ def _less(total: int | None, prior: int | None) -> int | None:
     if total is None or prior is None:
         return None
     return max(0, total - prior)
+
+
+def _tool(item: Event) -> str | None:
+    kind = text_of(item, "type")
+    if kind is None or kind in _WORDS or kind == "error":
+        return None
+    return text_of(item, "tool") or kind
+
+
+def _call(item: Event) -> list[Part]:
+    tool = _tool(item)
+    if tool is None:
+        return []
+    asked = next((item[key] for key in ("command", "arguments", "query", "changes", "items") if item.get(key)), None)
+    return [Part("tool_call", arguments(asked), tool)]
+
+
+def _result(item: Event) -> str:
+    output = next((item[key] for key in ("aggregated_output", "error", "result") if item.get(key)), None)
+    if isinstance(output, dict):
+        output = output.get("message") or output.get("content") or output
+    exit_code = item.get("exit_code")
+    end = f"[exit code {exit_code}]" if isinstance(exit_code, int) and exit_code != 0 else ""
+    return "\n".join(part for part in (content_text(output).rstrip("\n"), end) if part) or shown(item.get("status"))

@@ -1,16 +1,18 @@
-"""Reads what Gemini CLI writes with ``-o stream-json``: by meaning, whatever its version."""
+"""What Gemini CLI writes with ``-o stream-json``: by meaning, whatever its version."""
 
 import re
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import ClassVar
 
 from claudomator_py.agents.api_errors import Rules, classify, limited, words
 from claudomator_py.agents.denied import denied_call, distinct, is_simple, questions
 from claudomator_py.agents.ending import Result, Verdict, denials, failed
-from claudomator_py.agents.event_reader import Ending, EventReader, Seen
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, text_of
 from claudomator_py.agents.plaintext import MAX_TEXT, readable, shortened
+from claudomator_py.agents.run_events import Ending, RunEvents, arguments, content_text, shown, tokens_text
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import MINUTE_MS
 
 STUCK_MS = 6 * MINUTE_MS
@@ -77,7 +79,6 @@ _ASK = "ask_user"
 _SHELL = "run_shell_command"
 # Tools that it offers only where they are allowed; any other that it does not know is none.
 _NEEDS_LEAVE = re.compile(rf"{_SHELL}|write_file|replace|edit|smart_edit|web_fetch|save_memory|mcp_\w+")
-_LOST = words(r"error resuming session|invalid session identifier|no previous sessions")
 _LIMITS = ((words(r"daily quota|per ?day"), "daily"), (words(r"per ?minute"), "per_minute"))
 
 
@@ -90,29 +91,28 @@ class _Sleep:
     failed_tools: int
 
 
-@dataclass(slots=True)
-class _Seen(Seen):
-    """anything, conversation_id: as in ``Seen``. Times in epoch milliseconds.
+@dataclass(kw_only=True)
+class GeminiEvents(RunEvents):
+    """One run. Times in epoch milliseconds."""
 
-    attempt: what stderr says of a refused request, as far as it has come. tools: the calls without a result yet.
-    failed_tools, told_failures: how many results bore an error, and how many of them were repeated on stderr.
-    printed_sleeps: lengths of sleeps in what tools printed, in milliseconds.
-    """
+    lost: ClassVar = words(r"error resuming session|invalid session identifier|no previous sessions")
 
-    anything: bool = False
-    conversation_id: str | None = None
     terminal_event: Event | None = None
     error: str | None = None
     answer: str = ""
     remark: str = ""
-    tools: dict[str, tuple[str, Event]] = field(default_factory=dict)
+    #: The calls without a result yet.
+    open_calls: dict[str, tuple[str, Event]] = field(default_factory=dict)
     denied: list[str] = field(default_factory=list)
     calls: list[Denied] = field(default_factory=list)
     question: str | None = None
     sleep: _Sleep | None = None
+    #: What stderr says of a refused request, as far as it has come.
     attempt: str = ""
+    #: How many results bore an error, and how many of them were repeated on stderr.
     failed_tools: int = 0
     told_failures: int = 0
+    #: Lengths of sleeps in what tools printed, in milliseconds.
     printed_sleeps: set[int] = field(default_factory=set)
     last_at_ms: int | None = None
     longest_gap_ms: int = 0
@@ -121,26 +121,32 @@ class _Seen(Seen):
     def terminal(self) -> bool:
         return self.terminal_event is not None
 
-    def take(self, event: Event) -> None:
-        self._take_time(instant_of(event, "timestamp"))
+    def take(self, event: Event) -> list[Part]:
+        """Take the next event: what it says, for people. A message in pieces goes on in the next."""
+        at_ms = instant_of(event, "timestamp")
+        self._take_time(at_ms)
         self.conversation_id = text_of(event, "session_id") or self.conversation_id
         match event.get("type"):
-            case "message":
-                self._take_message(event)
+            case "init":
+                return [Part("notice", f"begins: {shown(event.get('model'))}", at_ms=at_ms)]
+            case "message" if event.get("role") == "assistant":
+                return [self._take_message(event, at_ms)]
             case "tool_use":
-                self.answered = True
-                self.remark, self.answer, self.error = self.answer or self.remark, "", None
-                call = (text_of(event, "tool_name") or "a tool", event_of(event, "parameters"))
-                self.tools[text_of(event, "tool_id") or ""] = call
+                return [self._take_call(event, at_ms)]
             case "tool_result":
-                self._take_tool_result(event)
-            case "error" if event.get("severity") != "warning":
-                self.error = text_of(event, "message") or "it reported an error without words"
+                return [self._take_tool_result(event, at_ms)]
+            case "error":
+                passing = event.get("severity") == "warning"
+                message = text_of(event, "message")
+                if not passing:
+                    self.error = message or "it reported an error without words"
+                return [Part("notice" if passing else "error", message or shown(event), at_ms=at_ms)]
             case "result":
-                self.terminal_event = event
+                return self._take_result(event, at_ms)
             case None if "response" in event:  # what -o json prints
                 self.answer = text_of(event, "response") or ""
                 self.terminal_event = {"status": "error" if event.get("error") else "success", **event}
+        return []
 
     def take_stderr(self, line: str) -> None:
         if line.startswith(_TOOL_FAILED):
@@ -164,30 +170,52 @@ class _Seen(Seen):
             self.longest_gap_ms = max(self.longest_gap_ms, at_ms - self.last_at_ms)
         self.last_at_ms = at_ms
 
-    def _take_message(self, event: Event) -> None:
-        if event.get("role") != "assistant":
-            return
+    def _take_message(self, event: Event, at_ms: int | None) -> Part:
         self.error, self.answered = None, True
         said = text_of(event, "content") or ""
         self.answer = self.answer + said if event.get("delta") else said
         if len(self.answer) > 8 * MAX_TEXT:
             self.answer = shortened(self.answer, 4 * MAX_TEXT)
+        return Part("message", said, None, at_ms, partial=event.get("delta") is True)
 
-    def _take_tool_result(self, event: Event) -> None:
-        tool_id = text_of(event, "tool_id") or ""
-        name, given = self.tools.pop(tool_id, ("a tool", {}))
+    def _take_call(self, event: Event, at_ms: int | None) -> Part:
+        self.answered = True
+        self.remark, self.answer, self.error = self.answer or self.remark, "", None
+        tool, call_id = text_of(event, "tool_name"), text_of(event, "tool_id")
+        self.open_calls[call_id or ""] = (tool or "a tool", event_of(event, "parameters"))
+        self.called(call_id, tool)
+        return Part("tool_call", arguments(event.get("parameters")), tool, at_ms)
+
+    def _take_tool_result(self, event: Event, at_ms: int | None) -> Part:
+        tool_id = text_of(event, "tool_id")
+        name, given = self.open_calls.pop(tool_id or "", ("a tool", {}))
         error = event_of(event, "error")
         kind, message = text_of(error, "type") or "", text_of(error, "message") or ""
         self.failed_tools += bool(error)
         self._take_printed(text_of(event, "output") or "")
         self._take_printed(message)
-        if kind not in ("tool_not_registered", "policy_violation") and not _DENIED.search(message[:500]):
-            return
+        if kind in ("tool_not_registered", "policy_violation") or _DENIED.search(message[:500]):
+            self._take_denial(name, given, unknown=kind == "tool_not_registered")
+        said = content_text(event.get("output")) or message
+        return Part("tool_result", said or shown(event.get("status")), self.tool_of(tool_id), at_ms)
+
+    def _take_denial(self, name: str, given: Event, *, unknown: bool) -> None:
         self.denied.append(name)
         if name == _ASK:
             self.question = questions(given) or self.question
-        elif kind != "tool_not_registered" or _NEEDS_LEAVE.fullmatch(name):
+        elif not unknown or _NEEDS_LEAVE.fullmatch(name):
             self.calls.append(denied_call(name, given, _rule(name, given)))
+
+    def _take_result(self, event: Event, at_ms: int | None) -> list[Part]:
+        self.terminal_event = event
+        said = []
+        if event.get("status") != "success":
+            message = text_of(event_of(event, "error"), "message")
+            said.append(Part("error", message or shown(event), at_ms=at_ms))
+        stats = event_of(event, "stats")
+        if used := tokens_text(count_of(stats, "input_tokens"), count_of(stats, "output_tokens")):
+            said.append(Part("usage", used, at_ms=at_ms))
+        return said
 
     def _take_printed(self, text: str) -> None:
         plain = text.replace("\n", "").isprintable()  # megabytes of it cost little then
@@ -210,7 +238,7 @@ class _Seen(Seen):
         What a failed tool printed is repeated on stderr, right after the event with its result: only once that event
         is read can the two be told apart. ended: all that there is has been read.
         """
-        told_apart = (ended or not self.tools) and sleep.failed_tools <= self.failed_tools
+        told_apart = (ended or not self.open_calls) and sleep.failed_tools <= self.failed_tools
         few = len(self.printed_sleeps) <= _MOST_PRINTED
         return told_apart and few and sleep.length_ms not in self.printed_sleeps
 
@@ -252,13 +280,6 @@ class _Seen(Seen):
             question=self.question,
             denied=distinct(self.calls),
         )
-
-
-class GeminiReader(EventReader):
-    """Reads one run. resumed: it goes on in a session."""
-
-    def __init__(self, *, resumed: bool = False) -> None:
-        super().__init__(_Seen(), lost=_LOST if resumed else None)
 
 
 def _rule(tool: str, given: Event) -> str | None:

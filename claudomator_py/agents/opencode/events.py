@@ -1,17 +1,19 @@
-"""Reads what opencode writes with ``--format json``: by meaning, whatever its version."""
+"""What opencode writes with ``--format json``: by meaning, whatever its version."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from claudomator_py.agents.api_errors import Rules, classify, limited, words
 from claudomator_py.agents.denied import denied_call, distinct
 from claudomator_py.agents.ending import Result, Verdict, denials, failed
-from claudomator_py.agents.event_reader import Ending, EventReader, Seen
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import MAX_TEXT, shortened
+from claudomator_py.agents.run_events import Ending, RunEvents, arguments, content_text, shown, tokens_text, total
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import DAY_MS, SECOND_MS
 
 _BY_NAME = {
@@ -46,7 +48,6 @@ _LOGGED = re.compile(r"timestamp=\S+ level=ERROR ")
 _LOG_FIELD = re.compile(r"(?<!\S)([\w.]+)=(?:\"((?:[^\"\\]|\\.)*)\"|(\S*))")
 """A name and its value, with quotes around it or without. Where one fails, the next try begins at another word."""
 _REFUSED_REQUEST = "stream error"
-_LOST = words(r"session not found")
 _UNEXPLAINED = "check server logs"
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,6})?")
 
@@ -73,17 +74,15 @@ def _logged(line: str) -> _Logged | None:
     return _Logged(message, instant_of(fields, "timestamp"), fields.get("session.id"), refused)
 
 
-@dataclass(slots=True)
-class _Seen(Seen):
-    """anything, conversation_id: as in ``Seen``. finish: why the last step ended; None: a step has begun since.
+@dataclass(kw_only=True)
+class OpencodeEvents(RunEvents):
+    """One run."""
 
-    logged: the last line of its log; one of another conversation is that of an opencode which a tool has started.
-    """
+    lost: ClassVar = words(r"session not found")
 
-    anything: bool = False
-    conversation_id: str | None = None
     error: Event | None = None
     error_at_ms: int | None = None
+    #: Why the last step ended; None: a step has begun since.
     finish: str | None = None
     answer: str = ""
     input: int = 0
@@ -92,6 +91,7 @@ class _Seen(Seen):
     rejected: list[str] = field(default_factory=list)
     calls: list[Denied] = field(default_factory=list)
     complaint: str | None = None
+    #: The last line of its log; one of another conversation is that of an opencode which a tool has started.
     logged: _Logged | None = None
     last_at_ms: int | None = None
 
@@ -99,25 +99,31 @@ class _Seen(Seen):
     def terminal(self) -> bool:
         return self.error is not None or self.finish == "stop" or self.finish in _BY_FINISH
 
-    def take(self, event: Event) -> None:
+    def take(self, event: Event) -> list[Part]:
+        """Take the next event: what it says, for people. A call is told together with its result."""
+        at_ms = instant_of(event, "timestamp")
         self.conversation_id = text_of(event, "sessionID") or self.conversation_id
-        self.last_at_ms = instant_of(event, "timestamp") or self.last_at_ms
+        self.last_at_ms = at_ms or self.last_at_ms
         part = event_of(event, "part")
         match event.get("type"):
             case "error":
-                self.error = event_of(event, "error")
-                self.error_at_ms = instant_of(event, "timestamp")
+                self.error, self.error_at_ms = event_of(event, "error"), at_ms
+                return [Part("error", _words_of(self.error) or shown(event), at_ms=at_ms)]
             case "step_start":
                 self.finish, self.answer, self.error = None, "", None
             case "text":
                 self.answered = True
                 said = text_of(part, "text") or ""
                 self.answer = shortened(f"{self.answer}\n\n{said}" if self.answer else said, 2 * MAX_TEXT)
+                return [Part("message", said, at_ms=at_ms)]
+            case "reasoning":
+                return [Part("thinking", text_of(part, "text") or "", at_ms=at_ms)]
             case "tool_use":
                 self.answered = True
-                self._take_tool(part)
+                return self._take_tool(part, at_ms)
             case "step_finish":
-                self._take_step(part)
+                return self._take_step(part, at_ms)
+        return []
 
     def take_stderr(self, line: str) -> None:
         if logged := _logged(line):
@@ -125,28 +131,31 @@ class _Seen(Seen):
         elif found := _COMPLAINT.match(line):
             self.complaint = found["message"]
 
-    def _take_tool(self, part: Event) -> None:
-        state = event_of(part, "state")
+    def _take_tool(self, part: Event, at_ms: int | None) -> list[Part]:
+        state, tool = event_of(part, "state"), text_of(part, "tool")
         error = (text_of(state, "error") or "")[:500]
         if state.get("status") == "error" and _REJECTED.search(error):
-            tool = text_of(part, "tool") or "a tool"
-            self.rejected.append(tool)
+            self.rejected.append(tool or "a tool")
             if not _RULED.search(error):
-                self.calls.append(denied_call(tool, event_of(state, "input"), tool))
+                self.calls.append(denied_call(tool or "a tool", event_of(state, "input"), tool or "a tool"))
+        result = content_text(state.get("output")) or shown(state.get("error")) or shown(state.get("status"))
+        call = Part("tool_call", arguments(state.get("input")), tool, at_ms)
+        return [call, Part("tool_result", result, tool, at_ms)]
 
-    def _take_step(self, part: Event) -> None:
+    def _take_step(self, part: Event, at_ms: int | None) -> list[Part]:
         self.finish = text_of(part, "reason") or "unknown"
         cost_usd = amount_of(part, "cost")
         if cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + cost_usd
         tokens = event_of(part, "tokens")
-        cache = event_of(tokens, "cache")
-        used = sum(count_of(where, key) or 0 for where, key in ((tokens, "input"), (cache, "read"), (cache, "write")))
-        made = sum(count_of(tokens, key) or 0 for key in ("output", "reasoning"))
+        given, cached = total(tokens, "input"), total(event_of(tokens, "cache"), "read", "write")
+        used, made = (given or 0) + (cached or 0), total(tokens, "output", "reasoning") or 0
         self.input += used
         # Some versions count the reasoning as output already: the total tells.
-        total = count_of(tokens, "total")
-        self.output += made if total is None or total < used else min(made, total - used)
+        in_all = count_of(tokens, "total")
+        self.output += made if in_all is None or in_all < used else min(made, in_all - used)
+        words = tokens_text(None if given is None else used, count_of(tokens, "output"), cost_usd)
+        return [Part("usage", words, at_ms=at_ms)] if words else []
 
     @property
     def _own_log(self) -> _Logged | None:
@@ -184,7 +193,7 @@ class _Seen(Seen):
         """A tool that is refused ends the run, with 0 and without an error."""
         if self.rejected:
             return failed(Reason.PERMISSION_DENIED, denials(self.rejected))
-        return Seen.exited_well(self)  # super() finds no class with slots
+        return super().exited_well()
 
     def unsaid(self, ending: Ending) -> Verdict:
         """Once there are events, only its log is its own on stderr."""
@@ -208,16 +217,13 @@ class _Seen(Seen):
         )
 
 
-class OpencodeReader(EventReader):
-    """Reads one run. resumed: it goes on in a session."""
-
-    def __init__(self, *, resumed: bool = False) -> None:
-        super().__init__(_Seen(), lost=_LOST if resumed else None)
+def _words_of(error: Event) -> str | None:
+    return text_of(event_of(error, "data"), "message") or text_of(error, "message") or text_of(error, "name")
 
 
 def _judge(error: Event, logged: _Logged | None, printed_ms: int) -> Verdict:
     name, data = text_of(error, "name") or "", event_of(error, "data")
-    message = text_of(data, "message") or text_of(error, "message") or name or "it reported an error without words"
+    message = _words_of(error) or "it reported an error without words"
     if logged is not None and _UNEXPLAINED in message.lower():
         message = logged.message
     if name in _BY_NAME:

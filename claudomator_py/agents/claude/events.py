@@ -1,0 +1,339 @@
+"""What Claude Code writes with ``--output-format stream-json``: by meaning, whatever its version.
+
+Only events that bear an error, and stderr, can say that something went wrong. What the model wrote never does: an
+answer may quote a limit message word for word.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
+
+from claudomator_py.agents.api_errors import words
+from claudomator_py.agents.claude.errors import ENDINGS, Failure, Rejection, classify
+from claudomator_py.agents.claude.rules import rule_for
+from claudomator_py.agents.claude.use import INPUT_FIELDS, Messages, windows_of
+from claudomator_py.agents.denied import denied_call, distinct, questions
+from claudomator_py.agents.ending import NearLimit, Result, Verdict, denials
+from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, list_of, text_of
+from claudomator_py.agents.limit_text import epoch_ms
+from claudomator_py.agents.plaintext import MAX_DETAIL, storable
+from claudomator_py.agents.run_events import (
+    Ending,
+    RunEvents,
+    arguments,
+    content_text,
+    shown,
+    tokens_text,
+    total,
+)
+from claudomator_py.domain.budget import WindowUse
+from claudomator_py.domain.outcome import Denied, OutcomeStatus, Tokens
+from claudomator_py.domain.run import Part
+
+_RULED = re.compile(r"Permission to use .* has been denied\.\s*\Z", re.DOTALL)
+_ASK = "AskUserQuestion"
+_TALK = frozenset({_ASK, "ExitPlanMode"})
+"""Tools by which it speaks to whoever watches: none that would need leave."""
+_MODEL_INPUT_FIELDS = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Tokens and dollars. cost_usd None: not known."""
+
+    input: int = 0
+    output: int = 0
+    cost_usd: float | None = 0.0
+
+    def __add__(self, other: "Used") -> "Used":
+        known = self.cost_usd is not None and other.cost_usd is not None
+        cost = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
+        return Used(self.input + other.input, self.output + other.output, cost)
+
+
+@dataclass(frozen=True, slots=True)
+class _Denial:
+    """given: what the tool was to be used with. ruled: a rule denies it, so that no leave changes that."""
+
+    tool: str
+    given: Event = field(default_factory=dict)
+    ruled: bool = False
+
+
+@dataclass(kw_only=True)
+class ClaudeEvents(RunEvents):
+    """One run. Pieces of messages (``stream_event``) are left out: the whole message follows."""
+
+    lost: ClassVar = words(r"no conversation found")
+
+    #: As in ``LaunchRequest``.
+    prior_cost_usd: float | None = None
+    last: Event | None = None
+    #: The text that the last message ended with, if any.
+    message: str | None = None
+    failure: Failure | None = None
+    rejection: Rejection | None = None
+    near: NearLimit | None = None
+    denied: dict[str, _Denial] = field(default_factory=dict)
+    since_last: Used | None = Used()
+    turns: Used = Used()
+    messages: Messages = field(default_factory=Messages)
+    windows: Mapping[str, WindowUse] = field(default_factory=dict)
+
+    def copy(self) -> Self:
+        """Another one that has taken the same."""
+        other = super().copy()
+        other.messages = self.messages.copy()
+        return other
+
+    @property
+    def terminal(self) -> bool:
+        return self.last is not None
+
+    def take(self, event: Event) -> list[Part]:
+        """Take the next event: what it says, for people."""
+        at_ms = instant_of(event, "timestamp")
+        self.conversation_id = text_of(event, "session_id") or self.conversation_id
+        match event.get("type"):
+            case "system":
+                if event.get("subtype") == "permission_denied":
+                    self._take_denial(event)
+                return _system(event, at_ms)
+            case "assistant":
+                return self._take_assistant(event, at_ms)
+            case "user":
+                return self._take_user(event_of(event, "message").get("content"), at_ms)
+            case "rate_limit_event":
+                info = event_of(event, "rate_limit_info")
+                self._take_rate_limit(info)
+                named = f"limited: {text_of(info, 'rateLimitType') or 'rate limit'}"
+                return [Part("notice", named, at_ms=at_ms)] if info.get("status") == "rejected" else []
+            case "result":
+                return self._take_result(event, at_ms)
+        return []
+
+    def _take_rate_limit(self, info: Event) -> None:
+        self.windows = {**self.windows, **windows_of(info)}
+        resets_at = epoch_ms(info.get("resetsAt"))
+        limit, used = text_of(info, "rateLimitType"), amount_of(info, "utilization")
+        self.near = None
+        if info.get("status") == "allowed_warning" and resets_at is not None:
+            self.near = NearLimit(resets_at, storable(limit)[:MAX_DETAIL] if limit else None, used)
+        rejected = info.get("status") == "rejected"
+        self.rejection = Rejection(resets_at, text_of(info, "rateLimitType")) if rejected else None
+
+    def _take_assistant(self, event: Event, at_ms: int | None) -> list[Part]:
+        self.messages.take(event)
+        content = list_of(event_of(event, "message"), "content")
+        blocks = [block for block in content if isinstance(block, dict)]
+        category = text_of(event, "error")
+        if category is None:
+            self.failure, self.answered = None, True
+        else:
+            info = event_of(event_of(event, "api_error_params"), "rate_limit_info")
+            if info.get("status") == "rejected":
+                self._take_rate_limit(info)
+            self.failure = Failure(
+                message="\n".join(text_of(block, "text") or "" for block in blocks),
+                kind=text_of(event, "api_error"),
+                status=count_of(event, "api_error_status"),
+                category=category,
+                at_ms=at_ms,
+            )
+        found = (self._take_block(block, at_ms, failed=bool(event.get("error"))) for block in blocks)
+        return [part for part in found if part is not None]
+
+    def _take_block(self, block: Event, at_ms: int | None, *, failed: bool) -> Part | None:
+        match block.get("type"):
+            case "text":
+                self.message = text_of(block, "text") or ""
+                return Part("error" if failed else "message", self.message, at_ms=at_ms)
+            case "thinking":
+                return Part("thinking", text_of(block, "thinking") or "", at_ms=at_ms)
+            case "redacted_thinking":
+                return Part("thinking", "(withheld by the service)", at_ms=at_ms)
+            case str() as kind if kind.endswith("tool_use"):
+                tool = text_of(block, "name")
+                self.called(text_of(block, "id"), tool)
+                return Part("tool_call", arguments(block.get("input")), tool, at_ms)
+            case str() as kind if kind.endswith("tool_result"):
+                return self._take_tool_result(block, at_ms)
+        return None
+
+    def _take_user(self, content: object, at_ms: int | None) -> list[Part]:
+        """What was put before the model: results of tools, and words of the program."""
+        if isinstance(content, str):
+            return [Part("notice", content, at_ms=at_ms)]
+        said = []
+        for block in content if isinstance(content, list) else []:
+            if isinstance(block, dict) and block.get("type") == "tool_result":
+                said.append(self._take_tool_result(block, at_ms))
+            elif isinstance(block, dict) and (text := text_of(block, "text")):
+                said.append(Part("notice", text, at_ms=at_ms))
+        return said
+
+    def _take_tool_result(self, block: Event, at_ms: int | None) -> Part:
+        tool = self.tool_of(text_of(block, "tool_use_id"))
+        return Part("tool_result", content_text(block.get("content")), tool, at_ms)
+
+    def _take_denial(self, event: Event) -> None:
+        key = text_of(event, "tool_use_id") or f"#{len(self.denied)}"
+        known = self.denied.get(key) or _Denial(text_of(event, "tool_name") or "a tool")
+        given = event_of(event, "tool_input")
+        ruled = _RULED.match(text_of(event, "message") or "") is not None
+        self.denied[key] = replace(known, given=given or known.given, ruled=ruled or known.ruled)
+
+    def _take_result(self, event: Event, at_ms: int | None) -> list[Part]:
+        self.last = event
+        for denial in list_of(event, "permission_denials"):
+            if isinstance(denial, dict):
+                self._take_denial(denial)
+        usage = event_of(event, "usage")
+        self.turns += Used(
+            sum(count_of(usage, key) or 0 for key in INPUT_FIELDS), count_of(usage, "output_tokens") or 0
+        )
+        since = event.get("model_usage_since_last_result")
+        if not isinstance(since, dict) or self.since_last is None:
+            self.since_last = None
+        else:
+            self.since_last += _by_model(since)
+        return self._told(event, at_ms)
+
+    def _told(self, event: Event, at_ms: int | None) -> list[Part]:
+        """A result, as people read it."""
+        text, said = text_of(event, "result"), []
+        errors = [error for error in list_of(event, "errors") if isinstance(error, str)]
+        if errors:
+            said.append(Part("error", "\n".join(errors), at_ms=at_ms))
+        elif text is not None and text != self.message:
+            said.append(Part("error" if event.get("is_error") else "message", text, at_ms=at_ms))
+        usage, dollars = event_of(event, "usage"), amount_of(event, "total_cost_usd")
+        used = tokens_text(total(usage, *INPUT_FIELDS), count_of(usage, "output_tokens"), dollars)
+        turns = count_of(event, "num_turns")
+        if told := ", ".join(part for part in (used, f"{turns} turns" if turns is not None else "") if part):
+            said.append(Part("usage", told, at_ms=at_ms))
+        return said
+
+    def said(self, ending: Ending) -> Verdict | None:
+        result = self.last
+        if result is None:
+            return None
+        if _succeeded(result):
+            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials([one.tool for one in self.denied.values()]))
+        last = self.failure
+        failure = Failure(
+            message=_message(result) or (last.message if last is not None else ""),
+            ending=_ending(result),
+            stop_reason=text_of(result, "stop_reason"),
+            kind=text_of(result, "api_error") or (last.kind if last is not None else None),
+            status=count_of(result, "api_error_status") or (last.status if last is not None else None),
+            category=last.category if last is not None else None,
+            at_ms=last.at_ms if last is not None else None,
+            mixed=self.answered and _lists_all_errors(result),
+        )
+        return classify(failure, self.rejection, ending.printed_ms, self.zone)
+
+    def unsaid(self, ending: Ending) -> Verdict:
+        """What its last error, its exit code and stderr say."""
+        if self.failure is not None:
+            return classify(self.failure, self.rejection, ending.printed_ms, self.zone)
+        # Before there is a conversation the CLI speaks plain text; afterwards, what is no event may be a tool's.
+        plain = "" if self.anything else ending.stdout[-MAX_DETAIL:]
+        message = "\n".join(part for part in (ending.stderr, plain) if part)
+        failure = Failure(message or f"it exited with {ending.exit_code}", mixed=self.anything)
+        return classify(failure, None, ending.printed_ms, self.zone)
+
+    def result(self) -> Result:
+        so_far = Result(
+            conversation_id=self.conversation_id,
+            tokens=self.messages.tokens,
+            windows=self.windows,
+            near=self.near,
+        )
+        if self.last is None:
+            return so_far
+        used = self._used(self.last)
+        return replace(
+            so_far,
+            text=text_of(self.last, "result") if _succeeded(self.last) else None,
+            tokens=Tokens(input=used.input, output=used.output),
+            cost_usd=used.cost_usd,
+            question=next((asked for one in self.denied.values() if (asked := _asked(one)) is not None), None),
+            denied=distinct(_call(one) for one in self.denied.values() if not one.ruled and one.tool not in _TALK),
+        )
+
+    def _used(self, result: Event) -> Used:
+        """The run's own share.
+
+        Newer versions say what was used since the last result. Older ones give dollars and tokens per model for the
+        whole conversation, and tokens per turn: of a resumed conversation, the tokens are the turn's, and the dollars
+        what came on top of what was used before, or unknown.
+        """
+        if self.since_last is not None:
+            return self.since_last
+        total_usd = amount_of(result, "total_cost_usd")
+        if self.resumed:
+            own = None
+            if total_usd is not None and self.prior_cost_usd is not None:
+                own = max(0.0, total_usd - self.prior_cost_usd)
+            return Used(self.turns.input, self.turns.output, own)
+        per_model = _by_model(event_of(result, "modelUsage"))
+        tokens = per_model if per_model.input + per_model.output > 0 else self.turns
+        return Used(tokens.input, tokens.output, total_usd)
+
+
+def _asked(denial: _Denial) -> str | None:
+    return questions(denial.given) if denial.tool == _ASK else None
+
+
+def _call(denial: _Denial) -> Denied:
+    return denied_call(denial.tool, denial.given, rule_for(denial.tool, denial.given))
+
+
+def _by_model(models: Event) -> Used:
+    used = Used()
+    for model in models.values():
+        if isinstance(model, dict):
+            tokens = sum(count_of(model, key) or 0 for key in _MODEL_INPUT_FIELDS)
+            used += Used(tokens, count_of(model, "outputTokens") or 0, amount_of(model, "costUSD"))
+    return used
+
+
+def _succeeded(result: Event) -> bool:
+    """Old versions say ``is_error: false`` of a run that used up its turns; none is to be trusted in its "success"."""
+    subtype = text_of(result, "subtype") or ""
+    stopped = subtype.startswith("error") or _ending(result) is not None or result.get("stop_reason") == "refusal"
+    return result.get("is_error") is False and not stopped
+
+
+def _ending(result: Event) -> str | None:
+    named = (text_of(result, "terminal_reason"), text_of(result, "subtype"))
+    return next((name for name in named if name in ENDINGS), None)
+
+
+def _message(result: Event) -> str:
+    errors = [error for error in list_of(result, "errors") if isinstance(error, str)]
+    return text_of(result, "result") or "\n".join(errors)
+
+
+def _lists_all_errors(result: Event) -> bool:
+    """Whether its message is everything that went wrong in the process, tools that failed included."""
+    return text_of(result, "result") is None and text_of(result, "subtype") == "error_during_execution"
+
+
+def _system(event: Event, at_ms: int | None) -> list[Part]:
+    match event.get("subtype"):
+        case "init":
+            names = [shown(event.get(key)) for key in ("model", "claude_code_version", "permissionMode")]
+            return [Part("notice", f"begins: {', '.join(name for name in names if name)}", at_ms=at_ms)]
+        case "api_retry":
+            attempt, most = (shown(event.get(key)) or "?" for key in ("attempt", "max_retries"))
+            cause = " ".join(part for part in (shown(event.get("error_status")), shown(event.get("error"))) if part)
+            return [Part("notice", f"asks again ({attempt} of {most}): {cause}", at_ms=at_ms)]
+        case "permission_denied":
+            return [Part("notice", text_of(event, "message") or "denied", text_of(event, "tool_name"), at_ms)]
+        case _:
+            if said := text_of(event, "content") or text_of(event, "message"):
+                return [Part("notice", said, at_ms=at_ms)]
+    return []

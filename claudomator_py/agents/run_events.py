@@ -1,0 +1,157 @@
+"""The events of one run of a CLI: what each of them says, for people, and what they come to together.
+
+A CLI that prints JSON events to stdout and words to stderr has a ``RunEvents`` of its own. Only what bears an error,
+and stderr, can say that something went wrong; what a model wrote never does.
+"""
+
+import copy
+import dataclasses
+import json
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from claudomator_py.agents.ending import Result, Verdict, failed
+from claudomator_py.agents.jsonlines import Event, count_of
+from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.run import Part
+
+_MOST_CALLS = 1_000
+_SOME_TEXT = ("text", "content", "output", "message")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What is known at the end, besides the events."""
+
+    #: None where there is none.
+    exit_code: int | None
+    #: Epoch milliseconds: the present for what does not say when it was printed.
+    printed_ms: int
+    #: What was no event.
+    stdout: str
+    #: Its end.
+    stderr: str
+
+
+@dataclass(kw_only=True)
+class RunEvents(ABC):
+    """What the events of one run said so far. Those of each CLI are a dataclass as well."""
+
+    lost: ClassVar[re.Pattern[str] | None] = None
+    """How the CLI says that it does not know the conversation that a run was to go on in; None: it never does."""
+
+    #: Whether the run goes on in a conversation.
+    resumed: bool = False
+    #: As for ``find_reset``: that of the CLI's own clock times.
+    zone: str | None = None
+    anything: bool = False
+    #: Whether the model has said or done anything.
+    answered: bool = False
+    conversation_id: str | None = None
+    #: The tools of the last calls, by the ids of the calls.
+    tools: dict[str, str] = field(default_factory=dict)
+
+    def copy(self) -> Self:
+        """Another one that has taken the same. Events are shared: nobody changes them."""
+        other = copy.copy(self)
+        for one in dataclasses.fields(other):
+            value = getattr(other, one.name)
+            if isinstance(value, dict | list | set):
+                setattr(other, one.name, value.copy())
+        return other
+
+    @abstractmethod
+    def take(self, event: Event) -> list[Part]:
+        """Take the next event: what it says, for people. Never raises, whatever it holds."""
+
+    def take_stderr(self, line: str) -> None:  # noqa: B027  # most say all in events
+        """Take the next line of stderr, as people read it."""
+
+    def is_log(self, line: bytes) -> bool:
+        """Whether that line of stderr is a log that nobody is to read."""
+        return False
+
+    @property
+    @abstractmethod
+    def terminal(self) -> bool:
+        """Whether there was a complete terminal event."""
+
+    def stuck(self, started_ms: int | None) -> Verdict | None:
+        """What the CLI waits out without an event, as far as it says. started_ms: when the run began, if known."""
+        return None
+
+    @property
+    def stuck_since(self) -> int | None:
+        """When it said so, in epoch milliseconds, where that is known."""
+        return None
+
+    @abstractmethod
+    def said(self, ending: Ending) -> Verdict | None:
+        """What the terminal event means; None: there was none."""
+
+    def exited_well(self) -> Verdict:
+        """What a run without a terminal event came to that exited with 0."""
+        return failed(Reason.AGENT_ERROR, "it exited with 0, but without saying that it succeeded")
+
+    @abstractmethod
+    def unsaid(self, ending: Ending) -> Verdict:
+        """What a run without a terminal event came to that exited with anything else."""
+
+    @abstractmethod
+    def result(self) -> Result:
+        """What the run said and used."""
+
+    def called(self, call_id: str | None, tool: str | None) -> None:
+        """Remember which tool that call is of."""
+        if call_id is not None and tool is not None:
+            self.tools[call_id] = tool
+            if len(self.tools) > _MOST_CALLS:
+                del self.tools[next(iter(self.tools))]
+
+    def tool_of(self, call_id: str | None) -> str | None:
+        """The tool of that call, if it was seen."""
+        return self.tools.get(call_id or "")
+
+
+def shown(value: Any) -> str:
+    """A value as people read it: text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def content_text(content: Any) -> str:
+    """The text of a content that is a text or a list of blocks; of a block without text, its type in brackets."""
+    if not isinstance(content, list):
+        return shown(content)
+    return "\n".join(_block_text(block) for block in content)
+
+
+def arguments(value: Any) -> str:
+    """What a tool is called with: its only argument as it is, several as JSON."""
+    if isinstance(value, dict) and len(value) == 1:
+        return shown(next(iter(value.values())))
+    return shown(value)
+
+
+def tokens_text(used: int | None, made: int | None, cost_usd: float | None = None) -> str:
+    """What was used, in words."""
+    parts = [f"{used or 0} tokens in, {made or 0} out"] if used is not None or made is not None else []
+    if cost_usd is not None:
+        parts.append(f"${cost_usd:.4f}")
+    return ", ".join(parts)
+
+
+def total(event: Event, *keys: str) -> int | None:
+    """The sum of these counts; None if there is none of them."""
+    counts = [count for key in keys if (count := count_of(event, key)) is not None]
+    return sum(counts) if counts else None
+
+
+def _block_text(block: Any) -> str:
+    if not isinstance(block, dict):
+        return shown(block)
+    texts = (block[key] for key in _SOME_TEXT if isinstance(block.get(key), str))
+    return next(texts, f"[{shown(block.get('type')) or 'block'}]")

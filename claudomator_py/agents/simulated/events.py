@@ -1,0 +1,108 @@
+"""What the simulated agent writes: what each event says, and what the run came to."""
+
+from dataclasses import dataclass, field, replace
+
+from claudomator_py.agents.api_errors import limited
+from claudomator_py.agents.denied import denied_call, distinct
+from claudomator_py.agents.ending import Result, Verdict, failed
+from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
+from claudomator_py.agents.run_events import Ending, RunEvents, shown, tokens_text
+from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.run import Part
+
+_FAILURES = {
+    "fail": Reason.AGENT_ERROR,
+    "overloaded": Reason.OVERLOADED,
+    "network": Reason.NETWORK,
+    "auth": Reason.AUTH,
+    "invalid": Reason.BAD_INVOCATION,
+    **{
+        reason.value: reason
+        for reason in (
+            *(Reason.NO_CREDIT, Reason.INVALID_MODEL, Reason.CONTEXT_TOO_LONG, Reason.REFUSED, Reason.TURN_LIMIT),
+            *(Reason.BUDGET, Reason.PERMISSION_DENIED, Reason.OUTPUT_LIMIT, Reason.DISK_FULL),
+        )
+    },
+}
+
+
+@dataclass(kw_only=True)
+class SimulatedEvents(RunEvents):
+    """One run."""
+
+    end: Event | None = None
+    #: What last told of tokens and dollars.
+    progress: Event = field(default_factory=dict)
+    denied: list[Denied] = field(default_factory=list)
+
+    @property
+    def terminal(self) -> bool:
+        return self.end is not None
+
+    def take(self, event: Event) -> list[Part]:
+        """Take the next event: what it says, for people. What it does not know, it shows as it is."""
+        match event.get("type"):
+            case "start":
+                self.conversation_id = text_of(event, "conversation_id")
+                return [Part("notice", f"begins: attempt {shown(event.get('attempt'))}, simulated")]
+            case "progress":
+                self.progress, self.answered = event, True
+                if "seconds_left" in event:
+                    return [Part("notice", f"works, {shown(event.get('seconds_left'))} s left")]
+            case "denied":
+                given = {"command": text_of(event, "input") or ""}
+                self.denied.append(denied_call(text_of(event, "tool") or "a tool", given, text_of(event, "rule")))
+                return [Part("notice", f"denied: {shown(event.get('tool'))}({shown(event.get('input'))})")]
+            case "end":
+                return self._take_end(event)
+        return [Part("text", text_of(event, "text") or shown(event))]
+
+    def _take_end(self, event: Event) -> list[Part]:
+        self.end = event
+        self.answered = self.answered or event.get("outcome") in ("success", "question")
+        error = text_of(event, "error")
+        said = [Part("error" if error else "message", error or text_of(event, "text") or shown(event))]
+        tokens = _tokens(event)
+        if used := tokens_text(tokens.input, tokens.output, amount_of(event, "cost_usd")):
+            said.append(Part("usage", used))
+        return said
+
+    def said(self, ending: Ending) -> Verdict | None:
+        """What its end means."""
+        if self.end is None:
+            return None
+        error = text_of(self.end, "error") or "it gave no reason"
+        match self.end.get("outcome"):
+            case "success":
+                return Verdict(OutcomeStatus.SUCCEEDED)
+            case "question":
+                return Verdict(OutcomeStatus.NEEDS_INPUT)
+            case "unknown":
+                return replace(failed(Reason.BAD_INVOCATION, error), conversation_lost=True)
+            case "limited":
+                return limited(error, count_of(self.end, "reset_at"), "simulated")
+            case str() as named:
+                return failed(_FAILURES.get(named, Reason.AGENT_ERROR), error)
+        return failed(Reason.AGENT_ERROR, error)
+
+    def unsaid(self, ending: Ending) -> Verdict:
+        silent = f"it exited with {ending.exit_code} without a terminal event"
+        return failed(Reason.AGENT_ERROR, ending.stderr or silent)
+
+    def result(self) -> Result:
+        end = self.end or {}
+        told = self.progress if self.end is None else end
+        text = text_of(end, "text")
+        return Result(
+            conversation_id=self.conversation_id,
+            text=text,
+            tokens=_tokens(told),
+            cost_usd=amount_of(told, "cost_usd"),
+            question=text if end.get("outcome") == "question" else None,
+            denied=distinct(self.denied),
+        )
+
+
+def _tokens(event: Event) -> Tokens:
+    tokens = event_of(event, "tokens")
+    return Tokens(input=count_of(tokens, "input"), output=count_of(tokens, "output"))
