@@ -16,7 +16,7 @@ def router(access: Access) -> APIRouter:
         "", status_code=201, operation_id="makeBackup", summary="Copy the database", responses=problems(429, 503)
     )
     def backup(by: Asking) -> BackupView:
-        """A consistent copy, into the folder `backups` of the state folder; tasks go on meanwhile. SQLite only."""
+        """A consistent copy, into the folder `backups` of the state folder; tasks continue meanwhile. SQLite only."""
         return access.as_(by).service.backup()
 
     return routes

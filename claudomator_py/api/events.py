@@ -233,7 +233,7 @@ def router(access: Access, streams: Streams) -> APIRouter:
         cursor: Cursor = None,
         limit: Limit = PAGE,
     ) -> Page[EventView] | Response:
-        """Ids rise in the order of happening; none becomes visible late, so a stream goes on from the last one seen."""
+        """Ids rise in the order of events and none becomes visible late: a stream continues after the last one seen."""
         live = access.as_(by).queries.live
         wanted = live.event_filter(task, kind or (), caused_by)
         if wants_stream(request):

@@ -44,7 +44,7 @@ def router(access: Access) -> APIRouter:
     def answer(
         by: Asking, ref: Ref, document: JsonObject, if_match: IfMatch, key: IdempotencyKey, response: Response
     ) -> TaskView:
-        """Its agent goes on in the conversation in which it asked; no attempt is used up. 409 if it asks nothing."""
+        """The agent continues the conversation in which it asked; no attempt is used up. 409 if it asks nothing."""
         return _tagged(
             access.as_(by).service.answer(ref, _valid(AnswerRequest, document), if_version=if_match, key=key), response
         )
@@ -62,7 +62,7 @@ def router(access: Access) -> APIRouter:
     ) -> TaskView:
         """Its first run, or the tools that its agent was denied: for this content, until it is restarted.
 
-        409 if it asks for no approval, 422 for what its agent cannot be told to allow.
+        409 if it asks for no approval, 422 for what its agent cannot be configured to allow.
         """
         return _tagged(
             access.as_(by).service.approve(ref, _valid(ApproveRequest, document), if_version=if_match, key=key),

@@ -194,7 +194,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _gauge(
         "agent_held_until_timestamp_seconds",
-        "For each hold in force, when it ends (Unix time); +Inf: when somebody releases it.",
+        "When each hold in force ends (Unix time); +Inf: when it is released.",
         _holds,
         "agent",
         "reason",
@@ -211,10 +211,10 @@ FAMILIES: tuple[Family, ...] = (
         "revoked_runs_total", "Runs that were given up before they started; they cost nothing.", _revoked, "agent"
     ),
     _histogram("run_duration_seconds", "How long ended runs took, checks included.", _durations, "agent", "status"),
-    _counter("tokens_total", "Tokens of ended runs, as far as agents tell them.", _tokens, "agent", "direction"),
+    _counter("tokens_total", "Tokens of ended runs, as far as agents report them.", _tokens, "agent", "direction"),
     _counter(
         "cost_dollars_total",
-        "US dollars that ended runs cost, as told by agents or by configured prices.",
+        "Cost of ended runs in US dollars, as reported by agents or by configured prices.",
         _cost,
         "agent",
     ),

@@ -47,8 +47,8 @@ _LOG_RESPONSE = {
     "content": {
         LOG_TYPE: {"schema": {"type": "string", "format": "binary"}},
         **stream_response(
-            "Server-sent events: `output` with a piece of text or, with view=structured, `entry`; `id` is where to go "
-            "on. Then `end`, when the run is over; a client that comes again after that gets 204.",
+            "Server-sent events: `output` with a piece of text or, with view=structured, `entry`; `id` is where to "
+            "continue. Then `end`, when the run is over; a client that comes again after that gets 204.",
             'id: 4\nevent: output\ndata: {"offset":0,"next_offset":4,"text":"one\\n"}\n\n',
         ),
     },

@@ -75,7 +75,7 @@ def router(access: Access) -> APIRouter:
         "/{name}/resume", operation_id="resumeSchedule", summary="Resume a schedule", responses=problems(404, 422, 503)
     )
     def resume(by: Asking, name: Name) -> ScheduleView:
-        """It goes on with its next time; those that passed meanwhile are not caught up. Harmless when repeated."""
+        """It continues with its next time; missed times are not caught up. Harmless when repeated."""
         return access.as_(by).schedules.resume(name)
 
     @routes.post(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from claudomator_py.classify.openai import OpenAi
 
 CLI_VARIABLES = ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL")
-"""What the Gemini CLI is to find in its environment, besides what every program needs."""
+"""What the Gemini CLI needs in its environment, in addition to what every program needs."""
 
 
 def tier_model(

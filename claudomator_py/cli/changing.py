@@ -243,8 +243,8 @@ def answer(
 ) -> None:
     """Answer what a task's agent asks.
 
-    It goes on with that in the conversation in which it asked, and no attempt is used up. An agent that asks to use a
-    tool is told to do without.
+    The agent continues the conversation in which it asked, and no attempt is used up. If it asked to use a tool, the
+    answer tells it to do without.
     """
     if (text is None) == (file is None):
         raise typer.BadParameter("give the answer as TEXT, or name a file with --file")

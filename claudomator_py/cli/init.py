@@ -71,7 +71,7 @@ state_dir: @STATE@
 # agents:
 #   claude: {max_concurrent: 2, pass_env: [ANTHROPIC_API_KEY]}
 
-# What becomes of live runs when the daemon is stopped: they go on, or they are awaited.
+# What to do with live runs when the daemon is stopped: leave them running, or wait for them to finish.
 # on_stop: leave                   # or drain
 """
 
@@ -117,7 +117,7 @@ def init(
 ) -> None:
     """Write a configuration and a first task, or a service.
 
-    The first are claudomator.yaml and tasks/hello.yaml; what is there already stays as it is. With --systemd these are
+    The first are claudomator.yaml and tasks/hello.yaml; existing files are not changed. With --systemd these are
     the configuration of a service, its unit, and its drop-ins.
     """
     if systemd is not None:

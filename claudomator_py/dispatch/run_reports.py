@@ -49,7 +49,7 @@ class RunReporter:
         """
         kind = request.agent.kind
         if kind not in self._kinds:
-            detail = f"no agent of kind {kind!r} is known any more"
+            detail = f"no agent of kind {kind!r} is known"
             unread = Outcome(status=OutcomeStatus.LOST, reason=Reason.LOST, detail=detail)
             return RunReport(run_id=request.run_id, exit=record, outcome=unread)
         read = self._monitor.report(request.run_id, lambda: self._reader(request), record)

@@ -30,7 +30,7 @@ class Unit(StrEnum):
 
 _WORDS = {Unit.USD: "USD", Unit.TOKENS: "tokens", Unit.RUNS: "runs"}
 _WHILE_RUNNING = (Unit.USD, Unit.TOKENS)
-"""What goes on rising while a run lives."""
+"""What keeps rising while a run lives."""
 
 
 def _percent(value: object) -> object:

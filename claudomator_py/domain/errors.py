@@ -160,10 +160,10 @@ class BadCursor(ServiceError):
 
 
 class Gone(ServiceError):
-    """What is asked for was kept for a time, which is over."""
+    """What you asked for is no longer kept."""
 
     status = "gone"
-    title = "Not kept any more"
+    title = "No longer kept"
 
 
 class KeyInUse(ServiceError):

@@ -1,4 +1,4 @@
-"""What a person is asked: a question of an agent, leave for the tools that it was denied, or leave for a first run."""
+"""What a person is asked: a question of an agent, or permission to use the tools it was denied or to start at all."""
 
 import re
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _MARKED_OR_FENCE = re.compile(
 class InputRequest(BaseModel):
     """What the task waits to hear from a person. since_ms: since when, in epoch milliseconds.
 
-    agent, run_id: whose run asks; None: it is asked before the first run. tools: what leave is asked for. rejected:
+    agent, run_id: whose run asks; None: it is asked before the first run. tools: the tools it requests. rejected:
     what the person said who rejected it.
     """
 
@@ -108,7 +108,7 @@ def asks_leave(outcome: Outcome, spec: TaskSpec) -> bool:
 
 
 def leave_asked(outcome: Outcome) -> Outcome:
-    """The outcome of a run that needs leave for the tools that it was denied."""
+    """The outcome of a run that needs permission for the tools it was denied."""
     return _changed(outcome, status=OutcomeStatus.NEEDS_INPUT)
 
 

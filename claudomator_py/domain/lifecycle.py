@@ -32,7 +32,7 @@ class Phase(StrEnum):
 
 
 class InputKind(StrEnum):
-    """What a person is asked for."""
+    """The kind of input that a person is asked for."""
 
     APPROVAL = "approval"
     QUESTION = "question"
@@ -156,7 +156,7 @@ class Requeued:
 
 @dataclass(frozen=True, slots=True)
 class InputAsked:
-    """A person has to act before it can go on."""
+    """A person has to act before it can continue."""
 
     kind: InputKind
 
@@ -175,7 +175,7 @@ class Renewed:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A person has said what was asked for. It goes on in ``into``."""
+    """A person gave the requested input. It goes on in ``into``."""
 
     into: Waiting | Queued
 

@@ -11,7 +11,7 @@ LONGEST_BRIEF_MS = 5 * MINUTE_MS
 FIRST_ESTIMATE_MS = 30 * SECOND_MS
 LONGEST_ESTIMATE_MS = HOUR_MS
 LONGEST_RESET_MS = 35 * DAY_MS
-"""No service has a window that is longer than a month: a reset that is farther away is not believed."""
+"""No service has a window that is longer than a month: a reset that is farther away is ignored."""
 NEWS_MS = MINUTE_MS
 """A hold that grows by no more than this is the same as before to a person."""
 LONGEST_TRY_MS = 10 * MINUTE_MS

@@ -10,7 +10,7 @@ from claudomator_py.domain.units import DAY_MS
 class Role(StrEnum):
     """What a principal may do. Each of read, operate and admin permits what the ones before it do.
 
-    read: look. operate: hand in, change and answer tasks and schedules as well. admin: whatever else there is, such as
+    read: look. operate: submit, change and answer tasks and schedules as well. admin: whatever else there is, such as
     tokens, holds and draining. run: a run of a task; it may do what is said of ``run`` alone, within its own task.
     """
 

@@ -52,7 +52,7 @@ def readiness(
     """Whether the task itself is ready: its dependencies, then its earliest start, then its pause after a failure.
 
     spent: whether its budget is used up, in which case no time makes it ready.
-    approved: whether it needs no leave of a person, who is asked last: a question that nothing follows from is none.
+    approved: whether no person has to approve it first. That is asked last, once nothing else is in its way.
     """
     if any(dependency.state in ("FAILED", "CANCELLED") for dependency in dependencies):
         return Failing(Reason.DEPENDENCY_FAILED)

@@ -298,14 +298,14 @@ class TaskSpec(Strict):
     @classmethod
     def _not_after_itself(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         if info.data.get("name") in value:
-            raise refusal("names the task itself, which would wait for ever", "remove its own name")
+            raise refusal("names the task itself, which would wait forever", "remove its own name")
         return value
 
     @field_validator("continues")
     @classmethod
     def _not_itself(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is not None and info.data.get("name") == value:
-            raise refusal("names the task itself, which would wait for ever", "name another task, or remove it")
+            raise refusal("names the task itself, which would wait forever", "name another task, or remove it")
         return value
 
     @field_validator("schedule")

@@ -146,7 +146,7 @@ class ResumePolicy:
         if self._registry.kind_of(agent).conversations is Conversations.NONE:
             raise Conflict(f"{where} was on {run.agent}, a {run.kind}, which holds no conversations.", remedy=_FRESH)
         if request.agent not in (None, agent.name, agent.kind):
-            message = f"{request.agent} cannot go on in a conversation that {agent.name} has"
+            message = f"{request.agent} cannot continue a conversation that {agent.name} has"
             raise _invalid([Problem(field="agent", message=message, remedy="leave out `agent`, or `resume`")])
         if not run.live and conversation_of(run, None) is None:
             raise Conflict(f"{where} left no conversation behind.", remedy=_FRESH)
@@ -161,7 +161,7 @@ class ResumePolicy:
             spec = spec.model_copy(update={"working_dir": before.working_dir, "isolation": before.isolation})
         if not same_folder(spec, before):
             was = before.working_dir or "a scratch folder"
-            detail = f"The conversation belongs to {was}, and {task.name} has another working directory by now."
+            detail = f"The conversation belongs to {was}, and {task.name} now has a different working directory."
             raise Conflict(detail, remedy=_FRESH)
         if spec.isolation is not before.isolation:
             detail = f"The conversation belongs to another folder: {task.name} has isolation {spec.isolation} by now."
@@ -179,7 +179,7 @@ class ResumePolicy:
         all, or None.
         """
         if earlier is None or earlier.conversation_id is None:
-            return "it is not known any more"
+            return "it is no longer known"
         chosen = self._registry.find(agent)
         if chosen is None or (chosen.name, chosen.kind) != (earlier.agent, earlier.kind):
             return self._elsewhere(earlier.agent, earlier.kind)

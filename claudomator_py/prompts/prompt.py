@@ -15,8 +15,8 @@ from claudomator_py.ports import RunHost, Transcript
 from claudomator_py.store.tables import Run
 
 HOW_TO_ASK = (
-    "If you need a decision of the operator before you can go on, end with a message whose last part begins, on a line "
-    f"of its own, with `{MARKER}` and then the question. You will be told the answer here. Do not ask what you can "
+    "If you need a decision from the operator before you can continue, end with a message whose last part begins, on "
+    f"its own line, with `{MARKER}` and then the question. You will receive the answer here. Do not ask what you can "
     "find out yourself."
 )
 _ANSWER = "The operator answers your question:"
@@ -27,7 +27,7 @@ _BEFORE = "The operator was asked about this task before, in a conversation that
 def told(exchange: Exchange) -> list[str]:
     """For the conversation in which it was asked: what was said to it."""
     if exchange.allowed:
-        return [f"The operator lets you use: {', '.join(exchange.allowed)}. Go on with the task where you left off."]
+        return [f"The operator allows you to use: {', '.join(exchange.allowed)}. Continue the task where you left off."]
     lead = _REFUSED if exchange.kind is InputKind.APPROVAL else _ANSWER
     return [lead, (exchange.answer or "").strip()]
 
@@ -50,7 +50,7 @@ MOST_SAID = 4_000
 _MOST_DETAIL = 1_000
 _PARTS = 12
 _UNDONE = (OutcomeStatus.FAILED, OutcomeStatus.LIMITED, OutcomeStatus.LOST)
-_AS_LEFT = "What it did is as it left it. Look at what is there before you repeat or rely on it."
+_AS_LEFT = "Its changes are as it left them. Check the current state before you repeat or rely on anything."
 
 
 def left_by(runs: list[Run], agent: str) -> Run | None:
@@ -96,7 +96,7 @@ def follow_note(run: Run, told: TaskSpec, host: RunHost, transcript: Transcript 
     asked = redactor.redact(told.instructions.strip())
     if len(asked) > MOST_SAID:
         asked = f"{asked[:MOST_SAID]} [...]"
-    lead = f"This task goes on from another one, {told.name}, which {run.agent} has done. It was:"
+    lead = f"This task continues another one, {told.name}, which {run.agent} has done. It was:"
     return _note([lead, asked, _AS_LEFT], run, host, transcript, redactor)
 
 
@@ -108,7 +108,7 @@ def _note(lead: list[str], run: Run, host: RunHost, transcript: Transcript | Non
         said.append(outcome.text)
     words = _bounded([redactor.redact(words) for words in said])  # before they are cut
     if words:
-        parts += ["The last that it said and did:", words]
+        parts += ["What it said and did last:", words]
     return redactor.redact("\n\n".join(parts))
 
 
@@ -139,10 +139,10 @@ def _bounded(said: list[str]) -> str:
 
 
 _GO_ON = (
-    "Go on with the task where you left off. You may have been interrupted in the midst of a step: look at what is "
-    "there before you repeat or rely on it."
+    "Continue the task where you left off. You may have been interrupted in the middle of a step: check the current "
+    "state before you repeat or rely on anything."
 )
-_CHANGED = "The task has changed since. It reads now:"
+_CHANGED = "The task has changed since then. It now reads:"
 _ADDED = "The operator adds:"
 _SAID = "This is the task:"
 

@@ -166,12 +166,12 @@ def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None)
         named = ", ".join(part for part in (window, outcome.provenance) if part)
         reset = f" It resets at {clock_text(outcome.reset_at, run.ended_ms)}{f' ({named})' if named else ''}."
         if outcome.provenance is Provenance.ESTIMATED:
-            reset = " The reset that it named is more than 35 days away, and not believed."
+            reset = " The reset it named is more than 35 days away and is ignored."
     detail = f" {_short(outcome.detail)}" if outcome.detail and outcome.status is not OutcomeStatus.SUCCEEDED else ""
     if run.check_result is not None and outcome.reason is Reason.CHECK_FAILED:
         detail = ""  # the check's own sentence says it
-    leave = outcome.status is OutcomeStatus.NEEDS_INPUT and outcome.question is None and outcome.denied
-    how = "ended in want of leave" if leave else ENDED_HOW[outcome.status]
+    denied = outcome.status is OutcomeStatus.NEEDS_INPUT and outcome.question is None and outcome.denied
+    how = "ended needing permission" if denied else ENDED_HOW[outcome.status]
     return f"{where} {how}{reason} after {took}.{reset}{detail}"
 
 
@@ -309,7 +309,7 @@ def _tier_source(classification: Classification, agent: str) -> str:
     told = [": ".join(parts)] if parts else []
     about = classification.asked_about
     told += [f"it was asked about {about}, where the task was to go then"] if about not in (None, agent) else []
-    told += [f"it spoke of the agent {said}, which changes nothing"] if said is not None else []
+    told += [f"it named the agent {said}, which changes nothing"] if said is not None else []
     return f"{source} ({'; '.join(told)})" if told else source
 
 

@@ -22,7 +22,7 @@ from claudomator_py.store.tables import Decision, Event, Run, Task
 from claudomator_py.tasks.runs import NOTE_OF
 
 LEAST_FOLDED = 3
-"""So many runs in a row with the same end are told of in one sentence."""
+"""So many runs in a row with the same end are summed up in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _cause(event: Event) -> str:
     pinned += [f"a budget of {amount} {unit}" for unit, amount in budget.items() if amount is not None]
     pinned += ["force, which cancelled its run"] if restart.get("force") else []
     with_these = f" with {', '.join(pinned)}" if pinned else ""
-    resumed = ", to go on in its conversation" if restart.get("resume") else ""
+    resumed = ", to continue its conversation" if restart.get("resume") else ""
     why = f": {' '.join(restart['reason'].split()).rstrip('.')}" if restart.get("reason") else ""
     who = "an operator" if event.by in (None, OPERATOR.id) else event.by
     return f"{who} restarted it{with_these}{resumed}{why}"

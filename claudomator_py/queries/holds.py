@@ -22,7 +22,7 @@ from claudomator_py.store import hold_rows, run_rows
 from claudomator_py.store.tables import Run
 
 _SOURCE = 1_000
-_DOUBT = "the reset it named is more than 35 days away, and not believed"
+_DOUBT = "the reset it named is more than 35 days away and is ignored"
 
 
 def hold_views(

@@ -66,4 +66,4 @@ def _remedies(task: Task, asked: InputRequest) -> list[str]:
             return [f"Log in, then: claudomator release {asked.agent or 'AGENT'}"]
         case _:
             agent = asked.agent or "its agent"
-            return [f'`claudomator answer {name} "..."` lets {agent} go on with that in its conversation; {reject}']
+            return [f'`claudomator answer {name} "..."` continues the conversation of {agent} with it; {reject}']

@@ -83,8 +83,8 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
     if outcome.conversation_lost and run.resumed:
         return Ending(lifecycle.Requeued(), counts_attempt=False)
     if outcome.status is OutcomeStatus.NEEDS_INPUT:
-        leave = outcome.question is None and bool(outcome.denied)
-        kind = InputKind.APPROVAL if leave else InputKind.QUESTION
+        denied = outcome.question is None and bool(outcome.denied)
+        kind = InputKind.APPROVAL if denied else InputKind.QUESTION
         return Ending(lifecycle.InputAsked(kind), counts_attempt=False)
     reason = outcome.reason or Reason.AGENT_ERROR
     policy = REASON_POLICIES[reason]

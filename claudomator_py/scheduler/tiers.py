@@ -56,7 +56,7 @@ def _unclamped(
     if pinned is not None:
         return pinned
     if head.kept_tier is not None:
-        what = "an automatic retry" if head.conversation is None else "a conversation that goes on"
+        what = "an automatic retry" if head.conversation is None else "a continued conversation"
         return head.kept_tier, Classification(source="kept", cause=f"{what} keeps its tier")
     default = agent.default_tier
     asked = head.asked

@@ -58,7 +58,7 @@ from claudomator_py.tasks.inputs import answer, approve, reject
 
 T = TypeVar("T")
 Told = tuple[str, TaskView | None]
-"""A task's id, and what is told of it where that was settled in the transaction."""
+"""A task's id, and its view where that was settled in the transaction."""
 
 
 Versions = int | Collection[int] | None
@@ -169,7 +169,7 @@ class TaskService:
     def approve(
         self, ref: str, request: ApproveRequest, *, if_version: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
-        """Allow what it asks for. Raises Conflict; Invalid for what its agent cannot be told to allow."""
+        """Allow what it asks for. Raises Conflict; Invalid for what its agent cannot be configured to allow."""
         return self._heard(ref, partial(approve, tools=request.tools, registry=self._registry), if_version, key)
 
     def reject(

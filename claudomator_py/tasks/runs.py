@@ -350,7 +350,7 @@ def _left_behind(run: Run, outcome: Outcome) -> str | None:
 
 
 def _why_afresh(run: Run, outcome: Outcome) -> str:
-    return f"{run.agent} does not know it any more" if outcome.conversation_lost else f"it ended in {outcome.reason}"
+    return f"{run.agent} no longer knows it" if outcome.conversation_lost else f"it ended in {outcome.reason}"
 
 
 def _used_columns(run: Run, used: Used, now_ms: int) -> dict[str, Any]:

@@ -20,9 +20,9 @@ _AGENTS = """
 of one program are two agents of one kind. An agent that is named like its kind needs no `kind`.
 """
 _NOTICES = """
-`notify` maps names to targets, each told of what it asks for. A notice is stored together with what it tells of, and
-sent again with growing pauses until the target has it, or it is given up. So a target may hear of the same thing twice,
-under the same id.
+`notify` maps names to targets, each of which receives the events it lists. A notification is stored together with its
+event and retried with growing pauses until the target accepts it, or it is given up. A target may therefore receive
+the same notification twice, under the same id.
 """
 _DEFAULTS = "The kinds, what they start and which models stand behind their tiers where the file says nothing:"
 _HEAD = ("key", "type", "default", "meaning")

@@ -92,7 +92,7 @@ def test_it_fails_with_the_other_and_is_revived_with_it(world: World) -> None:
 
 def test_circles_are_refused(world: World) -> None:
     world.submit("a", continues="b")
-    with pytest.raises(Invalid, match="for ever: b -> a -> b") as refused:
+    with pytest.raises(Invalid, match="forever: b -> a -> b") as refused:
         world.submit("b", continues="a")
     assert refused.value.problems[0].field == "continues"
     problems = parse_task({"name": "a", "instructions": "x", "continues": "a"})
@@ -221,7 +221,7 @@ def test_a_limited_holder_is_left_for_another_agent_with_a_note(world: World) ->
     assert (second.agent, second.resumes) == ("codex", None)
     prompt = asked(world, "codex").prompt
     assert prompt.startswith("do second\n")
-    assert "goes on from another one, first, which claude has done. It was:\n\ndo first" in prompt
+    assert "continues another one, first, which claude has done. It was:\n\ndo first" in prompt
     assert "I made the hole." in prompt
     assert world.host.directories[second.id, 0].order.scratch_of == first.id, "and where it was"
     text = why(world, "second")
@@ -246,7 +246,7 @@ def test_a_limit_of_its_own_leaves_it_in_the_conversation_or_hands_it_on(world: 
     world.tick(HOUR_MS + 1)
     again = last(world, "second")
     assert (again.resumes, again.attempt, again.agent) == (world.queries.runs("second")[0].id, 1, "claude")
-    assert asked(world).prompt.startswith("Go on with the task where you left off.")
+    assert asked(world).prompt.startswith("Continue the task where you left off.")
     assert asked(world).prompt.endswith("This is the task:\n\ndo second\n")
     world.succeed("second")
 
@@ -278,7 +278,7 @@ def test_a_conversation_that_the_agent_has_lost_is_replaced_once(world: World) -
     again = last(world, "second")
     assert (again.resumes, again.attempt, again.state) == (None, 1, "starting")
     assert asked(world).resume is False
-    assert "goes on from another one, first" in asked(world).prompt
+    assert "continues another one, first" in asked(world).prompt
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_another_place_or_agent_means_a_fresh_conversation(world: World, fields:
     second = begun(world, **fields)
     assert second.resumes is None
     assert because in why(world, "second")
-    assert "goes on from another one, first" in world.kinds[second.agent].requests[-1].prompt
+    assert "continues another one, first" in world.kinds[second.agent].requests[-1].prompt
 
 
 def test_an_agent_of_the_holders_kind_is_no_other_agent(world: World) -> None:
@@ -317,7 +317,7 @@ def test_a_failure_of_its_own_is_tried_again_afresh_with_the_note(world: World) 
     world.fail("second", "agent_error")
     world.tick(60_000)
     assert (last(world, "second").resumes, last(world, "second").attempt) == (None, 2)
-    assert "goes on from another one, first" in asked(world).prompt
+    assert "continues another one, first" in asked(world).prompt
 
 
 def test_it_waits_again_for_a_restarted_other_and_goes_on_from_its_new_run(world: World) -> None:
@@ -343,7 +343,7 @@ def test_its_own_conversation_can_be_resumed(world: World) -> None:
     world.tick()
     assert last(world, "second").resumes == second.id
     assert world.host.directories[last(world, "second").id, 0].order.cwd == "/srv/shop"
-    assert "Go on with the task where you left off." in asked(world).prompt
+    assert "Continue the task where you left off." in asked(world).prompt
 
 
 def test_changed_content_follows_anew(world: World) -> None:

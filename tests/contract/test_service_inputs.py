@@ -217,7 +217,7 @@ def test_a_denied_tool_asks_for_leave_which_the_next_run_has(world: World) -> No
     request = launched(world)
     assert request.resume
     assert request.task.permissions.allowed_tools == ("Bash(npm publish)",)
-    assert request.prompt.startswith("The operator lets you use: Bash(npm publish). Go on")
+    assert request.prompt.startswith("The operator allows you to use: Bash(npm publish). Continue")
     ended(world, "t", denied=[{**PUBLISH, "input": "npm tag", "rule": "Bash(npm tag)"}])
     approve(world)
     world.tick()
@@ -320,7 +320,7 @@ def test_a_task_asks_before_its_first_run_and_no_run_begins(world: World) -> Non
     assert task.available_actions == ("approve", "reject", "cancel", "restart")
     with pytest.raises(Conflict, match="there is no agent to answer"):
         answer(world)
-    with pytest.raises(Invalid, match="tools: are not asked for"):
+    with pytest.raises(Invalid, match="tools: were not requested"):
         approve(world, "Bash")
     approve(world)
     world.tick()

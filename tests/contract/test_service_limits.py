@@ -347,7 +347,7 @@ def test_a_task_that_is_to_wait_goes_on_in_its_conversation_at_the_reset_though_
     assert second.tier == first.tier
     request = world.kinds["claude"].requests[-1]
     assert request.resume
-    assert request.prompt.startswith("Go on with the task where you left off.")
+    assert request.prompt.startswith("Continue the task where you left off.")
     world.limit("t", reset_at=world.now_ms + HOUR_MS)
     world.tick(HOUR_MS)
     assert world.live("t").resumes == second.id
@@ -578,10 +578,10 @@ def test_a_reset_that_is_too_far_away_is_shown_as_doubted_and_tried_soon(world: 
     (hold,) = world.queries.agents()[0].holds
     latest = format_instant(START_MS + 35 * DAY_MS)
     assert (hold.until, hold.doubted) == (format_instant(START_MS + 30 * SECOND_MS), latest)
-    doubt = "the reset it named is more than 35 days away, and not believed"
+    doubt = "the reset it named is more than 35 days away and is ignored"
     assert hold.text == f"5h window until 14:13 UTC, estimated ({doubt})"
     said = world.queries.why("t").sentences
-    assert any("The reset that it named is more than 35 days away, and not believed." in one for one in said)
+    assert any("The reset it named is more than 35 days away and is ignored." in one for one in said)
     outcome = world.queries.runs("t")[0].outcome
     assert outcome is not None
     assert outcome.reset_at == latest

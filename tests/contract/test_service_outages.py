@@ -136,7 +136,7 @@ def test_a_conversation_that_was_never_begun_or_is_forgotten_costs_one_look_and_
     assert (third.resumes, third.attempt) == (None, 2)
     prompt = world.kinds["claude"].requests[-1].prompt
     assert prompt.startswith("do t\n\n# Handoff\n\nYou began this task before, in another conversation, and stopped: ")
-    assert f"The conversation of run {first.id[:8]} was given up: claude does not know it any more" in why(world)
+    assert f"The conversation of run {first.id[:8]} was given up: claude no longer knows it" in why(world)
     assert f"Attempt 3 on claude, in a fresh conversation with a note from run {first.id[:8]}, is" in why(world)
 
 

@@ -157,7 +157,7 @@ def test_the_prompt_is_short_and_tells_what_is_new(world: World) -> None:
     assert asked(world, "claude").resume is True
     world.service.cancel("t")
     resumed(world)
-    assert "The task has changed since. It reads now:\n\nDig two holes." in asked(world, "claude").prompt
+    assert "The task has changed since then. It now reads:\n\nDig two holes." in asked(world, "claude").prompt
 
 
 def test_tier_and_model_may_change_on_the_way(world: World) -> None:
@@ -235,7 +235,7 @@ def test_a_conversation_that_the_agent_has_lost_is_replaced_once(world: World) -
     request = asked(world, "claude")
     assert not request.resume
     assert request.prompt.startswith("do t\n\nThe operator adds:\n\nHurry.\n")
-    assert f"The conversation of run {first.id[:8]} was given up: claude does not know it any more." in why(world, "t")
+    assert f"The conversation of run {first.id[:8]} was given up: claude no longer knows it." in why(world, "t")
     events = [event for event in world.queries.why("t").events if event.kind == "conversation_given_up"]
     assert [(event.run_id, event.data["resumes"]) for event in events] == [(second.id, first.id)]
     world.fail("t", "bad_invocation", **LOST)
@@ -345,7 +345,7 @@ def test_what_cannot_be_resumed_is_refused_with_a_remedy(world: World) -> None:
         world.restart("plain", resume=True)
 
     failed_once(world, "t")
-    with pytest.raises(Invalid, match="codex cannot go on in a conversation that claude has"):
+    with pytest.raises(Invalid, match="codex cannot continue a conversation that claude has"):
         world.restart("t", resume=True, agent="codex")
     with pytest.raises(Invalid, match="not supported yet"):
         world.restart("t", resume=True, specialist="x")
@@ -377,7 +377,7 @@ def test_another_working_directory_has_another_conversation(world: World) -> Non
     world.fail("t")
     world.take("/in/t.yaml", spec("t", agent={"type": "claude"}, working_dir="/two"), mtime_ns=2)
     world.service.cancel("t")
-    with pytest.raises(Conflict, match="belongs to /one, and t has another working directory by now"):
+    with pytest.raises(Conflict, match="belongs to /one, and t now has a different working directory"):
         world.restart("t", resume=True)
 
 

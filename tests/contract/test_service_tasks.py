@@ -134,7 +134,7 @@ def test_what_has_not_started_waits_again_when_a_dependency_is_restarted(world: 
 def test_a_circle_is_refused_with_its_names(world: World) -> None:
     world.submit("a", depends_on=["b"])
     world.submit("b", depends_on=["c"])
-    with pytest.raises(Invalid, match=r"for ever: c -> a -> b -> c") as refused:
+    with pytest.raises(Invalid, match=r"forever: c -> a -> b -> c") as refused:
         world.submit("c", depends_on=["a"])
     assert refused.value.problems[0].field == "depends_on"
     with pytest.raises(NotFound):

@@ -83,7 +83,7 @@ def test_a_conversation_that_is_lost_goes_on_afresh_with_a_note(site: Site) -> N
     assert [run.resumes for run in runs] == [first.id, None]
     assert daemon.client.task("fill").attempts == 1
     prompt = (site.state / "runs" / runs[1].id / "prompt.md").read_text()
-    assert "This task goes on from another one, dig, which simulated has done." in prompt
+    assert "This task continues another one, dig, which simulated has done." in prompt
     assert "[simulated] dug" in prompt
 
 

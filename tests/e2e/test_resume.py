@@ -95,9 +95,7 @@ def test_a_conversation_that_is_forgotten_begins_afresh(site: Site) -> None:
     assert [run.resumes for run in daemon.client.runs("dig")] == [None, first.id, None]
     assert (daemon.client.task("dig").state, daemon.client.task("dig").attempts) == ("COMPLETED", 1)
     assert remembered(daemon, last) == []
-    assert f"The conversation of run {first.id[:8]} was given up: simulated does not know it any more." in why(
-        daemon, "dig"
-    )
+    assert f"The conversation of run {first.id[:8]} was given up: simulated no longer knows it." in why(daemon, "dig")
 
 
 def test_a_forced_resumption_outlives_the_daemon_that_was_asked_for_it(site: Site) -> None:

@@ -60,5 +60,5 @@ def test_one_that_has_forgotten_begins_afresh_with_a_note(place: Place, cli: Cli
     task = ended(daemon, "translate", END_S)
     assert (task.state, task.attempts) == ("COMPLETED", 1), why(daemon, "translate")
     assert [run.resumes for run in daemon.client.runs("translate")] == [first.id, None]
-    assert "goes on from another one, greet" in heard(place)
+    assert "continues another one, greet" in heard(place)
     assert "I have." in heard(place), "what the other said last"

@@ -184,7 +184,7 @@ def test_through_the_daemon_it_decides_the_model(site: Site, api: GeminiApi) -> 
     task = ended(daemon, "hard", END_S)
 
     assert (task.state, task.tier, task.model) == ("COMPLETED", "powerful", "large")
-    said = "the cause is not known; it spoke of the agent claude, which changes nothing"
+    said = "the cause is not known; it named the agent claude, which changes nothing"
     assert f"Tier powerful (large): as the classifier says ({said})." in why(daemon, "hard")
     wait_until(lambda: not asking(site), "the end of the CLI")
 

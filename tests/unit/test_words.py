@@ -8,17 +8,31 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-PACKAGES = ("api", "cli", "client", "daemon", "environment", "queries", "schema", "service", "sources", "tasks")
-PAGES = ("README.md", "docs/*.md", "docs/how-to/*.md", "docs/explanation/*.md", "docs/reference/*.md")
+PACKAGES = (
+    *("agents", "api", "classify", "cli", "client", "daemon", "dispatch", "domain", "environment", "notify", "prompts"),
+    *("queries", "schema", "service", "sources", "tasks"),
+)
+PAGES = ("README.md", "docs/*.md", "docs/*/*.md")
 
 INSTEAD = {
     r"mend(s|ed)?": "fix",
     r"anew": "again",
     r"besides": "also, in addition to",
     r"for good": "permanently",
-    r"goes on with it": "continues with it",
-    r"goes on to its end": "finishes",
-    r"what runs goes on": "running tasks continue",
+    r"(goes|go|going|went) on": "continue",
+    r"(need|needs|for|without|of|what) leave": "permission",
+    r"(is|are|was|be) told of": "is notified of",
+    r"cannot be told of": "has no option for",
+    r"so it stands": "so it is",
+    r"for ever": "forever",
+    r"no (time|date|role|socket|folder|URL);": "not a ...",
+    r"in the midst": "in the middle",
+    r"not believed": "ignored",
+    r"looked into": "searched",
+    r"go together|goes with --\w+|go with --\w+": "requires",
+    r"hand(ed|s)? in": "submit",
+    r"is there already": "already exists",
+    r"speaks? of": "names",
     r"decide[sd]? anew": "chosen again",
     r"(is|are|was) not believed": "is not trusted",
     r"there is to be": "there must be",

@@ -34,7 +34,7 @@ from claudomator_py.domain.run import Part
 _RULED = re.compile(r"Permission to use .* has been denied\.\s*\Z", re.DOTALL)
 _ASK = "AskUserQuestion"
 _TALK = frozenset({_ASK, "ExitPlanMode"})
-"""Tools by which it speaks to whoever watches: none that would need leave."""
+"""Tools by which it speaks to whoever watches: none that would need permission."""
 _MODEL_INPUT_FIELDS = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 
 
@@ -54,7 +54,7 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class _Denial:
-    """given: what the tool was to be used with. ruled: a rule denies it, so that no leave changes that."""
+    """given: what the tool was to be used with. ruled: a rule denies it, so that no permission changes that."""
 
     tool: str
     given: Event = field(default_factory=dict)

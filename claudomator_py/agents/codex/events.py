@@ -62,7 +62,7 @@ _STATUS = re.compile(r"(?<!\S)status=(\d{3})\b")
 _WINDOW = re.compile(r'"x-codex-(primary|secondary)-(used-percent|reset-at)": "(\d{1,15}(?:\.\d{1,9})?)"')
 _ALL_USED = 100.0
 _ROUNDED_MS = MINUTE_MS
-"""How far from the exact reset its words can be, besides the offset of the zone in which they are."""
+"""How far from the exact reset its words can be, in addition to the offset of the zone in which they are."""
 _ZONES_MS = 15 * MINUTE_MS
 """Offsets of zones are multiples of this."""
 _FARTHEST_ZONE_MS = 26 * HOUR_MS

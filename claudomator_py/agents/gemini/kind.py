@@ -71,10 +71,10 @@ class Gemini(EventKind):
         sentences = []
         if permissions.disallowed_tools:
             remedy = "deny them in a policy file, named with --policy in the agent's extra_args"
-            sentences.append(f"{name} cannot be told of permissions.disallowed_tools when it starts; {remedy}")
+            sentences.append(f"{name} has no option for permissions.disallowed_tools; {remedy}")
         if task.max_turns is not None:
             remedy = "set model.maxSessionTurns in its settings.json"
-            sentences.append(f"{name} cannot be told of max_turns when it starts; {remedy}")
+            sentences.append(f"{name} has no option for max_turns; {remedy}")
         fields = (("permissions.allowed_tools", permissions.allowed_tools), ("add_dirs", task.add_dirs))
         for field, words in fields:
             sentences += [

@@ -44,7 +44,7 @@ class BudgetView(View):
 class HoldView(View):
     """A reason not to start anything on a bucket: an agent, or an account that agents of a kind share.
 
-    agent: the one that is told of. family: only its models of that family; None: all. window: the one that is used up.
+    agent: the one that is named. family: only its models of that family; None: all. window: the one that is used up.
     reason: None for one that an operator has put there. until: None: until it is released. source: where that was read;
     run_id: the run that met it. probing: its time is over, and more runs follow as the first ones answer; may_start:
     how many more of them may begin now. text: all of it in words that follow the agent's name. doubted: a reset more
@@ -68,7 +68,7 @@ class HoldView(View):
 
 
 class NearLimitView(View):
-    """A limit that an account was warned of. used: the share of it that was used up by then, where that is known.
+    """A warning that an account is near a limit. used: the share of it that was used up by then, where that is known.
 
     window: its name; until: when it resets; run_id: the run that was told so, and since: when that run had ended.
     """

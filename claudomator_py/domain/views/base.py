@@ -52,8 +52,8 @@ class Page(View, Generic[T]):
 
 
 class EventView(View):
-    """Something that happened; ids rise in the order of happening. by: whose request caused it, such as the name of a
-    token; None: nobody's, but the daemon's own."""
+    """An event. Ids rise in the order of events. by: whose request caused it, such as the name of a token; None: the
+    daemon itself."""
 
     id: int
     at: Instant

@@ -67,7 +67,7 @@ class ReadinessView(View):
 
 
 class DrainView(View):
-    """Whether the daemon is drained, and starts nothing new. running: live runs, which go on to their end."""
+    """Whether the daemon is drained, and starts nothing new. running: live runs, which finish."""
 
     drained: bool
     since: Instant | None = None
@@ -85,7 +85,7 @@ class LoginCodeView(View):
 
 
 class ProblemDetails(View):
-    """A refusal as the API tells it (RFC 9457). code: its stable name; remedy: what to do next.
+    """An error response of the API (RFC 9457). code: its stable name; remedy: what to do next.
 
     problems: each fault, where a document or several fields were wrong.
     """

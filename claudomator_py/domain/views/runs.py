@@ -33,9 +33,9 @@ class OutcomeView(View):
 
 
 class InputView(View):
-    """What a person is asked. text: the question, or what leave is asked for. since: since when.
+    """What a person is asked. text: the question, or what permission is requested for. since: since when.
 
-    agent, run_id: whose run asks; None: it is asked before the first run. tools: what leave is asked for; approving
+    agent, run_id: whose run asks; None: it is asked before the first run. tools: the tools it requests; approving
     allows the ``rule`` of each. kept_until: until when its working directory is kept from others; None: it is not.
     """
 
@@ -63,7 +63,7 @@ class LogEntryView(View):
     """One thing that an agent said or did, made from the bytes from ``offset`` up to ``next_offset``.
 
     tool: its name, for a call and its result. at: when, as far as the agent says. omitted: characters of the text that
-    were left out; the bytes have them. partial: the text goes on in the next entry of this kind.
+    were left out; the bytes have them. partial: the text continues in the next entry of this kind.
     """
 
     offset: int
@@ -77,7 +77,7 @@ class LogEntryView(View):
 
 
 class LogPageView(View):
-    """A part of a log. next_cursor: where to go on, now or when there is more. ended: nothing will follow."""
+    """A part of a log. next_cursor: where to continue, now or when there is more. ended: nothing will follow."""
 
     items: tuple[LogEntryView | LogTextView, ...]
     next_cursor: str
@@ -146,7 +146,7 @@ class RunCheckView(View):
 
 
 class RunView(View):
-    """One attempt at a task. resumes: the run whose conversation it went on in; None: it began one.
+    """One attempt at a task. resumes: the run whose conversation it continued; None: it began one.
 
     check: how its check went; None: it was not checked, as its task has no check or its agent did not succeed.
     """

@@ -252,9 +252,9 @@ class ReleaseRequest(View):
 class RestartRequest(View):
     """What a restart changes. What the task's content pins stays pinned where a field is None.
 
-    budget: what it names replaces what the content has. force: a running task is cancelled first. resume: go on in the
-    last conversation instead of a fresh one, on the agent that has it. reason: kept with the task; a conversation that
-    goes on is told it.
+    budget: what it names replaces what the content has. force: a running task is cancelled first. resume: continue
+    the last conversation instead of a fresh one, on the agent that has it. reason: stored with the task; a continued
+    conversation receives it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -270,7 +270,7 @@ class RestartRequest(View):
 
 
 class AnswerRequest(View):
-    """What a person answers: its agent is told, in the conversation in which it asked."""
+    """A person's answer. The agent receives it in the conversation in which it asked."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -115,7 +115,7 @@ def finding(tree: Tree) -> str | None:
     finally:
         os.close(folder)
     if back_pointer(tree.git_dir) != f"{tree.path}/{POINTER}":
-        return "its repository does not know it any more"
+        return "its repository no longer knows it"
     return None
 
 

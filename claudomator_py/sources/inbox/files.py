@@ -211,7 +211,7 @@ def _unfit(name: str, found: os.stat_result) -> Problem | None:
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "not a regular file")
         return Problem(
             message=f"it is {kind}, not a regular file",
-            remedy="subfolders are not looked into: move the files up, or give the folder another name"
+            remedy="subfolders are not searched: move the files up, or give the folder another name"
             if stat.S_ISDIR(found.st_mode)
             else "put a regular file here, or give this another name",
         )

@@ -224,7 +224,7 @@ def test_another_agent_in_the_answer_is_shown_and_changes_nothing(
     why = asking.world.queries.why("t")
     assert (why.decisions[0].tier, why.decisions[0].classification.said_agent) == (Tier.FAST, shown)
     sentence = "Tier fast (haiku): as the classifier says (a recipe"
-    sentence += f"; it spoke of the agent {shown}, which changes nothing)." if shown else ")."
+    sentence += f"; it named the agent {shown}, which changes nothing)." if shown else ")."
     assert sentence in why.sentences
 
 

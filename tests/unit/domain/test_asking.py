@@ -1,4 +1,4 @@
-"""What counts as a question, what asks for leave, and what is shown of both."""
+"""What counts as a question, what asks for permission, and what is shown of both."""
 
 from typing import Any
 

@@ -3,7 +3,7 @@
 from claudomator_py.prompts.prompt import compose, compose_further
 from tests.fakes.world import spec
 
-GO_ON = "Go on with the task where you left off. "
+GO_ON = "Continue the task where you left off. "
 
 
 def test_a_fresh_conversation_is_told_the_task_and_what_to_hand_back() -> None:
@@ -28,7 +28,7 @@ def test_it_is_told_what_changed_and_what_the_operator_adds() -> None:
     for now in (spec("t", instructions="Fill."), spec("t", instructions="Dig.", expected_output="a hole")):
         told = compose_further(now, dig, "Hurry.")
         assert told.startswith(GO_ON)
-        assert told.endswith(f"The task has changed since. It reads now:\n\n{compose(now, 'Hurry.')}")
+        assert told.endswith(f"The task has changed since then. It now reads:\n\n{compose(now, 'Hurry.')}")
 
 
 def test_what_the_agent_does_not_read_is_no_change() -> None:

@@ -187,7 +187,7 @@ def test_it_goes_on_on_an_agent_that_is_chosen_by_name_only() -> None:
 
 def test_it_keeps_its_tier_unless_another_is_asked_for() -> None:
     kept = decide(head(1, conversation=TALK, kept_tier=Tier.FAST), agent("claude"))
-    assert (kept.model, kept.classification.cause) == ("haiku", "a conversation that goes on keeps its tier")
+    assert (kept.model, kept.classification.cause) == ("haiku", "a continued conversation keeps its tier")
     assert decide(head(1, conversation=TALK, kept_tier=Tier.FAST, tier=Tier.POWERFUL), agent("claude")).model == "opus"
 
 
