@@ -40,7 +40,7 @@ class RunEvents(ABC):
     """What the events of one run said so far. Those of each CLI are a dataclass as well."""
 
     lost: ClassVar[re.Pattern[str] | None] = None
-    """How the CLI says that it does not know the conversation that a run was to go on in; None: it never does."""
+    """How the CLI says that it does not know the conversation that a run was to continue; None: it never does."""
 
     #: Whether the run goes on in a conversation.
     resumed: bool = False
