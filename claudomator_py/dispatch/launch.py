@@ -16,18 +16,17 @@ from claudomator_py.store.tables import Run
 
 @dataclass(frozen=True, slots=True)
 class LaunchRules:
-    """The configuration that launching depends on. bounds: of directories that tasks name; grace in milliseconds.
-
-    run_token: gives each run, by its id, the token by which it may ask this daemon; None: none has one.
-    input_hold_ms: how long the directory of a task that needs input is kept for it.
-    """
+    """The configuration that launching depends on."""
 
     bounds: Bounds
+    """Of directories that tasks name; grace in milliseconds."""
     grace_ms: int
     output_bytes: int
     environ: Mapping[str, str]
     input_hold_ms: int = 30 * MINUTE_MS
+    """How long the directory of a task that needs input is kept for it."""
     run_token: Callable[[str], str] | None = None
+    """Gives each run, by its id, the token by which it may ask this daemon; None: none has one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,7 @@ class Price(BaseModel):
 
 
 class AgentSpec(BaseModel):
-    """One configured agent.
-
-    command: argv prefix (for kind ``command`` the whole argv template). env: extra variables with their values;
-    pass_env: names of variables handed on from the daemon's environment. auto_select: open to balancing.
-    prices: by model, for an agent that does not say what it costs. budget: what it may spend on a day.
-    fallback_model: what a further attempt uses after the model was overloaded or not to be had.
-    script: kind ``simulated`` only, the behaviour used when a prompt gives none.
-    """
+    """One configured agent."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -37,17 +30,25 @@ class AgentSpec(BaseModel):
     kind: str
     account: str = DEFAULT_ACCOUNT
     command: tuple[str, ...] = ()
+    """Argv prefix (for kind ``command`` the whole argv template)."""
     extra_args: tuple[str, ...] = ()
     max_concurrent: int = 2
     auto_select: bool = True
+    """Open to balancing."""
     models: dict[Tier, ModelChoice] = Field(default_factory=dict)
     prices: dict[str, Price] = Field(default_factory=dict)
+    """By model, for an agent that does not say what it costs."""
     budget: AgentBudget = AgentBudget()
+    """Daily budget."""
     default_tier: Tier = Tier.BALANCED
     fallback_model: str | None = None
+    """What a further attempt uses after the model was overloaded or not to be had."""
     env: dict[str, str] = Field(default_factory=dict)
+    """Extra variables with their values."""
     pass_env: tuple[str, ...] = ()
+    """Names of variables handed on from the daemon's environment."""
     script: str | None = None
+    """Kind ``simulated`` only, the behaviour used when a prompt gives none."""
 
     @property
     def info(self) -> KindInfo:

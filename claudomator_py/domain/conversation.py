@@ -31,31 +31,34 @@ class Exchange(BaseModel):
 
 
 class ConversationRef(BaseModel):
-    """The conversation that the next run of a task goes on in: that of the run ``run_id``.
-
-    agent, kind: who has it; nobody else can go on in it. tier: how strong it was. revision: the content that the
-    conversation was last told for certain. words: what the operator adds to it. given_up: it cannot go on after all, or
-    is not to; a fresh one begins, and is told the words. optional: whoever can start first takes the task, its holder
-    in this conversation, anybody else in a fresh one. follows: the run of the task that this one continues; until a run
-    of its own goes on in the conversation, run_id is the same. heard: what was asked in this generation and heard from
-    the operator, which a fresh conversation is told; answering: the last of it is new to this one. asked: the operator
-    asked for this conversation, so nobody else takes over however long its agent is out of reach.
-    """
+    """The conversation that the next run of a task continues: that of the run ``run_id``."""
 
     model_config = ConfigDict(frozen=True)
 
     run_id: str
     agent: str
+    """The agent that has it; no other can continue it."""
     kind: str
+    """See ``agent``."""
     tier: str | None
+    """The tier of its last run."""
     revision: int
+    """The content that the conversation is certain to know."""
     words: str | None = None
+    """What the operator adds to the prompt."""
     given_up: bool = False
+    """It cannot or must not be continued after all; a fresh one begins, and gets the words."""
     optional: bool = False
+    """Whoever can start first takes the task, its holder in this conversation, anybody else in a fresh one."""
     follows: str | None = None
+    """The run of the task that this one continues; until a run of its own goes on in the conversation, run_id is
+    the same."""
     heard: tuple[Exchange, ...] = ()
+    """What was asked in this generation and heard from the operator, which a fresh conversation is told."""
     answering: bool = False
+    """The last exchange is new to this conversation."""
     asked: bool = False
+    """The operator asked for this conversation, so nobody else takes over however long its agent is out of reach."""
 
     @property
     def holder(self) -> str | None:

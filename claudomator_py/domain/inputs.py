@@ -23,21 +23,22 @@ _MARKED_OR_FENCE = re.compile(
 
 
 class InputRequest(BaseModel):
-    """What the task waits to hear from a person. since_ms: since when, in epoch milliseconds.
-
-    agent, run_id: whose run asks; None: it is asked before the first run. tools: the tools it requests. rejected:
-    what the person said who rejected it.
-    """
+    """What the task needs from a person."""
 
     model_config = ConfigDict(frozen=True)
 
     kind: InputKind
     text: str
     since_ms: int
+    """Since when, in epoch milliseconds."""
     agent: str | None = None
+    """Whose run asks; None: it is asked before the first run."""
     run_id: str | None = None
+    """See ``agent``."""
     tools: tuple[Denied, ...] = ()
+    """The tools it requests."""
     rejected: str | None = None
+    """What the person said who rejected it."""
 
 
 class ToolGrant(BaseModel):

@@ -59,22 +59,22 @@ class RanOn:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Why a bucket is left alone. until: epoch milliseconds; None: until an operator releases it.
-
-    reason: None for one that an operator has put there. source: where it was read, such as the agent's words. window:
-    the one that is used up, as the agent names it. run_id: the run that met it. doubted_ms: the reset that the agent
-    named, if that was too far away to be believed, cut as in ``believable``.
-    """
+    """Why a bucket is left alone. until: epoch milliseconds; None: until an operator releases it."""
 
     bucket: Bucket
     reason: Reason | None
+    """None for one that an operator has put there."""
     until_ms: int | None
     provenance: Provenance
     source: str
+    """Where it was read, such as the agent's words."""
     created_ms: int
     window: str | None = None
+    """The one that is used up, as the agent names it."""
     run_id: str | None = None
+    """The run that met it."""
     doubted_ms: int | None = None
+    """The reset that the agent named, if that was too far away to be believed, cut as in ``believable``."""
 
     def holds_at(self, now_ms: int) -> bool:
         """Whether it still holds."""

@@ -146,10 +146,11 @@ class DeliveryFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """An event row with what is known about its task and run. at: RFC 3339."""
+    """An event row with what is known about its task and run."""
 
     id: int
     at: str
+    """RFC 3339."""
     kind: str
     data: dict[str, Any]
     task_id: str | None

@@ -73,23 +73,25 @@ class HoldKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonPolicy:
-    """What follows from a reason code.
-
-    meaning: one sentence for people. counts_attempt: it uses up one of ``retry.max_attempts``. retries: another
-    attempt may follow by itself. escalates: that attempt is made one tier up, unless the task pins its tier. hold:
-    what it holds on the agent. needs_person: nothing goes on until somebody has done something about it. falls_back: it
-    is the model's, so that another attempt on that agent uses its ``fallback_model``, if it has one; see ``retries``.
-    outage: the service is out of order for the moment, whatever the task is.
-    """
+    """What follows from a reason code."""
 
     meaning: str
+    """One sentence for people."""
     counts_attempt: bool = True
+    """It uses up one of ``retry.max_attempts``."""
     retries: bool = False
+    """Another attempt may follow by itself."""
     escalates: bool = False
+    """That attempt is made one tier up, unless the task pins its tier."""
     hold: HoldKind = HoldKind.NONE
+    """What it holds on the agent."""
     needs_person: bool = False
+    """Nothing continues until a person has done something about it."""
     falls_back: bool = False
+    """It is the model's, so that another attempt on that agent uses its ``fallback_model``, if it has one; see
+    ``retries``."""
     outage: bool = False
+    """The service is out of order for the moment, whatever the task is."""
 
 
 def _ends(meaning: str) -> ReasonPolicy:
@@ -200,37 +202,41 @@ class Denied(BaseModel):
 
 
 class Outcome(BaseModel):
-    """What an agent's reader makes of a finished run.
-
-    reset_at: epoch milliseconds, only with status ``limited``. limit: the window or bucket that the agent named,
-    such as ``five_hour``; family: the models that it is for, if not for all. detail: the error in the agent's own
-    words. text: the final answer. cost_usd: the run's own share in US dollars. conversation_lost: the agent does
-    not know the conversation that it was to go on in. near_limit_until: when a limit resets that the account was
-    warned of, in epoch milliseconds; near_limit: its name; near_limit_used: the share of it that was used up, from 0.
-    windows: what the account has used up of each of its windows, by name.
-    question: what it asked a person; denied: tool calls that it was denied.
-    """
+    """What an agent's reader makes of a finished run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     status: OutcomeStatus
     reason: Reason | None = None
     reset_at: int | None = None
+    """Epoch milliseconds, only with status ``limited``."""
     provenance: Provenance | None = None
     limit: AgentText | None = None
+    """The window or bucket that the agent named, such as ``five_hour``."""
     family: AgentText | None = None
+    """The models that it is for, if not for all."""
     near_limit_until: int | None = None
+    """When a limit resets that the account was warned of, in epoch milliseconds."""
     near_limit: AgentText | None = None
+    """The name of that limit."""
     near_limit_used: float | None = None
+    """The share of that limit that was used up: 0 is none, 1 all of it."""
     conversation_id: AgentText | None = None
     text: AgentText | None = None
+    """The final answer."""
     detail: AgentText | None = None
+    """The error in the agent's own words."""
     tokens: Tokens = Tokens()
     cost_usd: float | None = None
+    """The run's own share in US dollars."""
     windows: dict[str, WindowUse] = Field(default_factory=dict)
+    """What the account has used up of each of its windows, by name."""
     conversation_lost: bool = False
+    """The agent does not know the conversation that it was to continue."""
     question: AgentText | None = None
+    """What it asked a person."""
     denied: tuple[Denied, ...] = ()
+    """Tool calls that it was denied."""
 
     @model_validator(mode="after")
     def _reason_unless_succeeded(self) -> "Outcome":

@@ -19,14 +19,7 @@ EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "in
 
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
-    """What an agent needs to know to build its command line.
-
-    conversation_id: a UUID fixed by the run's identity, or, with ``resume``, what the agent calls the conversation that
-    is to go on.
-    prompt_file: where the agent finds the prompt as a file; its standard input is one. prior_tokens, prior_cost_usd:
-    what a resumed conversation had used before this run, where known; an agent that reports totals is read by the
-    difference. usd_left: US dollars that the run may cost, for an agent that can keep to that; None: any number.
-    """
+    """What an agent needs to know to build its command line."""
 
     run_id: str
     agent: AgentSpec
@@ -34,11 +27,18 @@ class LaunchRequest:
     prompt: str
     model: ModelChoice | None
     conversation_id: str
+    """A UUID fixed by the run's identity, or, with ``resume``, what the agent calls the conversation that is to go
+    on."""
     resume: bool = False
     prompt_file: str = "/dev/stdin"
+    """Where the agent finds the prompt as a file; its standard input is one."""
     prior_tokens: Tokens = field(default_factory=Tokens)
+    """What a resumed conversation had used before this run, where known; an agent that reports totals is read by
+    the difference."""
     prior_cost_usd: float | None = None
+    """See ``prior_tokens``."""
     usd_left: float | None = None
+    """US dollars that the run may cost, for an agent that can keep to that; None: any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +62,19 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True)
 class ExitRecord:
-    """The shim's record of how the process ended.
-
-    exit_code: negative for a signal; None when the program never started. ended_by: what the shim itself did, if it
-    ended the run; ``interrupt`` when it was told to by a signal, as when the machine goes down. error: why the program
-    could not be started. step: index of the command that ended the run.
-    """
+    """The shim's record of how the process ended."""
 
     exit_code: int | None
+    """Negative for a signal; None when the program never started."""
     ended_by: EndedBy | None
+    """What the shim itself did, if it ended the run; ``interrupt`` when it was told to by a signal, as when the
+    machine goes down."""
     started_ms: int
     ended_ms: int
     error: str | None = None
+    """Why the program could not be started."""
     step: int = 0
+    """Index of the command that ended the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,25 +90,27 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """What a run directory is made of. Values of variables are handed over at the spawn and are in no file.
-
-    commands: argv after argv, until one does not exit 0. cwd: None for a scratch folder. roots: where cwd may lie;
-    empty: anywhere. stdin: the text that each command reads. scratch_of: the run whose scratch folder it works in;
-    None: its own. handoff: what the agent left that had the task before; kept for people, as the prompt has it, too.
-    reserved: where cwd may not lie. folders: further ones that the agent was given, real paths, and where they may lie.
-    """
+    """What a run directory is made of. Values of variables are handed over at the spawn and are in no file."""
 
     run_id: str
     commands: tuple[tuple[str, ...], ...]
+    """Argv after argv, until one does not exit 0."""
     cwd: str | None
+    """None for a scratch folder."""
     roots: tuple[str, ...]
+    """Where cwd may lie; empty: anywhere."""
     env_names: tuple[str, ...]
     stdin: str
+    """The text that each command reads."""
     limits: RunLimits
     scratch_of: str | None = None
+    """The run whose scratch folder it works in; None: its own."""
     handoff: str | None = None
+    """What the agent left that had the task before; kept for people, as the prompt has it, too."""
     reserved: tuple[str, ...] = ()
+    """Where cwd may not lie."""
     folders: tuple[str, ...] = ()
+    """Further ones that the agent was given, real paths, and where they may lie."""
     folder_bounds: Bounds = Bounds()
 
 
@@ -169,13 +171,7 @@ _STOPPED: dict[EndedBy, str] = {
 
 
 class CheckResult(BaseModel):
-    """The check of one run, from its start to its end. Times in epoch milliseconds.
-
-    step: the index of the command that ended it; those before it exited with 0, those after it were not run; None
-    while it runs, and when no record was left. exit_code: that command's, negative for a signal; None: it was not
-    started. ended_by: what the supervisor did, if it stopped it. error: why the command could not be started.
-    output: the end of what it wrote, if it failed.
-    """
+    """The check of one run, from its start to its end. Times in epoch milliseconds."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -183,11 +179,17 @@ class CheckResult(BaseModel):
     started_ms: int
     status: CheckStatus = "running"
     step: int | None = None
+    """The index of the command that ended it; those before it exited with 0, those after it were not run; None
+    while it runs, and when no record was left."""
     exit_code: int | None = None
+    """That command's, negative for a signal; None: it was not started."""
     ended_by: EndedBy | None = None
+    """What the supervisor did, if it stopped it."""
     error: str | None = None
+    """Why the command could not be started."""
     ended_ms: int | None = None
     output: AgentText | None = None
+    """The end of what it wrote, if it failed."""
 
     def ended(
         self, record: ExitRecord | None, *, cancelled: bool, now_ms: int, output: str | None = None
@@ -228,13 +230,15 @@ def ended_text(exit_code: int | None, ended_by: EndedBy | None, error: str | Non
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing that a line of output says. at_ms: epoch milliseconds, as far as it says; partial: it goes on."""
+    """One thing that a line of output says."""
 
     kind: LogKind
     text: str
     tool: str | None = None
     at_ms: int | None = None
+    """Epoch milliseconds, as far as it says."""
     partial: bool = False
+    """The text continues in the next part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,19 +44,18 @@ class BadCron(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """When a clock shows one of these. weekdays: 0 is Sunday, 6 Saturday.
-
-    either_day: both kinds of day were restricted, and a day that is in one of them is enough, as cron has it.
-    every_hour: the hour field begins with ``*``, so every occurrence on the clock fires.
-    """
+    """When a clock shows one of these."""
 
     minutes: frozenset[int]
     hours: frozenset[int]
     days: frozenset[int]
     months: frozenset[int]
     weekdays: frozenset[int]
+    """0 is Sunday, 6 Saturday."""
     either_day: bool
+    """Both kinds of day were restricted, and a day that is in one of them is enough, as cron has it."""
     every_hour: bool
+    """The hour field begins with ``*``, so every occurrence on the clock fires."""
 
     def has_day(self, day: date) -> bool:
         """Whether it fires on that day."""

@@ -21,30 +21,31 @@ class WorktreeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A tree that was made. path: its folder. repository: the top of the work tree that it was made from.
-
-    base: the commit that it began at. onto: the branch that was checked out there, as a whole ref; None: none was.
-    left_out: the repository had uncommitted changes then, which are not in it. submodules: it has some, which are not
-    checked out.
-    filters: the content filters that only the repository's own configuration defines, which were not run.
-    git_dir: where git keeps what belongs to this tree alone. common_dir: where it keeps what belongs to all trees of
-    the repository. source_dir: what git_dir is, for the work tree that it was made from. All three are empty in records
-    of earlier versions.
-    """
+    """A tree that was made."""
 
     name: str
     path: str
+    """Its folder."""
     branch: str
     task_id: str
     repository: str
+    """The top of the work tree that it was made from."""
     base: str
+    """The commit that it began at."""
     onto: str | None
+    """The branch that was checked out there, as a whole ref; None: none was."""
     left_out: bool
+    """The repository had uncommitted changes then, which are not in it."""
     submodules: bool
+    """It has some, which are not checked out."""
     filters: tuple[str, ...] = ()
+    """The content filters that only the repository's own configuration defines, which were not run."""
     git_dir: str = ""
+    """Where git keeps what belongs to this tree alone."""
     common_dir: str = ""
+    """Where it keeps what belongs to all trees of the repository."""
     source_dir: str = ""
+    """What git_dir is, for the work tree that it was made from. All three are empty in records of earlier versions."""
 
 
 class TreeStanding(StrEnum):
@@ -72,15 +73,17 @@ class TreeStanding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TreeState:
-    """How it stood. commits: since its base. changed: files that are not committed. words: why it is not known, or the
-    reason of a lock. seen_ms: when it was looked at, in epoch milliseconds.
-    """
+    """How it stood."""
 
     standing: TreeStanding
     commits: int = 0
+    """Commits since its base."""
     changed: int = 0
+    """Files that are not committed."""
     words: str = ""
+    """Why the state is unknown, or the reason of a lock."""
     seen_ms: int = 0
+    """When it was looked at, in epoch milliseconds."""
 
 
 class TreeBusy(Exception):

@@ -222,18 +222,18 @@ def _invalid(problems: list[Problem]) -> Invalid:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What a task takes over from the one that it continues.
-
-    spec, dir_key: its content with the place that it works in; dir_key None: that is its own. thread: the task that
-    began the thread. resumption: the conversation; one that is given up tells only whose work goes on. why: the cause,
-    if it is given up.
-    """
+    """What a task takes over from the one that it continues."""
 
     spec: TaskSpec
+    """Its content with the place that it works in; dir_key None: that is its own."""
     dir_key: str | None
+    """See ``spec``."""
     thread: str
+    """The task that began the thread."""
     resumption: ConversationRef | None
+    """The conversation; one that is given up tells only whose work goes on."""
     why: str | None = None
+    """The cause, if it is given up."""
 
 
 def followed(connection: Connection, task: Task, spec: TaskSpec) -> Followed | None:

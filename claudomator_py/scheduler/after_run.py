@@ -20,44 +20,46 @@ ends so would else spend money for ever."""
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The event that the end of a run means for its task, and whether it used up an attempt.
-
-    tier: for the next attempt, if it is another one. goes_on: that attempt goes on in the conversation of this run.
-    may_go_on: it does if nobody else can begin it before.
-    """
+    """The event that the end of a run means for its task, and whether it used up an attempt."""
 
     event: lifecycle.Event
     counts_attempt: bool
     tier: Tier | None = None
+    """For the next attempt, if it is another one."""
     goes_on: bool = False
+    """That attempt continues the conversation of this run."""
     may_go_on: bool = False
+    """It does so only if no other agent can begin it before."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """The run that ended. attempt: its number, 1 is the first. cancelled: an operator asked for it.
-
-    held_until: end of the hold that its outcome put on its agent, in epoch milliseconds. tries: how many runs there
-    were if this one was started although every agent was limited; else 0. resumed: it was to go on in a conversation.
-    begun: it left a conversation in which work may have been done. answered: its model had said or done something.
-    outages: runs in a row that an outage ended, this one included; interrupted_answers: those of the task's generation
-    that an outage ended after an answer. spent: the task's budget is used up. spare: its agent has another model for
-    the task.
-    """
+    """The run that ended."""
 
     run_id: str
     attempt: int
+    """Its number, 1 is the first."""
     tier: Tier | None
     held_until: int | None
+    """End of the hold that its outcome put on its agent, in epoch milliseconds."""
     cancelled: bool
+    """An operator asked for it."""
     tries: int = 0
+    """How many runs there were if this one was started although every agent was limited; else 0."""
     resumed: bool = False
+    """It was to continue a conversation."""
     begun: bool = False
+    """It left a conversation in which work may have been done."""
     answered: bool = False
+    """Its model had said or done something."""
     outages: int = 0
+    """Runs in a row that an outage ended, this one included."""
     interrupted_answers: int = 0
+    """Those of the task's generation that an outage ended after an answer."""
     spent: bool = False
+    """The task's budget is used up."""
     spare: bool = False
+    """Its agent has another model for the task."""
 
 
 # They came from outside, and say nothing against the conversation. After all others the next attempt begins afresh.

@@ -20,16 +20,16 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class AskTier:
-    """Ask which tier this task needs. agent: the tentative pick; models: what stands behind its tiers.
-
-    urgent: it could start now, but for the answer.
-    """
+    """Ask which tier this task needs."""
 
     head: QueueHead
     agent: str
+    """The tentative pick."""
     agent_type: str
     models: tuple[tuple[Tier, str], ...]
+    """What stands behind its tiers."""
     urgent: bool = False
+    """It could start now, but for the answer."""
 
 
 def tier_for(

@@ -34,17 +34,17 @@ _OVERFLOW_UID = Path("/proc/sys/kernel/overflowuid")
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """A file or folder that somebody who is not trusted could change.
-
-    why: a clause, such as ``every user can write to it``. command: what closes it. user, group: whom to trust instead,
-    by name, or by number if there is none.
-    """
+    """A file or folder that somebody who is not trusted could change."""
 
     path: str
     why: str
+    """A clause, such as ``every user can write to it``."""
     command: str
+    """What closes it."""
     user: str | None = None
+    """Whom to trust instead, by name, or by number if there is none."""
     group: str | None = None
+    """See ``user``."""
 
     def of(self, path: str) -> str:
         """The clause as it is said of what is at that path."""

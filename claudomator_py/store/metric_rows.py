@@ -24,28 +24,28 @@ _ANSWERS = "answers"
 
 @dataclass(frozen=True, slots=True)
 class QueuedTasks:
-    """So many tasks of a lane. dir_key, thread: those they need, where these are taken; else empty. task_id: the one
-    task that one of them is taken for.
-    """
+    """So many tasks of a lane."""
 
     lane: str
     dir_key: str
+    """Those they need, where these are taken; else empty."""
     thread: str
+    """See ``dir_key``."""
     task_id: str
+    """The one task that one of them is taken for."""
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class EndedRuns:
-    """Ended runs of one agent that ended alike. ended_as: see ``Run``. durations in seconds.
-
-    Tokens and dollars: as far as they are known.
-    """
+    """Ended runs of one agent that ended alike, with tokens and dollars as far as they are known."""
 
     agent: str
     ended_as: str
+    """Their status, or ``revoked``; see ``store.tables.Run``."""
     reason: str | None
     durations: Histogram
+    """In seconds."""
     input_tokens: float
     output_tokens: float
     cost_usd: float

@@ -49,34 +49,7 @@ _IN_ORDER = ("rank_ms", "created_ms", "id")
 
 
 class Task(SQLModel, table=True):
-    """What an operator wants, and where it stands.
-
-    version: raised by every change; planned actions and edits compare and swap on it. generation: raised by a restart
-    and by changed content. attempt: attempts used up in this generation. seq: runs started in this generation.
-    revision: the content this generation runs; next_revision: content that arrived while it was running.
-    rank_ms: the queue's order, see ``domain.readiness.rank``. dir_key: the directory that one run at a time may use;
-    empty for a scratch folder. tier: kept over retries.
-
-    eligibility: what its content and its conversation say of the agents that can take it, see ``scheduler.lanes``.
-    asked_tier: what came of the question for its tier in this generation: ``open``, ``default`` or the tier; None: it
-    was not asked. failed_on, failed_for: the agent on which its last run did not get its model, and why. lane: all of
-    this and the tier; the tasks of one lane are held back by the same limits and slots, wherever they work.
-
-    resume: the conversation in which its next run goes on, see ``domain.conversation.ConversationRef``; None: a
-    fresh one.
-    thread: the task that began the thread which this one continues, once that is known; None: its own.
-
-    asks: what a person is asked, or was asked last, see ``domain.inputs.InputRequest``. kept_until_ms: until then its
-    directory is kept for it although it does not run. approved_ms: when a person approved this content in this
-    generation. leave: what a person allows it besides in this generation, see ``domain.inputs.ToolGrant``.
-
-    creator: the principal who made it. organisation: whose it is; None: of nobody in particular.
-
-    specialist, skill: who does it, and what they are asked for, by the ids of their cards, once it is routed; None:
-    nobody in particular. risk: how much harm it could do, see ``domain.routing.Risk``; None: nobody has judged it.
-    channel: the channel of the message that it was made of. constraints: what routing and policy leave open of agents
-    and tiers in this generation, as ``domain.routing.Constraints`` writes it; part of its lane; None: everything.
-    """
+    """What an operator wants, and where it stands."""
 
     __tablename__ = "task"
     __table_args__ = (
@@ -98,24 +71,40 @@ class Task(SQLModel, table=True):
     id: str = Field(primary_key=True)
     name: str
     version: int = 1
+    """Raised by every change; planned actions and edits compare and swap on it."""
     generation: int = 1
+    """Raised by a restart and by changed content."""
     attempt: int = 0
+    """Attempts used up in this generation."""
     seq: int = 0
+    """Runs started in this generation."""
     revision: int = 1
+    """The content this generation runs."""
     next_revision: int | None = None
+    """Content that arrived while it was running."""
     state: str
     phase: str | None = None
     reason: str | None = None
     until_ms: int | None = Field(default=None, sa_type=BigInteger)
     priority: int
     rank_ms: int = Field(sa_type=BigInteger)
+    """The queue's order, see ``domain.readiness.rank``."""
     eligibility: str
+    """What its content and its conversation say of the agents that can take it, see ``scheduler.lanes``."""
     asked_tier: str | None = None
+    """What came of the question for its tier in this generation: ``open``, ``default`` or the tier; None: it was
+    not asked."""
     failed_on: str | None = None
+    """The agent on which its last run did not get its model, and why."""
     failed_for: str | None = None
+    """See ``failed_on``."""
     lane: str | None = Field(default=None, sa_column=Column(String, Computed(LANE)))
+    """Eligibility, tiers, failed model and constraints in one text. Tasks of one lane are held back by the same limits
+    and slots, wherever they work."""
     dir_key: str
+    """The directory that one run at a time may use; empty for a scratch folder."""
     tier: str | None = None
+    """Kept over retries."""
     tags: list[str] = Field(sa_column=_json())
     source: str
     file_path: str | None = None
@@ -123,24 +112,40 @@ class Task(SQLModel, table=True):
     cancel_requested_ms: int | None = Field(default=None, sa_type=BigInteger)
     restart_requested: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
     resume: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
+    """The conversation that its next run continues, see ``domain.conversation.ConversationRef``; None: a fresh
+    one."""
     thread: str | None = None
+    """The task that began the thread which this one continues, once that is known; None: its own."""
     asks: dict[str, Any] | None = Field(default=None, sa_column=_shown_json(nullable=True))
+    """What a person is asked, or was asked last, see ``domain.inputs.InputRequest``."""
     kept_until_ms: int | None = Field(default=None, sa_type=BigInteger)
+    """Until then its directory is kept for it although it does not run."""
     approved_ms: int | None = Field(default=None, sa_type=BigInteger)
+    """When a person approved this content in this generation."""
     leave: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
+    """What a person allows it in addition in this generation, see ``domain.inputs.ToolGrant``."""
     creator: str = _by_operator()
+    """The principal who made it."""
     organisation: str | None = None
+    """The organisation that it belongs to; None: none."""
     specialist: str | None = None
+    """Who does it, and what they are asked for, by the ids of their cards, once it is routed; None: nobody in
+    particular."""
     skill: str | None = None
+    """See ``specialist``."""
     risk: str | None = None
+    """How much harm it could do, see ``domain.routing.Risk``; None: nobody has judged it."""
     channel: str | None = None
+    """The channel of the message that it was made of."""
     constraints: str | None = None
+    """What routing and policy leave open of agents and tiers in this generation, as ``domain.routing.Constraints``
+    writes it; part of its lane; None: everything."""
     created_ms: int = Field(sa_type=BigInteger)
     updated_ms: int = Field(sa_type=BigInteger)
 
 
 class TaskRevision(SQLModel, table=True):
-    """One version of a task's content, as parsed. derived_from: the revision that a restart made this one out of."""
+    """One version of a task's content, as parsed."""
 
     __tablename__ = "task_revision"
 
@@ -150,6 +155,7 @@ class TaskRevision(SQLModel, table=True):
     content_hash: str
     dir_key: str
     derived_from: int | None = None
+    """The revision that a restart made this one out of."""
     created_ms: int = Field(sa_type=BigInteger)
 
 
@@ -182,35 +188,7 @@ _SPENT = ("started_ms", "agent", "state", "live", "input_tokens", "output_tokens
 
 
 class Run(SQLModel, table=True):
-    """One attempt at a task. live: it has not ended, as far as is known; one live run a task.
-
-    state: ``starting`` (committed, perhaps not spawned), ``running``, ``checking``, ``ended``, ``revoked`` (given up
-    before it started; it cost nothing). check_seq: how often the check was begun; 0 before the first.
-
-    conversation_id: what its agent calls its conversation, as far as is known; of an ended run, None says that no later
-    run can go on in it. resumes: the run whose conversation it goes on in; prior: what that had used before, as
-    ``domain.conversation.Usage``; scratch_of: the run whose scratch folder it works in, if it needs one; None: its own.
-
-    thread: the task that began the thread, this run's own or the one that it continues; one live run a thread.
-
-    account: whose quota it draws on, among those of its kind. answered_ms: when its model was first seen to answer, as
-    far as anybody had to know. warned_until_ms: its account was near a limit then, which resets at that time.
-
-    ended_as: the outcome's status, or ``revoked``; None while live. It, the reason, tokens and dollars repeat what the
-    outcome says, so that a hundred thousand runs are summed from one index, and none of their texts is read. Tokens and
-    dollars of a live run are what it had used when somebody looked, as far as a budget made them look.
-
-    check_result: its check, from when that was begun, as ``domain.run.CheckResult``; None: there was none.
-
-    in_vain: before its model said anything it met a limit that was known by then, or an outage, and counts as no run of
-    a budget.
-
-    over_budget: why it is being stopped, or was: it used up a budget. windows: what its account's windows were used up
-    to when it last said so, by name, as ``domain.budget.WindowUse``; windows_ms: when that was noted.
-
-    specialist, skill, risk, channel, creator, organisation: those of its task when it was started, so that what runs
-    cost can be attributed without their tasks, which may be routed anew since.
-    """
+    """One attempt at a task."""
 
     __tablename__ = "run"
     __table_args__ = (
@@ -238,46 +216,72 @@ class Run(SQLModel, table=True):
     agent: str
     kind: str
     account: str = "default"
+    """Whose quota it draws on, among those of its kind."""
     model: str | None = None
     tier: str | None = None
     dir_key: str
     conversation_id: str | None = None
+    """What its agent calls its conversation, as far as is known; of an ended run, None says that no later run can
+    go on in it."""
     resumes: str | None = None
+    """The run whose conversation it continues."""
     prior: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
+    """What that conversation had used before, as ``domain.conversation.Usage``."""
     scratch_of: str | None = None
+    """The run whose scratch folder it works in, if it needs one; None: its own."""
     thread: str | None = None
+    """The task that began the thread, this run's own or the one that it continues; one live run a thread."""
     state: str
+    """``starting`` (committed, perhaps not spawned), ``running``, ``checking``, ``ended``, ``revoked`` (given up
+    before it started; it cost nothing)."""
     live: bool
+    """It has not ended, as far as is known; one live run a task."""
     check_seq: int = 0
+    """How often the check was begun; 0 before the first."""
     started_ms: int = Field(sa_type=BigInteger)
     answered_ms: int | None = Field(default=None, sa_type=BigInteger)
+    """When its model was first seen to answer, as far as anybody had to know."""
     warned_until_ms: int | None = Field(default=None, sa_type=BigInteger)
+    """Its account was near a limit then, which resets at that time."""
     ended_ms: int | None = Field(default=None, sa_type=BigInteger)
     exit_code: int | None = None
     check_result: dict[str, Any] | None = Field(default=None, sa_column=_shown_json(nullable=True))
+    """Its check, from when that was begun, as ``domain.run.CheckResult``; None: there was none."""
     outcome: dict[str, Any] | None = Field(default=None, sa_column=_shown_json(nullable=True))
     ended_as: str | None = None
+    """The outcome's status, or ``revoked``; None while live. It, the reason, tokens and dollars repeat what the
+    outcome says, so that a hundred thousand runs are summed from one index, and none of their texts is read. Tokens
+    and dollars of a live run are what it had used when somebody looked, as far as a budget made them look."""
     reason: str | None = None
     input_tokens: int | None = Field(default=None, sa_type=BigInteger)
     output_tokens: int | None = Field(default=None, sa_type=BigInteger)
     cost_usd: float | None = None
     in_vain: bool | None = None
+    """Before its model said anything it met a limit that was known by then, or an outage, and counts as no run of a
+    budget."""
     over_budget: str | None = Field(default=None, sa_column=_shown_text(nullable=True))
+    """Why it is being stopped, or was: it used up a budget."""
     windows: dict[str, Any] | None = Field(default=None, sa_column=_shown_json(nullable=True))
+    """What its account's windows were used up to when it last said so, by name, as ``domain.budget.WindowUse``."""
     windows_ms: int | None = Field(default=None, sa_type=BigInteger)
+    """When that was noted."""
     specialist: str | None = None
+    """Those of its task when it was started, so that what runs cost can be attributed without their tasks, which
+    may be routed anew since."""
     skill: str | None = None
+    """See ``specialist``."""
     risk: str | None = None
+    """See ``specialist``."""
     channel: str | None = None
+    """See ``specialist``."""
     creator: str = _by_operator()
+    """See ``specialist``."""
     organisation: str | None = None
+    """See ``specialist``."""
 
 
 class Event(SQLModel, table=True):
-    """What happened, append-only. The id is given under the one writer, so none becomes visible late.
-
-    by: the principal whose request caused it; None: the daemon itself.
-    """
+    """What happened, append-only. The id is given under the one writer, so none becomes visible late."""
 
     __tablename__ = "event"
     # Without AUTOINCREMENT SQLite gives the ids of deleted rows again, and readers that resume would miss events.
@@ -293,6 +297,7 @@ class Event(SQLModel, table=True):
     run_id: str | None = None
     kind: str
     by: str | None = None
+    """The principal whose request caused it; None: the daemon itself."""
     data: dict[str, Any] = Field(sa_column=_shown_json())
 
 
@@ -309,18 +314,8 @@ class Snapshot(SQLModel, table=True):
 class Decision(SQLModel, table=True):
     """Something that was decided: written once and never changed. What is decided otherwise later is another row.
 
-    kind: what was decided, see ``scheduler.decision.DecisionKind``. task_id, generation: for which task; None: for
-    none, as nobody is to answer a message. run_id: the run that it started, where it did.
-
-    supersedes: the decision that stood in its place until then, which may have been removed for its age; None: the
-    first. by: the principal who decided; None: the daemon. organisation: that of the task or the channel.
-
-    input_ref: what was decided on, by reference and never in words: ``task:<id>/<revision>``. snapshot_hash: what the
-    tick had observed; None: it was not decided in a tick.
-
     specialist, skill, topic, confidence (0 to 1), latency_ms, cost_usd (US dollars) repeat what the record says, for
-    sums: None where the decision is about no such thing, took no time worth telling, or cost nothing. topic: the
-    normalised subject area of the task. data: the record, see ``scheduler.decision``.
+    sums: None where the decision is about no such thing, took no time worth telling, or cost nothing.
     """
 
     __tablename__ = "decision"
@@ -335,40 +330,50 @@ class Decision(SQLModel, table=True):
 
     id: str = Field(primary_key=True)
     kind: str
+    """What was decided, see ``scheduler.decision.DecisionKind``."""
     task_id: str | None = None
+    """For which task; None: for none, as nobody is to answer a message."""
     generation: int | None = None
+    """See ``task_id``."""
     run_id: str | None = Field(default=None, foreign_key="run.id")
+    """The run that it started, where it did."""
     supersedes: str | None = None
+    """The decision that stood in its place until then, which may have been removed for its age; None: the first."""
     by: str | None = None
+    """The principal who decided; None: the daemon."""
     organisation: str | None = None
+    """That of the task or the channel."""
     at_ms: int = Field(sa_type=BigInteger)
     input_ref: str | None = None
+    """What was decided on, by reference and never in words: ``task:<id>/<revision>``."""
     snapshot_hash: str | None = Field(default=None, foreign_key="snapshot.hash")
+    """What the tick had observed; None: it was not decided in a tick."""
     specialist: str | None = None
     skill: str | None = None
     topic: str | None = None
+    """The normalised subject area of the task."""
     confidence: float | None = None
     latency_ms: int | None = Field(default=None, sa_type=BigInteger)
     cost_usd: float | None = None
     data: dict[str, Any] = Field(sa_column=_shown_json())
+    """The record, see ``scheduler.decision``."""
 
 
 class Hold(SQLModel, table=True):
-    """A reason not to start anything on a bucket, until a time or until it is released.
-
-    agent: that agent alone; else kind and account say on whose quota it is. family, window, doubted_ms: see
-    ``domain.limits``. met: how many runs have met it; met_ms: when the last of them ended.
-    """
+    """A reason not to start anything on a bucket, until a time or until it is released."""
 
     __tablename__ = "hold"
     __table_args__ = (_partial("ix_hold_open", "until_ms", where="released_ms IS NULL"),)
 
     id: int | None = Field(default=None, primary_key=True, sa_type=RowNumber)
     agent: str | None = None
+    """That agent alone; else kind and account say on whose quota it is."""
     kind: str | None = None
     account: str | None = None
     family: str | None = None
+    """See ``domain.limits``."""
     window: str | None = None
+    """See ``family``."""
     reason: str | None = None
     until_ms: int | None = Field(default=None, sa_type=BigInteger)
     provenance: str
@@ -377,17 +382,15 @@ class Hold(SQLModel, table=True):
     created_ms: int = Field(sa_type=BigInteger)
     released_ms: int | None = Field(default=None, sa_type=BigInteger)
     doubted_ms: int | None = Field(default=None, sa_type=BigInteger)
+    """See ``family``."""
     met: int | None = None
+    """How many runs have met it."""
     met_ms: int | None = Field(default=None, sa_type=BigInteger)
+    """When the last of them ended."""
 
 
 class Classification(SQLModel, table=True):
-    """One question for a tier, at most one a generation. agent: the tentative pick it was asked for.
-
-    deadline_ms: past it the task starts without an answer; kept here so that a crash does not begin the wait again.
-    source: ``classifier``, ``cache`` or ``default``, once answered; cause: why it is a default.
-    said_agent: what the answer said of the agent; recorded, and never acted on.
-    """
+    """One question for a tier, at most one a generation."""
 
     __tablename__ = "classification"
     __table_args__ = (
@@ -398,16 +401,21 @@ class Classification(SQLModel, table=True):
     task_id: str = Field(primary_key=True, foreign_key="task.id")
     generation: int = Field(primary_key=True)
     agent: str
+    """The tentative pick it was asked for."""
     model: str
     cache_key: str
     asked_ms: int = Field(sa_type=BigInteger)
     deadline_ms: int = Field(sa_type=BigInteger)
+    """Past it the task starts without an answer; kept here so that a crash does not begin the wait again."""
     answered_ms: int | None = Field(default=None, sa_type=BigInteger)
     source: str | None = None
+    """``classifier``, ``cache`` or ``default``, once answered."""
     tier: str | None = None
     cause: str | None = None
+    """Why it is a default."""
     detail: str | None = Field(default=None, sa_column=_shown_text(nullable=True))
     said_agent: str | None = Field(default=None, sa_column=_shown_text(nullable=True))
+    """What the answer said of the agent; recorded, and never acted on."""
 
 
 class TierAnswer(SQLModel, table=True):
@@ -448,13 +456,7 @@ class InboxDocument(SQLModel, table=True):
 
 
 class Schedule(SQLModel, table=True):
-    """A task that is made again and again. spec: the content, as parsed; its tasks are made of it.
-
-    cron, timezone: its times, the zone written down even where the content leaves it to the machine. file_path: the
-    file that it follows; None: made through the API, or of a file that was moved away. last_ms: up to here its times
-    are dealt with. gone_ms: it has ended, and its name is free. creator, organisation: as those of a task, and of the
-    tasks that are made of it.
-    """
+    """A recurring task."""
 
     __tablename__ = "schedule"
     __table_args__ = (
@@ -471,15 +473,23 @@ class Schedule(SQLModel, table=True):
     id: str = Field(primary_key=True)
     name: str
     spec: dict[str, Any] = Field(sa_column=_json())
+    """The content, as parsed; its tasks are made of it."""
     cron: str
+    """Its times, the zone written down even where the content leaves it to the machine."""
     timezone: str
+    """See ``cron``."""
     source: str
     file_path: str | None = None
+    """The file that it follows; None: made through the API, or of a file that was moved away."""
     last_ms: int = Field(sa_type=BigInteger)
+    """Up to here its times are dealt with."""
     paused_ms: int | None = Field(default=None, sa_type=BigInteger)
     gone_ms: int | None = Field(default=None, sa_type=BigInteger)
+    """It has ended, and its name is free."""
     creator: str = _by_operator()
+    """As those of a task, and of the tasks that are made of it."""
     organisation: str | None = None
+    """See ``creator``."""
     created_ms: int = Field(sa_type=BigInteger)
     updated_ms: int = Field(sa_type=BigInteger)
 
@@ -499,10 +509,7 @@ class ScheduleFire(SQLModel, table=True):
 
 
 class AnsweredRequest(SQLModel, table=True):
-    """What a request with an idempotency key was answered, written in the transaction of the change that it made.
-
-    principal: who sent it; the keys of one say nothing of another's.
-    """
+    """What a request with an idempotency key was answered, written in the transaction of the change that it made."""
 
     __tablename__ = "answered_request"
     __table_args__ = (
@@ -513,6 +520,7 @@ class AnsweredRequest(SQLModel, table=True):
 
     id: int | None = Field(default=None, primary_key=True, sa_type=RowNumber)
     principal: str = _by_operator()
+    """Who sent it; the keys of one say nothing of another's."""
     key: str
     fingerprint: str
     answer: dict[str, Any] = Field(sa_column=_shown_json())
@@ -562,45 +570,50 @@ class OutboxCursor(SQLModel, table=True):
 
 
 class ApiToken(SQLModel, table=True):
-    """A token that was given out. name: the principal's id, never given twice. hash: SHA-256 of the token, in hex.
-
-    role, organisation: the principal's. creator: who made it. used_ms: when it was last seen, to within an hour.
-    """
+    """A token that was given out."""
 
     __tablename__ = "api_token"
     __table_args__ = (UniqueConstraint("name"), UniqueConstraint("hash"))
 
     id: str = Field(primary_key=True)
     name: str
+    """The principal's id, never given twice."""
     hash: str
+    """SHA-256 of the token, in hex."""
     role: str
+    """The principal's."""
     organisation: str | None = None
+    """See ``role``."""
     creator: str
+    """Who made it."""
     created_ms: int = Field(sa_type=BigInteger)
     expires_ms: int | None = Field(default=None, sa_type=BigInteger)
     revoked_ms: int | None = Field(default=None, sa_type=BigInteger)
     used_ms: int | None = Field(default=None, sa_type=BigInteger)
+    """When it was last seen, to within an hour."""
 
 
 class BrowserSession(SQLModel, table=True):
-    """A browser that is logged in. hash: SHA-256 of what is in its cookie, in hex. principal: whose it is, by its id.
-
-    host: the only name by which the cookie counts. issuer: a digest of the operator's token at that time; the session
-    ends with that. used_ms: when it was last seen, to within minutes. expires_ms: when it ends unless it is used.
-    """
+    """A browser that is logged in."""
 
     __tablename__ = "browser_session"
     __table_args__ = (UniqueConstraint("hash"),)
 
     id: str = Field(primary_key=True)
     hash: str
+    """SHA-256 of what is in its cookie, in hex."""
     principal: str
+    """Whose it is, by its id."""
     host: str
+    """The only name by which the cookie counts."""
     issuer: str
+    """A digest of the operator's token at that time; the session ends with that."""
     browser: str
     created_ms: int = Field(sa_type=BigInteger)
     used_ms: int = Field(sa_type=BigInteger)
+    """When it was last seen, to within minutes."""
     expires_ms: int = Field(sa_type=BigInteger)
+    """When it ends unless it is used."""
     ended_ms: int | None = Field(default=None, sa_type=BigInteger)
 
 

@@ -42,19 +42,20 @@ ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
-    """A valid task on its way in. dir_key: of its working directory. source: ``file`` or ``api``.
-
-    place: its place among those that come with it, which is their order if nothing else tells them apart.
-    creator, organisation: see ``store.tables.Task``.
-    """
+    """A valid task on its way in."""
 
     spec: TaskSpec
     dir_key: str
+    """Of its working directory."""
     source: str
+    """``file`` or ``api``."""
     file_path: str | None = None
     place: int = 0
+    """Its place among those that come with it, which is their order if nothing else tells them apart."""
     creator: str = OPERATOR.id
+    """See ``store.tables.Task``."""
     organisation: str | None = None
+    """See ``creator``."""
 
     @property
     def shared(self) -> str:

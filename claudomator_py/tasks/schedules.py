@@ -17,17 +17,18 @@ from claudomator_py.tasks.accept import NewTask, accept
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A valid schedule on its way in. local: the zone of one that names none. source: ``file`` or ``api``.
-
-    creator, organisation: see ``store.tables.Schedule``.
-    """
+    """A valid schedule on its way in."""
 
     spec: TaskSpec
     local: str
+    """The zone of one that names none."""
     source: str
+    """``file`` or ``api``."""
     file_path: str | None = None
     creator: str = OPERATOR.id
+    """See ``store.tables.Schedule``."""
     organisation: str | None = None
+    """See ``creator``."""
 
     @property
     def cron(self) -> str:

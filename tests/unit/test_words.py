@@ -64,13 +64,7 @@ def _program_texts() -> Iterator[tuple[str, str]]:
     for package in PACKAGES:
         for file in sorted((REPOSITORY / "claudomator_py" / package).rglob("*.py")):
             tree = ast.parse(file.read_text())
-            docs = {
-                node.body[0].value
-                for node in ast.walk(tree)
-                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-                and node.body
-                and isinstance(node.body[0], ast.Expr)
-            }
+            docs = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
             for node in ast.walk(tree):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docs:
                     yield f"{file.relative_to(REPOSITORY)}:{node.lineno}", node.value

@@ -33,12 +33,15 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A file not settled yet. since: first seen so; quiet_since: first seen with this stamp; due: look again."""
+    """A file not settled yet."""
 
     stamp: FileStamp
     since: float
+    """When it was first seen as it is now."""
     quiet_since: float
+    """First seen with this stamp."""
     due: float
+    """When to look again."""
     why: str
 
 

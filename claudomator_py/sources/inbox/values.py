@@ -104,26 +104,28 @@ class Intake(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ScanReport:
-    """What one scan did, by path. waiting: seen, not settled yet. unavailable: inboxes that could not be read."""
+    """What one scan did, by path."""
 
     accepted: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
+    """Seen, not settled yet."""
     unavailable: tuple[str, ...] = ()
+    """Inboxes that could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderStatus:
-    """One inbox. files: accepted ones lying in it. waiting: why a file is not settled yet, by path, of a hundred at
-    most. unread: those still to be looked at.
-
-    problem: why it is not available, or not wholly, with the remedy; None: all is well.
-    """
+    """One inbox."""
 
     available: bool
     problem: Problem | None
+    """Why it is not available, or not wholly, with the remedy; None: all is well."""
     files: int
+    """Accepted ones lying in it."""
     refused: int
     waiting: Mapping[str, str]
+    """Why a file is not settled yet, by path, of a hundred at most."""
     unread: int = 0
+    """Those still to be looked at."""
