@@ -58,6 +58,13 @@ MODULES = {
     "dispatch/probing.py": [f"{_DISPATCH}/test_probing.py"],
     "dispatch/start.py": [f"{_DISPATCH}/test_starting.py", f"{_DISPATCH}/test_item_faults.py"],
     "dispatch/collect.py": [f"{_DISPATCH}/test_ends.py", f"{_DISPATCH}/test_checks.py", f"{_DISPATCH}/test_limits.py"],
+    "dispatch/apply_report.py": [
+        f"{_DISPATCH}/test_reports.py",
+        f"{_DISPATCH}/test_checks.py",
+        f"{_DISPATCH}/test_ends.py",
+    ],
+    "dispatch/run_reports.py": [f"{_DISPATCH}/test_reports.py", f"{_DISPATCH}/test_checks.py"],
+    "store/hold_rows.py": ["tests/unit/store/test_hold_rows.py"],
 }
 """The modules that decide what runs where, when and what follows from its end, and the unit tests that hold each."""
 
@@ -253,7 +260,9 @@ class Tests:
 # Few examples: what only the hundredth finds by luck is not held.
 settings.register_profile("mutants", deadline=None, suppress_health_check=list(HealthCheck), max_examples=25)
 _PROFILE = ["--hypothesis-seed=0", "--hypothesis-profile=mutants"]
-_OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *_PROFILE]
+# What is imported already is not rewritten, and pytest warns of it.
+_IMPORTED = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+_OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *_PROFILE, *_IMPORTED]
 
 
 class _Timed:

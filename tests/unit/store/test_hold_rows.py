@@ -1,0 +1,197 @@
+"""Hold rows: what is in force, what is over and tried, and that runs which meet one limit together make one hold."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from sqlalchemy import Connection
+
+from claudomator_py.domain.limits import NEWS_MS, Bucket, Hold
+from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.store import hold_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.hold_rows import Met
+from tests.databases import open_migrated
+
+NOW = 1_790_000_000_000
+CLAUDE = Bucket(kind="claude", account="default")
+OPUS = Bucket(kind="claude", account="default", family="opus")
+WORK = Bucket(kind="claude", account="work")
+CODEX = Bucket(kind="codex", account="default")
+HOME = Bucket(agent="home")
+
+Found = TypeVar("Found")
+
+
+class Table:
+    """The holds of one database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def ask(self, question: Callable[[Connection], Found]) -> Found:
+        return self._database.write(question)
+
+    def add(self, until_ms: int | None, **changes: Any) -> Hold:
+        hold = held(until_ms, **changes)
+        self.ask(lambda connection: hold_rows.add(connection, hold, None))
+        return hold
+
+    def meet(self, until_ms: int | None, met_ms: int, run_id: str = "run", **changes: Any) -> Met:
+        hold = held(until_ms, **changes)
+        return self.ask(lambda connection: hold_rows.meet(connection, hold, run_id, met_ms))
+
+    def in_force(self, now_ms: int = NOW) -> list[tuple[str, int | None]]:
+        """Label and end of each."""
+        found = self.ask(lambda connection: hold_rows.in_force(connection, now_ms))
+        return [(hold.bucket.label, hold.until_ms) for hold in found]
+
+    def over(self, now_ms: int = NOW) -> list[tuple[str, int | None]]:
+        """Label and end of each."""
+        found = self.ask(lambda connection: hold_rows.over(connection, now_ms))
+        return [(hold.bucket.label, hold.until_ms) for hold in found]
+
+    def close(self, hold: Hold, now_ms: int = NOW) -> None:
+        self.ask(lambda connection: hold_rows.close(connection, hold, now_ms))
+
+    def release(self, agent: str, family: str | None = None) -> int:
+        """How many holds were ended of a claude agent on the default account."""
+        return self.ask(
+            lambda connection: hold_rows.release(connection, agent, "claude", "default", NOW, family=family)
+        )
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[Table]:
+    with open_migrated(tmp_path) as database:
+        yield Table(database)
+
+
+def held(
+    until_ms: int | None,
+    *,
+    bucket: Bucket = CLAUDE,
+    reason: Reason | None = Reason.RATE_LIMITED,
+    created_ms: int = NOW - 1_000,
+) -> Hold:
+    return Hold(bucket, reason, until_ms, Provenance.REPORTED, "five_hour", created_ms)
+
+
+def test_the_longest_hold_of_each_bucket_is_in_force_the_longest_first(table: Table) -> None:
+    for bucket, untils in ((CLAUDE, (NOW + 1, NOW + 9, NOW + 5)), (OPUS, (NOW + 20,)), (HOME, (NOW + 7, None))):
+        for until_ms in untils:
+            table.add(until_ms, bucket=bucket)
+    table.add(NOW, bucket=WORK)
+    both = [("home", None), ("claude/default:opus", NOW + 20), ("claude/default", NOW + 9)]
+    assert table.in_force() == both
+    assert table.in_force(NOW + 9) == both[:2]
+    assert table.ask(lambda c: hold_rows.next_end(c, NOW)) == NOW + 1
+    assert table.ask(lambda c: hold_rows.next_end(c, NOW + 1)) == NOW + 5
+    assert table.ask(lambda c: hold_rows.next_end(c, NOW + 20)) is None
+
+
+def test_a_limit_is_over_and_tried_once_its_time_has_come_and_nothing_else_holds_the_bucket(table: Table) -> None:
+    limit = table.add(NOW)
+    assert table.over(NOW - 1) == []
+    assert table.over() == [("claude/default", NOW)]
+    table.add(NOW + 5)
+    assert table.over() == [], "another one holds it still"
+    assert table.over(NOW + 5) == [("claude/default", NOW + 5)], "and then it is the later one"
+    table.close(limit)
+    assert table.over(NOW + 5) == [("claude/default", NOW + 5)], "which the earlier one does not close"
+    table.close(held(NOW + 5), NOW + 5)
+    assert table.over(NOW + 5) == []
+
+
+@pytest.mark.parametrize("reason", [Reason.AUTH, Reason.NO_CREDIT, None])
+def test_what_a_person_has_to_end_is_not_tried_when_its_time_is_over(table: Table, reason: Reason | None) -> None:
+    table.add(NOW, reason=reason)
+    assert (table.over(), table.in_force()) == ([], [])
+
+
+def test_closing_ends_the_limits_of_that_bucket_alone(table: Table) -> None:
+    for bucket in (CLAUDE, OPUS, WORK, HOME):
+        table.add(NOW, bucket=bucket)
+    table.close(held(NOW))
+    assert {label for label, _ in table.over()} == {"claude/default:opus", "claude/work", "home"}
+
+
+def test_runs_that_meet_one_limit_together_make_one_hold_that_is_never_shortened(table: Table) -> None:
+    def times() -> tuple[int, int]:
+        return table.ask(lambda connection: hold_rows.met(connection, CLAUDE, NOW))
+
+    first = table.meet(NOW + 100, NOW - 3)
+    assert (first.known, first.news, times()) == (False, True, (1, NOW - 3))
+    shorter = table.meet(NOW + 50, NOW - 2)
+    assert (shorter.known, shorter.news, shorter.hold.until_ms) == (True, False, NOW + 100)
+    longer = table.meet(NOW + 101, NOW - 1, "longer")
+    assert (longer.known, longer.news, longer.hold.until_ms) == (True, False, NOW + 101)
+    news = table.meet(NOW + 102 + NEWS_MS, NOW, "news")
+    assert (news.known, news.news) == (True, True)
+    assert table.in_force() == [("claude/default", NOW + 102 + NEWS_MS)]
+    (hold,) = table.ask(lambda connection: hold_rows.in_force(connection, NOW))
+    assert hold.run_id == "news"
+    assert times() == (4, NOW)
+
+
+def test_a_limit_that_is_met_again_after_its_time_is_a_new_hold_that_goes_on_counting(table: Table) -> None:
+    table.meet(NOW - 500, NOW - 900)
+    again = table.meet(NOW + 100, NOW, created_ms=NOW)
+    assert (again.known, again.news, again.hold.until_ms) == (True, True, NOW + 100)
+    assert table.ask(lambda connection: hold_rows.met(connection, CLAUDE, NOW)) == (2, NOW)
+    table.release("claude")
+    anew = table.meet(NOW + 200, NOW + 1, created_ms=NOW + 1)
+    assert (anew.known, anew.news) == (False, True), "it was released, so nobody knew"
+
+
+@pytest.mark.parametrize(
+    "other", [{"bucket": OPUS}, {"bucket": WORK}, {"bucket": HOME}, {"reason": Reason.NO_CREDIT}, {"reason": None}]
+)
+def test_holds_of_another_bucket_or_for_another_reason_stand_beside_it(table: Table, other: dict[str, Any]) -> None:
+    table.add(NOW + 500, **other)
+    met = table.meet(NOW + 100, NOW)
+    assert (met.known, met.news, met.hold.until_ms) == (False, True, NOW + 100)
+    counted = 2 if other == {"reason": Reason.NO_CREDIT} else 1
+    assert table.ask(lambda connection: hold_rows.met(connection, CLAUDE, NOW))[0] == counted
+
+
+def test_what_runs_have_met_is_not_counted_for_an_operators_hold_nor_past_its_time(table: Table) -> None:
+    table.add(None, reason=None)
+    table.add(NOW)
+    assert table.ask(lambda connection: hold_rows.met(connection, CLAUDE, NOW)) == (0, 0)
+
+
+def test_the_newest_hold_that_no_operator_has_put_there_is_the_latest_whatever_became_of_it(table: Table) -> None:
+    def latest(bucket: Bucket) -> int | None:
+        found = table.ask(lambda connection: hold_rows.latest(connection, bucket))
+        return None if found is None else found.until_ms
+
+    assert table.ask(lambda connection: hold_rows.latest(connection, CLAUDE)) is None
+    table.add(NOW + 100)
+    table.add(NOW - 100, reason=Reason.OVERLOADED)
+    table.add(NOW + 300, reason=None)
+    table.add(NOW + 400, bucket=OPUS)
+    assert (latest(CLAUDE), latest(OPUS)) == (NOW - 100, NOW + 400)
+    table.release("claude")
+    assert latest(CLAUDE) == NOW - 100
+
+
+def test_releasing_ends_what_the_agent_draws_on_in_force_or_being_tried(table: Table) -> None:
+    for bucket, until_ms in ((CLAUDE, NOW + 1), (OPUS, None), (HOME, NOW), (WORK, None), (CODEX, None)):
+        table.add(until_ms, bucket=bucket)
+    table.add(NOW, reason=Reason.AUTH)
+    assert table.release("home", family="sonnet") == 0
+    assert table.release("home", family="opus") == 1
+    assert {label for label, _ in table.in_force()} == {"claude/default", "claude/work", "codex/default"}
+    assert table.release("home") == 2, "and what was over by itself is not counted"
+    assert {label for label, _ in table.in_force()} == {"claude/work", "codex/default"}
+    assert table.over() == []
+    assert table.release("home") == 0
+
+
+def test_a_hold_comes_back_as_it_was_with_long_words_cut(table: Table) -> None:
+    whole = Hold(OPUS, Reason.AUTH, None, Provenance.ESTIMATED, "s" * 600, NOW, "w" * 200, None, NOW + 5)
+    table.ask(lambda connection: hold_rows.add(connection, whole, "run"))
+    (found,) = table.ask(lambda connection: hold_rows.in_force(connection, NOW))
+    assert found == Hold(OPUS, Reason.AUTH, None, Provenance.ESTIMATED, "s" * 500, NOW, "w" * 100, "run", NOW + 5)
