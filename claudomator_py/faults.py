@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from structlog.stdlib import BoundLogger
 
+from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
@@ -105,6 +106,19 @@ class Fault:
     def lasting(self) -> bool:
         """Whether it is worth an operator's time; one that is gone at the second attempt is in the log only."""
         return self.times >= LASTING_FROM
+
+    @property
+    def blocked(self) -> Blocked:
+        """It as what stands in the way of its task."""
+        return blocked(
+            BlockCode.FAULT,
+            doing=self.item.doing.value,
+            task=self.item.name or self.item.id,
+            times=self.times if self.times > 1 else None,
+            text=self.text,
+            remedy=self.remedy or None,
+            until=self.again_ms,
+        )
 
     @property
     def sentence(self) -> str:

@@ -73,8 +73,8 @@ def _tasks(measured: Measured) -> Iterator[Labelled]:
 
 
 def _waits(measured: Measured) -> Iterator[Labelled]:
-    for wait, number in sorted(measured.waits.items(), key=lambda item: (item[0].state, item[0].reason, item[0].agent)):
-        yield (wait.state, wait.reason, wait.agent), number
+    found = {(wait.state, wait.reason, wait.agent, wait.code): number for wait, number in measured.waits.items()}
+    yield from sorted(found.items())
 
 
 def _live(measured: Measured) -> Iterator[Labelled]:
@@ -172,11 +172,12 @@ FAMILIES: tuple[Family, ...] = (
     _gauge(
         "pending_tasks",
         "Tasks that wait, and why: the reason that the API gives for each. agent: the configured agent or kind that "
-        "they ask for; empty where they ask for none.",
+        "they ask for; empty where they ask for none. code: what stands in the way; empty where nothing does.",
         _waits,
         "state",
         "reason",
         "agent",
+        "code",
     ),
     _gauge("live_runs", "Runs that have not ended, by agent and state.", _live, "agent", "state"),
     _gauge("slots", "Runs that there may be at a time, in all.", lambda measured: _one(measured.slots)),

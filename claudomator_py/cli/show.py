@@ -7,10 +7,12 @@ import typer
 
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields, heading, note, out, out_json, render
-from claudomator_py.cli.times import ago, now_ms, parse_instant, short_duration, until
+from claudomator_py.cli.times import ago, clock, now_ms, short_duration, until
 from claudomator_py.cli.waits import why_words
+from claudomator_py.domain.blocked import predicate
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.text import plain
+from claudomator_py.domain.units import parse_instant
 from claudomator_py.domain.views import (
     CandidateView,
     DecisionView,
@@ -21,6 +23,7 @@ from claudomator_py.domain.views import (
     TaskView,
     WorktreeView,
 )
+from claudomator_py.domain.wording import worded
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -252,6 +255,9 @@ def _limited(candidate: CandidateView) -> str:
 def _verdict(candidate: CandidateView, decision: DecisionView) -> str:
     if candidate.agent == decision.agent:
         return f"picked: {decision.reason}"
+    if candidate.rejected is not None:
+        now = now_ms()
+        return worded(predicate(candidate.rejected), lambda instant: clock(instant, now))
     return candidate.rejected_because or ("eligible" if candidate.eligible else "not eligible")
 
 

@@ -3,7 +3,7 @@
 import time
 from datetime import datetime
 
-from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, parse_instant
 
 _JUST_NOW_MS = 2 * SECOND_MS
 _DATE_AFTER_MS = 30 * DAY_MS
@@ -12,11 +12,6 @@ _DATE_AFTER_MS = 30 * DAY_MS
 def now_ms() -> int:
     """The clock, in epoch milliseconds."""
     return time.time_ns() // 1_000_000
-
-
-def parse_instant(text: str) -> int:
-    """Epoch milliseconds of an RFC 3339 instant. Raises ValueError."""
-    return round(datetime.fromisoformat(text).timestamp() * 1_000)
 
 
 def ago(instant: str | None, now: int) -> str:

@@ -1,17 +1,16 @@
 """Why a task is where it is, on one line, with its instants on the clock here."""
 
 from claudomator_py.cli.times import clock
+from claudomator_py.domain.blocked import brief_of, wait_of
 from claudomator_py.domain.views import TaskView
-from claudomator_py.domain.waits import sentence_of, worded
+from claudomator_py.domain.wording import worded
 
 
 def why_words(task: TaskView, now: int, *, whole: bool = True) -> str:
-    """The reason, and what it means: ``limited: claude 5h window until 14:20, reported``. now: epoch milliseconds.
+    """The reason, and what it means: ``limited: claude is limited (5h window, reported) until 14:20``.
 
-    whole: with all that is known of it; else in a clause, without the time that it waits for.
+    now: epoch milliseconds. whole: with all that is known of it; else in a clause.
     """
-    text, waits_until = (task.reason_text, task.waiting_until) if whole else (task.reason_short, None)
-    instants = [task.waiting_until, *(hold.until for hold in task.holds)]
-    sentence = sentence_of(text, waits_until, instants)
+    sentence = wait_of(task.blocked, task.reason_text) if whole else brief_of(task.blocked, task.reason_short)
     said = worded(sentence, lambda instant: clock(instant, now)) if sentence is not None else ""
     return ": ".join(part for part in (task.reason, said) if part)

@@ -10,13 +10,14 @@ from sqlalchemy import Connection
 
 from claudomator_py.daemon.loop import Ticks
 from claudomator_py.dispatch.observe import Observer
+from claudomator_py.domain.blocked import WAITS, Blocked, Why
 from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import CheckView
 from claudomator_py.faults import Fault
 from claudomator_py.ports import Clock
-from claudomator_py.scheduler.admission import Blocked, Taken, admit
+from claudomator_py.scheduler.admission import Taken, admit
 from claudomator_py.scheduler.plan import load_of
 from claudomator_py.scheduler.snapshot import AgentState, Snapshot
 from claudomator_py.store import metric_rows, queue
@@ -34,12 +35,13 @@ BY_HAND = "operator"
 class Wait:
     """Why tasks wait. agent: the configured agent or kind that they ask for; ``other``, or empty if they ask for none.
 
-    reason: as the API says it of each task.
+    reason and code: as the API gives them for each task.
     """
 
     state: str
     reason: str
     agent: str = ""
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ class Meter:
         """A queued task's reason is asked of the planner, once for all that wait for the same."""
         waits: Counter[Wait] = Counter()
         for reason, number in metric_rows.waiting(connection).items():
-            waits[Wait("WAITING", reason)] += number
+            waits[Wait("WAITING", reason, code=WAITS.get(reason, ""))] += number
         load = load_of(present)
         firsts = [queue.first(connection, lane, 1)[0][2] for lane in queue.lanes(connection, Taken())]
         samples = queue.contents(connection, firsts)
@@ -152,8 +154,11 @@ class Meter:
             place = {"task_id": group.task_id, "dir_key": group.dir_key, "thread": group.thread or None}
             head = heads[group.lane].model_copy(update=place)
             verdict = admit(head, present.agents, present.rules, load)
-            reason = verdict.reason if isinstance(verdict, Blocked) else READY
-            waits[Wait("QUEUED", reason, _known(head.agent_type, present))] += group.number
+            asked_for = _known(head.agent_type, present)
+            if isinstance(verdict, Blocked):
+                waits[Wait("QUEUED", verdict.why, asked_for, verdict.code)] += group.number
+            else:
+                waits[Wait("QUEUED", Why.READY, asked_for)] += group.number
         return waits
 
 

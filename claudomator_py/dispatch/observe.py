@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.probing import Probed, probed, tries
 from claudomator_py.dispatch.spending import Budgets, Spent
 from claudomator_py.domain.agent import AgentSpec, Tier
+from claudomator_py.domain.blocked import BlockCode, Blocked, Why
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.routing import Constraints
@@ -18,7 +19,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Doing, Faults, Item, item_of
 from claudomator_py.ports import Clock
 from claudomator_py.prompts.conversations import resumption_of
-from claudomator_py.scheduler.admission import CLASSIFYING, CONVERSATION, KEPT, SLOTS, WORKDIR, Blocked, Taken
+from claudomator_py.scheduler.admission import Taken
 from claudomator_py.scheduler.classification import differs
 from claudomator_py.scheduler.lanes import held_by
 from claudomator_py.scheduler.plan import Action, Planner, StartRun
@@ -98,13 +99,13 @@ _Planned = tuple[QueuedTask, Action]
 
 def _of_its_own(verdict: Blocked, head: QueueHead) -> bool:
     """Whether the head is blocked by what the others of its lane need not be: its place, or a question that is open."""
-    asking = verdict.reason == CLASSIFYING and head.asked is not None
-    return asking or verdict.reason in (WORKDIR, KEPT, CONVERSATION)
+    asking = verdict.why is Why.CLASSIFYING and head.asked is not None
+    return asking or verdict.why in (Why.WORKDIR, Why.KEPT, Why.CONVERSATION)
 
 
 def _awaits_preferred(verdict: Blocked) -> bool:
     """Whether it could start elsewhere, and waits for the agent that it prefers until a time of its own."""
-    return verdict.reason == SLOTS and verdict.until is not None
+    return verdict.code is BlockCode.PREFERRED_FULL
 
 
 class Observer:
@@ -177,7 +178,7 @@ class Observer:
                 # Others of the lane may have waited long enough for the agent that they prefer.
                 waited[lane] = waited_ms
             elif queued is not None and isinstance(verdict, Blocked):
-                asking = verdict.reason == CLASSIFYING
+                asking = verdict.why is Why.CLASSIFYING
                 if to_ask > 0 and not front.asked and (asking or front.eligibility not in known):
                     yield from self._question(planner, front, queued, verdict)
                 known.add(front.eligibility)
@@ -249,7 +250,9 @@ class Observer:
             if front.head is None:
                 continue
             verdict = self._faults.attempt(front.item, partial(planner.decide, front.head), whole=False)
-            if verdict is not None and (not isinstance(verdict, Blocked) or verdict.reason in (CLASSIFYING, SLOTS)):
+            if verdict is not None and (
+                not isinstance(verdict, Blocked) or verdict.why in (Why.CLASSIFYING, Why.SLOTS)
+            ):
                 near += firsts[lane]
         tasks = queue.contents(connection, [task_id for *_, task_id in sorted(near)[:number]])
         for task, spec in tasks:

@@ -12,17 +12,18 @@ from claudomator_py.domain.budget import (
     Budget,
     Day,
     DayBudget,
+    Figures,
     Spending,
     Unit,
     WindowUse,
     day_of,
     figures,
+    figures_of,
     left,
     overspent,
     spent,
     unknown_text,
 )
-from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.task import TaskSpec
@@ -79,8 +80,8 @@ class Budgets:
             return None
         found = _room(budget, spent_today.total)
         if found is None:
-            return DayLeft(text="", until=spent_today.day.end_ms)
-        return DayLeft(text=f"{found.text} today, all agents together", until=spent_today.day.end_ms, room=found.runs)
+            return DayLeft(until=spent_today.day.end_ms)
+        return DayLeft(figures=found.figures, until=spent_today.day.end_ms, room=found.runs)
 
     def day_holds(self, agent: AgentSpec, spent_today: Spent) -> list[ActiveHold]:
         """What the agent's own budget for the day keeps from beginning on it."""
@@ -92,7 +93,8 @@ class Budgets:
             reason=Reason.BUDGET,
             until=spent_today.day.end_ms,
             provenance=Provenance.OPERATOR,
-            source=f"{found.text} today",
+            source="",
+            figures=found.figures,
             room=found.runs or None,
         )
         return [hold]
@@ -106,8 +108,11 @@ class Budgets:
                 reason=Reason.BUDGET,
                 until=use.resets_at,
                 provenance=Provenance.REPORTED,
-                source=f"{use.used:.0%} of its {window_text(name)}, of which it may use {share}%",
+                source="",
                 family=use.family,
+                window=name,
+                used=use.used,
+                share=share / 100,
             )
             for name, use in said.items()
             if use.used * 100 >= share and use.resets_at > now_ms
@@ -176,20 +181,20 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """runs: that may still begin. text: what is used up, once none may."""
+    """runs: that may still begin. figures: what is used up, once none may."""
 
     runs: int
-    text: str
+    figures: Figures
 
 
 def _room(budget: Budget, spending: Spending) -> _Room | None:
     """What a budget leaves; None: any number of runs may begin."""
     unit = spent(budget, spending)
     if unit is not None:
-        return _Room(0, f"{figures(budget, spending, unit)}{unknown_text(budget, spending)}")
+        return _Room(0, figures_of(budget, spending, unit))
     runs = left(budget, spending, Unit.RUNS)
     if runs is None:
         return None
     # As it will be when the last of them has begun.
     then = Spending(runs=budget.runs or 0)
-    return _Room(int(runs), figures(budget, then, Unit.RUNS))
+    return _Room(int(runs), figures_of(budget, then, Unit.RUNS))

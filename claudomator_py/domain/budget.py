@@ -154,10 +154,43 @@ def left(budget: Budget, spending: Spending, unit: Unit) -> float | None:
     return None if limit is None else max(0.0, limit - spending.amount(unit))
 
 
+class Figures(BaseModel):
+    """What was spent, and of what."""
+
+    model_config = ConfigDict(frozen=True)
+
+    unit: Unit
+    spent: float
+    limit: float
+    unpriced: int = 0
+    """Runs whose dollars nobody knows, if dollars are limited."""
+    uncounted: int = 0
+    """Runs whose tokens nobody knows, if tokens are limited."""
+
+    @property
+    def text(self) -> str:
+        """In words: ``2.10 of 2.00 USD``, ``5 of 5 runs (cost of 1 run not known)``."""
+        return f"{_figures_text(self.unit, self.spent, self.limit)}{_unknown_text(self.unpriced, self.uncounted)}"
+
+
+def figures_of(budget: Budget, spending: Spending, unit: Unit) -> Figures:
+    """What was spent of what the budget allows of the unit, and what it cannot count."""
+    return Figures(
+        unit=unit,
+        spent=spending.amount(unit),
+        limit=budget.limit(unit) or 0,
+        unpriced=spending.unpriced if budget.usd is not None else 0,
+        uncounted=spending.uncounted if budget.tokens is not None else 0,
+    )
+
+
 def figures(budget: Budget, spending: Spending, unit: Unit) -> str:
     """What was spent, and of what: ``2.10 of 2.00 USD``, ``5 of 5 runs``."""
-    limit = budget.limit(unit)
-    return f"{amount_text(unit, spending.amount(unit))} of {amount_text(unit, limit or 0)} {_WORDS[unit]}"
+    return _figures_text(unit, spending.amount(unit), budget.limit(unit) or 0)
+
+
+def _figures_text(unit: Unit, amount: float, limit: float) -> str:
+    return f"{amount_text(unit, amount)} of {amount_text(unit, limit)} {_WORDS[unit]}"
 
 
 def all_figures(budget: Budget, spending: Spending) -> str:
@@ -168,11 +201,16 @@ def all_figures(budget: Budget, spending: Spending) -> str:
 
 def unknown_text(budget: Budget, spending: Spending) -> str:
     """What a budget cannot count, to be put behind a figure; empty where all is known."""
+    unpriced = spending.unpriced if budget.usd is not None else 0
+    return _unknown_text(unpriced, spending.uncounted if budget.tokens is not None else 0)
+
+
+def _unknown_text(unpriced: int, uncounted: int) -> str:
     unknown = []
-    if budget.usd is not None and spending.unpriced:
-        unknown.append(f"cost of {_runs(spending.unpriced)} not known")
-    if budget.tokens is not None and spending.uncounted:
-        unknown.append(f"tokens of {_runs(spending.uncounted)} not known")
+    if unpriced:
+        unknown.append(f"cost of {_runs(unpriced)} not known")
+    if uncounted:
+        unknown.append(f"tokens of {_runs(uncounted)} not known")
     return f" ({', '.join(unknown)})" if unknown else ""
 
 

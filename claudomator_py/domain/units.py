@@ -47,6 +47,11 @@ def format_instant(epoch_ms: int) -> str:
     return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def parse_instant(text: str) -> int:
+    """Epoch milliseconds of an RFC 3339 instant. Raises ValueError."""
+    return round(datetime.fromisoformat(text).timestamp() * SECOND_MS)
+
+
 _UNIT_BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 _SIZE = re.compile(r"(\d{1,12}) ?(B|KiB|MiB|GiB|TiB|kB|MB|GB)", re.ASCII)
 

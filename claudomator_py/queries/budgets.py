@@ -4,7 +4,19 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.spending import Budgets, Spent
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.budget import Budget, Spending, Unit, all_figures, figures, left, spent, unknown_text
+from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
+from claudomator_py.domain.budget import (
+    Budget,
+    Spending,
+    Unit,
+    all_figures,
+    figures,
+    figures_of,
+    left,
+    spent,
+    unknown_text,
+)
+from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import BudgetView, SpendingView
@@ -46,7 +58,8 @@ def agent_budget(
         return view
     longest = max(stopping, key=lambda hold: hold.end)
     until = None if longest.until is None else format_instant(longest.until)
-    return view.model_copy(update={"reached": longest.source, "until": until})
+    reached = f"{longest.used:.0%} of its {window_text(longest.window or '')}, of which it may use {budget.window}%"
+    return view.model_copy(update={"reached": reached, "until": until})
 
 
 def day_budget(budgets: Budgets, today: Spent) -> BudgetView | None:
@@ -54,9 +67,11 @@ def day_budget(budgets: Budgets, today: Spent) -> BudgetView | None:
     return _view(budgets.total, today.total, today.day.end_ms) if budgets.total.units else None
 
 
-def waits_for_budget(connection: Connection, task: Task, spec: TaskSpec) -> str:
+def used_up(connection: Connection, task: Task, spec: TaskSpec) -> Blocked:
     """Why a task whose budget is used up does not start, and what to do about it."""
-    return f"{_used_up(connection, task, spec)}; {_remedy(connection, task, spec)}"
+    spending = spending_rows.of_task(connection, task.id)
+    figures_too = figures_of(spec.budget, spending, spent(spec.budget, spending) or Unit.USD)
+    return blocked(BlockCode.TASK_BUDGET, task=task.name, file=task.file_path, figures=figures_too)
 
 
 def failed_by_budget(connection: Connection, task: Task, spec: TaskSpec, failure: str, *, told: bool) -> str:

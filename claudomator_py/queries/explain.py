@@ -1,20 +1,22 @@
 """Explaining: from rows and decisions to sentences that a person reads."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from claudomator_py.dispatch.live_output import Backlog
+from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, TaskRef, blocked, refs_text, text_of
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.readiness import DependencyState
 from claudomator_py.domain.run import CheckResult, CheckStatus
 from claudomator_py.domain.text import clause, subject_line
-from claudomator_py.domain.units import DAY_MS, format_duration, format_instant
+from claudomator_py.domain.units import DAY_MS, format_duration, format_instant, parse_instant
 from claudomator_py.domain.views import RunCheckView, TaskView
+from claudomator_py.domain.wording import Clock
 from claudomator_py.environment.worktrees import TREE_USED
 from claudomator_py.prompts.conversations import GIVEN_UP, resumption_of
 from claudomator_py.scheduler.classification import Cause
-from claudomator_py.scheduler.decision import Candidate, Classification, DecisionRecord, RejectionCode
+from claudomator_py.scheduler.decision import Candidate, Classification, DecisionRecord, OverriddenHint
 from claudomator_py.store.tables import Event, Run, Task
 
 _DETAIL = 1_000
@@ -60,18 +62,12 @@ _NO_TIER: dict[str, str] = {
 }
 
 
-def waiting_text(task: Task, dependencies: Sequence[DependencyState], now_ms: int) -> str:
+def not_ready(task: Task, dependencies: Sequence[DependencyState]) -> Blocked:
     """Why the task is not ready."""
-    match task.reason:
-        case "dependency":
-            parts = [_dependency(state) for state in dependencies if state.state != "COMPLETED"]
-            return f"waits for {', '.join(parts)}" if parts else "waits for its dependencies"
-        case "time":
-            return f"not before {_due(task.until_ms, now_ms)}"
-        case "backoff":
-            return f"tries again at {_due(task.until_ms, now_ms)}"
-        case _:
-            return f"waits: {task.reason}"
+    code = WAITS.get(task.reason or "", BlockCode.TIME)
+    if code is BlockCode.DEPENDENCY:
+        return blocked(code, tasks=_refs(state for state in dependencies if state.state != "COMPLETED"))
+    return blocked(code, until=task.until_ms)
 
 
 def backlog_sentences(backlog: Backlog | None) -> list[str]:
@@ -86,28 +82,22 @@ def backlog_sentences(backlog: Backlog | None) -> list[str]:
     ]
 
 
-def blocked_text(text: str, until_ms: int | None, now_ms: int) -> str:
-    """What stands between a queued task and its start, and until when."""
-    return text if until_ms is None else f"{text}, until {_due(until_ms, now_ms)}"
+def due_clock(now_ms: int) -> Clock:
+    """How an instant that is waited for is worded: in UTC, with how long that is from now."""
+    return lambda instant: _due(parse_instant(instant), now_ms)
 
 
-def busy_text(directory: str, names: Sequence[str]) -> str:
-    """Which tasks use the directory that a task is to work in."""
-    users = ", ".join(names) or "another run"
-    return f"{users} {'is' if len(names) < 2 else 'are'} running in {directory}"
-
-
-def fault_text(said: str, remedy: str, again_ms: int, now_ms: int) -> str:
-    """What fails for the task, what to do about it, and when it is tried again."""
-    return f"{said}; {remedy}; tries again at {_due(again_ms, now_ms)}"
+def utc_clock(near_ms: int) -> Clock:
+    """How an instant is worded beside another one: in UTC, with its date if that is another day."""
+    return lambda instant: clock_text(parse_instant(instant), near_ms)
 
 
 def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
     """Why the task failed: what the code means, and the error in the agent's own words or the names that did it."""
     meaning = REASON_POLICIES[Reason(reason)].meaning
     if reason == Reason.DEPENDENCY_FAILED:
-        parts = [_dependency(state) for state in dependencies if state.state in ("FAILED", "CANCELLED")]
-        return f"{meaning[:-1]}: {', '.join(parts)}." if parts else meaning
+        ended = _refs(state for state in dependencies if state.state in ("FAILED", "CANCELLED"))
+        return f"{meaning[:-1]}: {refs_text(ended)}." if ended else meaning
     detail = outcome.detail if outcome is not None and outcome.reason == reason else None
     if detail and reason == Reason.CHECK_FAILED:
         detail = detail.splitlines()[0]  # what the check wrote is told with the check
@@ -127,7 +117,7 @@ def decision_sentences(record: DecisionRecord, number: int, at_ms: int, now_ms: 
     chosen = next((candidate for candidate in record.candidates if candidate.agent == record.agent), None)
     slots = f" ({chosen.active} of {chosen.max_concurrent} slots)" if chosen is not None else ""
     sentences = [f"{which} went to {record.agent}: {record.reason}{slots}."]
-    sentences += _overridden(record)
+    sentences += _overridden(record, at_ms)
     if record.fallback is not None:
         sentences.append(f"{record.fallback[0].upper()}{record.fallback[1:]}.")
     others = [candidate for candidate in record.candidates if candidate.agent != record.agent and candidate.eligible]
@@ -270,27 +260,33 @@ def clock_text(instant_ms: int, near_ms: int) -> str:
     return f"{clock[:5]} UTC" if same_day else f"{date} {clock[:5]} UTC"
 
 
-def _dependency(state: DependencyState) -> str:
-    if state.state is None:
-        return f"{state.name} (no task of that name was seen yet)"
-    return f"{state.name} ({state.state})"
+def _refs(states: Iterable[DependencyState]) -> tuple[TaskRef, ...]:
+    return tuple(TaskRef(name=state.name, state=state.state) for state in states)
 
 
-def _overridden(record: DecisionRecord) -> list[str]:
+def _overridden(record: DecisionRecord, at_ms: int) -> list[str]:
     """That the task prefers another agent; what kept an agent of that name is told with the candidates."""
     if (hint := record.overridden) is None:
         # Decisions from before the hint was stored as values have it in one line.
         return [f"The task's preference was overridden: {record.overridden_hint}."] if record.overridden_hint else []
     if any(candidate.agent == hint.agent for candidate in record.candidates):
         return [f"The task prefers {hint.agent}, which could not take it."]
-    return [f"The task prefers {hint.agent}, but {hint.why}."]
+    return [f"The task prefers {hint.agent}, but {_because(hint, at_ms)}."]
+
+
+def overridden_text(hint: OverriddenHint, at_ms: int) -> str:
+    """The agent that a task prefers, and why it did not get that, on one line. at_ms: when that was decided."""
+    return f"{hint.agent}: {_because(hint, at_ms)}"
+
+
+def _because(hint: OverriddenHint, at_ms: int) -> str:
+    return "; ".join(text_of(one, utc_clock(at_ms), verb="was") for one in hint.because) or "not picked"
 
 
 def _rejected(candidate: Candidate, at_ms: int) -> str:
-    why = candidate.rejected_because or "not picked"
-    if candidate.rejected_code is RejectionCode.LIMITED and candidate.limited_until is not None:
-        why = f"limited until {clock_text(candidate.limited_until, at_ms)} ({candidate.limit})"
-    return f"{candidate.agent} was {why}."
+    if candidate.rejected is None:
+        return f"{candidate.agent} was not picked."
+    return f"{text_of(candidate.rejected, utc_clock(at_ms), verb='was')}."
 
 
 def _clamped(record: DecisionRecord) -> str:
@@ -313,9 +309,7 @@ def _tier_source(classification: Classification, agent: str) -> str:
     return f"{source} ({'; '.join(told)})" if told else source
 
 
-def _due(until_ms: int | None, now_ms: int) -> str:
-    if until_ms is None:
-        return "a time that is not known"
+def _due(until_ms: int, now_ms: int) -> str:
     return f"{clock_text(until_ms, now_ms)} (in {_since(now_ms, until_ms)})"
 
 

@@ -8,21 +8,21 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.probing import probed
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.limits import Hold, window_text
-from claudomator_py.domain.outcome import Outcome, Reason
+from claudomator_py.domain.blocked import on_hold, predicate
+from claudomator_py.domain.limits import Hold
+from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.text import clause
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import AgentView, HoldView, NearLimitView
+from claudomator_py.domain.wording import instant_text, worded
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.queries.budgets import agent_budget, spending_view
-from claudomator_py.queries.explain import clock_text
+from claudomator_py.queries.explain import utc_clock
 from claudomator_py.queries.views import agent_view
 from claudomator_py.store import hold_rows, run_rows
 from claudomator_py.store.tables import Run
 
 _SOURCE = 1_000
-_DOUBT = "the reset it named is more than 35 days away and is ignored"
 
 
 def hold_views(
@@ -69,11 +69,6 @@ def agent_views(
     ]
 
 
-def held_text(holds: Sequence[HoldView]) -> str:
-    """What keeps a task from these agents."""
-    return "; ".join(f"{hold.agent} {hold.text}" for hold in holds)
-
-
 def hold_sentences(holds: Sequence[HoldView]) -> list[str]:
     """Of each hold: what it is on, and where it was read."""
     by_bucket = {hold.bucket: hold for hold in holds}
@@ -82,58 +77,40 @@ def hold_sentences(holds: Sequence[HoldView]) -> list[str]:
 
 def _hold_sentence(hold: HoldView) -> str:
     if hold.reason is None:
-        return f"An operator has held {hold.bucket} since {_minute(hold.since)}."
+        return f"An operator has held {hold.bucket} since {instant_text(hold.since)}."
     # Without a run it is one that the classifier met, or whose run is forgotten.
     read = f" from run {hold.run_id[:8]}" if hold.run_id is not None else ""
     said = f": {_shown(hold.source)}" if hold.source else ""
-    return f"The hold on {hold.bucket} ({hold.reason}) was read at {_minute(hold.since)}{read}{said}."
-
-
-def _minute(instant: str) -> str:
-    return f"{instant[:10]} {instant[11:16]} UTC"
+    return f"The hold on {hold.bucket} ({hold.reason}) was read at {instant_text(hold.since)}{read}{said}."
 
 
 def _hold_view(agent: str, hold: Hold, may_start: int | None, now_ms: int, by: Principal) -> HoldView:
+    what = on_hold(
+        agent,
+        bucket=hold.bucket.label,
+        reason=hold.reason,
+        until=hold.until_ms,
+        provenance=hold.provenance,
+        source=hold.source,
+        family=hold.bucket.family,
+        window=hold.window,
+        room=may_start,
+        doubted=hold.doubted_ms,
+    )
     return HoldView.of(
         hold,
         agent=agent,
         bucket=hold.bucket.label,
         family=hold.bucket.family,
         until=hold.until_ms,
-        text=_text(agent, hold, may_start, now_ms),
+        text=worded(predicate(what), utc_clock(now_ms)),
+        blocked=what,
         since=hold.created_ms,
         run_id=hold.run_id if by.sees_all else None,
         probing=may_start is not None,
         may_start=may_start,
         doubted=hold.doubted_ms,
     )
-
-
-def _text(agent: str, hold: Hold, may_start: int | None, now_ms: int) -> str:
-    """In words that follow the agent's name."""
-    what, note = _what(hold)
-    if hold.doubted_ms is not None:
-        note = f"{note}; {_DOUBT}" if note else _DOUBT
-    family = hold.bucket.family
-    if family is not None and family not in what:
-        what = f"{family} {what}"
-    if may_start is not None:
-        then = f"{may_start} more may start now" if may_start else "more may start once it answers"
-        when = "after its reset" if hold.reason is Reason.RATE_LIMITED else "again"
-        return f"{what} being tried {when}: {then}"
-    until = f"`claudomator release {agent}`" if hold.until_ms is None else clock_text(hold.until_ms, now_ms)
-    return f"{what} until {until}, {hold.provenance}{f' ({note})' if note else ''}"
-
-
-def _what(hold: Hold) -> tuple[str, str]:
-    """What is held, and a note where that says too little."""
-    if hold.reason is None:
-        return "held", clause(hold.source)
-    if hold.window is not None and (named := window_text(hold.window)) != hold.window:
-        return named, ""
-    note = hold.window or hold.source
-    what = "rate limit" if hold.reason is Reason.RATE_LIMITED else hold.reason.value.replace("_", " ")
-    return what, clause(note) if note != hold.reason else ""
 
 
 def _shown(text: str) -> str:

@@ -10,13 +10,13 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.live_output import Backlog
 from claudomator_py.dispatch.observe import Observer
+from claudomator_py.domain.blocked import BlockCode, Blocked, TaskRef, Why, in_brief, text_of
 from claudomator_py.domain.lifecycle import WaitReason
 from claudomator_py.domain.outcome import Outcome, Reason
 from claudomator_py.domain.output import with_zeros
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.run import Stream
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.text import clause
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.domain.views import (
     AgentView,
@@ -35,6 +35,7 @@ from claudomator_py.domain.views import (
     WhyView,
 )
 from claudomator_py.domain.views.base import StateName
+from claudomator_py.domain.wording import worded
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.worktrees import Trees, branch_of, with_tree
@@ -47,30 +48,28 @@ from claudomator_py.queries.budgets import (
     failed_by_budget,
     spending_view,
     task_budget,
-    waits_for_budget,
+    used_up,
 )
 from claudomator_py.queries.event_stream import Live, log_step
 from claudomator_py.queries.explain import (
     backlog_sentences,
-    blocked_text,
-    busy_text,
     cancelled_sentences,
     conversation_sentences,
     discarded_sentences,
+    due_clock,
     failure_clause,
     failure_text,
-    fault_text,
+    not_ready,
     thread_sentences,
     tree_sentences,
-    waiting_text,
 )
 from claudomator_py.queries.history import history_sentences, schedule_sentences
-from claudomator_py.queries.holds import agent_views, held_text, hold_sentences, hold_views
+from claudomator_py.queries.holds import agent_views, hold_sentences, hold_views
 from claudomator_py.queries.inputs import input_sentences, input_view, rejection
 from claudomator_py.queries.reading import find_run, find_task
 from claudomator_py.queries.schedules import by_next_time
 from claudomator_py.queries.views import decision_view, event_view, run_view, task_view
-from claudomator_py.scheduler.admission import CONVERSATION, Blocked, admit
+from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.plan import load_of
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
@@ -83,8 +82,6 @@ from claudomator_py.tasks.holds import drain_check, drain_view
 T = TypeVar("T")
 
 SHOWN = 50
-FAULT = "fault"
-"""Why a task does not get on: what the daemon does for it fails, and is tried again."""
 MOST_LOG_BYTES = 1024 * 1024
 
 
@@ -98,6 +95,7 @@ class _Wait:
     short: str | None = None
     until_ms: int | None = None
     holds: tuple[HoldView, ...] = ()
+    blocked: Blocked | None = None
 
 
 def _refused_file(refused: Refusal) -> FileProblemView:
@@ -300,6 +298,7 @@ class Queries:
                     spec,
                     of_task,
                     reason=why.reason,
+                    blocked=why.blocked,
                     reason_text=why.text,
                     reason_short=why.short,
                     until_ms=why.until_ms,
@@ -331,19 +330,16 @@ class Queries:
     ) -> _Wait:
         """A queued task's reason is not stored: it is asked of the planner as it is now, so it is never stale."""
         if (fault := self._faults.of_task(task)) is not None:
-            text = fault_text(fault.sentence, fault.remedy, fault.again_ms, present.now)
-            return _Wait(FAULT, text, clause(fault.sentence) or text, fault.again_ms)
+            return _blocked(fault.blocked, present.now)
         if task.state == "QUEUED":
             verdict = admit(head, present.agents, present.rules, load_of(present))
             if isinstance(verdict, Blocked):
-                return self._blocked(connection, verdict, head, present.now, holds)
-            return _Wait("ready", f"is about to start on {verdict.agent}")
+                return self._queued(connection, verdict, head, present.now, holds)
+            return _Wait(Why.READY, f"is about to start on {verdict.agent}")
         if task.state == "WAITING" and task.reason == WaitReason.BUDGET:
-            text = waits_for_budget(connection, task, spec)
-            return _Wait(task.reason, text, text)
+            return _blocked(used_up(connection, task, spec), present.now)
         if task.state == "WAITING":
-            text = waiting_text(task, dependency_rows.states(connection, task.id), present.now)
-            return _Wait(task.reason, text, text, task.until_ms)
+            return _blocked(not_ready(task, dependency_rows.states(connection, task.id)), present.now)
         if task.state == "FAILED" and task.reason is not None:
             last = runs[-1] if runs else None
             outcome = Outcome.model_validate(last.outcome) if last is not None and last.outcome is not None else None
@@ -361,7 +357,7 @@ class Queries:
             return _Wait(task.reason, question, question)
         return _Wait()
 
-    def _blocked(
+    def _queued(
         self,
         connection: Connection,
         verdict: Blocked,
@@ -369,24 +365,18 @@ class Queries:
         now_ms: int,
         holds: Mapping[str, Sequence[HoldView]],
     ) -> _Wait:
-        """What stands between a queued task and its start."""
-        of_it = tuple(
-            view for agent, hold in verdict.held for view in holds.get(agent, ()) if view.bucket == hold.bucket
-        )
-        if verdict.reason == "limited" and of_it:
-            spent = [f"; {name} {hold.source}" for name, hold in verdict.held if hold.reason is Reason.BUDGET]
-            text = f"{verdict.lead}{held_text(of_it)}{''.join(spent)}"
-            # Until when has a place of its own in a list; what only a person ends is named there, too.
-            return _Wait(verdict.reason, text, text if verdict.until is None else None, verdict.until, of_it)
-        text = verdict.text
-        if verdict.reason == "workdir":
-            text = busy_text(head.dir_key, _names_in(connection, head.dir_key, self._by))
-        elif verdict.reason == CONVERSATION and (before := _in_turn(connection, head)) is not None:
-            text = f"waits for its turn after {before.name} ({before.state}), in the same thread"
-        elif of_it:
-            text = f"{text}; {held_text(of_it)}"
-        short = None if verdict.reason == "limited" and verdict.until is not None else clause(text) or text
-        return _Wait(verdict.reason, blocked_text(text, verdict.until, now_ms), short, verdict.until, of_it)
+        """What stands between a queued task and its start, with what the planner had no need to know."""
+        match verdict.code:
+            case BlockCode.WORKDIR:
+                verdict = verdict.having(tasks=_running_in(connection, head.dir_key, self._by))
+            case BlockCode.KEPT:
+                verdict = verdict.having(tasks=_visible(connection, verdict.params.tasks, self._by))
+            case BlockCode.CONVERSATION:
+                verdict = verdict.having(tasks=_in_turn(connection, head))
+        found = [_hold_of(one, holds) for one in verdict.params.agents]
+        whole = [one if view is None else view.blocked for one, view in zip(verdict.params.agents, found, strict=True)]
+        verdict = verdict.having(agents=tuple(one for one in whole if one is not None))
+        return _blocked(verdict, now_ms, tuple(view for view in found if view is not None))
 
     def agent_views(self, connection: Connection) -> list[AgentView]:
         """The shapes of all agents."""
@@ -410,17 +400,46 @@ class Queries:
         return [CheckView(name="store", ok=True, detail=f"{self._database.dialect} answers"), drained]
 
 
-def _in_turn(connection: Connection, head: QueueHead) -> Task | None:
+def _blocked(what: Blocked, now_ms: int, holds: tuple[HoldView, ...] = ()) -> _Wait:
+    clock, short = due_clock(now_ms), in_brief(what)
+    return _Wait(
+        what.why,
+        text_of(what, clock),
+        None if short is None else worded(short, clock),
+        what.until,
+        holds,
+        what,
+    )
+
+
+def _hold_of(what: Blocked, holds: Mapping[str, Sequence[HoldView]]) -> HoldView | None:
+    """The hold of which that is said, if it is one."""
+    bucket, views = what.params.bucket, holds.get(what.params.agent or "", ())
+    return None if bucket is None else next((view for view in views if view.bucket == bucket), None)
+
+
+def _in_turn(connection: Connection, head: QueueHead) -> tuple[TaskRef, ...]:
     """The task of its thread that goes first."""
     live = [run.task_id for run in run_rows.live(connection) if (run.thread or run.task_id) == head.exclusive]
     task_id = live[0] if live else queue.in_turn(connection).get(head.exclusive)
-    return None if task_id is None else task_rows.find(connection, task_id)
+    task = None if task_id is None else task_rows.find(connection, task_id)
+    return () if task is None else (_ref(task),)
 
 
-def _names_in(connection: Connection, dir_key: str, by: Principal) -> list[str]:
+def _running_in(connection: Connection, dir_key: str, by: Principal) -> tuple[TaskRef, ...]:
     """The tasks that run in that directory, as far as they exist for whoever asks."""
     there = [task_rows.get(connection, run.task_id) for run in run_rows.live(connection) if run.dir_key == dir_key]
-    return [task.name for task in there if by.sees(task.organisation)]
+    return tuple(_ref(task) for task in there if by.sees(task.organisation))
+
+
+def _visible(connection: Connection, refs: Sequence[TaskRef], by: Principal) -> tuple[TaskRef, ...]:
+    """Those of the tasks that exist for whoever asks."""
+    tasks = [task_rows.find(connection, ref.id) for ref in refs if ref.id is not None]
+    return tuple(_ref(task) for task in tasks if task is not None and by.sees(task.organisation))
+
+
+def _ref(task: Task) -> TaskRef:
+    return TaskRef(name=task.name, id=task.id, state=task.state)
 
 
 def _headline(view: TaskView) -> str:

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 
 from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.blocked import Blocked, hold_label, predicate
 from claudomator_py.domain.lifecycle import available_actions
-from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import Outcome, Tokens
 from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.task import Priority, TaskSpec
 from claudomator_py.domain.views import (
     AgentView,
     BudgetView,
+    CandidateView,
     DecisionView,
     DependencyView,
     EventView,
@@ -22,8 +23,10 @@ from claudomator_py.domain.views import (
     SpendingView,
     TaskView,
 )
+from claudomator_py.domain.wording import worded
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.scheduler.decision import DecisionRecord
+from claudomator_py.queries.explain import overridden_text, utc_clock
+from claudomator_py.scheduler.decision import Candidate, DecisionRecord
 from claudomator_py.schema.taskfile import shown_document
 from claudomator_py.store.tables import Decision, Event, Run, Task
 from claudomator_py.store.task_rows import state_of
@@ -37,6 +40,7 @@ def task_view(
     runs: Sequence[Run],
     *,
     reason: str | None,
+    blocked: Blocked | None,
     reason_text: str | None,
     reason_short: str | None,
     until_ms: int | None,
@@ -61,6 +65,7 @@ def task_view(
         reason=reason,
         reason_text=reason_text,
         reason_short=reason_short,
+        blocked=blocked,
         waiting_until=until_ms,
         asks=asks,
         holds=holds,
@@ -94,14 +99,18 @@ def run_view(run: Run) -> RunView:
 
 def decision_view(decision: Decision) -> DecisionView:
     """A decision to start a run."""
+    record = DecisionRecord.model_validate(decision.data)
+    hint = record.overridden
     return DecisionView.of(
-        DecisionRecord.model_validate(decision.data),
+        record,
         id=decision.id,
         kind=decision.kind,
         generation=decision.generation or 1,
         supersedes=decision.supersedes,
         run_id=decision.run_id,
         at=decision.at_ms,
+        overridden_hint=record.overridden_hint if hint is None else overridden_text(hint, decision.at_ms),
+        candidates=tuple(_candidate_view(candidate, decision.at_ms) for candidate in record.candidates),
     )
 
 
@@ -126,7 +135,7 @@ def agent_view(
         active=active,
         limited=hold is not None,
         limited_until=hold.until if hold is not None else None,
-        hold_reason=_why_held(hold) if hold is not None else None,
+        hold_reason=hold_label(hold.blocked) if hold is not None and hold.blocked is not None else None,
         provenance=hold.provenance if hold is not None else None,
         cannot_enforce=tuple(registry.cannot_enforce(agent)),
         holds=holds,
@@ -136,14 +145,15 @@ def agent_view(
     )
 
 
-def _why_held(hold: HoldView) -> str:
-    named = window_text(hold.window) if hold.window is not None else hold.source
-    return f"{hold.reason or 'by hand'}: {named}" if named else "by hand"
-
-
 def event_view(event: Event) -> EventView:
     """An event."""
     return EventView.of(event)
+
+
+def _candidate_view(candidate: Candidate, at_ms: int) -> CandidateView:
+    rejected = candidate.rejected
+    because = None if rejected is None else worded(predicate(rejected), utc_clock(at_ms))
+    return CandidateView.of(candidate, rejected_because=because)
 
 
 def _sum_tokens(outcomes: Sequence[Outcome]) -> Tokens:

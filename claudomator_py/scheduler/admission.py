@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from claudomator_py.domain.agent import Tier
-from claudomator_py.domain.limits import window_text
+from claudomator_py.domain.blocked import BlockCode, Blocked, ConversationRef, TaskRef, blocked, on_hold
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.scheduler.balance import pick_agent
 from claudomator_py.scheduler.decision import (
@@ -13,36 +13,11 @@ from claudomator_py.scheduler.decision import (
     Classification,
     DecisionRecord,
     OverriddenHint,
-    RejectionCode,
     Versions,
 )
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, DayLeft, HeldBy, Kept, QueueHead, Rules
 from claudomator_py.scheduler.tiers import Undecided, tier_for
 from claudomator_py.schema.settings import BY_NAME_KINDS
-
-CLASSIFYING = "classifying"
-CONVERSATION = "conversation"
-KEPT = "kept"
-WORKDIR = "workdir"
-SLOTS = "slots"
-BUDGET = "budget"
-_SOURCE = 100
-_RUN = 8
-"""Characters of a run's id that are enough for people."""
-
-
-@dataclass(frozen=True, slots=True)
-class Blocked:
-    """It cannot start now. until: epoch milliseconds at which that may change by itself, where known.
-
-    held: by agent, the hold that keeps it from there; lead: what is to be said before that.
-    """
-
-    reason: str
-    text: str
-    until: int | None = None
-    held: tuple[tuple[str, ActiveHold], ...] = field(default=(), compare=False)
-    lead: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,22 +104,21 @@ class Taken:
 def admit(head: QueueHead, agents: Sequence[AgentState], rules: Rules, load: Load) -> DecisionRecord | Blocked:
     """The decision to start the task, or what stands in between."""
     if load.drained:
-        return Blocked("drained", "the daemon is drained: nothing is started until `claudomator undrain`")
+        return blocked(BlockCode.DRAINED)
     if load.disk_low:
-        return Blocked("disk", "there is less free disk space than limits.min_free; make room")
+        return blocked(BlockCode.DISK_LOW)
     if load.day is not None and load.day.spent:
-        return Blocked(BUDGET, load.day.text, load.day.until)
+        return blocked(BlockCode.DAY_BUDGET, figures=load.day.figures, until=load.day.until)
     if load.live >= rules.total:
-        return Blocked(SLOTS, f"all slots are in use ({load.live} of {rules.total})")
+        return blocked(BlockCode.SLOTS, active=load.live, slots=rules.total)
     if head.dir_key and load.busy.get(head.dir_key, 0) >= rules.per_workdir:
-        return Blocked(WORKDIR, f"another run is using {head.dir_key}")
+        return blocked(BlockCode.WORKDIR, directory=head.dir_key)
     kept = load.kept_from(head) if head.dir_key else ()
     if kept and load.busy.get(head.dir_key, 0) + len(kept) >= rules.per_workdir:
-        names = ", ".join(one.name for one in kept)
-        text = f"{head.dir_key} is kept for {names}, as a person is to answer"
-        return Blocked(KEPT, text, kept[0].until)
+        tasks = tuple(TaskRef(name=one.name, id=one.task_id) for one in kept)
+        return blocked(BlockCode.KEPT, directory=head.dir_key, tasks=tasks, until=kept[0].until)
     if head.exclusive in load.threads or load.in_turn.get(head.exclusive, head.task_id) != head.task_id:
-        return Blocked(CONVERSATION, "another task of the same thread is running, or has not ended its turn")
+        return blocked(BlockCode.CONVERSATION)
     return decide(head, agents, rules, load.now)
 
 
@@ -160,7 +134,7 @@ def decide(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms: 
         return choice
     decided = tier_for(head, hinted_by(head, agents), choice.agent, classifier=rules.classifier, now_ms=now_ms)
     if isinstance(decided, Undecided):
-        return Blocked(CLASSIFYING, "a cheap model is asked how strong a model it needs", decided.until)
+        return blocked(BlockCode.CLASSIFYING, until=decided.until)
     return _record(head, agents, choice, rules, *decided)
 
 
@@ -231,7 +205,7 @@ def _choose(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms:
     by_name_only = not any(agent.auto_select for agent in hinted) if hinted else head.agent_type in BY_NAME_KINDS
     if head.agent_type and (head.strict or by_name_only):
         if not hinted:
-            return Blocked("agent", f"no agent {head.agent_type!r} is configured, and the task insists on it")
+            return blocked(BlockCode.REQUIRED_AGENT, agent=head.agent_type)
         return _balance(hinted, rules, why=f"the task insists on {head.agent_type}")
     open_agents = tuple(agent for agent in agents if agent.auto_select)
     if not head.agent_type or rules.type_hint == "ignore":
@@ -241,25 +215,22 @@ def _choose(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms:
         return _balance(ready, rules, why=f"the task prefers {head.agent_type}")
     full = [agent for agent in hinted if agent.problem is None and not agent.limited]
     if full and now_ms < head.queued + rules.prefer_wait:
-        names = " and ".join(f"{agent.name} is {_full(agent)}" for agent in full)
-        text = f"{names}, and the task prefers to wait"
-        return Blocked(SLOTS, text, head.queued + rules.prefer_wait)
-    override = OverriddenHint(agent=head.agent_type, why=_why_not(hinted))
+        until = head.queued + rules.prefer_wait
+        return blocked(BlockCode.PREFERRED_FULL, agents=tuple(map(_full, full)), until=until)
+    rejected = (_rejection(agent) for agent in hinted)
+    because = tuple(one for one in rejected if one is not None) if hinted else (_unknown(head.agent_type),)
+    override = OverriddenHint(agent=head.agent_type, because=because)
     return _balance(open_agents, rules, why="least active", overridden=override)
 
 
 def _go_on(conversation: HeldBy, agents: Sequence[AgentState], rules: Rules) -> _Choice | Blocked:
     """Nobody but the agent that has the conversation can go on in it."""
-    whose = f"run {conversation.run[:_RUN]}" + (f" of {conversation.of}" if conversation.of else "")
-    why = f"resumes the conversation of {whose} on {conversation.agent}"
+    resumed = ConversationRef(run=conversation.run, agent=conversation.agent, task=conversation.of)
     holders = tuple(agent for agent in agents if (agent.name, agent.kind) == (conversation.agent, conversation.kind))
     if not holders:
-        remedy = "configure it again, or cancel the task and restart it without resume"
-        return Blocked("agent", f"{why}, which is no longer configured; {remedy}")
-    verdict = _balance(holders, rules, why=why)
-    if not isinstance(verdict, Blocked):
-        return verdict
-    return replace(verdict, text=f"{why}, and {verdict.text}", lead=f"{why}: ")
+        return blocked(BlockCode.CONVERSATION_AGENT, conversation=resumed)
+    verdict = _balance(holders, rules, why=f"resumes the conversation of {resumed.text}")
+    return verdict.having(conversation=resumed) if isinstance(verdict, Blocked) else verdict
 
 
 def _balance(
@@ -272,7 +243,7 @@ def _balance(
     unlimited_exists = any(not agent.limited for agent in usable)
     if pick is None or (pick.all_limited and unlimited_exists):
         full = [agent for agent in usable if not agent.limited] or usable
-        return Blocked(SLOTS, "; ".join(f"{agent.name} is {_full(agent)}" for agent in full), held=_holds(usable))
+        return blocked(BlockCode.AGENTS_FULL, agents=(*map(_full, full), *_held(usable)))
     if pick.all_limited:
         triable = tuple(agent for agent in usable if agent.triable) if rules.when_all_limited == "try" else ()
         pick = pick_agent((agent.status for agent in triable if agent.free), rules.near_limit)
@@ -285,82 +256,54 @@ def _balance(
 
 def _nothing_usable(agents: Sequence[AgentState]) -> Blocked:
     if not agents:
-        return Blocked("agent", "no agent is open to balancing; install or configure one, or name one with agent.type")
-    return Blocked("agent", "; ".join(f"{agent.name} is {_rejection(agent)}" for agent in agents))
+        return blocked(BlockCode.NO_AGENT)
+    rejected = tuple(one for agent in agents if (one := _rejection(agent)) is not None)
+    return blocked(BlockCode.AGENTS_UNABLE, agents=rejected)
 
 
 def _all_limited(agents: Sequence[AgentState]) -> Blocked:
-    held = _holds(agents)
-    resets = [hold.until for _, hold in held if not hold.tried and hold.until is not None]
-    until = min(resets) if resets else None
-    if all(hold.reason is Reason.BUDGET for _, hold in held):
-        return Blocked(BUDGET, "; ".join(f"{name} {hold.source}" for name, hold in held), until, held)
-    parts = "; ".join(f"{agent.name} is {_rejection(agent)}" for agent in agents)
-    return Blocked("limited", parts, until, held)
+    spent = all(agent.hold is not None and agent.hold.reason is Reason.BUDGET for agent in agents)
+    return blocked(BlockCode.AGENTS_SPENT if spent else BlockCode.AGENTS_LIMITED, agents=_held(agents))
 
 
-def _holds(agents: Sequence[AgentState]) -> tuple[tuple[str, ActiveHold], ...]:
-    return tuple((agent.name, agent.hold) for agent in agents if agent.hold is not None)
+def _held(agents: Sequence[AgentState]) -> tuple[Blocked, ...]:
+    """Of each that is limited, by what."""
+    return tuple(_on_hold(agent.name, agent.hold) for agent in agents if agent.hold is not None)
 
 
-def _named(hold: ActiveHold) -> list[str]:
-    """What is known of where the hold comes from: its reason if that says more, and its window or source."""
-    source = window_text(hold.window) if hold.window is not None else " ".join(hold.source.split())
-    named = [hold.reason.value] if hold.reason not in (None, Reason.RATE_LIMITED) else []
-    named += [f"{source[:_SOURCE]}..." if len(source) > _SOURCE else source] if source and source != hold.reason else []
-    return named
-
-
-def _limit(hold: ActiveHold) -> str:
-    named = _named(hold)
-    return ", ".join([": ".join(named), hold.provenance] if named else [hold.provenance])
-
-
-def _held(name: str, hold: ActiveHold) -> str:
-    """In words that follow ``is`` or ``was``. The time is not in them: it is a value of its own."""
-    named = _named(hold)
+def _on_hold(agent: str, hold: ActiveHold) -> Blocked:
+    if hold.share is not None:
+        share = {"window": hold.window, "used": hold.used, "share": hold.share}
+        return blocked(BlockCode.WINDOW_BUDGET, agent=agent, until=hold.until, **share)
     if hold.reason is Reason.BUDGET:
-        return f"out of its budget ({hold.source})"
-    if hold.room is not None:
-        what = f" ({', '.join(named)})" if named else ""
-        return f"being tried after its limit{what}: more may start once it answers"
-    if hold.until is None:
-        return f"held until `claudomator release {name}` ({': '.join(named) or hold.provenance})"
-    return f"limited ({_limit(hold)})"
+        return blocked(BlockCode.BUDGET, agent=agent, figures=hold.figures, until=hold.until)
+    return on_hold(
+        agent,
+        bucket=hold.bucket,
+        reason=hold.reason,
+        until=hold.until,
+        provenance=hold.provenance,
+        source=hold.source,
+        window=hold.window,
+        room=hold.room,
+    )
 
 
-def _full(agent: AgentState) -> str:
-    return f"full ({agent.active} of {agent.max_concurrent} slots)"
+def _full(agent: AgentState) -> Blocked:
+    return blocked(BlockCode.FULL, agent=agent.name, active=agent.active, slots=agent.max_concurrent)
 
 
-def _why_not(hinted: Sequence[AgentState]) -> str:
-    if not hinted:
-        return "no such agent is configured"
-    return "; ".join(f"{agent.name} was {_rejection(agent) or 'not picked'}" for agent in hinted)
+def _unknown(agent: str) -> Blocked:
+    return blocked(BlockCode.NOT_CONFIGURED, agent=agent)
 
 
-def _rejection_code(agent: AgentState) -> RejectionCode | None:
+def _rejection(agent: AgentState) -> Blocked | None:
     """Why it cannot take a task now; None: it can."""
     if agent.problem is not None:
-        return RejectionCode.PROBLEM
-    if (hold := agent.hold) is not None:
-        if hold.reason is Reason.BUDGET:
-            return RejectionCode.BUDGET
-        if hold.room is not None:
-            return RejectionCode.PROBED
-        return RejectionCode.HELD if hold.until is None else RejectionCode.LIMITED
-    return None if agent.free else RejectionCode.FULL
-
-
-def _rejection(agent: AgentState) -> str | None:
-    """The same in words that follow ``is`` or ``was``."""
-    if agent.problem is not None:
-        return f"unable to run: {agent.problem}"
+        return blocked(BlockCode.PROBLEM, agent=agent.name, text=agent.problem)
     if agent.hold is not None:
-        return _held(agent.name, agent.hold)
-    if not agent.free:
-        return _full(agent)
-    return None
+        return _on_hold(agent.name, agent.hold)
+    return None if agent.free else _full(agent)
 
 
 def _record(
@@ -376,7 +319,7 @@ def _record(
     hinted = hinted_by(head, agents)
     pinned_here = _pinned_on(head, hinted, agent)
     considered = {seen.name for seen in agents if seen.auto_select} | {seen.name for seen in hinted} | choice.pool
-    elsewhere = "not what the task asks for" if head.conversation is None else "without the conversation"
+    elsewhere = BlockCode.NOT_MEANT if head.conversation is None else BlockCode.NO_CONVERSATION
     candidates = tuple(_candidate(seen, choice, considered, elsewhere, rules) for seen in agents)
     return DecisionRecord(
         agent=agent.name,
@@ -387,7 +330,6 @@ def _record(
         fallback=choice.fallback,
         classification=classification,
         candidates=candidates,
-        overridden_hint=f"{overridden.agent}: {overridden.why}" if overridden is not None else None,
         overridden=overridden,
         overridden_model=head.model if _pins_one_of(head, hinted, agent) and not pinned_here else None,
         specialist=head.specialist,
@@ -397,16 +339,17 @@ def _record(
     )
 
 
-def _candidate(seen: AgentState, choice: _Choice, considered: Set[str], elsewhere: str, rules: Rules) -> Candidate:
+def _candidate(
+    seen: AgentState, choice: _Choice, considered: Set[str], elsewhere: BlockCode, rules: Rules
+) -> Candidate:
     """elsewhere: why one outside the balancer's choice was not in it."""
     eligible = seen.name in considered
-    code, rejected = None, None
+    rejected = None
     if not eligible:
-        code, rejected = RejectionCode.NOT_SELECTABLE, "not open to balancing"
+        rejected = blocked(BlockCode.NOT_SELECTABLE, agent=seen.name)
     elif choice.overridden is None and seen.name not in choice.pool:
-        code, rejected = RejectionCode.NOT_MEANT, elsewhere
+        rejected = blocked(elsewhere, agent=seen.name)
     elif seen.name != choice.agent.name:
-        code = _rejection_code(seen) or RejectionCode.LESS_PREFERRED
         rejected = _rejection(seen) or _less_preferred(seen, choice.agent, rules)
     return Candidate(
         agent=seen.name,
@@ -415,18 +358,15 @@ def _candidate(seen: AgentState, choice: _Choice, considered: Set[str], elsewher
         limited=seen.limited,
         limited_until=seen.hold.until if seen.hold is not None and not seen.hold.tried else None,
         eligible=eligible,
-        limit=_limit(seen.hold) if code is RejectionCode.LIMITED and seen.hold is not None else None,
-        rejected_code=code,
-        rejected_because=rejected,
+        rejected=rejected,
     )
 
 
-def _less_preferred(seen: AgentState, chosen: AgentState, rules: Rules) -> str:
+def _less_preferred(seen: AgentState, chosen: AgentState, rules: Rules) -> Blocked:
     nearer = seen.near_limit and not chosen.near_limit
     if nearer and rules.near_limit == "avoid":
-        return "near its limit"
+        return blocked(BlockCode.NEAR_LIMIT, agent=seen.name)
     if seen.active > chosen.active:
-        return f"busier ({seen.active} of {seen.max_concurrent} slots)"
-    if nearer and rules.near_limit == "tie_break":
-        return f"as active as {chosen.name}, and near its limit"
-    return f"as active as {chosen.name}, and comes after it in the alphabet"
+        return blocked(BlockCode.BUSIER, agent=seen.name, active=seen.active, slots=seen.max_concurrent)
+    tie = BlockCode.TIE_NEAR_LIMIT if nearer and rules.near_limit == "tie_break" else BlockCode.TIE
+    return blocked(tie, agent=seen.name, chosen=chosen.name)

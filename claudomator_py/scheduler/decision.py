@@ -1,11 +1,12 @@
 """A decision as a value: what was chosen, among what, and why each other candidate was not (D1)."""
 
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.domain.routing import Constraints, Risk
 
 
@@ -26,29 +27,6 @@ class DecisionKind(StrEnum):
     """Who answers a message."""
 
 
-class RejectionCode(StrEnum):
-    """Why an agent did not get a task. Stored with decisions: values are never renamed."""
-
-    NOT_SELECTABLE = "not_selectable"
-    """It takes only tasks that name it."""
-    NOT_MEANT = "not_meant"
-    """The task insists on others, or on the agent that has its conversation."""
-    PROBLEM = "problem"
-    """It cannot run: not installed, for example."""
-    BUDGET = "budget"
-    """It has spent what it may."""
-    PROBED = "probed"
-    """Its limit should be over, and the first runs after it have not answered yet."""
-    HELD = "held"
-    """It is held until an operator releases it."""
-    LIMITED = "limited"
-    """It waits for a limit to reset."""
-    FULL = "full"
-    """All of its slots are in use."""
-    LESS_PREFERRED = "less_preferred"
-    """It could have taken the task, and another one was the better choice."""
-
-
 class Candidate(BaseModel):
     """An agent as the decision saw it."""
 
@@ -60,22 +38,39 @@ class Candidate(BaseModel):
     limited: bool
     limited_until: int | None = None
     """In epoch milliseconds; None: it is not limited, or until it is released."""
-    limit: str | None = None
-    """Which limit it waits for, and who says so; None: it waits for none."""
     eligible: bool
-    rejected_code: RejectionCode | None = None
-    """None for the one chosen, and in decisions from before there were codes."""
-    rejected_because: str | None = None
-    """The same in words; None for the one chosen."""
+    rejected: Blocked | None = None
+    """Why it was not chosen; None for the one chosen."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_words(cls, values: Any) -> Any:
+        """What 0.1 has stored: the reason in words."""
+        if not isinstance(values, dict) or "rejected" in values or not values.get("rejected_because"):
+            return values
+        until = values.get("limited_until") if values.get("rejected_code") == "limited" else None
+        return values | {"rejected": _in_words(values.get("agent"), values["rejected_because"], until)}
 
 
 class OverriddenHint(BaseModel):
-    """The agent that a task prefers and did not get, and why, in words."""
+    """The agent that a task prefers and did not get, and why: what kept each agent that it means."""
 
     model_config = ConfigDict(frozen=True)
 
     agent: str
-    why: str
+    because: tuple[Blocked, ...]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_words(cls, values: Any) -> Any:
+        """What 0.1 has stored: the reason in words, with the names of the agents."""
+        if not isinstance(values, dict) or "because" in values or "why" not in values:
+            return values
+        return values | {"because": (_in_words(None, values["why"], None),)}
+
+
+def _in_words(agent: str | None, text: str, until: int | None) -> Blocked:
+    return blocked(BlockCode.TEXT, agent=agent, text=text, until=until)
 
 
 class Classification(BaseModel):
@@ -211,8 +206,8 @@ class DecisionRecord(Record):
     candidates: tuple[Candidate, ...]
     """All agents, as they were seen."""
     overridden_hint: str | None = None
-    """The agent that the task prefers, and why it is not that, in one line."""
+    """In decisions from before there were values: the agent that the task prefers, and why it is not that, in words."""
     overridden: OverriddenHint | None = None
-    """The same as values; None also in decisions from before there were any."""
+    """The agent that the task prefers, and why it is not that."""
     overridden_model: str | None = None
     """The model that the task pins, where the constraints do not allow it."""

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from claudomator_py.scheduler.admission import CLASSIFYING, Blocked, Load, Taken, admit, decide, hinted_by
+from claudomator_py.domain.blocked import Blocked, Why
+from claudomator_py.scheduler.admission import Load, Taken, admit, decide, hinted_by
 from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.scheduler.tiers import AskTier, question
@@ -77,12 +78,12 @@ class Planner:
 
         verdict: what keeps it from starting; nothing is asked about one that no agent can take.
         """
-        if not self._rules.classifier or verdict.reason == "agent":
+        if not self._rules.classifier or verdict.why is Why.AGENT:
             return None
         agents = tuple(self._agents.values())
         hinted = () if self._rules.type_hint == "ignore" and not head.strict else hinted_by(head, agents)
         asked = question(head, hinted, agents, self._rules.near_limit)
-        return None if asked is None else replace(asked, urgent=verdict.reason == CLASSIFYING)
+        return None if asked is None else replace(asked, urgent=verdict.why is Why.CLASSIFYING)
 
 
 def load_of(snapshot: Snapshot) -> Load:

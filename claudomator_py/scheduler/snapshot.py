@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from claudomator_py.domain.agent import ModelChoice, Tier
+from claudomator_py.domain.budget import Figures
 from claudomator_py.domain.limits import in_family
 from claudomator_py.domain.outcome import REASON_POLICIES, Provenance, Reason
 from claudomator_py.domain.routing import Constraints
@@ -37,6 +38,12 @@ class ActiveHold(_Frozen):
     window: str | None = None
     room: int | None = None
     tries: int | None = None
+    figures: Figures | None = None
+    """What was spent of the day's budget, with reason ``budget``."""
+    used: float | None = None
+    """The share of its window that is used up, if only a share of that may be."""
+    share: float | None = None
+    """The share of its window that may be used; 1 is all of it."""
 
     @property
     def stops(self) -> bool:
@@ -256,10 +263,10 @@ class Rules(_Frozen):
 class DayLeft(_Frozen):
     """What is left of the day's budget for all agents. room: runs that may still begin; None: any number.
 
-    text: what is used up of it, once nothing may begin; until: epoch milliseconds of its end.
+    figures: what is used up of it, once nothing may begin; until: epoch milliseconds of its end.
     """
 
-    text: str
+    figures: Figures | None = None
     until: int
     room: int | None = None
 

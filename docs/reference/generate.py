@@ -10,6 +10,7 @@ from docs.reference.api import api
 from docs.reference.command_line import command_line
 from docs.reference.configuration import configuration
 from docs.reference.metrics import metrics
+from docs.reference.obstacles import obstacles
 from docs.reference.reasons import reason_codes
 from docs.reference.states import states
 from docs.reference.task_file import task_file
@@ -22,6 +23,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "api.md": api,
     "states.md": states,
     "reason-codes.md": reason_codes,
+    "obstacles.md": obstacles,
     "metrics.md": metrics,
 }
 

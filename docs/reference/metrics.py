@@ -12,7 +12,7 @@ daemon, and runs that were removed are gone from it. What begins with the daemon
 are also the usual `process_*` metrics: memory, processor time and open files of the daemon.
 
 Labels never hold a task's name or id. A reason is one of the [reason codes](reason-codes.md), `other` for a code of
-another version, or empty where there is none.
+another version, or empty where there is none. A code is [what stands in the way](obstacles.md).
 """
 
 

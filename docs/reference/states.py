@@ -32,7 +32,8 @@ def states() -> str:
         _INTRODUCTION,
         table(("state", "meaning", "what you can do"), rows),
         table(("data", "values"), data),
-        "`reason` of FAILED is a [reason code](reason-codes.md).",
+        "`reason` of FAILED is a [reason code](reason-codes.md). That of WAITING and QUEUED is one word for "
+        "[what keeps it from starting](obstacles.md).",
         "## Transitions",
         table(("from", "event", "to"), _transitions()),
     )

@@ -230,7 +230,9 @@ def test_tasks_flow_to_others_when_an_agent_has_spent_its_day_and_back_at_midnig
     world.submit("bound", agent={"type": "claude", "strict": True})
     view = world.task("bound")
     assert (view.state, view.reason, view.waiting_until) == ("QUEUED", "budget", format_instant(UTC_MIDNIGHT_MS))
-    assert (view.reason_text or "").startswith("claude 5.00 of 5.00 USD today, until 2026-09-22 00:00 UTC")
+    assert (view.reason_text or "").startswith(
+        "claude is out of its daily budget (5.00 of 5.00 USD) until 2026-09-22 00:00 UTC"
+    )
     claude, codex = world.queries.agents()
     assert claude.budget is not None
     assert claude.budget.reached == "5.00 of 5.00 USD"
@@ -251,12 +253,14 @@ def test_a_days_runs_are_counted_within_one_tick_too(world: World) -> None:
     world.tick()
     assert len(world.running()) == 2
     for name in names - world.running().keys():
-        assert str(world.task(name).reason_text).startswith("claude 2 of 2 runs today")
+        assert str(world.task(name).reason_text).startswith("claude is out of its daily budget (2 of 2 runs)")
     world.agents = (roomy,)
     world.restarted_daemon()
     world.tick()
     (waiting,) = names - world.running().keys()
-    assert str(world.task(waiting).reason_text).startswith("3 of 3 runs today, all agents together")
+    assert str(world.task(waiting).reason_text).startswith(
+        "the daily budget of all agents is used up (3 of 3 runs); nothing starts until "
+    )
     status = world.queries.status()
     assert status.budget is not None
     assert status.budget.reached == "3 of 3 runs"
@@ -350,7 +354,7 @@ def test_nothing_starts_on_an_agent_whose_account_has_used_its_share_of_a_window
     assert world.running() == {"other": "saving"}, "one account, and only one of its agents leaves something over"
     view = world.task("bound")
     assert (view.reason, view.waiting_until) == ("budget", format_instant(resets_at))
-    assert "82% of its 5h window" in str(view.reason_text)
+    assert "5h window (82% used, 80% allowed)" in str(view.reason_text)
     world.tick(2 * HOUR_MS)
     assert "bound" in world.running()
 

@@ -73,7 +73,7 @@ def test_it_goes_on_in_the_conversation_of_the_other_with_its_own_instructions(w
 def test_it_waits_for_the_other_and_for_a_name_not_seen_yet(world: World) -> None:
     world.submit("second", continues="first")
     assert world.state("second") == "WAITING dependency"
-    assert "first (no task of that name was seen yet)" in (world.task("second").reason_text or "")
+    assert "first (not seen yet)" in (world.task("second").reason_text or "")
     first = done(world)
     assert last(world, "second").resumes == first.id
 
@@ -173,7 +173,7 @@ def test_nobody_speaks_between_a_question_and_its_answer(world: World) -> None:
     world.end("second", status="needs_input", question="Which hole?")
     world.tick()
     assert (world.task("second").state, world.state("third")) == ("NEEDS_INPUT", "QUEUED conversation")
-    text = "waits for its turn after second (NEEDS_INPUT), in the same thread"
+    text = "waiting for its turn after second (NEEDS_INPUT) in the same thread"
     assert world.task("third").reason_text == text
     world.service.answer("second", AnswerRequest(text="The left one."))
     world.tick()

@@ -72,8 +72,8 @@ def test_a_wish_for_an_agent_that_nobody_has_is_told_and_another_takes_the_task(
     world.tick()
     assert world.running() == {"t": "claude"}
     why = world.queries.why("t")
-    assert why.decisions[0].overridden_hint == "cluade: no such agent is configured"
-    assert "The task prefers cluade, but no such agent is configured." in why.sentences
+    assert why.decisions[0].overridden_hint == "cluade: cluade was not configured"
+    assert "The task prefers cluade, but cluade was not configured." in why.sentences
     assert world.task("t").warnings == ()
 
 

@@ -47,9 +47,11 @@ def test_a_limit_of_one_model_family_leaves_the_others_of_the_account_alone(worl
     claude, work, other = world.queries.agents()
     assert (claude.limited, work.limited, len(other.holds)) == (False, False, 0)
     (hold,), (same,) = claude.holds, work.holds
-    assert (hold.agent, same) == ("claude", hold.model_copy(update={"agent": "work"}))
+    assert hold.blocked is not None
+    of_work = {"agent": "work", "blocked": hold.blocked.having(agent="work")}
+    assert (hold.agent, same) == ("claude", hold.model_copy(update=of_work))
     assert waiting.holds == (same,)
-    assert waiting.reason_text == "work 7d opus window until 15:13 UTC, reported"
+    assert waiting.reason_text == "work is limited (7d opus window, reported) until 15:13 UTC (in 59m59s)"
     assert (hold.bucket, hold.family, hold.window) == ("claude/default:opus", "opus", "seven_day_opus")
     assert (hold.provenance, hold.until) == ("reported", format_instant(START_MS + HOUR_MS))
 
@@ -87,7 +89,7 @@ def test_an_operator_holds_one_agent_until_a_time_or_until_it_is_released(world:
     world.submit("only", agent={"type": "claude", "strict": True})
     world.tick()
     text = world.task("only").reason_text
-    assert text == "claude held until 15:13 UTC, operator (kept for the day)"
+    assert text == "claude is held (by the operator: kept for the day) until 15:13 UTC (in 1h)"
     world.tick(HOUR_MS)
     assert world.running() == {"only": "claude"}
     world.service.hold("claude", HoldRequest())
@@ -103,12 +105,12 @@ def test_an_operator_holds_a_whole_account_and_releases_one_family_of_it(world: 
     claude, work, other = world.queries.agents()
     assert [hold.bucket for hold in work.holds] == ["claude/default:opus", "claude/default"]
     assert [hold.text for hold in work.holds] == [
-        "opus held until `claudomator release work`, operator",
-        "held until 15:13 UTC, operator",
+        "held (opus models, by the operator) until `claudomator release work`",
+        "held (by the operator) until 15:13 UTC",
     ]
     assert (claude.limited, work.limited, other.holds) == (True, True, ())
     world.submit("t", agent={"type": "work", "strict": True})
-    assert world.task("t").reason_text == "work held until 15:13 UTC, operator"
+    assert world.task("t").reason_text == "work is held (by the operator) until 15:13 UTC (in 1h)"
     released = world.service.release("work", ReleaseRequest(family="Opus"))
     assert [hold.bucket for hold in released.holds] == ["claude/default"]
     assert world.service.release("claude").holds == ()
@@ -125,7 +127,7 @@ def test_a_preference_outlasts_a_full_agent_for_a_while(world: World) -> None:
     view = world.task("t")
     until = view.waiting_until
     assert (view.state, view.reason, until) == ("QUEUED", "slots", format_instant(START_MS + 150_000))
-    said = "codex is full (1 of 1 slots), and the task prefers to wait, until 14:15 UTC (in 1m)"
+    said = "codex is full (1 of 1 slots); the task prefers to wait, until 14:15 UTC (in 1m) at most"
     assert view.reason_text == said
     assert world.queries.why("t").sentences[0] == f"t is QUEUED: {said}."
     world.tick(after_ms=60_000)
@@ -143,8 +145,8 @@ def test_why_says_where_a_hold_was_read_and_what_stops_the_others(world: World) 
     view = world.task("t")
     assert (view.reason, view.waiting_until) == ("slots", None)
     assert view.reason_text == (
-        "codex is full (1 of 1 slots); claude 5h window until 15:13 UTC, reported; "
-        "other auth until `claudomator release other`, reported (Invalid API key)"
+        "codex is full (1 of 1 slots); claude is limited (5h window, reported) until 15:13 UTC (in 59m59s); "
+        "other is held (auth: Invalid API key, reported) until `claudomator release other`"
     )
     said = world.queries.why("t").sentences
     first = world.queries.runs("first")[0].id[:8]
@@ -159,7 +161,7 @@ def test_a_task_behind_a_directory_is_told_who_works_there(world: World) -> None
     world.tick()
     world.submit("next", working_dir="/src/shop")
     view = world.task("next")
-    assert (view.reason, view.reason_text) == ("workdir", "first is running in /src/shop")
+    assert (view.reason, view.reason_text) == ("workdir", "/src/shop is in use by first (RUNNING)")
 
 
 def test_what_an_account_was_warned_of_is_shown_until_its_reset(world: World) -> None:
@@ -236,7 +238,7 @@ def test_five_hundred_tasks_do_not_stampede_at_the_reset(world: World) -> None:
     for _ in range(3):
         world.tick(MINUTE_MS)
         assert world.running() == {"t0": "claude"}, "the probe has not answered yet"
-    text = "claude rate limit being tried after its reset: more may start once it answers"
+    text = "claude is being tried after its limit (reported): more may start once it answers"
     assert (world.task("t1").reason, world.task("t1").reason_text) == ("limited", text)
     (hold,) = world.queries.agents()[0].holds
     assert (hold.probing, hold.may_start) == (True, 0)
@@ -335,7 +337,8 @@ def test_a_task_that_is_to_wait_goes_on_in_its_conversation_at_the_reset_though_
     view = world.task("t")
     assert (view.state, view.reason, view.attempts) == ("QUEUED", "limited", 0)
     assert view.waiting_until == format_instant(START_MS + HOUR_MS)
-    text = f"resumes the conversation of run {first.id[:8]} on claude: claude 5h window until 15:13 UTC, reported"
+    held = "claude is limited (5h window, reported) until 15:13 UTC (in 1h)"
+    text = f"resumes the conversation of run {first.id[:8]} on claude: {held}"
     assert view.reason_text == text
     world.restarted_daemon()
     world.tick(HOUR_MS - 1)
@@ -419,7 +422,7 @@ def test_an_agent_that_was_warned_goes_second_until_the_reset(world: World) -> N
     world.submit("next")
     world.tick()
     assert world.running() == {"next": "codex"}
-    assert "claude was as active as codex, and near its limit." in world.queries.why("next").sentences
+    assert "claude was as busy as codex, and near its limit." in world.queries.why("next").sentences
     world.succeed("next")
     world.submit("later")
     world.tick(HOUR_MS)
@@ -579,7 +582,7 @@ def test_a_reset_that_is_too_far_away_is_shown_as_doubted_and_tried_soon(world: 
     latest = format_instant(START_MS + 35 * DAY_MS)
     assert (hold.until, hold.doubted) == (format_instant(START_MS + 30 * SECOND_MS), latest)
     doubt = "the reset it named is more than 35 days away and is ignored"
-    assert hold.text == f"5h window until 14:13 UTC, estimated ({doubt})"
+    assert hold.text == f"limited (5h window, estimated; {doubt}) until 14:13 UTC"
     said = world.queries.why("t").sentences
     assert any("The reset it named is more than 35 days away and is ignored." in one for one in said)
     outcome = world.queries.runs("t")[0].outcome

@@ -148,9 +148,9 @@ def test_each_wait_has_the_reason_that_the_api_gives(world: World) -> None:
     for wait, number in found.items():
         measured[wait.state, wait.reason] += number
     assert measured == told
-    assert found[Wait("QUEUED", "workdir")] == 2
-    assert found[Wait("QUEUED", "limited", "claude")] == 1
-    assert found[Wait("QUEUED", "agent", "other")] == 1
+    assert found[Wait("QUEUED", "workdir", code="workdir")] == 2
+    assert found[Wait("QUEUED", "limited", "claude", "agents_limited")] == 1
+    assert found[Wait("QUEUED", "agent", "other", "required_agent")] == 1
 
 
 def test_it_is_measured_once_in_a_while(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

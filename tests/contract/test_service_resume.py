@@ -117,7 +117,7 @@ def test_it_waits_for_its_agent_and_says_so_while_others_are_free(world: World) 
     world.restart("t", resume=True)
     world.tick()
     text = world.task("t").reason_text or ""
-    assert text.startswith(f"resumes the conversation of run {first.id[:8]} on claude: claude 5h window until ")
+    assert text.startswith(f"resumes the conversation of run {first.id[:8]} on claude: claude is limited (5h window, ")
     world.tick(3_600_001)
     assert run_of(world, "t").resumes == first.id
 

@@ -22,7 +22,7 @@ def test_a_task_waits_for_a_name_that_was_not_seen_yet_and_says_so(world: World)
     world.submit("test", depends_on=["build"])
     world.tick()
     assert world.state("test") == "WAITING dependency"
-    assert world.task("test").reason_text == "waits for build (no task of that name was seen yet)"
+    assert world.task("test").reason_text == "waits for build (not seen yet)"
     build = world.submit("build")
     assert [(known.name, known.task_id) for known in world.task("test").depends_on] == [("build", build.id)]
     assert world.task("test").reason_text == "waits for build (QUEUED)"

@@ -252,7 +252,7 @@ def test_why_a_task_runs_where_it_does_reads_as_an_explanation(world: World) -> 
         "first is RUNNING on codex.",
         "Attempt 2 (14:13 UTC) went to codex: least active (0 of 2 slots).",
         "The task prefers claude, which could not take it.",
-        "claude was limited until 17:13 UTC (5h window, reported).",
+        "claude was limited (5h window, reported) until 17:13 UTC.",
         "Tier balanced (sol): as before (an automatic retry keeps its tier).",
         f"Attempt 2 on codex, in a fresh conversation with a note from run {first[:8]}, is starting, 0s so far.",
         "Attempt 1 (14:13 UTC) went to claude: the task prefers claude (0 of 2 slots).",
@@ -307,7 +307,7 @@ def test_why_a_task_does_not_run_yet(world: World) -> None:
     assert world.queries.why("next").sentences == ("next is QUEUED: all slots are in use (1 of 1).",)
     run = world.live("running").id
     world.limit("running", reset_at=START_MS + MINUTE_MS)
-    headline = "next is QUEUED: claude 5h window until 14:14 UTC, reported."
+    headline = "next is QUEUED: claude is limited (5h window, reported) until 14:14 UTC (in 1m)."
     hold = f"The hold on claude/default (rate_limited) was read at 2026-09-21 14:13 UTC from run {run[:8]}: five_hour."
     assert world.queries.why("next").sentences == (headline, hold)
     view = world.task("next")
@@ -326,7 +326,7 @@ def test_why_a_task_waits_for_its_directory_or_its_agent(world: World) -> None:
     world.submit("one", working_dir="/srv/x", agent={"type": "lint"})
     world.tick()
     world.submit("two", working_dir="/srv/x")
-    assert world.task("two").reason_text == "one is running in /srv/x"
+    assert world.task("two").reason_text == "/srv/x is in use by one (RUNNING)"
     world.submit("three", agent={"type": "lint"})
     world.tick()
     world.submit("four", agent={"type": "lint"})

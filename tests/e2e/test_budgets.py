@@ -69,7 +69,9 @@ def test_agents_and_days_have_budgets_that_outlive_the_daemon_and_can_be_raised(
     site.drop("third.yaml", document(None, "simulate: outcome=success", agent=None))
     third = in_state(daemon, "third", "QUEUED")
     assert (third.reason, third.waiting_until is not None) == ("budget", True)
-    assert str(third.reason_text).startswith("4.50 of 4.00 USD today, all agents together, until ")
+    assert str(third.reason_text).startswith(
+        "the daily budget of all agents is used up (4.50 of 4.00 USD); nothing starts until "
+    )
     alpha, beta = daemon.client.agents()
     assert alpha.budget is not None
     assert (alpha.budget.reached, alpha.spent_today.usd) == ("1.50 of 1.00 USD", 1.5)

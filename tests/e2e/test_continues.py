@@ -93,4 +93,4 @@ def test_it_waits_for_a_name_that_was_not_seen_yet(site: Site) -> None:
     task = in_state(daemon, "fill", "WAITING")
     assert task.continues is not None
     assert (task.continues.name, task.continues.state) == ("dig", None)
-    assert "dig (no task of that name was seen yet)" in (task.reason_text or "")
+    assert "dig (not seen yet)" in (task.reason_text or "")

@@ -65,7 +65,7 @@ def test_after_a_limit_one_task_goes_first_and_the_others_follow_once_it_answers
     in_state(daemon, "a-silent", "RUNNING")
     waiting = daemon.client.task("task-0")
     assert (waiting.state, waiting.reason) == ("QUEUED", "limited")
-    assert "being tried after its reset" in str(waiting.reason_text)
+    assert "being tried after its limit" in str(waiting.reason_text)
     assert daemon.client.status().counts.get("RUNNING") == 1
 
     daemon.client.cancel("a-silent")

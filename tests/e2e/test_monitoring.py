@@ -82,8 +82,8 @@ def test_metrics_agree_with_the_rows(site: Site) -> None:
     }
     durations = sum(value for (name, _), value in found.items() if name == "run_duration_seconds_sum")
     assert durations == pytest.approx(took)
-    assert of(found, "pending_tasks", state="QUEUED", reason="limited", agent="simulated") == 1
-    assert of(found, "pending_tasks", state="WAITING", reason="dependency", agent="") == 1
+    assert of(found, "pending_tasks", state="QUEUED", reason="limited", agent="simulated", code="agents_limited") == 1
+    assert of(found, "pending_tasks", state="WAITING", reason="dependency", agent="", code="dependency") == 1
     assert of(found, "live_runs", agent="simulated", state="running") == 1
     assert of(found, "agent_slots", agent="sh") == 4
     assert of(found, "agent_held_until_timestamp_seconds", agent="simulated", reason="rate_limited") == until

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from claudomator_py.api.page.rows import Row, row_of, words_of
 from claudomator_py.api.page.schedule_cards import ScheduleCard, cards_of
 from claudomator_py.api.page.words import cost_text, meaning_of
+from claudomator_py.domain.blocked import predicate
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.text import clause
 from claudomator_py.domain.views import (
@@ -22,7 +23,7 @@ from claudomator_py.domain.views import (
     TaskView,
 )
 from claudomator_py.domain.views.daemon import ListName
-from claudomator_py.domain.waits import Piece, Sentence, sentence_of
+from claudomator_py.domain.wording import Piece, Sentence, said
 
 _RUN = 8
 """Characters of a run's id that are enough for people."""
@@ -295,15 +296,17 @@ def _spent(budget: BudgetView | None) -> Sentence | None:
         return None
     if budget.reached is None:
         return (Piece(f"today {budget.text}"),)
-    return sentence_of(f"nothing starts: {budget.reached} used", budget.until)
+    used = Piece(f"nothing starts: {budget.reached} used")
+    return (used,) if budget.until is None else (used, Piece(", until "), Piece(instant=budget.until))
 
 
 def _held(hold: HoldView) -> Held:
-    named = hold.source in ("", hold.window, hold.reason) or hold.source in hold.text
+    # The words of the hold name its window, or else what was read.
+    unsaid = hold.window is not None and hold.source not in (hold.window, hold.reason)
     return Held(
         bucket=hold.bucket,
-        said=sentence_of(hold.text, None if hold.probing else hold.until),
-        read=None if named else clause(hold.source) or None,
+        said=said(hold.text) if hold.blocked is None else predicate(hold.blocked),
+        read=clause(hold.source) or None if unsaid else None,
         read_at=hold.since,
         run_id=hold.run_id[:_RUN] if hold.run_id is not None else None,
         family=hold.family,

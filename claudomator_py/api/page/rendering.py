@@ -12,7 +12,7 @@ from claudomator_py.api.page.timeline import KINDS
 from claudomator_py.api.page.words import remedy_text
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.waits import instant_text
+from claudomator_py.domain.wording import instant_text
 
 # `same-origin`, because with `no-referrer` a browser sends "Origin: null" with our own forms, too.
 _HEADERS = {

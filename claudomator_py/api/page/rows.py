@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from claudomator_py.api.page.words import cost_text, model_text, short_line
+from claudomator_py.domain.blocked import brief_of
 from claudomator_py.domain.views import TaskView
-from claudomator_py.domain.waits import Sentence, sentence_of
+from claudomator_py.domain.wording import Piece, Sentence
 
 # How a state looks. The word is always there, too: colour alone says nothing to some.
 TONES = {
@@ -49,7 +50,9 @@ def row_of(task: TaskView) -> Row:
     running, asks = task.state == "RUNNING", task.state == "NEEDS_INPUT"
     line = short_line(task.result_text) if task.state == "COMPLETED" else None
     # What is asked may run over many lines; the task's own page has them all.
-    text = short_line(task.reason_text) if asks else task.reason_short
+    wait = brief_of(task.blocked, short_line(task.reason_text) if asks else task.reason_short)
+    if wait is None and task.waiting_until is not None:
+        wait = (Piece("until "), Piece(instant=task.waiting_until))
     label = (task.phase if running else task.reason if asks else None) or words_of(task.state)
     # Where it runs is yet to be decided, wherever it ran before.
     undecided = task.state in ("QUEUED", "WAITING") and task.runs > 0
@@ -62,7 +65,7 @@ def row_of(task: TaskView) -> Row:
         tone=TONES[task.state],
         agent=task.agent_hint if undecided else task.agent,
         model=None if undecided else model_text(task.tier, task.model),
-        wait=sentence_of(text, task.waiting_until, [hold.until for hold in task.holds]),
+        wait=wait,
         code=task.reason if task.state in ("FAILED", "QUEUED", "WAITING") else None,
         line=line,
         stamp=(task.started_at or task.updated_at) if running else task.updated_at,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from claudomator_py.api.page.rows import words_of
 from claudomator_py.domain.views.schedules import FireView, ScheduleView
-from claudomator_py.domain.waits import Piece, Sentence
+from claudomator_py.domain.wording import Piece, Sentence
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from claudomator_py.api.page.rows import Row, row_of, words_of
 from claudomator_py.api.page.timeline import Moment, timeline_of
 from claudomator_py.api.page.words import cost_text, meaning_of, model_text, tokens_text, took
+from claudomator_py.domain.blocked import predicate, wait_of
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.views import (
     CandidateView,
@@ -17,7 +18,7 @@ from claudomator_py.domain.views import (
     TaskView,
     WhyView,
 )
-from claudomator_py.domain.waits import Piece, Sentence, sentence_of
+from claudomator_py.domain.wording import Piece, Sentence, said
 
 _TONES = {
     "succeeded": "good",
@@ -85,7 +86,7 @@ class Candidate:
 
     agent: str
     load: str
-    verdict: str
+    verdict: Sentence
     picked: bool
 
 
@@ -135,7 +136,7 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, c
         row=row,
         title=f"{task.name}: {row.state}",
         meaning=meaning_of(task.reason) if task.state == "FAILED" else None,
-        wait=sentence_of(task.reason_text, task.waiting_until, [hold.until for hold in task.holds]),
+        wait=wait_of(task.blocked, task.reason_text),
         actions=actions_of(task),
         facts=_facts(task),
         sentences=why.sentences,
@@ -247,11 +248,12 @@ def _reset(outcome: OutcomeView | None) -> Sentence | None:
 
 def _candidate(candidate: CandidateView, decision: DecisionView) -> Candidate:
     picked = candidate.agent == decision.agent
-    verdict = candidate.rejected_because or ("eligible" if candidate.eligible else "not eligible")
+    said_of_it = candidate.rejected_because or ("eligible" if candidate.eligible else "not eligible")
+    verdict = said(said_of_it) if candidate.rejected is None else predicate(candidate.rejected)
     return Candidate(
         agent=candidate.agent,
         load=f"{candidate.active}/{candidate.max_concurrent}",
-        verdict=f"picked: {decision.reason}" if picked else verdict,
+        verdict=said(f"picked: {decision.reason}") if picked else verdict,
         picked=picked,
     )
 

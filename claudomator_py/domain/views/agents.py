@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from claudomator_py.domain.agent import ModelChoice, Tier
+from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.views.base import Instant, View
 
@@ -47,8 +48,9 @@ class HoldView(View):
     agent: the one that is named. family: only its models of that family; None: all. window: the one that is used up.
     reason: None for one that an operator has put there. until: None: until it is released. source: where that was read;
     run_id: the run that met it. probing: its time is over, and more runs follow as the first ones answer; may_start:
-    how many more of them may begin now. text: all of it in words that follow the agent's name. doubted: a reset more
-    than 35 days away that the agent named, cut to that; nothing waits for it, and the limit is tried sooner.
+    how many more of them may begin now. text: all of it in words that follow the agent's name and `is`; blocked: the
+    same as a code with its parameters. doubted: a reset more than 35 days away that the agent named, cut to that;
+    nothing waits for it, and the limit is tried sooner.
     """
 
     agent: str
@@ -59,6 +61,7 @@ class HoldView(View):
     until: Instant | None = None
     provenance: Provenance
     text: str = ""
+    blocked: Shown = None
     source: str
     since: Instant
     run_id: str | None = None

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.principal import OPERATOR
@@ -43,7 +44,8 @@ class WorktreeView(View):
 
 class TaskView(View):
     """A task. reason: why it waits or failed; reason_text: the same in words, with all that its agent said of it;
-    reason_short: in a clause, for lists; None where the reason says enough. attempts: used up in this generation. asks:
+    reason_short: in a clause, for lists; None where the reason says enough. blocked: what it waits for, as a code
+    with its parameters. attempts: used up in this generation. asks:
     what a person is asked while it needs input. agent_hint: the agent that its content names. agent, tier, model,
     branch and specialist are those of its last run, else what is asked for. runs: how many there were in all. tokens
     and cost_usd: summed over its runs. budget: what it may spend and has spent, in all generations; None if it has
@@ -89,6 +91,7 @@ class TaskView(View):
     source: str = "api"
     file_path: str | None = None
     reason_short: str | None = None
+    blocked: Shown = None
     agent_hint: str | None = None
     holds: tuple[HoldView, ...] = ()
     budget: BudgetView | None = None
@@ -112,7 +115,9 @@ class TaskFilter(View):
 
 
 class CandidateView(View):
-    """An agent as a decision saw it. rejected_because: None for one that could have been picked."""
+    """An agent as a decision saw it. rejected: why it was not picked, as a code with its parameters; rejected_because:
+    the same in words; None for the one that was.
+    """
 
     agent: str
     active: int
@@ -121,6 +126,7 @@ class CandidateView(View):
     limited_until: Instant | None = None
     eligible: bool
     rejected_because: str | None = None
+    rejected: Shown = None
 
 
 class ClassificationView(View):

@@ -23,7 +23,7 @@ NASTY = 'a"b\\c\nd'
 MEASURED = Measured(
     database="sqlite",
     tasks={"QUEUED": 3},
-    waits={Wait("QUEUED", "slots"): 2, Wait("QUEUED", "limited", "claude"): 1},
+    waits={Wait("QUEUED", "slots", code="agents_full"): 2, Wait("QUEUED", "limited", "claude", "agents_limited"): 1},
     agents=[
         AgentState(name="claude", kind="claude", active=1, max_concurrent=2, auto_select=True),
         AgentState(name=NASTY, kind="command", active=0, max_concurrent=1, auto_select=True, problem="gone"),
@@ -104,7 +104,7 @@ def test_values_are_what_was_measured(families: dict[str, Metric]) -> None:
         return value(families, f"claudomator_{name}", **labels)
 
     assert [of("tasks", state="QUEUED"), of("tasks", state="FAILED")] == [3, 0]
-    assert of("pending_tasks", state="QUEUED", reason="limited", agent="claude") == 1
+    assert of("pending_tasks", state="QUEUED", reason="limited", agent="claude", code="agents_limited") == 1
     assert [of("live_runs", agent="claude", state=state) for state in ("running", "checking")] == [0, 1]
     assert of("live_runs", agent="removed", state="running") == 1
     assert [of("slots"), of("agent_slots", agent="claude")] == [4, 2]

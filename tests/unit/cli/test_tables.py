@@ -11,17 +11,19 @@ from claudomator_py.cli.agents import agents_table, hold_tables
 from claudomator_py.cli.output import Column, fields, render, short_ids
 from claudomator_py.cli.schedule import schedules_table
 from claudomator_py.cli.status import overview, tasks_table
-from claudomator_py.cli.times import ago, now_ms, parse_instant, until
+from claudomator_py.cli.times import ago, now_ms, until
 from claudomator_py.cli.waits import why_words
 from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
 from claudomator_py.domain.lifecycle import Failed, Waiting, WaitReason
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
-from claudomator_py.domain.views import AgentView, HoldView, NearLimitView, TaskFilter
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant, parse_instant
+from claudomator_py.domain.views import AgentView, HoldView, NearLimitView, TaskFilter, TaskView
 from tests.fakes.prepared import START_MS, PreparedService
 
 NOW = 1_790_000_000_000
+THREE_UTC, TOMORROW = "2026-09-21T15:00:00.000Z", "2026-09-22T06:30:00.000Z"
 
 
 def an_agent(name: str, **changes: object) -> AgentView:
@@ -183,7 +185,6 @@ def a_hold(**changes: object) -> HoldView:
         "reason": Reason.RATE_LIMITED,
         "until": "2026-09-21T15:00:00.000Z",
         "provenance": Provenance.REPORTED,
-        "text": "5h window until 15:00 UTC, reported",
         "source": "five_hour",
         "since": format_instant(START_MS),
         "run_id": "0123456789abcdef",
@@ -194,33 +195,44 @@ def a_hold(**changes: object) -> HoldView:
 @pytest.mark.usefixtures("in_berlin")
 def test_a_task_behind_holds_is_told_their_times_on_the_clock_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    later = a_hold(agent="codex", until="2026-09-22T06:30:00.000Z", provenance=Provenance.ESTIMATED)
     desk = PreparedService()
     desk.add("it")
     (task,) = desk.queries.tasks(TaskFilter(), None, 1).items
+    first, later = (_limited(agent, until) for agent, until in (("claude", THREE_UTC), ("codex", TOMORROW)))
     behind = task.model_copy(
         update={
             "reason": "limited",
-            "reason_text": "claude 5h window until 15:00 UTC, reported; "
-            "codex rate limit until 2026-09-22 06:30 UTC, estimated",
-            "reason_short": None,
+            "blocked": blocked(BlockCode.AGENTS_LIMITED, agents=(first, later)),
             "waiting_until": "2026-09-21T15:00:00.000Z",
-            "holds": (a_hold(), later),
         }
     )
-    said = "limited: claude 5h window until 17:00, reported; codex rate limit until 2026-09-22 08:30, estimated"
+    said = (
+        "limited: claude is limited (5h window, reported) until 17:00; "
+        "codex is limited (5h window, reported) until 2026-09-22 08:30"
+    )
     assert said in tasks_table([behind], wide=True)
     assert "limited  in 46m" in tasks_table([behind])
-    one = behind.model_copy(update={"reason_text": "claude 5h window until 15:00 UTC, reported", "holds": (a_hold(),)})
-    assert why_words(one, now_ms()) == "limited: claude 5h window until 17:00, reported"
     backs_off = task.model_copy(
-        update={
-            "reason": "backoff",
-            "reason_text": "tries again at 15:00 UTC (in 47m)",
-            "waiting_until": "2026-09-21T15:00:00.000Z",
-        }
+        update={"reason": "backoff", "blocked": blocked(BlockCode.BACKOFF, until=parse_instant(THREE_UTC))}
     )
     assert why_words(backs_off, now_ms()) == "backoff: tries again at 17:00"
+    # What a daemon says that is older, or knows more.
+    older = task.model_copy(update={"reason": "limited", "reason_text": "claude is limited", "blocked": None})
+    assert why_words(older, now_ms()) == "limited: claude is limited"
+    newer = TaskView.model_validate(older.model_dump() | {"blocked": {"code": "of tomorrow", "params": {}}})
+    assert why_words(newer, now_ms()) == "limited: claude is limited"
+
+
+def _limited(agent: str, until: str) -> Blocked:
+    return on_hold(
+        agent,
+        bucket=f"{agent}/default",
+        reason=Reason.RATE_LIMITED,
+        until=parse_instant(until),
+        provenance=Provenance.REPORTED,
+        source="five_hour",
+        window="five_hour",
+    )
 
 
 @pytest.mark.usefixtures("in_berlin")

@@ -15,7 +15,7 @@ def test_a_limited_run_loses_no_attempt_and_goes_on_elsewhere_and_new_tasks_flow
     world.take("/in/more.yaml", spec("b"), spec("c"))
     world.tick()
     assert world.running() == {"a": "codex", "b": "codex"}
-    text = "codex is full (2 of 2 slots); claude 5h window until 15:13 UTC, reported"
+    text = "codex is full (2 of 2 slots); claude is limited (5h window, reported) until 15:13 UTC (in 1h)"
     assert world.task("c").reason_text == text
     assert world.tick().wake_ms == START_MS + HOUR_MS
     world.tick(HOUR_MS)
@@ -104,7 +104,7 @@ def test_a_login_that_is_missing_holds_until_somebody_acts(world: World) -> None
     world.tick(1_000 * HOUR_MS)
     view = world.task("t")
     assert (view.state, view.reason) == ("QUEUED", "limited")
-    assert view.reason_text == "claude auth until `claudomator release claude`, reported (Please run /login)"
+    assert view.reason_text == "claude is held (auth: Please run /login, reported) until `claudomator release claude`"
     world.service.release("claude")
     world.tick()
     assert world.running() == {"t": "claude"}

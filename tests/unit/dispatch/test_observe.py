@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, select
 
 from claudomator_py.domain.agent import AgentSpec, Tier
+from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.scheduler.admission import Blocked
 from claudomator_py.scheduler.plan import Action, Planner, StartRun, plan
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.store import hold_rows, task_rows

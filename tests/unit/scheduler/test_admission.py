@@ -3,9 +3,11 @@
 import pytest
 
 from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.blocked import BlockCode, Blocked, TaskRef, Why, blocked, on_hold, predicate, text_of
 from claudomator_py.domain.outcome import Provenance, Reason
-from claudomator_py.scheduler.admission import Blocked, Load, admit
-from claudomator_py.scheduler.decision import DecisionRecord
+from claudomator_py.domain.wording import worded
+from claudomator_py.scheduler.admission import Load, admit
+from claudomator_py.scheduler.decision import DecisionRecord, OverriddenHint
 from claudomator_py.scheduler.plan import load_of
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, Kept, QueueHead
 from tests.fakes.world import rules
@@ -23,10 +25,25 @@ def decide(task: QueueHead, *agents: AgentState, load: Load = IDLE, **changes: o
     return verdict
 
 
-def blocked(task: QueueHead, *agents: AgentState, load: Load = IDLE, **changes: object) -> Blocked:
+def waits(task: QueueHead, *agents: AgentState, load: Load = IDLE, **changes: object) -> Blocked:
     verdict = admit(task, agents, rules(**changes), load)
     assert isinstance(verdict, Blocked), verdict
     return verdict
+
+
+LIMITED = on_hold(
+    "codex",
+    bucket=HOLD.bucket,
+    reason=HOLD.reason,
+    until=HOLD.until,
+    provenance=HOLD.provenance,
+    source=HOLD.source,
+    window=HOLD.window,
+)
+
+
+def full(name: str) -> Blocked:
+    return blocked(BlockCode.FULL, agent=name, active=2, slots=2)
 
 
 # --- hints ------------------------------------------------------------------------------------------------------------
@@ -34,39 +51,36 @@ def blocked(task: QueueHead, *agents: AgentState, load: Load = IDLE, **changes: 
 
 def test_a_hint_wins_while_its_agent_can_take_the_task() -> None:
     record = decide(head(1, agent_type="codex"), agent("claude"), agent("codex", active=1))
-    assert (record.agent, record.overridden_hint) == ("codex", None)
+    assert (record.agent, record.overridden) == ("codex", None)
     assert record.reason == "the task prefers codex"
 
 
 @pytest.mark.parametrize(
     ("state", "why"),
     [
-        ({"hold": HOLD}, "codex: codex was limited (5h window, reported)"),
-        ({"active": 2}, "codex: codex was full (2 of 2 slots)"),
-        ({"problem": "not on PATH"}, "codex: codex was unable to run: not on PATH"),
+        ({"hold": HOLD}, LIMITED),
+        ({"active": 2}, full("codex")),
+        ({"problem": "not on PATH"}, blocked(BlockCode.PROBLEM, agent="codex", text="not on PATH")),
     ],
 )
-def test_a_hint_is_overridden_and_recorded_when_it_cannot(state: dict[str, object], why: str) -> None:
+def test_a_hint_is_overridden_and_recorded_when_it_cannot(state: dict[str, object], why: Blocked) -> None:
     record = decide(head(1, agent_type="codex"), agent("claude"), agent("codex", **state))
-    assert (record.agent, record.overridden_hint) == ("claude", why)
-    assert record.overridden is not None
-    assert f"{record.overridden.agent}: {record.overridden.why}" == why
+    assert (record.agent, record.overridden) == ("claude", OverriddenHint(agent="codex", because=(why,)))
 
 
 def test_a_full_agent_is_waited_for_a_while_and_a_limit_or_a_fault_is_not() -> None:
-    claude, full = agent("claude"), agent("codex", active=2)
+    claude, busy = agent("claude"), agent("codex", active=2)
     fresh, old = (head(1, agent_type="codex", queued=NOW - waited) for waited in (59_999, 60_000))
-    waiting = blocked(fresh, claude, full, prefer_wait=60_000)
-    text = "codex is full (2 of 2 slots), and the task prefers to wait"
-    assert waiting == Blocked("slots", text, NOW + 1)
-    assert decide(old, claude, full, prefer_wait=60_000).agent == "claude"
+    waiting = waits(fresh, claude, busy, prefer_wait=60_000)
+    assert waiting == blocked(BlockCode.PREFERRED_FULL, agents=(full("codex"),), until=NOW + 1)
+    assert decide(old, claude, busy, prefer_wait=60_000).agent == "claude"
     for state in ({"hold": HOLD}, {"problem": "not on PATH"}, {"hold": HOLD, "active": 2}):
         assert decide(fresh, claude, agent("codex", **state), prefer_wait=60_000).agent == "claude"
     # Of a kind, one that is limited is no reason to wait, one that is full is.
     two = (agent("a", kind="codex", hold=HOLD), agent("b", kind="codex", active=2))
-    assert blocked(fresh, claude, *two, prefer_wait=60_000).text.startswith("b is full (2 of 2 slots), ")
+    assert waits(fresh, claude, *two, prefer_wait=60_000).params.agents == (full("b"),)
     assert decide(fresh, claude, *two, agent("c", kind="codex"), prefer_wait=60_000).agent == "c"
-    assert decide(fresh, claude, full, prefer_wait=60_000, type_hint="ignore").agent == "claude"
+    assert decide(fresh, claude, busy, prefer_wait=60_000, type_hint="ignore").agent == "claude"
 
 
 def test_near_a_limit_loses_ties_or_is_avoided_or_means_nothing() -> None:
@@ -82,12 +96,13 @@ def test_near_a_limit_loses_ties_or_is_avoided_or_means_nothing() -> None:
     for other in (agent("codex", hold=HOLD), agent("codex", active=2), agent("codex", active=1, near_limit=True)):
         assert decide(head(1), near, other, near_limit="avoid").agent == "claude"
     (avoided, _) = decide(head(1), near, busy, near_limit="avoid").candidates
-    assert avoided.rejected_because == "near its limit"
+    assert avoided.rejected == blocked(BlockCode.NEAR_LIMIT, agent="claude")
 
 
 def test_what_has_to_be_named_is_insisted_on_even_if_nobody_has_it() -> None:
     for kind in ("simulated", "command"):
-        assert blocked(head(1, agent_type=kind), agent("claude")).reason == "agent"
+        missing = waits(head(1, agent_type=kind), agent("claude"))
+        assert missing == blocked(BlockCode.REQUIRED_AGENT, agent=kind)
 
 
 def test_the_tier_of_a_pinned_model_carries_over_from_a_kind_that_nobody_has() -> None:
@@ -100,7 +115,10 @@ def test_the_tier_of_a_pinned_model_carries_over_from_a_kind_that_nobody_has() -
 
 def test_a_hint_to_an_agent_that_nobody_has_is_overridden_too() -> None:
     record = decide(head(1, agent_type="gemini"), agent("claude"))
-    assert (record.agent, record.overridden_hint) == ("claude", "gemini: no such agent is configured")
+    assert (record.agent, record.overridden) == (
+        "claude",
+        OverriddenHint(agent="gemini", because=(blocked(BlockCode.NOT_CONFIGURED, agent="gemini"),)),
+    )
 
 
 def test_a_hint_by_kind_means_any_agent_of_it() -> None:
@@ -122,17 +140,18 @@ def test_a_kind_does_not_mean_its_agents_that_are_chosen_by_name_only() -> None:
 
 def test_a_strict_task_waits_for_its_agent() -> None:
     task = head(1, agent_type="codex", strict=True)
-    waiting = blocked(task, agent("claude"), agent("codex", hold=HOLD))
-    assert waiting == Blocked("limited", "codex is limited (5h window, reported)", HOLD.until)
-    assert blocked(task, agent("claude"), agent("codex", active=2)).reason == "slots"
-    assert blocked(task, agent("claude")).reason == "agent"
+    waiting = waits(task, agent("claude"), agent("codex", hold=HOLD))
+    assert waiting == blocked(BlockCode.AGENTS_LIMITED, agents=(LIMITED,))
+    assert waiting.until == HOLD.until
+    assert waits(task, agent("claude"), agent("codex", active=2)).why is Why.SLOTS
+    assert waits(task, agent("claude")).why is Why.AGENT
     assert decide(task, agent("claude"), agent("codex")).reason == "the task insists on codex"
 
 
 def test_a_hint_to_an_agent_closed_to_balancing_is_strict() -> None:
     task = head(1, agent_type="lint")
-    full = agent("lint", kind="command", auto_select=False, active=2)
-    assert blocked(task, agent("claude"), full) == Blocked("slots", "lint is full (2 of 2 slots)")
+    busy = agent("lint", kind="command", auto_select=False, active=2)
+    assert waits(task, agent("claude"), busy) == blocked(BlockCode.AGENTS_FULL, agents=(full("lint"),))
     assert decide(task, agent("claude"), agent("lint", auto_select=False)).agent == "lint"
 
 
@@ -141,14 +160,14 @@ def test_an_agent_closed_to_balancing_is_not_chosen_without_being_named() -> Non
     record = decide(head(1), agent("claude", active=1), lint)
     assert record.agent == "claude"
     closed = next(candidate for candidate in record.candidates if candidate.agent == "lint")
-    assert (closed.eligible, closed.rejected_because) == (False, "not open to balancing")
-    assert "no agent is open to balancing" in blocked(head(1), lint).text
+    assert (closed.eligible, closed.rejected) == (False, blocked(BlockCode.NOT_SELECTABLE, agent="lint"))
+    assert waits(head(1), lint) == blocked(BlockCode.NO_AGENT)
 
 
 def test_ignored_hints_change_nothing() -> None:
     task = head(1, agent_type="codex")
     record = decide(task, agent("claude"), agent("codex"), type_hint="ignore")
-    assert (record.agent, record.overridden_hint) == ("claude", None)
+    assert (record.agent, record.overridden) == ("claude", None)
     assert decide(task, agent("claude", active=1), agent("codex"), type_hint="ignore").agent == "codex"
 
 
@@ -163,19 +182,19 @@ def test_a_conversation_goes_on_where_it_is_whatever_the_hint_says() -> None:
         record = decide(task, agent("claude", active=1), agent("codex"))
         assert (record.agent, record.reason) == ("claude", "resumes the conversation of run 41c98f14 on claude")
         codex = next(candidate for candidate in record.candidates if candidate.agent == "codex")
-        assert codex.rejected_because == "without the conversation"
+        assert codex.rejected == blocked(BlockCode.NO_CONVERSATION, agent="codex")
 
 
 def test_it_waits_for_the_agent_that_has_it_and_says_why() -> None:
     task, codex = head(1, conversation=TALK), agent("codex")
     why = "resumes the conversation of run 41c98f14 on claude"
-    full = blocked(task, agent("claude", active=2), codex)
-    assert full == Blocked("slots", f"{why}, and claude is full (2 of 2 slots)")
-    limited = blocked(task, agent("claude", hold=HOLD), codex)
-    assert (limited.reason, limited.until) == ("limited", HOLD.until)
-    assert limited.text.startswith(f"{why}, and claude is limited (")
+    busy = waits(task, agent("claude", active=2), codex)
+    assert (busy.why, text_of(busy)) == (Why.SLOTS, f"{why}: claude is full (2 of 2 slots)")
+    limited = waits(task, agent("claude", hold=HOLD), codex)
+    assert (limited.why, limited.until) == (Why.LIMITED, HOLD.until)
+    assert text_of(limited).startswith(f"{why}: claude is limited (")
     for gone in (agent("claude-2", kind="claude"), agent("claude", kind="gemini")):
-        text = blocked(task, gone, codex).text
+        text = text_of(waits(task, gone, codex))
         assert text == f"{why}, which is no longer configured; {REMEDY}"
 
 
@@ -196,9 +215,10 @@ def test_it_keeps_its_tier_unless_another_is_asked_for() -> None:
 
 def test_when_all_are_limited_it_waits_for_the_first_reset() -> None:
     later = HOLD.model_copy(update={"until": NOW + 900_000})
-    waiting = blocked(head(1), agent("claude", hold=later), agent("codex", hold=HOLD), agent("gemini", hold=LOGIN))
-    assert (waiting.reason, waiting.until) == ("limited", HOLD.until)
-    assert "gemini is held until `claudomator release gemini` (auth: please run /login)" in waiting.text
+    waiting = waits(head(1), agent("claude", hold=later), agent("codex", hold=HOLD), agent("gemini", hold=LOGIN))
+    assert (waiting.why, waiting.until) == (Why.LIMITED, HOLD.until)
+    said = "gemini is held (auth: please run /login, reported) until `claudomator release gemini`"
+    assert said in text_of(waiting)
 
 
 def test_or_it_tries_the_least_active_as_the_plain_fallback() -> None:
@@ -210,15 +230,16 @@ def test_or_it_tries_the_least_active_as_the_plain_fallback() -> None:
 def test_a_limited_agent_is_not_tried_while_another_merely_has_no_slot() -> None:
     agents = (agent("claude", active=2), agent("codex", hold=HOLD))
     for when in ("wait", "try"):
-        waiting = blocked(head(1), *agents, when_all_limited=when)
-        assert waiting == Blocked("slots", "claude is full (2 of 2 slots)")
+        waiting = waits(head(1), *agents, when_all_limited=when)
+        assert waiting == blocked(BlockCode.AGENTS_FULL, agents=(full("claude"), LIMITED))
 
 
 def test_an_agent_that_cannot_run_is_no_candidate() -> None:
     broken = agent("claude", problem="not logged in")
     assert decide(head(1), broken, agent("codex", active=1)).agent == "codex"
-    assert blocked(head(1), broken) == Blocked("agent", "claude is unable to run: not logged in")
-    assert blocked(head(1), broken, agent("codex", hold=HOLD)).reason == "limited"
+    unable = blocked(BlockCode.PROBLEM, agent="claude", text="not logged in")
+    assert waits(head(1), broken) == blocked(BlockCode.AGENTS_UNABLE, agents=(unable,))
+    assert waits(head(1), broken, agent("codex", hold=HOLD)).why is Why.LIMITED
 
 
 # --- what stands before any agent -------------------------------------------------------------------------------------
@@ -227,17 +248,19 @@ def test_an_agent_that_cannot_run_is_no_candidate() -> None:
 def test_slots_directory_and_disk_are_named() -> None:
     busy = load_of(snapshot(live=1, busy={"/x": 1}))
     task = head(1, dir_key="/x")
-    assert blocked(task, agent("claude"), load=busy) == Blocked("workdir", "another run is using /x")
+    assert waits(task, agent("claude"), load=busy) == blocked(BlockCode.WORKDIR, directory="/x")
     assert decide(task, agent("claude"), load=busy, per_workdir=2).agent == "claude"
-    assert blocked(task, agent("claude"), load=load_of(snapshot(live=4))).text == "all slots are in use (4 of 4)"
-    assert blocked(task, agent("claude"), load=load_of(snapshot(disk_low=True))).reason == "disk"
+    full_up = waits(task, agent("claude"), load=load_of(snapshot(live=4)))
+    assert full_up == blocked(BlockCode.SLOTS, active=4, slots=4)
+    assert waits(task, agent("claude"), load=load_of(snapshot(disk_low=True))).why is Why.DISK
 
 
 def test_a_directory_that_is_kept_is_for_its_task_and_until_a_time() -> None:
     kept = Kept(dir_key="/x", task_id="task-002", name="other", until=NOW + 1)
     load = load_of(snapshot(kept=(kept, kept.model_copy(update={"dir_key": "/y"}))))
-    found = blocked(head(1, dir_key="/x"), agent("claude"), load=load)
-    assert found == Blocked("kept", "/x is kept for other, as a person is to answer", NOW + 1)
+    found = waits(head(1, dir_key="/x"), agent("claude"), load=load)
+    tasks = (TaskRef(name="other", id="task-002"),)
+    assert found == blocked(BlockCode.KEPT, directory="/x", tasks=tasks, until=NOW + 1)
     assert decide(head(2, dir_key="/x"), agent("claude"), load=load).agent == "claude"
     assert decide(head(1, dir_key="/z"), agent("claude"), load=load).agent == "claude"
     assert decide(head(1, dir_key="/x"), agent("claude"), load=load, per_workdir=2).agent == "claude"
@@ -301,30 +324,25 @@ def test_every_agent_is_in_the_record_and_all_but_the_chosen_have_a_reason() -> 
         *(agent("off", problem="not on PATH"), agent("zed")),
     )
     record = decide(head(1), *agents)
-    reasons = {candidate.agent: candidate.rejected_because for candidate in record.candidates}
+    reasons = {
+        candidate.agent: None if candidate.rejected is None else worded(predicate(candidate.rejected))
+        for candidate in record.candidates
+    }
     assert reasons == {
         "busy": "busier (1 of 2 slots)",
         "chosen": None,
-        "held": "limited (5h window, reported)",
-        "lint": "not open to balancing",
+        "held": "limited (5h window, reported) until 2026-09-21 14:14 UTC",
+        "lint": "available only when named explicitly",
         "off": "unable to run: not on PATH",
-        "zed": "as active as chosen, and comes after it in the alphabet",
-    }
-    assert {candidate.agent: candidate.rejected_code for candidate in record.candidates} == {
-        "busy": "less_preferred",
-        "chosen": None,
-        "held": "limited",
-        "lint": "not_selectable",
-        "off": "problem",
-        "zed": "less_preferred",
+        "zed": "as busy as chosen, which comes first alphabetically",
     }
     held = next(candidate for candidate in record.candidates if candidate.agent == "held")
-    assert (held.limited, held.limited_until, held.limit) == (True, HOLD.until, "5h window, reported")
+    assert (held.limited, held.limited_until) == (True, HOLD.until)
 
 
 def test_a_long_source_of_a_hold_is_cut() -> None:
-    long = HOLD.model_copy(update={"source": "word\n" * 200, "reason": Reason.OVERLOADED, "window": None})
-    text = blocked(head(1), agent("claude", hold=long)).text
+    long = HOLD.model_copy(update={"source": "word " * 200, "reason": Reason.OVERLOADED, "window": None})
+    text = text_of(waits(head(1), agent("claude", hold=long)))
     assert text.startswith("claude is limited (overloaded: word word")
     assert len(text) < 200
 
@@ -332,7 +350,9 @@ def test_a_long_source_of_a_hold_is_cut() -> None:
 def test_an_agent_that_cannot_enforce_what_a_task_asks_for_does_not_get_it() -> None:
     task = head(1, cannot={"claude": "claude cannot count turns"})
     assert decide(task, agent("claude"), agent("codex")).agent == "codex"
-    assert "claude cannot count turns" in blocked(task, agent("claude")).text
+    assert "claude cannot count turns" in text_of(waits(task, agent("claude")))
     hinted = decide(head(1, agent_type="claude", cannot={"claude": "no turns"}), agent("claude"), agent("codex"))
     assert hinted.agent == "codex"
-    assert "no turns" in (hinted.overridden_hint or "")
+    assert hinted.overridden is not None
+    (why,) = hinted.overridden.because
+    assert why == blocked(BlockCode.PROBLEM, agent="claude", text="no turns")

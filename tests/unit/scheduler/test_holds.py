@@ -4,8 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.blocked import Blocked, text_of
 from claudomator_py.domain.outcome import Provenance
-from claudomator_py.scheduler.admission import Blocked, admit
+from claudomator_py.domain.units import format_instant
+from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.plan import load_of
 from claudomator_py.scheduler.snapshot import AgentState, AskedTier, QueueHead
 from tests.fakes.world import CLAUDE_MODELS, rules
@@ -17,7 +19,7 @@ OPUS = HOLD.model_copy(update={"bucket": "claude/default:opus", "family": "opus"
 def verdict(task: QueueHead, *agents: AgentState, **changes: object) -> str:
     """The agent it would go to, or why it waits."""
     found = admit(task, agents, rules(**changes), load_of(snapshot()))
-    return found.text if isinstance(found, Blocked) else found.agent
+    return text_of(found, lambda _: "then") if isinstance(found, Blocked) else found.agent
 
 
 @given(st.sampled_from(Tier), st.sampled_from(["tier", "kept_tier", "asked", "model"]))
@@ -31,15 +33,18 @@ def test_a_hold_on_one_family_stops_its_tasks_and_none_else(tier: Tier, known: s
         "model": {"model": model, "agent_type": "claude"},
     }
     task = head(1, **fields[known])
-    expected = "claude is limited (7d opus window, reported)" if tier is Tier.POWERFUL else "claude"
+    expected = "claude is limited (7d opus window, reported) until then" if tier is Tier.POWERFUL else "claude"
     assert verdict(task, agent("claude", hold=OPUS), classifier=True) == expected
-    assert verdict(task, agent("claude", hold=HOLD), classifier=True) == "claude is limited (5h window, reported)"
+    assert (
+        verdict(task, agent("claude", hold=HOLD), classifier=True)
+        == "claude is limited (5h window, reported) until then"
+    )
 
 
 def test_an_agent_is_chosen_again_once_the_tier_is_known_and_its_model_is_held() -> None:
     agents = (agent("claude", hold=OPUS), agent("codex", active=1))
     asked = AskedTier(agent="claude", deadline=NOW + 1, answered=True, source="classifier", tier=Tier.POWERFUL)
-    assert verdict(head(1), *agents, classifier=True) == "a cheap model is asked how strong a model it needs"
+    assert verdict(head(1), *agents, classifier=True) == "waiting for the tier classifier"
     assert verdict(head(1, asked=asked), *agents, classifier=True) == "codex"
     light = asked.model_copy(update={"tier": Tier.FAST})
     assert verdict(head(1, asked=light), *agents, classifier=True) == "claude"
@@ -55,7 +60,10 @@ def test_agents_of_one_account_wait_for_the_longest_of_its_holds() -> None:
     both = agent("claude", holds=(HOLD, longer))
     found = admit(head(1), (both,), rules(), load_of(snapshot()))
     assert isinstance(found, Blocked)
-    assert (found.text, found.until) == ("claude is limited (7d window, reported)", NOW + 90_000)
+    assert (text_of(found, str), found.until) == (
+        f"claude is limited (7d window, reported) until {format_instant(NOW + 90_000)}",
+        NOW + 90_000,
+    )
 
 
 @given(st.integers(0, 4), st.lists(st.sampled_from(Tier), max_size=8), st.sampled_from(["wait", "try"]))
@@ -72,5 +80,8 @@ def test_no_more_begin_on_a_bucket_than_its_probe_leaves_room_for(room: int, tie
 
 def test_what_an_operator_holds_is_not_tried_all_the_same() -> None:
     by_hand = HOLD.model_copy(update={"reason": None, "window": None, "source": "", "provenance": Provenance.OPERATOR})
-    assert verdict(head(1), agent("claude", hold=by_hand), when_all_limited="try") == "claude is limited (operator)"
+    assert (
+        verdict(head(1), agent("claude", hold=by_hand), when_all_limited="try")
+        == "claude is held (by the operator) until then"
+    )
     assert verdict(head(1), agent("claude", hold=HOLD), when_all_limited="try") == "claude"

@@ -5,7 +5,8 @@ from collections import Counter
 from hypothesis import event, given
 
 from claudomator_py.domain.agent import Tier
-from claudomator_py.scheduler.admission import Blocked
+from claudomator_py.domain.blocked import Blocked
+from claudomator_py.domain.budget import Figures, Unit
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.scheduler.plan import Planner, plan
 from claudomator_py.scheduler.snapshot import AgentState, AskedTier, DayLeft, QueueHead, Snapshot
@@ -188,9 +189,9 @@ def test_what_a_plan_starts_counts_against_the_probe_room_of_its_bucket_and_of_n
 
 def test_what_a_plan_starts_counts_against_the_days_budget() -> None:
     heads = tuple(head(number) for number in range(1, 6))
-    day = DayLeft(text="2 of 2 runs today", until=NOW + 1, room=2)
+    day = DayLeft(figures=Figures(unit=Unit.RUNS, spent=2, limit=2), until=NOW + 1, room=2)
     assert len(placed(snapshot(agent("claude", max_concurrent=9), heads=heads, day=day))) == 2
-    spent = DayLeft(text="2 of 2 runs today", until=NOW + 1, room=0)
+    spent = DayLeft(figures=Figures(unit=Unit.RUNS, spent=2, limit=2), until=NOW + 1, room=0)
     assert Planner(snapshot(agent("claude"), day=spent)).exhausted
 
 

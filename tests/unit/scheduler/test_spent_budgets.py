@@ -3,8 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
+from claudomator_py.domain.budget import Figures, Unit
 from claudomator_py.domain.outcome import Provenance, Reason
-from claudomator_py.scheduler.admission import Blocked, admit
+from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.plan import Planner, load_of
 from claudomator_py.scheduler.snapshot import ActiveHold, DayLeft, Snapshot
@@ -12,6 +14,11 @@ from tests.fakes.world import rules
 from tests.unit.scheduler.situations import HOLD, NOW, agent, head, snapshot, starts
 
 MIDNIGHT = NOW + 3_600_000
+FIGURES = Figures(unit=Unit.USD, spent=5.0, limit=5.0)
+
+
+def out_of_budget(agent: str) -> Blocked:
+    return blocked(BlockCode.BUDGET, agent=agent, figures=FIGURES, until=MIDNIGHT)
 
 
 def spent(name: str, room: int | None = None) -> ActiveHold:
@@ -21,7 +28,8 @@ def spent(name: str, room: int | None = None) -> ActiveHold:
         reason=Reason.BUDGET,
         until=MIDNIGHT,
         provenance=Provenance.OPERATOR,
-        source="5.00 of 5.00 USD today",
+        source="",
+        figures=FIGURES,
         room=room,
     )
 
@@ -32,7 +40,7 @@ def test_it_flows_to_another_agent_and_says_why() -> None:
     assert isinstance(record, DecisionRecord)
     assert record.agent == "codex"
     (rejected,) = [candidate for candidate in record.candidates if candidate.agent == "claude"]
-    assert rejected.rejected_because == "out of its budget (5.00 of 5.00 USD today)"
+    assert rejected.rejected == out_of_budget("claude")
     assert rejected.limited_until == MIDNIGHT
 
 
@@ -41,16 +49,17 @@ def test_with_all_spent_it_waits_until_the_first_day_is_over_even_if_limited_age
     for when in ("wait", "try"):
         verdict = admit(head(1), agents, rules(when_all_limited=when), load_of(snapshot()))
         assert isinstance(verdict, Blocked)
-        assert (verdict.reason, verdict.until) == ("budget", MIDNIGHT)
-        assert verdict.text == "claude 5.00 of 5.00 USD today; codex 5.00 of 5.00 USD today"
+        spenders = tuple(map(out_of_budget, ("claude", "codex")))
+        assert verdict == blocked(BlockCode.AGENTS_SPENT, agents=spenders)
+        assert verdict.until == MIDNIGHT
 
 
 def test_a_limit_beside_a_spent_budget_is_a_limit() -> None:
     agents = (agent("claude", hold=spent("claude")), agent("codex", hold=HOLD))
     verdict = admit(head(1), agents, rules(), load_of(snapshot()))
     assert isinstance(verdict, Blocked)
-    assert verdict.reason == "limited"
-    assert verdict.text.startswith("claude is out of its budget (5.00 of 5.00 USD today); codex is limited")
+    assert verdict.code is BlockCode.AGENTS_LIMITED
+    assert [one.code for one in verdict.params.agents] == [BlockCode.BUDGET, BlockCode.LIMITED]
 
 
 def of_the_day(room: int | None, heads: int, **agents: int | None) -> Snapshot:
@@ -58,7 +67,7 @@ def of_the_day(room: int | None, heads: int, **agents: int | None) -> Snapshot:
     holds = {name: None if left is None else spent(name, left) for name, left in agents.items()}
     seen = (agent(name, max_concurrent=50, hold=hold) for name, hold in holds.items())
     tasks = tuple(head(number) for number in range(heads))
-    return snapshot(*seen, heads=tasks, day=DayLeft(text="all spent", until=MIDNIGHT, room=room), total=100)
+    return snapshot(*seen, heads=tasks, day=DayLeft(figures=FIGURES, until=MIDNIGHT, room=room), total=100)
 
 
 lefts = st.none() | st.integers(-2, 6)
@@ -81,12 +90,14 @@ def test_a_plan_begins_no_more_than_is_left_and_all_that_may(
 def test_a_spent_day_leaves_nothing_to_look_at() -> None:
     assert Planner(of_the_day(0, 1, claude=None)).exhausted
     verdict = Planner(of_the_day(0, 1, claude=None)).consider(head(1))
-    assert isinstance(verdict, Blocked)
-    assert (verdict.reason, verdict.text, verdict.until) == ("budget", "all spent", MIDNIGHT)
+    assert verdict == blocked(BlockCode.DAY_BUDGET, figures=FIGURES, until=MIDNIGHT)
     assert not Planner(of_the_day(1, 1, claude=None)).exhausted
 
 
 def test_a_snapshot_of_an_older_version_reads_back() -> None:
     old = snapshot(agent("claude"), heads=(head(1),)).model_dump(mode="json")
     del old["day"]
+    (seen,) = old["agents"]
+    hold = spent("claude").model_dump(mode="json")
+    seen["holds"] = [{name: hold[name] for name in hold if name not in ("figures", "used", "share")}]
     assert Snapshot.model_validate(old).day is None

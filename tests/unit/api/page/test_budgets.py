@@ -5,7 +5,7 @@ from claudomator_py.domain.budget import AgentBudget
 from claudomator_py.domain.lifecycle import Completed
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.views import BudgetView, SpendingView, StatusView
-from claudomator_py.domain.waits import worded
+from claudomator_py.domain.wording import worded
 from tests.fakes.prepared import PreparedService
 from tests.unit.api.page.conftest import Visitor, text_of
 

@@ -6,7 +6,6 @@ from urllib.parse import quote
 import pytest
 
 from claudomator_py.api.page.words import cost_text, took
-from claudomator_py.cli.times import parse_instant
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.lifecycle import (
     Cancelled,
@@ -23,8 +22,7 @@ from claudomator_py.domain.lifecycle import (
 )
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
-from claudomator_py.domain.waits import Piece, Sentence, sentence_of
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, parse_instant
 from tests.fakes.daemon import Answer
 from tests.fakes.prepared import START_MS, PreparedService
 from tests.unit.api.page.conftest import Visitor, text_of
@@ -122,12 +120,12 @@ def test_an_agent_that_is_limited_for_a_while_needs_nobody(operator: Visitor, de
     desk.limit("claude", AT_THREE, window="five_hour", source="five_hour", run_id=run)
     desk.limit("claude", START_MS + SECOND_MS, family="opus", window="seven_day_opus", run_id=run)
     desk.world.now_ms += MINUTE_MS
-    words = "7d opus window being tried after its reset: 1 more may start now"
+    words = "being tried after its limit (7d opus window, "
     page = operator.get("/")
     said = text_of(page)
     assert "Nothing needs you." in said
     shown = f'<time datetime="{until}" data-show="until">2026-09-21 15:00 UTC</time>'
-    assert f"5h window until {shown}, reported" in page.body.decode()
+    assert f"limited (5h window, reported) until {shown}" in page.body.decode()
     assert f"7d window is 93% used; it resets {shown}" in page.body.decode()
     for expected in ("claude/default", f"read from run {run[:8]}", words, "Release opus"):
         assert expected in said
@@ -231,31 +229,6 @@ def test_a_question_is_shown_itself(operator: Visitor, desk: PreparedService) ->
     desk.add_run(task, outcome=Outcome(status=OutcomeStatus.NEEDS_INPUT))
     desk.move(task, NeedsInput(InputKind.QUESTION), result_text="Which one?")
     assert "Which one?" in section(operator.get("/"), "needs-you")
-
-
-@pytest.mark.parametrize(
-    ("text", "until", "expected"),
-    [
-        (None, None, None),
-        ("is full", None, (Piece("is full"),)),
-        (
-            "limited, until 14:20 UTC (in 46m53s)",
-            "2026-09-21T14:20:10.000Z",
-            (Piece("limited, until "), Piece(instant="2026-09-21T14:20:10.000Z")),
-        ),
-        (
-            "not before 2026-11-30 02:00 UTC (in 7d), that is",
-            "2026-11-30T02:00:00.000Z",
-            (Piece("not before "), Piece(instant="2026-11-30T02:00:00.000Z"), Piece(", that is")),
-        ),
-        ("waits", "2026-11-30T02:00:00.000Z", (Piece("waits, until "), Piece(instant="2026-11-30T02:00:00.000Z"))),
-        (None, "2026-11-30T02:00:00.000Z", (Piece("until "), Piece(instant="2026-11-30T02:00:00.000Z"))),
-    ],
-)
-def test_the_time_of_a_wait_is_taken_out_of_its_text(
-    text: str | None, until: str | None, expected: Sentence | None
-) -> None:
-    assert sentence_of(text, until) == expected
 
 
 def test_amounts() -> None:

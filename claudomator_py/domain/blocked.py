@@ -1,0 +1,520 @@
+"""What stands in the way: a code with parameters, from where it arises to whoever shows it, and the words for each.
+
+Rows, the API and metrics hold the value. The words stand here beside the codes, and are put together only at the edge:
+``sentence`` gives them with their instants apart, so that the page, the command line and ``why`` word these in a zone
+of their own.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+    model_serializer,
+)
+from pydantic_core import CoreSchema
+
+from claudomator_py.domain.budget import Figures
+from claudomator_py.domain.lifecycle import WaitReason
+from claudomator_py.domain.limits import window_text
+from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.domain.text import clause
+from claudomator_py.domain.units import format_instant, parse_instant
+from claudomator_py.domain.wording import Clock, Sentence, at, filled, instant_text, joined, placeholders, said, worded
+
+_RUN = 8
+"""Characters of a run's id that are enough for people."""
+_LONG = 1_000
+_SOURCE = 100
+_DOUBT = "the reset it named is more than 35 days away and is ignored"
+
+
+class Why(StrEnum):
+    """``reason`` of a task that is WAITING or QUEUED: the kind of obstacle, in a word. Values are never renamed."""
+
+    READY = "ready"
+    """Nothing stands in the way: it is about to start."""
+    DRAINED = "drained"
+    DISK = "disk"
+    BUDGET = "budget"
+    SLOTS = "slots"
+    WORKDIR = "workdir"
+    KEPT = "kept"
+    CONVERSATION = "conversation"
+    CLASSIFYING = "classifying"
+    AGENT = "agent"
+    LIMITED = "limited"
+    DEPENDENCY = "dependency"
+    TIME = "time"
+    BACKOFF = "backoff"
+    FAULT = "fault"
+
+
+class BlockCode(StrEnum):
+    """What stands in the way, with its words. Codes are stored and shown to programs: they are never renamed.
+
+    Those with a ``why`` are said of a task. The others are said of an agent: their words follow its name and ``is``.
+    In the words, ``{name}`` is a parameter, and ``[a|b]`` is the first of its alternatives whose parameters are known.
+    """
+
+    why: Why | None
+    words: str
+
+    def __new__(cls, value: str, why: Why | None, words: str) -> Self:
+        """A member: its value, the kind of obstacle, and its words."""
+        code = str.__new__(cls, value)
+        code._value_ = value
+        code.why = why
+        code.words = words
+        return code
+
+    # --- of a task: nothing starts ------------------------------------------------------------------------------------
+    DRAINED = "drained", Why.DRAINED, "draining: no new runs until `claudomator undrain`"
+    DISK_LOW = "disk_low", Why.DISK, "free disk space is below limits.min_free; make room"
+    DAY_BUDGET = (
+        "day_budget",
+        Why.BUDGET,
+        "the daily budget of all agents is used up[ ({figures})]; nothing starts until {until}",
+    )
+    SLOTS = "slots", Why.SLOTS, "all slots are in use ({active} of {slots})"
+
+    # --- of a task: its place -----------------------------------------------------------------------------------------
+    WORKDIR = "workdir", Why.WORKDIR, "{directory} is in use by [{tasks}|another run]"
+    KEPT = "kept", Why.KEPT, "{directory} is reserved for [{tasks}|another task], until its input arrives or {until}"
+    CONVERSATION = "conversation", Why.CONVERSATION, "waiting for its turn[ after {tasks}] in the same thread"
+
+    # --- of a task: where, and on which model -------------------------------------------------------------------------
+    CLASSIFYING = "classifying", Why.CLASSIFYING, "waiting for the tier classifier[, until {until} at most]"
+    REQUIRED_AGENT = "required_agent", Why.AGENT, "the task requires agent {agent}, which is not configured"
+    CONVERSATION_AGENT = (
+        "conversation_agent",
+        Why.AGENT,
+        (
+            "resumes the conversation of {conversation}, which is no longer configured; configure it again, "
+            "or cancel the task and restart it without resume"
+        ),
+    )
+    NO_AGENT = (
+        "no_agent",
+        Why.AGENT,
+        "no agent is open to balancing; install or configure one, or name one with agent.type",
+    )
+    AGENTS_UNABLE = "agents_unable", Why.AGENT, "[resumes the conversation of {conversation}: ]{agents}"
+    AGENTS_FULL = "agents_full", Why.SLOTS, "[resumes the conversation of {conversation}: ]{agents}"
+    PREFERRED_FULL = "preferred_full", Why.SLOTS, "{agents}; the task prefers to wait, until {until} at most"
+    AGENTS_LIMITED = "agents_limited", Why.LIMITED, "[resumes the conversation of {conversation}: ]{agents}"
+    AGENTS_SPENT = "agents_spent", Why.BUDGET, "[resumes the conversation of {conversation}: ]{agents}"
+
+    # --- of a task that is not ready ----------------------------------------------------------------------------------
+    DEPENDENCY = "dependency", Why.DEPENDENCY, "waits for [{tasks}|its dependencies]"
+    TIME = "time", Why.TIME, "not before [{until}|a time that is not known]"
+    BACKOFF = "backoff", Why.BACKOFF, "tries again at [{until}|a time that is not known]"
+    TASK_BUDGET = (
+        "task_budget",
+        Why.BUDGET,
+        (
+            "it has used {figures}; [raise budget.{unit} in {file}, or ]allow it more with "
+            "`claudomator restart {task} --budget-{unit} ...`"
+        ),
+    )
+    FAULT = (
+        "fault",
+        Why.FAULT,
+        "{doing} {task} failed[ {times} times in a row]: {text}[; {remedy}]; tries again at {until}",
+    )
+
+    # --- of an agent: it cannot take the task -------------------------------------------------------------------------
+    NOT_CONFIGURED = "not_configured", None, "not configured"
+    NOT_SELECTABLE = "not_selectable", None, "available only when named explicitly"
+    NOT_MEANT = "not_meant", None, "not what the task asks for"
+    NO_CONVERSATION = "no_conversation", None, "without the conversation"
+    PROBLEM = "problem", None, "unable to run: {text}"
+    FULL = "full", None, "full ({active} of {slots} slots)"
+    LIMITED = "limited", None, "limited[ ({limit})] until {until}"
+    HELD = "held", None, "held[ ({limit})] until [{until}|`claudomator release {agent}`|it is released]"
+    PROBED = (
+        "probed",
+        None,
+        "being tried after its limit[ ({limit})]: [{room} more may start now|more may start once it answers]",
+    )
+    BUDGET = "budget", None, "out of its daily budget[ ({figures})] until {until}"
+    WINDOW_BUDGET = (
+        "window_budget",
+        None,
+        "out of its share of the {window} ({used} used, {share} allowed) until {until}",
+    )
+
+    # --- of an agent: another one was the better choice ---------------------------------------------------------------
+    NEAR_LIMIT = "near_limit", None, "near its limit"
+    BUSIER = "busier", None, "busier ({active} of {slots} slots)"
+    TIE_NEAR_LIMIT = "tie_near_limit", None, "as busy as {chosen}, and near its limit"
+    TIE = "tie", None, "as busy as {chosen}, which comes first alphabetically"
+
+    # --- what has no code ---------------------------------------------------------------------------------------------
+    TEXT = "text", None, "{text}[ until {until}]"
+    """The words of an earlier version, which stored no code."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters that its words may name, in their order."""
+        names = (name for one in placeholders(self.words) for name in _MADE_OF.get(one, (one,)))
+        return tuple(dict.fromkeys(names))
+
+
+WAITS: Mapping[str, BlockCode] = {
+    WaitReason.DEPENDENCY: BlockCode.DEPENDENCY,
+    WaitReason.TIME: BlockCode.TIME,
+    WaitReason.BACKOFF: BlockCode.BACKOFF,
+    WaitReason.BUDGET: BlockCode.TASK_BUDGET,
+}
+"""By why a task is WAITING."""
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        # Its own fields, not the dictionary that its serializer makes of them.
+        return handler({name: part for name, part in core_schema.items() if name != "serialization"})
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_missing(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = handler(self)
+        return {name: value for name, value in values.items() if value is not None and value not in ((), [])}
+
+
+def _epoch_ms(value: object) -> object:
+    return parse_instant(value) if isinstance(value, str) else value
+
+
+Instant = Annotated[
+    int,
+    BeforeValidator(_epoch_ms),
+    PlainSerializer(format_instant, return_type=str),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
+"""Epoch milliseconds; in JSON RFC 3339, UTC."""
+
+
+class TaskRef(_Value):
+    """A task that stands in the way."""
+
+    name: str
+    id: str | None = None
+    """Where it is known."""
+    state: str | None = None
+    """Where it is known; of a dependency it is missing before there was a task of that name."""
+
+
+class ConversationRef(_Value):
+    """A conversation that only one agent can resume."""
+
+    run: str
+    """The run that it was held in."""
+    agent: str
+    """The agent that has it."""
+    task: str | None = None
+    """The name of the task whose it is, if another's."""
+
+    @property
+    def text(self) -> str:
+        """Such as ``run 41c98f14 of build on claude``."""
+        whose = f" of {self.task}" if self.task is not None else ""
+        return f"run {self.run[:_RUN]}{whose} on {self.agent}"
+
+
+class BlockParams(_Value):
+    """The parameters of a code; which of them it has is part of the code. JSON leaves out the others."""
+
+    agent: str | None = None
+    """Of which agent it is said."""
+    agents: tuple["Blocked", ...] = ()
+    """What keeps the task from each agent that it could run on."""
+    chosen: str | None = None
+    """The agent that was chosen instead."""
+    tasks: tuple[TaskRef, ...] = ()
+    """The tasks that are waited for."""
+    task: str | None = None
+    """The name of the task itself, where it is part of a remedy."""
+    conversation: ConversationRef | None = None
+    """The conversation that it has to resume."""
+    directory: str | None = None
+    """Where it is to work."""
+    file: str | None = None
+    """The task's file."""
+    active: int | None = None
+    """Live runs."""
+    slots: int | None = None
+    """Runs that there may be at a time."""
+    room: int | None = None
+    """Runs that may begin now nevertheless."""
+    until: Instant | None = None
+    """When it may change by itself."""
+    bucket: str | None = None
+    """What a hold is on, such as ``claude/default:opus``."""
+    family: str | None = None
+    """Only models with this in their name."""
+    window: str | None = None
+    """The window that is used up, as the agent names it."""
+    reason: Reason | None = None
+    """Why it is held; missing for a hold of an operator."""
+    provenance: Provenance | None = None
+    """How the end of a hold is known."""
+    source: str | None = None
+    """Where a hold was read, in the agent's or the operator's own words."""
+    doubted: Instant | None = None
+    """A reset that the agent named and that is too far away to be believed."""
+    figures: Figures | None = None
+    """What was spent, of what."""
+    used: float | None = None
+    """Share of a window that is used up; 1 is all of it."""
+    share: float | None = None
+    """Share of a window that may be used."""
+    doing: str | None = None
+    """What the daemon does for the task."""
+    times: int | None = None
+    """How often that failed in a row; missing for the first time."""
+    text: str | None = None
+    """What another program, or an earlier version, said."""
+    remedy: str | None = None
+    """What to do about it."""
+
+
+class Blocked(_Value):
+    """One thing that stands in the way of a task."""
+
+    code: BlockCode
+    params: BlockParams = Field(default_factory=lambda: BlockParams())
+
+    @property
+    def why(self) -> Why:
+        """The kind of obstacle, for what is said of a task."""
+        return self.code.why or Why.AGENT
+
+    @property
+    def until(self) -> int | None:
+        """When it may change by itself, in epoch milliseconds: for limited agents once the first one resets."""
+        if self.params.until is not None or self.code not in (BlockCode.AGENTS_LIMITED, BlockCode.AGENTS_SPENT):
+            return self.params.until
+        return min((one.params.until for one in self.params.agents if one.params.until is not None), default=None)
+
+    def having(self, **params: object) -> "Blocked":
+        """The same with these parameters in place of its own."""
+        return self.model_copy(update={"params": self.params.model_copy(update=params)})
+
+
+BlockParams.model_rebuild()
+
+
+def blocked(code: BlockCode, **params: Any) -> Blocked:
+    """The value. Raises TypeError for a parameter that the code does not have."""
+    if unknown := params.keys() - {*code.parameters, *_BESIDE}:
+        raise TypeError(f"{code} has no {', '.join(sorted(unknown))}")
+    return Blocked(code=code, params=BlockParams(**params))
+
+
+def _known_or_none(value: object, handler: ValidatorFunctionWrapHandler) -> Blocked | None:
+    """A client may be older than the daemon: a code that it does not know is none, and the text beside it counts."""
+    try:
+        found: Blocked | None = handler(value)
+    except ValidationError:
+        return None
+    return found
+
+
+Shown = Annotated[Blocked | None, WrapValidator(_known_or_none)]
+"""The value in a shape of the API."""
+
+
+def on_hold(
+    agent: str,
+    *,
+    bucket: str,
+    reason: Reason | None,
+    until: int | None,
+    provenance: Provenance,
+    source: str,
+    family: str | None = None,
+    window: str | None = None,
+    room: int | None = None,
+    doubted: int | None = None,
+) -> Blocked:
+    """What a hold says of an agent. room: its time is over, and so many runs may begin to find out; None: it is in
+    force.
+    """
+    if room is not None:
+        code, ends = BlockCode.PROBED, {"room": room if room > 0 else None}
+    else:
+        code, ends = BlockCode.HELD if until is None or reason is None else BlockCode.LIMITED, {"until": until}
+    return blocked(
+        code,
+        **ends,
+        agent=agent,
+        bucket=bucket,
+        reason=reason,
+        provenance=provenance,
+        source=source or None,
+        family=family,
+        window=window,
+        doubted=doubted,
+    )
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def sentence(what: Blocked, *, brief: bool = False, verb: str = "is") -> Sentence:
+    """It in words, without a full stop. brief: only what fits into a list. verb: between an agent and its words."""
+    words = predicate(what, brief=brief)
+    agent = what.params.agent
+    return words if what.code.why is not None or agent is None else (*said(f"{agent} {verb} "), *words)
+
+
+def predicate(what: Blocked, *, brief: bool = False) -> Sentence:
+    """The same; what is said of an agent is without its name, in words that follow ``is`` or ``was``."""
+    return filled(what.code.words, dict(_values(what, brief=brief)))
+
+
+def text_of(what: Blocked, clock: Clock = instant_text, *, brief: bool = False, verb: str = "is") -> str:
+    """The sentence as text, each instant as ``clock`` words it."""
+    return worded(sentence(what, brief=brief, verb=verb), clock)
+
+
+def in_brief(what: Blocked) -> Sentence | None:
+    """It for a list that has the kind of obstacle and its end in columns of their own; None: these say enough."""
+    if what.why is Why.LIMITED and what.until is not None:
+        return None
+    return sentence(what, brief=True)
+
+
+def wait_of(what: Blocked | None, text: str | None) -> Sentence | None:
+    """It in words; without it, the text that the daemon gives beside it."""
+    if what is not None:
+        return sentence(what)
+    return said(text) if text else None
+
+
+def brief_of(what: Blocked | None, text: str | None) -> Sentence | None:
+    """The same for a list, see ``in_brief``."""
+    if what is not None:
+        return in_brief(what)
+    return said(text) if text else None
+
+
+def hold_label(what: Blocked) -> str:
+    """The cause of a hold on one line: its reason, and where that was read."""
+    params = what.params
+    named = window_text(params.window) if params.window is not None else params.source
+    return f"{params.reason or 'by hand'}: {named}" if named else "by hand"
+
+
+def _values(what: Blocked, *, brief: bool) -> Iterator[tuple[str, Sentence]]:
+    """The words for each parameter that is known."""
+    params = what.params
+    for name, words in _WORDS.items():
+        value = getattr(params, name)
+        if value is not None and value != ():
+            yield name, words(value, brief)
+    if limit := _limit(params):
+        yield "limit", said(limit)
+    if params.figures is not None:
+        yield "unit", said(params.figures.unit)
+
+
+def _line(text: str, most: int) -> str:
+    line = " ".join(text.split()).rstrip(" .;,:")
+    return line if len(line) <= most else f"{line[:most]}..."
+
+
+def _free(value: str, brief: bool) -> Sentence:
+    """What others said, on one line that a sentence can go on after."""
+    return said((clause(value) if brief else "") or _line(value, _LONG) or "-")
+
+
+def _plain(value: object, _: bool) -> Sentence:
+    return said(str(value))
+
+
+def _agents(values: Iterable[Blocked], brief: bool) -> Sentence:
+    found = list(values)
+    return joined([sentence(one, brief=brief) for one in (found[:1] if brief else found)], "; ")
+
+
+def refs_text(values: Iterable[TaskRef]) -> str:
+    """Tasks by name, with their states."""
+    return ", ".join(_ref_text(one) for one in values)
+
+
+def _ref_text(ref: TaskRef) -> str:
+    if ref.state is None and ref.id is not None:
+        return ref.name
+    return f"{ref.name} ({ref.state or 'not seen yet'})"
+
+
+def _tasks(values: Iterable[TaskRef], _: bool) -> Sentence:
+    return said(refs_text(values))
+
+
+def _conversation(value: ConversationRef, _: bool) -> Sentence:
+    return said(value.text)
+
+
+def _limit(params: BlockParams) -> str:
+    """Where a hold comes from, and how its end is known; empty where nothing is known."""
+    if params.provenance is None:
+        return ""
+    source = clause(params.source or "", _SOURCE)
+    if params.reason is None:
+        what = f"by the operator{f': {source}' if source else ''}"
+    else:
+        named = window_text(params.window) if params.window is not None else source
+        # That it is limited is said already.
+        parts = [] if params.reason is Reason.RATE_LIMITED else [params.reason.value]
+        parts += [named] if named and named != params.reason else []
+        what = f"{': '.join(parts)}, {params.provenance}" if parts else params.provenance.value
+    if params.family is not None and params.family not in what:
+        what = f"{params.family} models, {what}"
+    return f"{what}; {_DOUBT}" if params.doubted is not None else what
+
+
+_WORDS: Mapping[str, Callable[[Any, bool], Sentence]] = {
+    "agent": _plain,
+    "agents": _agents,
+    "chosen": _plain,
+    "tasks": _tasks,
+    "task": _plain,
+    "conversation": _conversation,
+    "directory": _plain,
+    "file": _plain,
+    "active": _plain,
+    "slots": _plain,
+    "room": _plain,
+    "until": lambda value, _: at(value),
+    "window": lambda value, _: said(window_text(value)),
+    "figures": lambda value, _: said(value.text),
+    "used": lambda value, _: said(f"{value:.0%}"),
+    "share": lambda value, _: said(f"{value:.0%}"),
+    "doing": _plain,
+    "times": _plain,
+    "text": _free,
+    "remedy": _free,
+}
+_MADE_OF: Mapping[str, tuple[str, ...]] = {
+    "limit": ("reason", "window", "source", "family", "provenance", "doubted"),
+    "unit": ("figures",),
+}
+"""Placeholders that are made of other parameters."""
+_BESIDE = ("agent", "bucket")
+"""Parameters that a code may have besides those that its words name."""

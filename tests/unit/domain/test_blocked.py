@@ -1,0 +1,278 @@
+"""What stands in the way, as a value: JSON both ways, and words for every code with any parameters."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claudomator_py.domain.blocked import (
+    BlockCode,
+    Blocked,
+    BlockParams,
+    ConversationRef,
+    TaskRef,
+    Why,
+    blocked,
+    brief_of,
+    hold_label,
+    in_brief,
+    on_hold,
+    predicate,
+    sentence,
+    text_of,
+    wait_of,
+)
+from claudomator_py.domain.budget import Figures, Unit
+from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.wording import Piece, filled, placeholders, said, worded
+from claudomator_py.scheduler.decision import Candidate, OverriddenHint
+
+NOW = 1_790_000_000_000
+_NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,12}", fullmatch=True)
+_COUNTS = st.integers(0, 1_000)
+_INSTANTS = st.integers(0, 4_000_000_000_000)
+_SHARES = st.floats(0, 1)
+_TEXTS = st.text(max_size=300)
+_VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "agent": _NAMES,
+    "agents": st.lists(
+        st.builds(lambda agent: blocked(BlockCode.FULL, agent=agent, active=1, slots=1), _NAMES), min_size=1, max_size=3
+    ).map(tuple),
+    "chosen": _NAMES,
+    "tasks": st.lists(st.builds(TaskRef, name=_NAMES, id=_NAMES, state=st.none() | _NAMES), min_size=1, max_size=3).map(
+        tuple
+    ),
+    "task": _NAMES,
+    "conversation": st.builds(ConversationRef, run=_NAMES, agent=_NAMES, task=st.none() | _NAMES),
+    "directory": _NAMES,
+    "file": _NAMES,
+    "active": _COUNTS,
+    "slots": _COUNTS,
+    "room": _COUNTS,
+    "until": _INSTANTS,
+    "bucket": _NAMES,
+    "family": _NAMES,
+    "window": st.sampled_from(["five_hour", "seven_day_opus", "weekly"]),
+    "reason": st.sampled_from(Reason),
+    "provenance": st.sampled_from(Provenance),
+    "source": _TEXTS,
+    "doubted": _INSTANTS,
+    "figures": st.builds(
+        Figures,
+        unit=st.sampled_from(Unit),
+        spent=st.just(3),
+        limit=st.just(9),
+        unpriced=st.integers(0, 2),
+    ),
+    "used": _SHARES,
+    "share": _SHARES,
+    "doing": _NAMES,
+    "times": _COUNTS,
+    "text": _TEXTS,
+    "remedy": _TEXTS,
+}
+
+
+@st.composite
+def values(draw: st.DrawFn, *, whole: bool = False) -> Blocked:
+    """Any code with any of its parameters. whole: with all of them."""
+    code = draw(st.sampled_from(BlockCode))
+    names = [name for name in code.parameters if whole or draw(st.booleans())]
+    return blocked(code, **{name: draw(_VALUES[name]) for name in names})
+
+
+def test_every_parameter_has_values_here() -> None:
+    assert _VALUES.keys() == BlockParams.model_fields.keys()
+    for code in BlockCode:
+        assert {*code.parameters} <= BlockParams.model_fields.keys(), code
+
+
+@given(values())
+def test_json_gives_the_same_value_and_leaves_out_what_is_not_known(what: Blocked) -> None:
+    text = what.model_dump_json()
+    assert Blocked.model_validate_json(text) == what
+    assert Blocked.model_validate(json.loads(text)) == what
+    assert None not in json.loads(text)["params"].values()
+
+
+@given(values(), st.booleans())
+def test_every_code_has_words_with_any_parameters_that_end_well(what: Blocked, brief: bool) -> None:
+    text = text_of(what, brief=brief)
+    assert text
+    assert text == text.strip()
+    assert not re.search(r"[\[\]{}|]|\n|  |\(\)| ,|: ?;", _without_free_text(what, text)), text
+    assert _without_free_text(what, text)[-1] not in ".,;:- ", text
+
+
+def _without_free_text(what: Blocked, text: str) -> str:
+    """The words without what others said, which may be anything."""
+    for free in ("text", "remedy", "source"):
+        if getattr(what.params, free) is not None:
+            cleared = what.having(**{free: "word"})
+            text = text_of(cleared)
+            what = cleared
+    return text
+
+
+@given(values(whole=True))
+def test_the_words_name_every_parameter(what: Blocked) -> None:
+    """Changing any one of them changes what is said."""
+    for name in what.code.parameters:
+        if name in ("text", "remedy", "source", "reason", "doubted"):
+            continue
+        other = what.having(**{name: _OTHERS[name]})
+        if getattr(what.params, name) != getattr(other.params, name) and _is_told(what, name):
+            assert sentence(what) != sentence(other), name
+
+
+_OTHERS: dict[str, Any] = {
+    "agent": "~other",
+    "agents": (blocked(BlockCode.NO_CONVERSATION, agent="~other"),),
+    "chosen": "~other",
+    "tasks": (TaskRef(name="~other"),),
+    "task": "~other",
+    "conversation": ConversationRef(run="~other", agent="~other"),
+    "directory": "~other",
+    "file": "~other",
+    "active": 1_001,
+    "slots": 1_001,
+    "room": 1_001,
+    "until": 1,
+    "bucket": "~other",
+    "family": "~other",
+    "window": "~other",
+    "provenance": None,
+    "figures": Figures(unit=Unit.USD, spent=77, limit=99),
+    "used": 7.77,
+    "share": 7.77,
+    "doing": "~other",
+    "times": 1_001,
+}
+
+
+def _is_told(what: Blocked, name: str) -> bool:
+    """A hold of an operator has no window."""
+    return not (name == "window" and "limit" in placeholders(what.code.words) and what.params.reason is None)
+
+
+def test_every_kind_of_obstacle_has_a_code_and_codes_are_told_apart() -> None:
+    assert {code.why for code in BlockCode} == {None, *Why} - {Why.READY}
+    assert len({code.words for code in BlockCode}) >= len(BlockCode) - 3, "agents_* have the same words"
+
+
+def test_a_code_takes_no_parameter_that_it_does_not_name() -> None:
+    with pytest.raises(TypeError, match="drained has no until"):
+        blocked(BlockCode.DRAINED, until=NOW)
+
+
+def limited(agent: str, **changes: Any) -> Blocked:
+    usual: dict[str, Any] = {
+        "bucket": "claude/default",
+        "reason": Reason.RATE_LIMITED,
+        "until": NOW,
+        "provenance": Provenance.REPORTED,
+        "source": "five_hour",
+        "window": "five_hour",
+    }
+    return on_hold(agent, **(usual | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "limited (5h window, reported) until then"),
+        ({"window": None, "source": "try later"}, "limited (try later, reported) until then"),
+        ({"window": None, "source": ""}, "limited (reported) until then"),
+        ({"family": "opus"}, "limited (opus models, 5h window, reported) until then"),
+        ({"family": "opus", "window": "seven_day_opus"}, "limited (7d opus window, reported) until then"),
+        (
+            {"reason": Reason.OVERLOADED, "window": None, "source": "HTTP 529. Try later"},
+            "limited (overloaded: HTTP 529, reported) until then",
+        ),
+        (
+            {"doubted": NOW, "provenance": Provenance.ESTIMATED},
+            "limited (5h window, estimated; the reset it named is more than 35 days away and is ignored) until then",
+        ),
+        (
+            {"reason": Reason.AUTH, "until": None, "window": None, "source": "auth"},
+            "held (auth, reported) until `claudomator release claude`",
+        ),
+        (
+            {"reason": None, "until": None, "window": None, "source": "for the night"},
+            "held (by the operator: for the night) until `claudomator release claude`",
+        ),
+        ({"reason": None, "window": None, "source": ""}, "held (by the operator) until then"),
+        ({"room": 0}, "being tried after its limit (5h window, reported): more may start once it answers"),
+        ({"room": 2}, "being tried after its limit (5h window, reported): 2 more may start now"),
+    ],
+)
+def test_a_hold_says_why_and_until_when(changes: dict[str, Any], words: str) -> None:
+    assert worded(predicate(limited("claude", **changes)), lambda _: "then") == words
+
+
+@pytest.mark.parametrize(
+    ("changes", "label"),
+    [
+        ({}, "rate_limited: 5h window"),
+        ({"reason": None, "window": None, "source": "kept for the day"}, "by hand: kept for the day"),
+        ({"reason": None, "window": None, "source": ""}, "by hand"),
+    ],
+)
+def test_a_hold_has_a_short_label(changes: dict[str, Any], label: str) -> None:
+    assert hold_label(limited("claude", **changes)) == label
+
+
+def test_limited_agents_are_waited_for_until_the_first_resets() -> None:
+    both = blocked(BlockCode.AGENTS_LIMITED, agents=(limited("a", until=NOW + 1), limited("b"), limited("c", room=0)))
+    assert both.until == NOW
+    assert in_brief(both) is None, "a list has a column for the time"
+    released = blocked(BlockCode.AGENTS_LIMITED, agents=(limited("a", until=None), limited("b", room=0)))
+    assert released.until is None
+    first = "a is held (5h window, reported) until `claudomator release a`"
+    assert in_brief(released) == said(first)
+    full = blocked(BlockCode.FULL, agent="b", active=1, slots=1)
+    assert blocked(BlockCode.AGENTS_FULL, agents=(full, limited("a"))).until is None
+
+
+def test_a_list_tells_the_first_agent_only() -> None:
+    full = tuple(blocked(BlockCode.FULL, agent=agent, active=1, slots=1) for agent in "ab")
+    both = blocked(BlockCode.AGENTS_FULL, agents=full)
+    assert text_of(both) == "a is full (1 of 1 slots); b is full (1 of 1 slots)"
+    assert brief_of(both, None) == said("a is full (1 of 1 slots)")
+
+
+def test_instants_are_worded_by_whoever_shows_them() -> None:
+    waits = blocked(BlockCode.BACKOFF, until=NOW)
+    assert sentence(waits) == (Piece("tries again at "), Piece(instant=format_instant(NOW)))
+    assert text_of(waits) == "tries again at 2026-09-21 14:13 UTC"
+    assert text_of(waits, lambda _: "noon") == "tries again at noon"
+
+
+def test_without_a_code_the_text_beside_it_counts() -> None:
+    assert wait_of(None, "waits") == brief_of(None, "waits") == said("waits")
+    assert wait_of(None, None) is brief_of(None, None) is None
+
+
+def test_a_template_takes_the_first_alternative_whose_values_are_known() -> None:
+    template = "a[ of {one}| of {two}]: {three}[; {four}]"
+    assert placeholders(template) == ("one", "two", "three", "four")
+    assert filled(template, {"two": said("2"), "three": said("[3|{one}]")}) == said("a of 2: [3|{one}]")
+    assert filled(template, {}) == said("a: ?")
+
+
+def test_decisions_from_before_there_were_codes_say_what_they_said() -> None:
+    stored: dict[str, Any] = {"agent": "codex", "active": 0, "max_concurrent": 2, "limited": True, "eligible": True}
+    stored |= {"limited_until": NOW, "limit": "5h window, reported"}
+    told = {"rejected_code": "limited", "rejected_because": "limited (5h window, reported)"}
+    candidate = Candidate.model_validate(stored | told)
+    assert candidate.rejected is not None
+    assert text_of(candidate.rejected) == "codex is limited (5h window, reported) until 2026-09-21 14:13 UTC"
+    assert Candidate.model_validate(candidate.model_dump(mode="json")) == candidate
+    assert Candidate.model_validate(stored | {"rejected_because": None}).rejected is None
+    hint = OverriddenHint.model_validate({"agent": "codex", "why": "codex was full (1 of 1 slots)"})
+    assert [text_of(one) for one in hint.because] == ["codex was full (1 of 1 slots)"]
+    assert OverriddenHint.model_validate(hint.model_dump(mode="json")) == hint
