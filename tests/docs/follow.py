@@ -2,12 +2,12 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.docs.compare import matches
 from tests.docs.page import Command, Step, steps_of
-from tests.docs.terminal import Terminal, open_terminal
+from tests.docs.terminal import COMMAND, Terminal, open_terminal
 
 PATIENCE_S = 30.0
 _PAUSE_S = 0.2
@@ -18,19 +18,29 @@ Differs = Callable[[Command, str], None]
 """Told of a command that did not print what the page shows."""
 
 
-def follow(page: Path, root: Path, differs: Differs | None = None, patience_s: float = PATIENCE_S) -> int:
-    """Do all steps in that folder; how many commands there were. Fails at the first that differs, or calls differs."""
+def follow(
+    page: Path,
+    root: Path,
+    differs: Differs | None = None,
+    patience_s: float = PATIENCE_S,
+    *,
+    command: Sequence[str] = COMMAND,
+) -> int:
+    """Do all steps in that folder; how many commands there were. Fails at the first that differs, or calls differs.
+
+    command: what ``claudomator`` is in its terminal.
+    """
     count = 0
-    with open_terminal(root) as terminal:
+    with open_terminal(root, command) as terminal:
         for step in steps_of(page):
-            for command in step.commands:
+            for one in step.commands:
                 count += 1
-                printed = _do(terminal, step, command, patience_s)
-                if matches(command.expected, printed):
+                printed = _do(terminal, step, one, patience_s)
+                if matches(one.expected, printed):
                     continue
                 if differs is None:
-                    raise AssertionError(_difference(page, command, printed, terminal))
-                differs(command, printed)
+                    raise AssertionError(_difference(page, one, printed, terminal))
+                differs(one, printed)
             _do_silently(terminal, step)
     return count
 

@@ -3,18 +3,21 @@
 import ctypes
 import os
 import secrets
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from claudomator_py.hosts.shim import procfs
 
 REPOSITORY = Path(__file__).parents[2]
+COMMAND = (str(Path(sys.executable).with_name("claudomator")),)
+"""The command of this checkout."""
 HOME = "/home/ann"
 """What the pages call the folder in which they are run."""
 _TOOLS = {
@@ -31,9 +34,9 @@ _END_S = 15.0
 class Terminal:
     """A bash whose working directory and variables last from command to command."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, command: Sequence[str]) -> None:
         self.root = root
-        self._environ = _environ(root)
+        self._environ = _environ(root, command)
         self._shell = subprocess.Popen(
             [_found("bash"), "--noprofile", "--norc"],
             stdin=subprocess.PIPE,
@@ -125,10 +128,10 @@ class Terminal:
 
 
 @contextmanager
-def open_terminal(root: Path) -> Iterator[Terminal]:
-    """A terminal in that folder, which is its user's home."""
+def open_terminal(root: Path, command: Sequence[str] = COMMAND) -> Iterator[Terminal]:
+    """A terminal in that folder, which is its user's home. command: what ``claudomator`` is there."""
     root.mkdir(parents=True, exist_ok=True)
-    terminal = Terminal(root.resolve())
+    terminal = Terminal(root.resolve(), command)
     try:
         yield terminal
     finally:
@@ -140,20 +143,20 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _environ(root: Path) -> Mapping[str, str]:
+def _environ(root: Path, command: Sequence[str]) -> Mapping[str, str]:
     """A PATH with the command and common tools on it, so that what else is installed here makes no difference."""
     programs = root / ".bin"
     programs.mkdir()
     for tool in _TOOLS:
         if (found := shutil.which(tool)) is not None:
             (programs / tool).symlink_to(found)
-    # The command of this checkout; a daemon takes a free port, where the reader's takes the usual one.
-    command = Path(sys.executable).with_name("claudomator")
+    # A daemon takes a free port, where the reader's takes the usual one.
+    started = shlex.join(command)
     script = [
         f"#!{_found('bash')}",
         f"export PYTHONPATH={REPOSITORY}",
-        f'[ "$1" != serve ] || exec {command} serve --listen 127.0.0.1:0 "${{@:2}}"',
-        f'exec {command} "$@"',
+        f'[ "$1" != serve ] || exec {started} serve --listen 127.0.0.1:0 "${{@:2}}"',
+        f'exec {started} "$@"',
     ]
     (programs / "claudomator").write_text("\n".join([*script, ""]))
     (programs / "claudomator").chmod(0o755)

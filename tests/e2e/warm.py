@@ -72,7 +72,7 @@ class WarmStarter:
 
 def main() -> None:
     """Answer requests until the input ends."""
-    _warm_up()
+    warm_up()
     for line in sys.stdin.buffer:
         request = json.loads(line)
         if "start" in request:
@@ -83,7 +83,7 @@ def main() -> None:
         sys.stdout.flush()
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     """Do once what every daemon would do for itself."""
     import claudomator_py.app  # noqa: F401
     from claudomator_py.api.page import rendering

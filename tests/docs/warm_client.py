@@ -1,0 +1,31 @@
+"""Have a command run by ``tests.docs.warm``, with what this process was started with: SOCKET ARGUMENT..."""
+
+import json
+import os
+import signal
+import socket
+import sys
+
+
+def main() -> None:
+    """Exit as the command does."""
+    umask = os.umask(0)
+    os.umask(umask)
+    request = {"arguments": sys.argv[2:], "environ": dict(os.environ), "cwd": os.getcwd(), "umask": umask}  # noqa: PTH109
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(sys.argv[1])
+        text = json.dumps(request).encode()
+        sent = socket.send_fds(connection, [text], [0, 1, 2])
+        connection.sendall(text[sent:])
+        connection.shutdown(socket.SHUT_WR)
+        with connection.makefile() as answers:
+            pid = int(answers.readline())
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, lambda number, _: os.kill(pid, number))
+            code = answers.readline()
+    # Without an answer it was killed.
+    sys.exit(int(code) if code else 128 + signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()
