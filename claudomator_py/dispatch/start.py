@@ -43,7 +43,7 @@ from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import VersionConflict
-from claudomator_py.tasks.inputs import with_leave
+from claudomator_py.tasks.inputs import with_granted_tools
 from claudomator_py.tasks.runs import Observed, commit_start, finish_run, planned_run
 
 log = get_logger("claudomator.start")
@@ -212,7 +212,7 @@ class Starter:
             in_tree = partial(_commit_in_tree, commit=starting, run=run, tree=tree)
             commit = partial(self._budgets.telling, change=in_tree, run=run, agent=agent, now_ms=now_ms)
         prompt = subject.prompt(note, converses=kind.conversations is not Conversations.NONE)
-        allowed = with_leave(subject.task, spec, kind.kind)
+        allowed = with_granted_tools(subject.task, spec, kind.kind)
         try:
             # As real paths: the shim sees that none of them has become a link.
             allowed = allowed.model_copy(update={"add_dirs": further_folders(allowed.add_dirs)})

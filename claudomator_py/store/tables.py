@@ -122,7 +122,7 @@ class Task(SQLModel, table=True):
     """Until then its directory is kept for it although it does not run."""
     approved_ms: int | None = Field(default=None, sa_type=BigInteger)
     """When a person approved this content in this generation."""
-    leave: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
+    granted_tools: dict[str, Any] | None = Field(default=None, sa_column=_json(nullable=True))
     """What a person allows it in addition in this generation, see ``domain.inputs.ToolGrant``."""
     creator: str = _by_operator()
     """The principal who made it."""

@@ -350,7 +350,7 @@ def _renew(
         "asks": None,
         "kept_until_ms": None,
         "approved_ms": None,
-        "leave": None,
+        "granted_tools": None,
         "specialist": None,
         "skill": None,
         "risk": None,

@@ -1,4 +1,4 @@
-"""What a person says to a task that needs input, inside one transaction: an answer, leave, or no."""
+"""What a person says to a task that needs input, inside one transaction: an answer, a grant of tools, or no."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -34,9 +34,9 @@ def asked_of(task: Task) -> InputRequest | None:
     return None if task.asks is None else InputRequest.model_validate(task.asks)
 
 
-def with_leave(task: Task, spec: TaskSpec, kind: str) -> TaskSpec:
-    """The content with what a person allows it besides, for an agent of that kind."""
-    return spec if task.leave is None else ToolGrant.model_validate(task.leave).granted(spec, kind)
+def with_granted_tools(task: Task, spec: TaskSpec, kind: str) -> TaskSpec:
+    """The content with what a person allowed it in addition, for an agent of that kind."""
+    return spec if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).granted(spec, kind)
 
 
 def asked_before(task: Task) -> InputRequest:
@@ -77,14 +77,14 @@ def approve(connection: Connection, task: Task, tools: Sequence[str], registry: 
         return
     allowed = tuple(dict.fromkeys(tools)) or _rules(task, asked)
     kind = _kind_of(connection, asked)
-    before = () if task.leave is None else ToolGrant.model_validate(task.leave).tools
-    leave = ToolGrant(kind=kind, tools=tuple(dict.fromkeys((*before, *allowed))))
+    before = () if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).tools
+    grant = ToolGrant(kind=kind, tools=tuple(dict.fromkeys((*before, *allowed))))
     spec = task_rows.spec_of(connection, task.id, task.revision)
-    _refuse(_lacking(leave, spec, asked, registry))
+    _refuse(_lacking(grant, spec, asked, registry))
     record(connection, now_ms, "approved", task_id=task.id, run_id=asked.run_id, data={"tools": list(allowed)})
     exchange = Exchange(kind=asked.kind, asked=asked.text, allowed=allowed)
     changes = _with_exchange(connection, task, asked, exchange, registry, now_ms)
-    go_on(connection, task, now_ms, leave=leave.model_dump(mode="json"), **changes)
+    go_on(connection, task, now_ms, granted_tools=grant.model_dump(mode="json"), **changes)
 
 
 def reject(connection: Connection, task: Task, reason: str | None, now_ms: int) -> None:
@@ -160,13 +160,13 @@ def _kind_of(connection: Connection, asked: InputRequest) -> str:
     return "" if run is None else run.kind
 
 
-def _lacking(leave: ToolGrant, spec: TaskSpec, asked: InputRequest, registry: AgentRegistry) -> list[Problem]:
+def _lacking(grant: ToolGrant, spec: TaskSpec, asked: InputRequest, registry: AgentRegistry) -> list[Problem]:
     """What the agent cannot be told to allow, in sentences that say why."""
     agent = None if asked.agent is None else registry.find(asked.agent)
     if agent is None:
         return []
     known = registry.unsupported(spec, agent)
-    lacking = [one for one in registry.unsupported(leave.granted(spec, agent.kind), agent) if one not in known]
+    lacking = [one for one in registry.unsupported(grant.granted(spec, agent.kind), agent) if one not in known]
     return [Problem(field="tools", message=one, remedy="name different tools, or answer the agent") for one in lacking]
 
 
