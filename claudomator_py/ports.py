@@ -1,6 +1,6 @@
 """What the service needs from the outside: agents to start and read, and a host that keeps runs alive without it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
@@ -9,6 +9,7 @@ from claudomator_py.domain.notice import Notice
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.report import Backlog, RunReport, Said
 from claudomator_py.domain.run import Entry, ExitRecord, Launch, LaunchRequest, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.scheduler.classification import TierQuestion
@@ -89,7 +90,17 @@ class AgentKind(Protocol):
 
 
 class RunHost(Protocol):
-    """Where runs live. step: 0 is the agent's run; n is the n-th time that its check was begun."""
+    """Where runs take place, and where what they leave behind is: this machine, or another one.
+
+    A run outlives whoever asks here; all that is asked is about run directories, and what an earlier daemon asked for
+    holds. Every method may be called again, from any thread but for ``watch``, and returns at once, but for disks and
+    ``end_survivors``. step: 0 is the agent's run; n is the n-th time that its check was begun.
+    """
+
+    news: Callable[[], None]
+    """Called, on any thread, when a tick may have something to do: a run may have ended, or has said something."""
+
+    # --- starting and ending ---
 
     def prepare(self, order: RunSpec, step: int = 0) -> None:
         """Make the run directory, durably. What is there from an earlier attempt at the same is replaced.
@@ -97,32 +108,70 @@ class RunHost(Protocol):
         Raises RunConflict if that attempt was started; OSError.
         """
 
-    def discard(self, run_id: str) -> None:
-        """Remove the directory of a run that was prepared and is not to be started. Raises RunConflict, OSError."""
+    def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
+        """Have what was prepared start, with these variables, which are in no file. It starts once, however often this
+        is called, and not at all if it was revoked or cancelled. Raises OSError.
+        """
+
+    def settle(self, run_id: str, step: int = 0) -> RunStatus:
+        """What became of the run. One that nobody holds and that has not started is revoked by this look, and can
+        never start; one whose supervisor was lost is given another one, as long as that makes sense. Raises OSError.
+        """
+
+    def cancel(self, run_id: str, step: int = 0) -> None:
+        """Have the run end; durable when this returns. That it has ended is told by ``settle``. Raises OSError; also
+        where there is no such run.
+        """
+
+    def end_survivors(self, run_id: str) -> bool:
+        """End what a lost supervisor left behind: blocks for about the time of grace if there is any. True: no process
+        of the run is left.
+        """
+
+    # --- what runs say ---
+
+    def watch(self, live: Iterable[tuple[str, int]]) -> None:
+        """These runs and steps are all that are live: tell ``news`` once when one of them may have ended. What is known
+        of others may be forgotten. On the daemon's loop. Raises OSError; ends are then found by looking.
+        """
+
+    def follow(self, request: LaunchRequest) -> Said | None:
+        """What the live run has said as far as it has been read, which goes on beside; None: nobody can read it.
+
+        request: as it was launched, but for the prompt. Raises OSError that kept it from being read.
+        """
+
+    def backlog(self, run_id: str) -> Backlog | None:
+        """What there is to be read of the run, if it takes long enough to be told of."""
+
+    def report(self, request: LaunchRequest, record: ExitRecord | None, step: int = 0) -> RunReport | None:
+        """How the run or check ended, without secrets; None: its output is being read, and ``news`` comes. Always the
+        same for the same run. Nothing that could write is left of it.
+
+        record: what ``settle`` said; None: its supervisor was lost. Raises OSError that kept it from being read.
+        """
+
+    def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> OutputPiece:
+        """At most limit bytes of a stream from the offset on, or from the first after it that was kept. Raises OSError.
+        An empty piece where there is no such run.
+        """
+
+    # --- what is left of them ---
 
     def has_scratch(self, run_id: str) -> bool:
         """Whether the scratch folder that was made with that run is there."""
 
-    def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
-        """Start the shim. It may start the run, or find it revoked."""
+    def remove(self, run_id: str) -> None:
+        """Remove the directory with all that is in it; it can never be started any more. Nothing if there is none.
 
-    def settle(self, run_id: str, step: int = 0) -> RunStatus:
-        """What became of the run. One that nobody holds and that has not started is revoked by this look."""
-
-    def take_over(self, run_id: str) -> bool:
-        """Have an ORPHANED run supervised again. False: it cannot be, so what is left of it is to be ended."""
-
-    def cancel(self, run_id: str, step: int = 0) -> None:
-        """Ask the shim to end the run; durable when it returns, and harmless when repeated."""
-
-    def end_survivors(self, run_id: str) -> bool:
-        """End what a lost shim left behind. True: no process of the run is left."""
-
-    def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> OutputPiece:
-        """At most limit bytes of a stream from the offset on, or from the first after it that was kept."""
+        Raises RunConflict if its run is alive; OSError.
+        """
 
     def sweep(self, known: frozenset[str]) -> list[Swept]:
-        """Remove directories that no row knows, ending what runs in them. Raises OSError if none can be looked at."""
+        """Remove directories of other runs than these, ending what runs in them. Not while a run is being prepared.
+
+        Raises OSError if none can be looked at.
+        """
 
 
 class TierModel(Protocol):

@@ -18,11 +18,9 @@ from claudomator_py.dispatch.apply_report import ReportApplier
 from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.dispatch.collect import Collector
 from claudomator_py.dispatch.launch import LaunchRules
-from claudomator_py.dispatch.live_output import LiveRunMonitor
 from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.reconciler import Reconciler
-from claudomator_py.dispatch.run_reports import RunReporter
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.agent import AgentSpec
@@ -70,7 +68,6 @@ class Parts:
     current: Current[Configured]
     isolating: WorktreeManager
     faults: Faults
-    monitor: LiveRunMonitor
 
     @property
     def workdirs(self) -> Workdirs:
@@ -79,7 +76,7 @@ class Parts:
 
     def close(self) -> None:
         """Let go of what works beside the loop."""
-        self.monitor.close()
+        self.host.close()
         self.isolating.close()
         asker = self.current().asker
         if asker is not None:
@@ -153,8 +150,15 @@ def assemble(
     """
     agents = _agents(settings)
     secrets.add(secrets_of(settings, agents, environ))
-    host = LocalRunHost(state / "runs", launcher, grace_ms=settings.limits.grace)
     registry = AgentRegistry(agents, AGENT_KINDS, search_path(), secrets.clean)
+    host = LocalRunHost(
+        state / "runs",
+        launcher,
+        grace_ms=settings.limits.grace,
+        kinds=registry.kinds,
+        redactor=secrets.redactor,
+        clock=now_ms,
+    )
     current = Current(_configured(settings, environ, state, database, run_token, None))
 
     def disk_low() -> bool:
@@ -164,7 +168,6 @@ def assemble(
     budgets = Budgets(lambda: current().settings.budget)
     faults = Faults(now_ms, secrets.redact_piece)
     observer = Observer(registry, lambda: current().rules, now_ms, disk_low, budgets, faults)
-    monitor = LiveRunMonitor(host.read, now_ms)
     reconciler = Reconciler(
         database,
         host,
@@ -174,9 +177,7 @@ def assemble(
             database,
             registry,
             host,
-            monitor,
             lambda: current().launch,
-            RunReporter(host, monitor, registry.kinds, secrets.redactor),
             ReportApplier(database, registry, lambda: current().launch, budgets, isolating, secrets),
             budgets,
         ),
@@ -184,7 +185,7 @@ def assemble(
         faults=faults,
         asker=lambda: current().asker,
     )
-    return Parts(host, registry, reconciler, observer, current, isolating, faults, monitor)
+    return Parts(host, registry, reconciler, observer, current, isolating, faults)
 
 
 async def take(

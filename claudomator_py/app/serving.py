@@ -57,7 +57,6 @@ from claudomator_py.faults import Fault, Faults
 from claudomator_py.faults import checks as fault_checks
 from claudomator_py.hosts.local.folders import RunFolders
 from claudomator_py.hosts.local.launcher import Launcher
-from claudomator_py.hosts.local.watcher import HostWatch
 from claudomator_py.log import clean_with as clean_log_with
 from claudomator_py.log import get_logger
 from claudomator_py.log import set_up as set_up_log
@@ -158,24 +157,20 @@ async def _serve(
     known = KnownHealth(state / AGENTS_FILE, search_path())
     recalled = known.recall(parts.registry.agents)
     await asyncio.to_thread(parts.registry.begin, recalled)
-    loop = asyncio.get_running_loop()
-    watch = HostWatch(loop, parts.host)
-    stack.callback(watch.close)
     pulse = Pulse(lambda: parts.faults.doing, now_ms)
     daemon = Daemon(
         parts.reconciler,
-        watch,
+        parts.host.watch,
         now_ms,
         in_place,
         pulse=pulse,
         ticked=Supervision(notifier, database, now_ms, pulse).ticked,
         longest_s=notifier.watchdog_s or HEALTH_S,
     )
-    watch.wake = daemon.wake
     parts.isolating.made = daemon.wake
     parts.isolating.begin()
-    parts.monitor.news = daemon.wake
-    parts.monitor.start()
+    parts.host.news = daemon.wake
+    parts.host.start_reading()
     database.on_commit(daemon.wake)
     # Of what is done beside the ticks: each thread has its own.
     schedule_faults, retention_faults = (Faults(now_ms, secrets.redact_piece) for _ in range(2))
@@ -230,7 +225,6 @@ async def _serve(
         health,
         secrets,
         parts.faults,
-        parts.monitor.backlog,
         parts.isolating.trees,
     )
     repeats = IdempotentRequests(queries.read, now_ms)
@@ -285,7 +279,7 @@ async def _serve(
         notifier.stopping()
         daemon.stop(drain=_drains(parts.current().settings))
 
-    handle_signals(loop, stop=stop, reload=lambda: daemon.between_ticks(reloader.reload))
+    handle_signals(asyncio.get_running_loop(), stop=stop, reload=lambda: daemon.between_ticks(reloader.reload))
     clockwork.start()
     inbox.follow(settings.inbox)
     herald.follow(settings.notify)

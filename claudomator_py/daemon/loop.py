@@ -5,7 +5,6 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from claudomator_py.daemon.health import Pulse
 from claudomator_py.dispatch.reconciler import Reconciler, TickReport
@@ -43,11 +42,8 @@ class Ticks:
     unserved_ms: int | None = None
 
 
-class Watch(Protocol):
-    """Notices the end of runs."""
-
-    def watch(self, live: Iterable[tuple[str, int]]) -> None:
-        """Watch these runs and steps, which are all that are live, on the loop's thread; harmless when repeated."""
+Watch = Callable[[Iterable[tuple[str, int]]], None]
+"""Watches these runs and steps; see ``RunHost.watch``."""
 
 
 async def _tell_nobody() -> None:
@@ -200,7 +196,7 @@ class Daemon:
 
     def _follow(self, report: TickReport) -> None:
         try:
-            self._watch.watch((step.run_id, step.step) for step in report.live)
+            self._watch((step.run_id, step.step) for step in report.live)
         except OSError as error:
             # As without a free descriptor: the slow tick finds the end of a run, and watching is tried again.
             if not self._unwatched:

@@ -7,16 +7,14 @@ from structlog.stdlib import BoundLogger
 
 from claudomator_py.dispatch.apply_report import Applied, CheckWanted, ReportApplier, Subject
 from claudomator_py.dispatch.launch import LaunchRules, check_run, launch_request
-from claudomator_py.dispatch.live_output import LiveRunMonitor, Said
 from claudomator_py.dispatch.probing import begun_since, begun_under, note_answer
-from claudomator_py.dispatch.run_reports import RunReporter
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.lifecycle import Phase
 from claudomator_py.domain.outcome import Outcome
-from claudomator_py.domain.report import RunReport
-from claudomator_py.domain.run import LaunchRequest, RunConflict, RunFate, RunStatus
+from claudomator_py.domain.report import RunReport, Said
+from claudomator_py.domain.run import ExitRecord, LaunchRequest, RunConflict, RunFate, RunStatus
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.log import get_logger
@@ -42,29 +40,23 @@ class Collector:
         database: Database,
         registry: AgentRegistry,
         host: RunHost,
-        monitor: LiveRunMonitor,
         rules: Callable[[], LaunchRules],
-        reporter: RunReporter,
         applier: ReportApplier,
         budgets: Budgets | None = None,
     ) -> None:
-        """monitor: reads what runs write. reporter: tells how they ended. applier: takes that in. budgets: what may be
-        spent; None: anything."""
+        """applier: takes in how runs ended. budgets: what may be spent; None: anything."""
         self._database = database
         self._registry = registry
         self._host = host
         self._rules = rules
         self._budgets = budgets or Budgets()
         self._counting = False
-        self._monitor = monitor
-        self._reporter = reporter
         self._applier = applier
         self._probes: set[str] = set()
 
     def look_only_at(self, live: Sequence[Run], now_ms: int) -> None:
         """These are all the live runs there are."""
         self._counting = False
-        self._monitor.keep({run.id for run in live if run.state != "checking"})
         over = self._database.read(lambda connection: hold_rows.over(connection, now_ms))
         in_force = self._database.read(lambda connection: hold_rows.in_force(connection, now_ms))
         self._probes = {
@@ -93,18 +85,16 @@ class Collector:
             case RunFate.STARTING | RunFate.ALIVE:
                 self._attend(subject, step, status, now_ms)
                 return True
-            case RunFate.ORPHANED if step == 0 and self._host.take_over(run.id):
+            case RunFate.ORPHANED if step == 0:
                 _log_of(subject).warning("run_orphaned", note="its supervisor was killed; another one takes over")
                 self._attend(subject, step, status, now_ms)
                 return True
             case RunFate.REVOKED if step == 0:
                 return not self._database.write(lambda connection: give_up(connection, run, now_ms))
             case RunFate.ENDED if step == 0:
-                ended = self._reporter.agent_ended(self._request(subject), status.exit)
-                return self._apply(subject, ended, now_ms)
+                return self._report(subject, step, status.exit, now_ms)
             case RunFate.ENDED if status.exit is not None and status.exit.ended_by != "interrupt":
-                report = self._reporter.check_ended(self._request(subject), step, status.exit)
-                return self._apply(subject, report, now_ms)
+                return self._report(subject, step, status.exit, now_ms)
         return self._without_record(subject, step, now_ms)
 
     def _is_gone(self, run: Run) -> bool:
@@ -136,10 +126,10 @@ class Collector:
     def _listen(self, subject: Subject, now_ms: int) -> None:
         """Act on what the live run has said."""
         run = subject.run
-        said = self._reporter.live(self._request(subject))
+        said = self._host.follow(self._request(subject))
         if said is None:
             return
-        if _sleeps_in_limit(said, now_ms) and self._monitor.is_current(run.id):
+        if _sleeps_in_limit(said, now_ms) and said.is_current:
             # Its reader makes a limit of it, however it is ended.
             _log_of(subject).info("run_sleeps_in_limit", note="it is ended, and its agent held")
             self._host.cancel(run.id)
@@ -180,14 +170,15 @@ class Collector:
             return True
         if self._is_gone(subject.run):
             return self._apply(subject, RunReport(run_id=subject.run.id, step=step, gone=True), now_ms)
-        if step > 0:
-            return self._apply(subject, RunReport(run_id=subject.run.id, step=step), now_ms)
-        return self._apply(subject, self._reporter.agent_ended(self._request(subject), None), now_ms)
+        return self._report(subject, step, None, now_ms)
 
-    def _apply(self, subject: Subject, report: RunReport | None, now_ms: int) -> bool:
-        """Whether the run is still live afterwards. report: None: its output is being read."""
-        if report is None:
-            return True
+    def _report(self, subject: Subject, step: int, record: ExitRecord | None, now_ms: int) -> bool:
+        """Whether the run is still live afterwards. record: how it ended; None: its supervisor was lost."""
+        report = self._host.report(self._request(subject), record, step)
+        # Without a report its output is being read.
+        return True if report is None else self._apply(subject, report, now_ms)
+
+    def _apply(self, subject: Subject, report: RunReport, now_ms: int) -> bool:
         applied = self._applier.apply(report, now_ms)
         if isinstance(applied, CheckWanted):
             return self._check(subject, applied.outcome, applied.exit_code, now_ms)

@@ -329,7 +329,7 @@ class Starter:
     def _discard(self, name: str, run: Run) -> None:
         """The directory of a run that is not to be; what cannot be removed now is replaced, or swept."""
         try:
-            self._host.discard(run.id)
+            self._host.remove(run.id)
         except (OSError, RunConflict) as error:
             _log_of(name, run).warning("run_not_discarded", problem=str(error))
 

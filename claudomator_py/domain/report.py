@@ -1,9 +1,42 @@
-"""What a host says of a run, or of one of its checks, that has ended: a value, which may come from another machine."""
+"""What a host says of a run: while it lives, and how it ended. Values, which may come from another machine."""
+
+from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from claudomator_py.domain.outcome import AgentText, Outcome
+from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.run import ExitRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a live run has said, as far as its output has been read; the first five as in ``OutputReader``."""
+
+    stuck_until: int | None = None
+    stuck_since: int | None = None
+    answered: bool = False
+    terminal: bool = False
+    used: Used = field(default_factory=Used)
+    #: The bytes between there and the end of the output, whether or not they were kept.
+    unread: int = 0
+    #: Whether it has printed nothing since. Looked for only where it is stuck; else False.
+    is_current: bool = False
+
+    def is_news_after(self, earlier: "Said") -> bool:
+        """Whether a tick may have something to do because of it. What was used is asked for at a pace of its own."""
+        return self._news() != earlier._news()
+
+    def _news(self) -> tuple[int | None, bool, bool, bool]:
+        return self.stuck_until, self.stuck_since is not None, self.answered, self.terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What a run has printed and nobody has read. ended: it prints no more, and is told of once all is read."""
+
+    unread: int
+    ended: bool
 
 
 class RunReport(BaseModel):

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
-from claudomator_py.dispatch.live_output import Backlog
 from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, TaskRef, blocked, refs_text, text_of
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.readiness import DependencyState
+from claudomator_py.domain.report import Backlog
 from claudomator_py.domain.run import CheckResult, CheckStatus
 from claudomator_py.domain.text import clause, subject_line
 from claudomator_py.domain.units import DAY_MS, format_duration, format_instant, parse_instant

@@ -8,7 +8,6 @@ from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.live_output import Backlog
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.blocked import BlockCode, Blocked, TaskRef, Why, in_brief, text_of
 from claudomator_py.domain.lifecycle import WaitReason
@@ -120,12 +119,11 @@ class Queries:
         health: Callable[[], list[CheckView]],
         secrets: Secrets | None = None,
         faults: Faults | None = None,
-        backlog: Callable[[str], Backlog | None] = lambda _: None,
         trees: Trees | None = None,
     ) -> None:
         """refusals: the files that are refused at present. faults: what fails for single tasks; None: nothing does.
 
-        backlog: of a live run, by its id. trees: where work trees are; None: there are none. secrets: what agents may
+        trees: where work trees are; None: there are none. secrets: what agents may
         know and their output may not show; None: nothing but what is known by its shape.
         """
         self._database = database
@@ -136,7 +134,6 @@ class Queries:
         self._refusals = refusals
         self._health = health
         self._faults = faults or Faults(clock)
-        self._backlog = backlog
         self._trees = trees
         self.live = Live(database, registry, host, secrets or Secrets())
         self._by = OPERATOR
@@ -200,7 +197,7 @@ class Queries:
             told = events.of_task(connection, task.id)
             sentences = [_headline(view), *(f"Warning: {warning}" for warning in view.warnings)]
             live = next((run.id for run in runs if run.live), None)
-            sentences += backlog_sentences(None if live is None else self._backlog(live))
+            sentences += backlog_sentences(None if live is None else self._host.backlog(live))
             sentences += [*hold_sentences(view.holds), *input_sentences(task, told, now_ms)]
             sentences += [*thread_sentences(view), *conversation_sentences(task, told), *tree_sentences(told)]
             sentences += [*cancelled_sentences(task, told), *discarded_sentences(told)]

@@ -304,7 +304,7 @@ def test_content_that_arrives_after_a_forced_resumption_begins_afresh(world: Wor
 def test_a_scratch_folder_that_vanishes_before_the_start_means_a_fresh_conversation(world: World) -> None:
     first = failed_once(world)
     world.restart("t", resume=True)
-    world.host.remove(first.id)
+    world.host.lose(first.id)
     world.tick()
     assert (run_of(world, "t").resumes, run_of(world, "t").state) == (None, "starting")
     assert world.host.directories[run_of(world, "t").id, 0].order.scratch_of is None
@@ -356,7 +356,7 @@ def test_what_cannot_be_resumed_is_refused_with_a_remedy(world: World) -> None:
     with pytest.raises(Conflict, match="left no conversation behind"):
         world.restart("silent", resume=True)
 
-    world.host.remove(run_of(world, "t").id)
+    world.host.lose(run_of(world, "t").id)
     with pytest.raises(Conflict, match=r"scratch folder of run \w+ is gone"):
         world.restart("t", resume=True)
 

@@ -2,18 +2,19 @@
 
 from collections.abc import Callable
 
-from claudomator_py.dispatch.live_output import LiveRunMonitor, Report, Said
 from claudomator_py.domain.output import OutputPiece
+from claudomator_py.domain.report import Said
 from claudomator_py.domain.run import ExitRecord, Stream
-from claudomator_py.ports import Clock, OutputReader, RunHost
+from claudomator_py.hosts.live_output import LiveRunMonitor, ReadOutput, Report
+from claudomator_py.ports import Clock, OutputReader
 
 
 class PromptMonitor(LiveRunMonitor):
     """Reads on the thread that asks, without a rest."""
 
-    def __init__(self, host: RunHost, clock: Clock) -> None:
+    def __init__(self, read: ReadOutput, clock: Clock) -> None:
         def in_odd_pieces(run_id: str, stream: Stream, offset: int, limit: int) -> OutputPiece:
-            return host.read(run_id, stream, offset, min(limit, 61))
+            return read(run_id, stream, offset, min(limit, 61))
 
         super().__init__(in_odd_pieces, clock, rest=lambda _: None)
 

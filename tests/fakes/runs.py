@@ -1,11 +1,15 @@
 """A host of runs in memory: the rules of run directories and shims, with a test in the place of every process."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from claudomator_py.domain.output import OutputPiece
+from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import ExitRecord, RunConflict, RunFate, RunSpec, RunStatus, Stream, Swept
+from claudomator_py.hosts.reporting import RedactorOf, ReportingHost
+from claudomator_py.ports import AgentKind, Clock
+from tests.fakes.prompt_monitor import PromptMonitor
 
 Key = tuple[str, int]
 EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt"]
@@ -30,8 +34,8 @@ class Directory:
     output: dict[Stream, bytes] = field(default_factory=lambda: {"stdout": b"", "stderr": b""})
 
 
-class MemoryRunHost:
-    """Implements ``ports.RunHost``.
+class MemoryRunHost(ReportingHost):
+    """Implements ``ports.RunHost``. What runs say has been read whenever it is asked for.
 
     calls: everything that was asked of it, in order. A shim that is spawned starts its program at once unless
     ``slow``: then it waits for ``begin``. A program that is cancelled ends at once unless ``stubborn``.
@@ -41,6 +45,7 @@ class MemoryRunHost:
     """
 
     def __init__(self) -> None:
+        super().__init__({}, lambda *_: Redactor(), self._clock)
         self.directories: dict[Key, Directory] = {}
         self.calls: list[tuple[str, str, int]] = []
         self.slow = False
@@ -53,6 +58,15 @@ class MemoryRunHost:
         self.stuck: dict[str, OSError] = {}
         self.now_ms = 0
         self.piece = 2**31
+        self.watched: set[Key] = set()
+
+    def serve(self, kinds: Mapping[str, AgentKind], redactor: RedactorOf, clock: Clock) -> None:
+        """Another daemon begins: nothing is known of what runs have said."""
+        self._kinds, self._redactor = kinds, redactor
+        self._monitor = PromptMonitor(self.read, clock)
+
+    def _clock(self) -> int:
+        return self.now_ms
 
     # --- what the service asks for ----------------------------------------------------------------------------------
 
@@ -68,15 +82,19 @@ class MemoryRunHost:
         directory = self.directories.get((run_id, 0))
         return directory is not None and directory.order.cwd is None and directory.order.scratch_of is None
 
-    def discard(self, run_id: str) -> None:
-        self.calls.append(("discard", run_id, 0))
-        del self.directories[run_id, 0]
+    def remove(self, run_id: str) -> None:
+        self.calls.append(("remove", run_id, 0))
+        if any(directory.shim for key, directory in self.directories.items() if key[0] == run_id):
+            raise RunConflict(f"the run {run_id} is alive")
+        self.lose(run_id)
 
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
         self.calls.append(("spawn", run_id, step))
         if self.no_processes is not None:
             raise self.no_processes
         directory = self.directories[run_id, step]
+        if directory.started or directory.shim:
+            return  # A second shim leaves.
         directory.environment = dict(environment)
         directory.shim = True
         if not self.slow:
@@ -86,15 +104,18 @@ class MemoryRunHost:
         self.calls.append(("settle", run_id, step))
         if self.unreadable is not None:
             raise self.unreadable
-        return self._settle(run_id, step)
-
-    def take_over(self, run_id: str) -> bool:
-        self.calls.append(("take_over", run_id, 0))
+        status = self._settle(run_id, step)
+        if status.fate is not RunFate.ORPHANED or step > 0:
+            return status
         if self.no_processes is not None:
             raise self.no_processes
         directory = self.directories[run_id, 0]
         directory.shim = not self.unsupervisable
-        return directory.shim
+        return status if directory.shim else RunStatus(RunFate.UNFINISHED)
+
+    def watch(self, live: Iterable[Key]) -> None:
+        self.watched = set(live)
+        super().watch(self.watched)
 
     def cancel(self, run_id: str, step: int = 0) -> None:
         self.calls.append(("cancel", run_id, step))
@@ -102,7 +123,7 @@ class MemoryRunHost:
         if directory is None:
             raise FileNotFoundError(run_id)
         directory.cancelled = True
-        if directory.started and not self.stubborn:
+        if directory.started and directory.shim and not self.stubborn:
             self.end(run_id, None, ended_by="cancel", step=step)
         elif not directory.started:
             directory.shim = False
@@ -122,11 +143,16 @@ class MemoryRunHost:
 
     def sweep(self, known: frozenset[str]) -> list[Swept]:
         unknown = sorted({run_id for run_id, _ in self.directories} - known)
+        alive = {run_id for (run_id, _), directory in self.directories.items() if directory.shim} & set(unknown)
+        for run_id, step in list(self.directories):
+            if run_id in alive and self.directories[run_id, step].shim:
+                self.cancel(run_id, step)
         stuck = {run_id: error for run_id, error in self.stuck.items() if run_id in unknown}
-        gone = set(unknown) - set(stuck)
+        gone = set(unknown) - set(stuck) - alive
         self.directories = {key: value for key, value in self.directories.items() if key[0] not in gone}
         removed = [Swept(run_id, "removed") for run_id in unknown if run_id in gone]
-        return [*removed, *(Swept(run_id, "stuck", error) for run_id, error in stuck.items())]
+        cancelled = [Swept(run_id, "cancelled") for run_id in sorted(alive)]
+        return [*removed, *cancelled, *(Swept(run_id, "stuck", error) for run_id, error in stuck.items())]
 
     # --- what processes and people do -------------------------------------------------------------------------------
 
@@ -151,24 +177,29 @@ class MemoryRunHost:
         assert directory.shim
         assert directory.started
         directory.exit = ExitRecord(exit_code, ended_by, self.now_ms, self.now_ms, step=command)
-        directory.shim = False
+        self._leave(run_id, step)
 
     def kill_shim(self, run_id: str, step: int = 0, *, agent_lives: bool = False) -> None:
         """kill -9 to the shim: no record of the end. agent_lives: the agent itself goes on."""
-        self.directories[run_id, step].shim = False
         self.directories[run_id, step].orphan = agent_lives
+        self._leave(run_id, step)
 
     def end_orphan(self, run_id: str) -> None:
         """The agent ends that a shim has taken over: only its parent would have learnt how."""
         self.directories[run_id, 0].orphan = self.directories[run_id, 0].shim = False
 
-    def remove(self, run_id: str) -> None:
+    def lose(self, run_id: str) -> None:
         """Somebody deletes the run directory."""
         self.directories = {key: value for key, value in self.directories.items() if key[0] != run_id}
 
     def starts(self) -> list[Key]:
         """The programs that were ever started and whose directories are there."""
         return [key for key, directory in self.directories.items() if directory.started]
+
+    def _leave(self, run_id: str, step: int) -> None:
+        self.directories[run_id, step].shim = False
+        if (run_id, step) in self.watched:
+            self.news()
 
     def _settle(self, run_id: str, step: int) -> RunStatus:
         directory = self.directories.get((run_id, step))

@@ -14,7 +14,6 @@ from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.reconciler import Reconciler, TickReport
-from claudomator_py.dispatch.run_reports import RunReporter
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.agent import AgentSpec, ModelChoice, Tier
@@ -54,7 +53,6 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK, Run, Task
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from tests.fakes.agents import ScriptedKind
-from tests.fakes.prompt_monitor import PromptMonitor
 from tests.fakes.runs import EndedBy, MemoryRunHost
 
 START_MS = 1_790_000_000_000
@@ -193,8 +191,7 @@ class World:
         self.tokens = Tokens(database, self.keyring, self.clock)
         self.access = Access(self.service, self.queries, self.schedules, self.notices, self.tokens)
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
-        self.monitor = PromptMonitor(self.host, self.clock)
-        self.reporter = RunReporter(self.host, self.monitor, self.kinds, self.secrets.redactor)
+        self.host.serve(self.kinds, self.secrets.redactor, self.clock)
         self.applier = ReportApplier(
             database, self.registry, lambda: self.launch_rules, self.budgets, self.isolating, self.secrets
         )
@@ -202,9 +199,7 @@ class World:
             database,
             self.registry,
             self.host,
-            self.monitor,
             lambda: self.launch_rules,
-            self.reporter,
             self.applier,
             self.budgets,
         )
@@ -228,7 +223,9 @@ class World:
         """A tick, so much later."""
         self.now_ms += after_ms
         self.host.now_ms = self.now_ms
-        return self.reconciler.tick()
+        report = self.reconciler.tick()
+        self.host.watch((step.run_id, step.step) for step in report.live)
+        return report
 
     # --- asking -----------------------------------------------------------------------------------------------------
 

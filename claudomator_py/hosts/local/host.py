@@ -1,30 +1,48 @@
 """The host of runs on this machine: the service's way to run directories, shims and what is left of them."""
 
+import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from claudomator_py.domain.output import OutputPiece
-from claudomator_py.domain.run import RunSpec, RunStatus, Stream, Swept
+from claudomator_py.domain.redaction import Redactor
+from claudomator_py.domain.run import RunFate, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.hosts.local.directory import CHECK, SCRATCH, RunDirectory
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.output import read_output
 from claudomator_py.hosts.local.settle import ShimIdentity, settle
 from claudomator_py.hosts.local.sweep import kill_survivors, sweep
+from claudomator_py.hosts.local.watcher import RunWatcher
+from claudomator_py.hosts.reporting import RedactorOf, ReportingHost
 from claudomator_py.hosts.shim import procfs
+from claudomator_py.hosts.shim.record import now_ms
+from claudomator_py.ports import AgentKind, Clock
 
 _GIVE_UP_MS = 5_000
 _MOST_TAKEN_OVER = 5
 
 
-class LocalRunHost:
-    """Runs under one root, which it makes (0700). Safe to call from many threads.
+class LocalRunHost(ReportingHost):
+    """Runs under one root, which it makes (0700). Safe to call from many threads, but for ``watch``.
 
     step: 0 is the agent's run; n is the n-th time that its check was begun.
     """
 
-    def __init__(self, root: Path, launcher: Launcher, *, grace_ms: int) -> None:
-        """grace_ms: between TERM and KILL for what a lost shim left; it may be set anew. Raises OSError."""
+    def __init__(
+        self,
+        root: Path,
+        launcher: Launcher,
+        *,
+        grace_ms: int,
+        kinds: Mapping[str, AgentKind] = MappingProxyType({}),
+        redactor: RedactorOf = lambda *_: Redactor(),
+        clock: Clock = now_ms,
+    ) -> None:
+        """grace_ms: between TERM and KILL for what a lost shim left; it may be set anew. kinds, redactor, clock: for
+        what its runs say. Raises OSError."""
+        super().__init__(kinds, redactor, clock)
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._root = root.absolute()
         self._launcher = launcher
@@ -32,6 +50,15 @@ class LocalRunHost:
         self._launched: dict[Path, ShimIdentity] = {}
         self._taken_over: dict[Path, int] = {}
         self._lock = threading.Lock()
+        self._watcher: RunWatcher | None = None
+        self._watched: dict[str, int] = {}
+        self._ended: dict[str, int] = {}
+
+    def close(self) -> None:
+        """Read and watch nothing more."""
+        super().close()
+        if self._watcher is not None:
+            self._watcher.close()
 
     def path(self, run_id: str, step: int = 0) -> Path:
         """The directory of that run or check."""
@@ -52,8 +79,8 @@ class LocalRunHost:
         """Whether the scratch folder that was made with that run is there."""
         return (self.path(run_id) / SCRATCH).is_dir()
 
-    def discard(self, run_id: str) -> None:
-        """Remove the directory of a run that was prepared and is not to be started. Raises RunAlive, OSError."""
+    def remove(self, run_id: str) -> None:
+        """Remove the directory with all that is in it; nothing if there is none. Raises RunAlive, OSError."""
         RunDirectory(self.path(run_id)).remove()
 
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
@@ -72,28 +99,44 @@ class LocalRunHost:
 
     def settle(self, run_id: str, step: int = 0) -> RunStatus:
         """What became of the run. One that nobody holds and that has not started is revoked by this look, unless the
-        shim spawned for it here is still on its way. Raises OSError."""
-        path = self.path(run_id, step)
-        return settle(path, awaited=self._awaited(path) is not None)
+        shim spawned for it here is still on its way.
 
-    def take_over(self, run_id: str) -> bool:
-        """Start a shim for a run that is ORPHANED, unless one is on its way. It needs no environment, as it starts
-        nothing. False: that was tried often enough, so what is left is to be ended. Raises OSError.
+        An agent's run that is ORPHANED gets another shim, unless one is on its way; it needs no environment, as it
+        starts nothing. Once that was tried often enough, it is UNFINISHED. Raises OSError.
         """
-        path = self.path(run_id)
-        if self._awaited(path) is not None:
-            return True
+        path = self.path(run_id, step)
+        awaited = self._awaited(path) is not None
+        status = settle(path, awaited=awaited)
+        if status.fate is not RunFate.ORPHANED or step > 0 or awaited:
+            return status
         with self._lock:
             tried = self._taken_over[path] = self._taken_over.get(path, 0) + 1
         if tried > _MOST_TAKEN_OVER:
-            return False
+            return RunStatus(RunFate.UNFINISHED)
         self.spawn(run_id, {})
-        return True
+        return status
 
-    def taken_over(self, run_id: str) -> int:
-        """How often a shim was started here to take it over."""
-        with self._lock:
-            return self._taken_over.get(self.path(run_id), 0)
+    def watch(self, live: Iterable[tuple[str, int]]) -> None:
+        """Watch these runs and steps, which are all that are live, on the loop's thread; harmless when repeated.
+
+        An end is told once for each shim: what is made of it may take a while, and is not hurried by being told again.
+        """
+        steps = {f"{run_id}/{step}": (run_id, step) for run_id, step in live}
+        super().watch(steps.values())
+        if self._watcher is None and steps:
+            self._watcher = RunWatcher(asyncio.get_running_loop(), self._end)
+        self._ended = {name: shims for name, shims in self._ended.items() if name in steps}
+        for name, (run_id, step) in steps.items():
+            path = self.path(run_id, step)
+            with self._lock:
+                taken_over = self._taken_over.get(path, 0)
+            if self._watcher is not None and self._ended.get(name) != taken_over:
+                self._watched.setdefault(name, taken_over)
+                self._watcher.watch(name, path, self.launched_pid(run_id, step))
+
+    def _end(self, name: str) -> None:
+        self._ended[name] = self._watched.pop(name)
+        self.news()
 
     def cancel(self, run_id: str, step: int = 0) -> None:
         """Ask the shim to end the run; durable when it returns, and harmless when repeated. Raises OSError."""

@@ -140,13 +140,12 @@ def test_survivors_of_a_lost_shim_are_ended(host: LocalRunHost) -> None:
 def test_an_agent_that_outlives_its_shim_is_taken_over_once(host: LocalRunHost, tmp_path: Path) -> None:
     host.prepare(order(f"echo ready; until [ -e {tmp_path / 'go'} ]; do sleep 0.02; done; echo done"))
     host.spawn(RUN_ID, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-recorded"})
-    until(lambda: host.settle(RUN_ID).fate is RunFate.ORPHANED)
     first = host.launched_pid(RUN_ID)
+    until(lambda: host.settle(RUN_ID).fate is RunFate.ORPHANED)
 
-    assert host.take_over(RUN_ID)
     pid = host.launched_pid(RUN_ID)
     assert pid not in (None, first)
-    assert host.take_over(RUN_ID), "there is nothing to be done"
+    assert host.settle(RUN_ID).fate in (RunFate.ORPHANED, RunFate.STARTING, RunFate.ALIVE), "there is one already"
     assert host.launched_pid(RUN_ID) == pid
     until(lambda: host.settle(RUN_ID).fate is RunFate.ALIVE)
 
@@ -161,9 +160,10 @@ def test_an_agent_whose_shims_are_killed_again_and_again_is_given_up(
     host.prepare(order("echo ready; exec sleep 60"))
     host.spawn(RUN_ID, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-recorded"})
     monkeypatch.setenv("CLAUDOMATOR_CRASH_SHIM", "shim-renamed")
-    until(lambda: host.settle(RUN_ID).fate is RunFate.ORPHANED and not host.take_over(RUN_ID))
+    until(lambda: host.settle(RUN_ID).fate is RunFate.UNFINISHED)
     assert host.end_survivors(RUN_ID)
     assert host.settle(RUN_ID).fate is RunFate.UNFINISHED
+    assert not find_survivors(RUN_ID)
 
 
 def test_output_is_read_across_the_hole_of_its_cap(host: LocalRunHost) -> None:

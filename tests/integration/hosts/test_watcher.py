@@ -12,7 +12,7 @@ from claudomator_py.hosts.local import watcher as module
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.settle import settle
-from claudomator_py.hosts.local.watcher import HostWatch, RunWatcher
+from claudomator_py.hosts.local.watcher import RunWatcher
 from tests.integration.hosts.rig import Rig, until
 
 GATED = ("sh", "-c", "echo ready; while test ! -e go; do sleep .01; done")
@@ -201,8 +201,8 @@ def test_an_end_that_nobody_has_dealt_with_is_not_told_again(rig: Rig) -> None:
     async def main() -> None:
         path = rig.sh("true").path
         ends = Ends()
-        watch = HostWatch(asyncio.get_running_loop(), LocalRunHost(rig.root, Launcher(), grace_ms=0))
-        watch.wake = lambda: ends(path.name)
+        watch = LocalRunHost(rig.root, Launcher(), grace_ms=0)
+        watch.news = lambda: ends(path.name)
         for _ in range(3):
             watch.watch([(path.name, 0)])
             await ends.wait_for(path.name)
@@ -222,16 +222,15 @@ def test_a_run_that_is_taken_over_is_watched_again(rig: Rig, tmp_path: Path) -> 
         until((path / "agent.json").exists)
         ends, launcher = Ends(), Launcher()
         host = LocalRunHost(rig.root, launcher, grace_ms=0)
-        watch = HostWatch(asyncio.get_running_loop(), host)
-        watch.wake = lambda: ends(path.name)
-        watch.watch([(path.name, 0)])
+        host.news = lambda: ends(path.name)
+        host.watch([(path.name, 0)])
         shim.signal(signal.SIGKILL)
         await ends.wait_for(path.name)
-        assert host.take_over(path.name)
-        watch.watch([(path.name, 0)])
+        assert host.settle(path.name).fate is RunFate.ORPHANED
+        host.watch([(path.name, 0)])
         (tmp_path / "go").touch()
         await ends.wait_for(path.name, path.name)
-        watch.close()
+        host.close()
         launcher.close()
 
     asyncio.run(main())

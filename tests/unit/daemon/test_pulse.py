@@ -124,7 +124,7 @@ def daemon_of(
     pulse = pulse_of(clock)
     daemon = Daemon(
         ticking,  # type: ignore[arg-type]
-        watch or Watch(),
+        (watch or Watch()).watch,
         clock.epoch_ms,
         lambda: True,
         pulse=pulse,

@@ -63,7 +63,7 @@ def test_what_came_of_a_check_is_told_with_the_run(world: World) -> None:
 
 def test_a_check_that_left_no_record_and_one_that_was_cancelled(world: World) -> None:
     run_id = checking(world, retry={"max_attempts": 1})
-    world.host.remove(run_id)
+    world.host.lose(run_id)
     world.tick()
     lost = world.queries.run(run_id).check
     assert lost is not None

@@ -83,7 +83,7 @@ def test_no_retry_before_nothing_of_the_lost_run_is_left(world: World) -> None:
 def test_a_run_directory_that_is_gone_is_a_lost_run(world: World) -> None:
     world.submit("t")
     world.tick()
-    world.host.remove(world.live("t").id)
+    world.host.lose(world.live("t").id)
     world.tick()
     assert world.state("t") == "FAILED lost"
 

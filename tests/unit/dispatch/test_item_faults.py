@@ -116,11 +116,11 @@ def test_a_cancellation_does_not_wait_for_the_end_of_such_a_pause(
     world.submit("t")
     world.tick()
     world.tick()
-    reader = world.reporter._reader
-    monkeypatch.setattr(world.reporter, "_reader", lambda subject: 1 / 0)
+    reader = world.host._reader
+    monkeypatch.setattr(world.host, "_reader", lambda subject: 1 / 0)
     world.tick()
     assert [fault.item.doing for fault in world.faults.all()] == [Doing.COLLECT]
-    monkeypatch.setattr(world.reporter, "_reader", reader)
+    monkeypatch.setattr(world.host, "_reader", reader)
     world.service.cancel("t")
     world.tick()
     world.tick()

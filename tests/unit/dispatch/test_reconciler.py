@@ -3,11 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from sqlalchemy import Connection, select
 
 from claudomator_py.dispatch.reconciler import Unserved
 from claudomator_py.domain.run import RunLimits, RunSpec
-from claudomator_py.domain.units import HOUR_MS
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.scheduler.plan import StartRun, plan
 from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.store import run_rows
@@ -58,16 +59,20 @@ def test_directories_without_a_row_are_swept_and_others_stay(world: World) -> No
     assert list(world.host.directories) == [(known, 0)]
 
 
-def test_a_run_that_the_store_does_not_know_is_swept_and_the_task_started(world: World) -> None:
+@pytest.mark.parametrize("alive", [False, True])
+def test_a_run_that_the_store_does_not_know_is_swept_and_the_task_started(world: World, *, alive: bool) -> None:
     """As after an older copy of the database was put back: the directory tells of a run that is in no row."""
     world.submit("t")
     run_id, _ = run_rows.identity(world.row("t").id, 1, 1, 1)
     limits = RunLimits(timeout_ms=None, stall_ms=None, grace_ms=0, output_bytes=1)
     world.host.prepare(RunSpec(run_id, (("true",),), None, (), (), "", limits))
     world.host.spawn(run_id, {})
+    if not alive:
+        world.host.kill_shim(run_id)
 
     world.tick()
-    world.tick()
+    # One that lives has to end first.
+    world.tick(MINUTE_MS if alive else 0)
 
     assert world.state("t").startswith("RUNNING")
     assert world.live("t").id == run_id

@@ -27,10 +27,9 @@ RESULT = {
 }
 ELSEWHERE = """
 import sys
+import threading
 from pathlib import Path
 from claudomator_py.agents.claude.kind import Claude
-from claudomator_py.dispatch.live_output import LiveRunMonitor
-from claudomator_py.dispatch.run_reports import RunReporter
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.run import ExitRecord, LaunchRequest
 from claudomator_py.domain.task import TaskSpec
@@ -38,14 +37,16 @@ from claudomator_py.environment.secrets import Secrets
 from claudomator_py.hosts.local.host import LocalRunHost
 
 root, run_id, agent, task, started_ms, ended_ms = sys.argv[1:]
-host = LocalRunHost(Path(root), None, grace_ms=0)
-monitor = LiveRunMonitor(host.read, lambda: int(ended_ms), rest=lambda _: None)
-reporter = RunReporter(host, monitor, {"claude": Claude()}, Secrets().redactor)
+kinds, redactor = {"claude": Claude()}, Secrets().redactor
+host = LocalRunHost(Path(root), None, grace_ms=0, kinds=kinds, redactor=redactor, clock=lambda: int(ended_ms))
+read = threading.Event()
+host.news = read.set
+host.start_reading()
 spec, configured = TaskSpec.model_validate_json(task), AgentSpec.model_validate_json(agent)
 request = LaunchRequest(run_id, configured, spec, "", None, "11111111-2222-4333-8444-555555555555")
 record = ExitRecord(0, None, int(started_ms), int(ended_ms))
-while (report := reporter.agent_ended(request, record)) is None:
-    monitor.turn()
+while (report := host.report(request, record)) is None:
+    read.wait()
 assert not {"sqlalchemy", "claudomator_py.store"} & set(sys.modules), "it knows the database"
 print(report.model_dump_json())
 """
@@ -79,7 +80,7 @@ def test_a_report_made_in_another_process_ends_the_run_whose_files_are_not_here(
     root.mkdir()
     wire = made_elsewhere(root, world, "t")
     assert KEY not in wire
-    world.host.remove(world.live("t").id)
+    world.host.lose(world.live("t").id)
     assert world.applier.apply(RunReport.model_validate_json(wire), world.now_ms) is Applied.ENDED
     view = world.task("t")
     assert (view.state, view.result_text) == ("COMPLETED", "done, with [redacted]")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.output import OutputPiece
-from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.report import Backlog, Said
 from claudomator_py.domain.run import ExitRecord, Stream
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, OutputReader
@@ -30,7 +30,7 @@ _AGAIN_S = 1.0
 
 
 ReadOutput = Callable[[str, Stream, int, int], OutputPiece]
-"""Reads what a run printed, as ``RunHost.read`` does."""
+"""Reads what a run printed; see ``RunHost.read``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +52,6 @@ _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a live run has said, as far as its output has been read; each field as in ``OutputReader``.
-
-    unread: the bytes between there and the end of the output, whether or not they were kept.
-    """
-
-    stuck_until: int | None = None
-    stuck_since: int | None = None
-    answered: bool = False
-    terminal: bool = False
-    used: Used = field(default_factory=Used)
-    unread: int = 0
-
-    def is_news_after(self, earlier: "Said") -> bool:
-        """Whether a tick may have something to do because of it. What was used is asked for at a pace of its own."""
-        return _news(self) != _news(earlier)
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """What the output of an ended run comes to, all of it read.
 
@@ -80,14 +61,6 @@ class Report:
     outcome: Outcome
     undisturbed: Outcome
     answered: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """What a run has printed and nobody has read. ended: it prints no more, and is told of once all is read."""
-
-    unread: int
-    ended: bool
 
 
 @dataclass(slots=True)
@@ -195,11 +168,11 @@ class LiveRunMonitor:
     """Follows the output of runs. ``follow``, ``report`` and ``keep`` are for the tick and return at once; what they
     ask for is read by ``turn``, on a thread of its own once ``start`` was called.
 
-    news: called, on that thread, when something was read that a tick may have to act on. rest: told how many seconds
-    to leave the processor to others; None: it sleeps for as long.
+    news: called, on that thread, when something was read that a tick may have to act on.
     """
 
     def __init__(self, read: ReadOutput, clock: Clock, rest: Callable[[float], object] | None = None) -> None:
+        """rest: told how many seconds to leave the processor to others; None: it sleeps for as long."""
         self._read_output = read
         self._clock = clock
         self.news: Callable[[], None] = lambda: None
@@ -356,10 +329,6 @@ class LiveRunMonitor:
         followed.is_behind = True
         note = "it writes faster than it is read: what it says is taken in late, its cancel and timeouts are not"
         log.warning("run_output_behind", run_id=followed.run_id, unread_bytes=followed.said.unread, note=note)
-
-
-def _news(said: Said) -> tuple[int | None, bool, bool, bool]:
-    return said.stuck_until, said.stuck_since is not None, said.answered, said.terminal
 
 
 def _raise_problem(followed: _Followed) -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.dispatch import live_output
-from claudomator_py.dispatch.live_output import Backlog, LiveRunMonitor, Said
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.report import Backlog, Said
 from claudomator_py.domain.run import ExitRecord, RunLimits, RunSpec, Stream
+from claudomator_py.hosts import live_output
+from claudomator_py.hosts.live_output import LiveRunMonitor
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.shim.output import STDOUT, Output

@@ -1,0 +1,110 @@
+"""The reading half of a host: from what a run leaves behind to what it says, and to the report of its end.
+
+It knows no database. What it needs to know of the run is in the request that the run was launched with, so it is done
+wherever the run's files are.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.output import OutputPiece, tail_of
+from claudomator_py.domain.pricing import priced
+from claudomator_py.domain.redaction import Redactor, without_secrets
+from claudomator_py.domain.report import Backlog, RunReport, Said
+from claudomator_py.domain.run import ExitRecord, LaunchRequest, Stream
+from claudomator_py.hosts.live_output import LiveRunMonitor
+from claudomator_py.ports import AgentKind, Clock, OutputReader
+
+TAIL_BYTES = 4_000
+STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
+
+RedactorOf = Callable[[Mapping[str, str], str], Redactor]
+"""What finds the secrets of a run, by its task's variables and its id."""
+
+
+class ReportingHost(ABC):
+    """A host that has its runs' output at hand, and reads it with the readers of their agents. See ``RunHost``."""
+
+    def __init__(self, kinds: Mapping[str, AgentKind], redactor: RedactorOf, clock: Clock) -> None:
+        """kinds: of agents, by name."""
+        self.news: Callable[[], None] = lambda: None
+        self._kinds = kinds
+        self._redactor = redactor
+        self._monitor = LiveRunMonitor(self.read, clock)
+        self._monitor.news = self._tell
+
+    @abstractmethod
+    def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> OutputPiece:
+        """See ``RunHost``."""
+
+    def start_reading(self) -> None:
+        """Begin to read what live runs print, on a thread of its own."""
+        self._monitor.start()
+
+    def close(self) -> None:
+        """Read and watch nothing more. The runs go on; the next daemon begins from what they left."""
+        self._monitor.close()
+
+    def watch(self, live: Iterable[tuple[str, int]]) -> None:
+        """Forget what other runs have said. See ``RunHost``."""
+        self._monitor.keep({run_id for run_id, step in live if step == 0})
+
+    def follow(self, request: LaunchRequest) -> Said | None:
+        """See ``RunHost``."""
+        if request.agent.kind not in self._kinds:
+            return None
+        said = self._monitor.follow(request.run_id, lambda: self._reader(request))
+        stuck = said.stuck_until is not None or said.stuck_since is not None
+        return replace(said, is_current=self._monitor.is_current(request.run_id)) if stuck else said
+
+    def backlog(self, run_id: str) -> Backlog | None:
+        """See ``RunHost``."""
+        return self._monitor.backlog(run_id)
+
+    def report(self, request: LaunchRequest, record: ExitRecord | None, step: int = 0) -> RunReport | None:
+        """See ``RunHost``."""
+        if step > 0:
+            wrote = None if record is None or _is_quiet(record) else self._tail(request, step).rstrip() or None
+            return RunReport(run_id=request.run_id, step=step, exit=record, check_output=wrote)
+        kind = request.agent.kind
+        if kind not in self._kinds:
+            detail = f"no agent of kind {kind!r} is known"
+            unread = Outcome(status=OutcomeStatus.LOST, reason=Reason.LOST, detail=detail)
+            return RunReport(run_id=request.run_id, exit=record, outcome=unread)
+        read = self._monitor.report(request.run_id, lambda: self._reader(request), record)
+        if read is None:
+            return None
+        return RunReport(
+            run_id=request.run_id,
+            exit=record,
+            outcome=self._shown(request, read.outcome),
+            undisturbed=self._shown(request, read.undisturbed),
+            answered=read.answered,
+        )
+
+    def _tell(self) -> None:
+        self.news()
+
+    def _reader(self, request: LaunchRequest) -> OutputReader:
+        return self._kinds[request.agent.kind].reader(request)
+
+    def _shown(self, request: LaunchRequest, outcome: Outcome) -> Outcome:
+        """The outcome as others may see it."""
+        outcome = without_secrets(outcome, self._redactor(request.task.env, request.run_id))
+        return priced(outcome, request.agent.prices, None if request.model is None else request.model.model)
+
+    def _tail(self, request: LaunchRequest, step: int) -> str:
+        """The end of what the check wrote. It is cut after secrets were taken out, so that no part of one is left."""
+        redactor = self._redactor(request.task.env, request.run_id)
+        reads = (partial(self.read, request.run_id, stream, step=step) for stream in STREAMS)
+        tails = (tail_of(read, 2 * TAIL_BYTES).decode(errors="replace") for read in reads)
+        return "".join(map(redactor.redact_piece, tails))[-TAIL_BYTES:]
+
+
+def _is_quiet(record: ExitRecord) -> bool:
+    """Whether nobody asks what the check wrote."""
+    passed = record.exit_code == 0 and record.ended_by is None
+    return passed or record.ended_by == "cancel"
