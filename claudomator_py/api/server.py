@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from typing import cast
+from email.utils import formatdate
+from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.server import ServerState
 
 from claudomator_py.api.guard.limits import Crowd
 from claudomator_py.api.guard.listener import Listener
@@ -16,22 +19,94 @@ from claudomator_py.api.guard.protocol import Connection
 _GRACE_SECONDS = 5
 _KEEP_ALIVE_SECONDS = 30
 
+log = logging.getLogger(__name__)
+
+
+class _Occupants(set[Any]):
+    """A set that tells when the last one has left."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gone = asyncio.Event()
+        self.gone.set()
+
+    def add(self, one: object) -> None:
+        super().add(one)
+        self.gone.clear()
+
+    def discard(self, one: object) -> None:
+        super().discard(one)
+        if not self:
+            self.gone.set()
+
+
+class _State(ServerState):
+    """Tells the date when a response asks for it; uvicorn writes it down every second, whether anybody asks or not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.connections = self.open = _Occupants()
+        self.tasks = self.at_hand = _Occupants()
+
+    @property
+    def default_headers(self) -> list[tuple[bytes, bytes]]:
+        return [(b"date", formatdate(usegmt=True).encode())]
+
+    @default_headers.setter
+    def default_headers(self, _: list[tuple[bytes, bytes]]) -> None:
+        """What uvicorn begins with is nothing."""
+
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to the daemon, takes connections by itself, and says when it answers."""
+    """Leaves the signals to the daemon, takes connections by itself, says when it answers, and sleeps until asked."""
 
     def __init__(self, config: uvicorn.Config, protocol: type[Connection], crowd: Crowd) -> None:
         super().__init__(config)
+        self.server_state: _State = _State()
         self.up = asyncio.Event()
+        self._ending = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._protocol = protocol
         self._crowd = crowd
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
         await self.lifespan.startup()
         listeners = [self._listener(sock) for sock in sockets or ()]
         self.servers = cast("list[asyncio.base_events.Server]", listeners)
         self.started = True
         self.up.set()
+
+    def end(self) -> None:
+        """Ask for the end, on any thread; more than once is as once."""
+        self.should_exit = True
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and so has the server
+                self._loop.call_soon_threadsafe(self._ending.set)
+
+    async def main_loop(self) -> None:
+        # uvicorn's looks ten times a second whether it is to end.
+        if not self.should_exit:
+            await self._ending.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        del sockets  # the owner closes them
+        for listener in self.servers:
+            listener.close()
+        try:
+            async with asyncio.timeout(_GRACE_SECONDS):
+                for listener in self.servers:
+                    await listener.wait_closed()
+                for connection in list(self.server_state.connections):
+                    connection.shutdown()
+                while self.server_state.open or self.server_state.at_hand:
+                    await self.server_state.open.gone.wait()
+                    await self.server_state.at_hand.gone.wait()
+        except TimeoutError:
+            tasks = self.server_state.at_hand
+            log.error("Cancel %s running task(s), timeout graceful shutdown exceeded", len(tasks))
+            for task in list(tasks):
+                task.cancel()
 
     def _listener(self, sock: socket.socket) -> Listener:
         crowd = Crowd() if sock.family == socket.AF_UNIX else self._crowd
@@ -76,7 +151,6 @@ class WebServer:
                 server_header=False,
                 proxy_headers=False,
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=_GRACE_SECONDS,
             ),
             protocol,
             crowd or Crowd(),
@@ -103,6 +177,6 @@ class WebServer:
         await self._server.up.wait()
 
     def stop(self) -> None:
-        """Ask for the end. May be called from a signal handler of the loop, and more than once."""
+        """Ask for the end. May be called on any thread or from a signal handler of the loop, and more than once."""
         self._on_stop()
-        self._server.should_exit = True
+        self._server.end()

@@ -4,10 +4,12 @@ import asyncio
 import http.client
 import signal
 import threading
+from typing import Any
 
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from claudomator_py.api import server as server_module
 from claudomator_py.api.endpoint import bind, bound_address
 from claudomator_py.api.server import WebServer
 
@@ -85,3 +87,72 @@ def test_signals_are_left_to_the_daemon() -> None:
         await serving
 
     asyncio.run(scenario())
+
+
+def test_a_server_that_nobody_asks_sleeps_and_ends_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> list[object]:
+        timers: list[object] = []
+        loop = asyncio.get_running_loop()
+        call_at = loop.call_at
+
+        def noted(*arguments: Any, **options: Any) -> asyncio.TimerHandle:
+            handle = call_at(*arguments, **options)
+            timers.append(handle)
+            return handle
+
+        monkeypatch.setattr(loop, "call_at", noted)
+        server = WebServer(_hello, [bind("127.0.0.1:0")])
+        serving = asyncio.create_task(server.serve())
+        await server.until_up()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        idle = list(timers)
+        server.stop()
+        await serving
+        # The only one is the bound on the time that requests at hand get.
+        assert all(timer.cancelled() for timer in timers if isinstance(timer, asyncio.TimerHandle))
+        return idle
+
+    assert asyncio.run(scenario()) == []
+
+
+def test_another_thread_may_ask_for_the_end() -> None:
+    async def scenario() -> None:
+        server = WebServer(_hello, [bind("127.0.0.1:0")])
+        serving = asyncio.create_task(server.serve())
+        await server.until_up()
+        stopping = threading.Thread(target=server.stop)
+        stopping.start()
+        await asyncio.wait_for(serving, 30)
+        stopping.join()
+        server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_response_has_the_date_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter(["first", "second"])
+    monkeypatch.setattr(server_module, "formatdate", lambda **_: next(times))
+
+    async def scenario() -> list[str | None]:
+        sock = bind("127.0.0.1:0")
+        server = WebServer(_hello, [sock])
+        serving = asyncio.create_task(server.serve())
+
+        def dates() -> list[str | None]:
+            connection = http.client.HTTPConnection(bound_address(sock), timeout=10)
+            found = []
+            for _ in range(2):
+                connection.request("GET", "/")
+                response = connection.getresponse()
+                response.read()
+                found.append(response.headers["date"])
+            connection.close()
+            return found
+
+        found = await asyncio.to_thread(dates)
+        server.stop()
+        await serving
+        return found
+
+    assert asyncio.run(scenario()) == ["first", "second"]
