@@ -43,7 +43,7 @@ def lacking(spec: "TaskSpec") -> dict[str, list[str]]:
     """By kind of agent that asks a model, what the task asks for and that kind cannot enforce."""
     from claudomator_py.agents.catalogue import AGENT_KINDS  # see ``readers``
     from claudomator_py.domain.pricing import unmeasured
-    from claudomator_py.schema.settings import MODEL_KINDS, default_agent
+    from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent
 
     agents = {kind: default_agent(kind) for kind in MODEL_KINDS}
     return {kind: AGENT_KINDS[kind].unsupported(spec, one) + unmeasured(spec, one) for kind, one in agents.items()}
@@ -55,8 +55,8 @@ def judge(config: Path | None) -> task_files.Judge:
     from claudomator_py.client.discovery import configuration
     from claudomator_py.environment.registry import AgentRegistry
     from claudomator_py.environment.workdirs import Workdirs
+    from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent
     from claudomator_py.schema.configfile import resolve_state_dir
-    from claudomator_py.schema.settings import MODEL_KINDS, default_agent
     from claudomator_py.tasks.feasibility import acceptance_warnings, placement_problems
 
     loaded = configuration(config, os.environ, Path.cwd())

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from claudomator_py.agents.plaintext import readable, shortened
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
-from claudomator_py.schema.settings import MODEL_KINDS, default_agent
+from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent
 
 PATIENCE_S = 30
 """A CLI on Node takes a second or two to answer; on a machine under load, several times that."""

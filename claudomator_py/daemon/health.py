@@ -11,7 +11,7 @@ from claudomator_py.domain.views import CheckView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Item
 from claudomator_py.ports import Clock
-from claudomator_py.schema.settings import no_agent_found
+from claudomator_py.schema.agent_settings import no_agent_found
 from claudomator_py.sources.inbox.values import FolderStatus
 
 LATE_S = 60.0

@@ -17,7 +17,7 @@ from claudomator_py.scheduler.decision import (
 )
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, DayLeft, HeldBy, Kept, QueueHead, Rules
 from claudomator_py.scheduler.tiers import Undecided, tier_for
-from claudomator_py.schema.settings import BY_NAME_KINDS
+from claudomator_py.schema.agent_settings import BY_NAME_KINDS
 
 
 @dataclass(frozen=True, slots=True)

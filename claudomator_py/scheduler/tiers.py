@@ -8,7 +8,7 @@ from claudomator_py.scheduler.balance import NearLimit, pick_agent
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.scheduler.decision import Classification
 from claudomator_py.scheduler.snapshot import AgentState, QueueHead
-from claudomator_py.schema.settings import usual_models
+from claudomator_py.schema.agent_settings import usual_models
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,32 +9,28 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from claudomator_py.agents.kinds import KINDS, info_of
-from claudomator_py.domain.agent import AgentSpec, ModelChoice, Price, Tier
-from claudomator_py.domain.budget import AgentBudget, DayBudget
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.budget import DayBudget
 from claudomator_py.domain.errors import Lines, Problem, shown, suggestion
 from claudomator_py.domain.fields import (
     Count,
     Distinct,
     Duration,
-    Environment,
     EnvName,
-    Flag,
     Hosts,
     Line,
     Name,
     OneOrMore,
     Size,
     Strict,
-    Text,
     Words,
     refusal,
 )
 from claudomator_py.domain.notice import NotifyTarget
-from claudomator_py.domain.pricing import unknown_to
 from claudomator_py.domain.retention import Retention
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS, SECOND_MS
-from claudomator_py.schema.validation import described, odd_values, problem_at, validate
+from claudomator_py.schema.agent_settings import SUPPORTED_KINDS, parse_agents
+from claudomator_py.schema.validation import odd_values, problem_at, validate
 
 
 class LogFormat(StrEnum):
@@ -52,12 +48,6 @@ class LogLevel(StrEnum):
     WARNING = "warning"
     ERROR = "error"
 
-
-MODEL_KINDS = tuple(name for name, info in KINDS.items() if info.asks_model)
-BY_NAME_KINDS = tuple(name for name, info in KINDS.items() if not info.asks_model)
-"""Kinds that are open to balancing only where the configuration says so: a task has to name them."""
-SUPPORTED_KINDS = (*MODEL_KINDS, *BY_NAME_KINDS)
-LATER_KINDS = ("remote", "hub")
 
 # Keys of the schema that nothing acts on yet, with the values that ask for what happens anyway.
 _LATER: dict[str, tuple[object, ...]] = {
@@ -117,12 +107,6 @@ def _listen(value: object) -> object:
     raise refusal(f"`{shown(str(value))}` is not an address", "write host:port, such as 127.0.0.1:8484 or [::1]:8484")
 
 
-def _model(value: object) -> object:
-    if value == "":
-        raise refusal("is empty", "give it a value, or delete the line")
-    return {"model": value} if isinstance(value, str) else value
-
-
 def _account(value: str) -> str:
     kind, _, account = value.partition("/")
     if kind in SUPPORTED_KINDS and account:
@@ -131,7 +115,6 @@ def _account(value: str) -> str:
 
 
 Paths = Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct]
-Model = Annotated[ModelChoice, BeforeValidator(_model)]
 
 
 def _account_names(value: object) -> object:
@@ -347,50 +330,6 @@ class Settings(_Keys):
     agents_configured: bool = False
 
 
-class AgentEntry(Strict):
-    """An agent as a file writes it."""
-
-    kind: Line | None = Field(
-        None, description="The CLI that the agent uses. Default: the agent's name, if that is a kind."
-    )
-    account: Line = Field(
-        "default", description="A label for the login it uses. Agents of one kind and account share limits."
-    )
-    command: Words | None = Field(None, description="Program and first arguments. Default: those of the kind.")
-    extra_args: tuple[Text, ...] = Field(
-        (), max_length=1_000, description="Arguments to append to those that Claudomator passes."
-    )
-    max_concurrent: Count = Field(2, ge=1, le=1_000, description="Maximum number of concurrent runs on this agent.")
-    auto_select: Flag | None = Field(
-        None,
-        description="Whether balancing may choose it. Default: yes for kinds that use a model, no for `command` and "
-        "`simulated`.",
-    )
-    models: dict[Tier, Model] | None = Field(
-        None, description="Model for each tier, as a name or {model: ..., effort: ...}. Default: those of the kind."
-    )
-    prices: dict[Line, Price] = Field(
-        {},
-        max_length=1_000,
-        description="US dollars per million tokens, by model, for an agent that does not report its cost.",
-    )
-    budget: AgentBudget = Field(AgentBudget(), description="Daily budget of the agent.")
-    default_tier: Tier = Field(Tier.BALANCED, description="Tier for tasks that neither name one nor are classified.")
-    fallback_model: Line | None = Field(
-        None, description="Model for further attempts after `overloaded` or `invalid_model`, for every tier."
-    )
-    env: Environment = Field({}, max_length=200, description="Environment variables for the agent.")
-    pass_env: Annotated[tuple[EnvName, ...], OneOrMore, Distinct] = Field(
-        (),
-        description="Environment variables of the daemon to pass on. The agent otherwise gets a minimal environment.",
-    )
-    script: Text | None = Field(None, description="Kind `simulated` only: what to do when the prompt does not say.")
-
-
-class _Named(Strict):
-    name: Name
-
-
 def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) -> Settings | list[Problem]:
     """The settings that the mapping describes, or everything wrong with it. Paths stay as they are written."""
     where = lines or {}
@@ -406,7 +345,7 @@ def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) ->
                 problems.append(problem_at(where, (key,), "is not supported yet", "remove it"))
         elif key != "agents":
             fields[key] = value
-    agents = _agents(mapping["agents"], where) if "agents" in mapping else {}
+    agents = parse_agents(mapping["agents"], where) if "agents" in mapping else {}
     parsed = validate(_Keys, fields, where)
     problems += agents if isinstance(agents, list) else []
     problems += parsed if isinstance(parsed, list) else []
@@ -427,116 +366,7 @@ def _odd_account(classifier: Classifier, agents: Iterable[AgentSpec], lines: Lin
     return problem_at(lines, ("classifier", "account"), message, suggestion(classifier.account, known))
 
 
-def default_agent(kind: str) -> AgentSpec:
-    """The agent of that kind as it is without configuration. Raises ValueError for a kind that needs some."""
-    agent = _agent(kind, {}, {})
-    if isinstance(agent, list):
-        raise ValueError(agent[0].render())
-    return agent
-
-
-def usual_models(kind: str) -> Mapping[Tier, ModelChoice]:
-    """The models of an agent of that kind for which none are configured; empty for one that has none, or is no kind."""
-    return info_of(kind).models
-
-
-def no_agent_found(path: str) -> str:
-    """What is said where no program of an agent is on that PATH."""
-    return f"no agent found on PATH: none of {', '.join(MODEL_KINDS)} is in {path}"
-
-
 def settings_hash(settings: Settings) -> str:
     """SHA-256 of the settings, in hexadecimal."""
     document = json.dumps(settings.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(document.encode()).hexdigest()
-
-
-def _agents(value: object, lines: Lines) -> dict[str, AgentSpec] | list[Problem]:
-    if not isinstance(value, Mapping):
-        return [problem_at(lines, ("agents",), f"{described(value)}, but must be a mapping", "write {claude: {}}")]
-    agents: dict[str, AgentSpec] = {}
-    problems: list[Problem] = []
-    for name, entry in value.items():
-        agent = _agent(name, {} if entry is None else entry, lines)
-        if isinstance(agent, AgentSpec):
-            agents[name] = agent
-        else:
-            problems += agent
-    return problems or agents
-
-
-def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
-    at = ("agents", name)
-    if not isinstance(value, Mapping):
-        return [problem_at(lines, at, f"{described(value)}, but must be a mapping", "write {kind: ...}")]
-    named = validate(_Named, {"name": name}, lines)
-    problems = [problem_at(lines, at, bad.message, bad.remedy) for bad in named] if isinstance(named, list) else []
-    fields: dict[str, object] = {}
-    known = AgentEntry.model_fields
-    for key, item in value.items():
-        if key not in known:
-            problems.append(problem_at(lines, (*at, key), "is not a known key", suggestion(key, known)))
-        else:
-            fields[key] = item
-    entry = validate(AgentEntry, fields, lines, at)
-    if isinstance(entry, list):
-        return problems + entry
-    kind = entry.kind or (name if name in SUPPORTED_KINDS + LATER_KINDS else None)
-    problems += _odd_agent(entry, kind, lines, at)
-    if problems or kind is None:
-        return problems
-    agent = AgentSpec(
-        name=name,
-        kind=kind,
-        account=entry.account,
-        command=entry.command or info_of(kind).command,
-        extra_args=entry.extra_args,
-        max_concurrent=entry.max_concurrent,
-        auto_select=info_of(kind).asks_model if entry.auto_select is None else entry.auto_select,
-        models=dict(info_of(kind).models) if entry.models is None else entry.models,
-        prices=entry.prices,
-        budget=entry.budget,
-        default_tier=entry.default_tier,
-        fallback_model=entry.fallback_model,
-        env=entry.env,
-        pass_env=entry.pass_env,
-        script=entry.script,
-    )
-    return _odd_budget(agent, lines, at) or agent
-
-
-def _odd_budget(agent: AgentSpec, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
-    """A budget that nobody could keep: what it counts would never be known."""
-    problems = []
-    for unknown in unknown_to(agent.budget, agent):
-        where, _, why = unknown.partition(": ")
-        message, _, remedy = why.partition("; ")
-        problems.append(
-            problem_at(lines, (*at, *where.split(".")), f"cannot be kept: {message}", remedy or "remove it")
-        )
-    if agent.budget.window is not None and not agent.info.reports_windows:
-        message = f"has no meaning for kind `{agent.kind}`, which does not say how much of a window is used"
-        problems.append(problem_at(lines, (*at, "budget", "window"), message, "remove it"))
-    return problems
-
-
-def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
-    """Problems that only the parts together have."""
-    if kind is None:
-        return [problem_at(lines, (*at, "kind"), "is missing", f"write one of {', '.join(SUPPORTED_KINDS)}")]
-    if kind in LATER_KINDS:
-        remedy = f"remove the agent; supported are {', '.join(SUPPORTED_KINDS)}"
-        return [problem_at(lines, (*at, "kind"), f"`{kind}` is not supported yet", remedy)]
-    if kind not in SUPPORTED_KINDS:
-        remedy = suggestion(kind, SUPPORTED_KINDS)
-        return [problem_at(lines, (*at, "kind"), f"`{shown(kind)}` is not a known kind", remedy)]
-    problems: list[Problem] = []
-    if kind == "command" and not entry.command:
-        problems.append(problem_at(lines, (*at, "command"), "is missing", "write [program, argument]"))
-    if kind != "simulated" and entry.script is not None:
-        problems.append(problem_at(lines, (*at, "script"), f"has no meaning for kind `{kind}`", "remove it"))
-    if entry.models and entry.default_tier not in entry.models:
-        message = f"has no model for the default tier, {entry.default_tier}"
-        problems.append(problem_at(lines, (*at, "models"), message, "add one, or set `default_tier`"))
-    twice = sorted(set(entry.env) & set(entry.pass_env))
-    return problems + [problem_at(lines, (*at, "env", n), "is in `pass_env`, too", "remove one of them") for n in twice]

@@ -4,8 +4,8 @@ from claudomator_py.domain.errors import Problem, shown, suggestion
 from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, zone_problem
+from claudomator_py.schema.agent_settings import BY_NAME_KINDS, MODEL_KINDS
 from claudomator_py.schema.known_secrets import secrets_in
-from claudomator_py.schema.settings import BY_NAME_KINDS, MODEL_KINDS
 
 
 def placement_problems(spec: TaskSpec, registry: AgentRegistry, workdirs: Workdirs) -> list[Problem]:

@@ -5,7 +5,8 @@ from typing import Any
 
 from claudomator_py.domain.agent import TIERS, ModelChoice
 from claudomator_py.domain.notice import NotifyTarget
-from claudomator_py.schema.settings import MODEL_KINDS, SUPPORTED_KINDS, AgentEntry, Settings, default_agent
+from claudomator_py.schema.agent_settings import MODEL_KINDS, SUPPORTED_KINDS, AgentEntry, default_agent
+from claudomator_py.schema.settings import Settings
 from docs.reference.markdown import code, page, table
 from docs.reference.schema_words import Schema, default_words, fields, type_words
 

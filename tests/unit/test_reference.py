@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.schema.settings import AgentEntry, Settings
+from claudomator_py.schema.agent_settings import AgentEntry
+from claudomator_py.schema.settings import Settings
 from docs.reference.generate import PAGES
 from docs.reference.schema_words import fields
 

@@ -10,7 +10,8 @@ from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.kind import LoginFile
 from claudomator_py.domain.views import AgentView
-from claudomator_py.schema.settings import MODEL_KINDS, Settings, default_agent, no_agent_found
+from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent, no_agent_found
+from claudomator_py.schema.settings import Settings
 
 NOT_VERIFIED = "not verified against the service"
 

@@ -12,7 +12,7 @@ from claudomator_py.cli.doctor.daemon import same_time
 from claudomator_py.cli.doctor.finding import Finding, Verdict
 from claudomator_py.cli.units import Manager, unit
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.schema.settings import default_agent
+from claudomator_py.schema.agent_settings import default_agent
 from tests.fakes.command import Command
 from tests.fakes.daemon import Daemon
 from tests.fakes.prepared import PreparedService

@@ -6,14 +6,13 @@ import pytest
 
 from claudomator_py.domain.agent import ModelChoice, Price, Tier
 from claudomator_py.domain.errors import Path
+from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent
 from claudomator_py.schema.settings import (
-    MODEL_KINDS,
     AfterAccept,
     NearLimit,
     Settings,
     TypeHint,
     WhenAllLimited,
-    default_agent,
     parse_settings,
     settings_hash,
 )
