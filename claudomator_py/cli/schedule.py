@@ -84,7 +84,7 @@ def _row(at_ms: int, zone: ZoneInfo, now: int) -> tuple[str, str, str]:
 
 
 def _zone(name: str | None) -> ZoneInfo:
-    from claudomator_py.schema.zones import zone_problem
+    from claudomator_py.schema.validation import zone_problem
 
     if name is None:
         return _local()

@@ -9,9 +9,8 @@ from pathlib import Path
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.settings import Settings, parse_settings
-from claudomator_py.schema.validation import described
+from claudomator_py.schema.validation import described, zone_problem
 from claudomator_py.schema.yamltext import MAX_BYTES, BadText, decode, read_documents
-from claudomator_py.schema.zones import zone_problem
 
 FILE_NAME = "claudomator.yaml"
 CONFIG_VARIABLE = "CLAUDOMATOR_CONFIG"

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from claudomator_py.domain.errors import Lines, Problem, line_of, printable
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.taskfile import parse_task
-from claudomator_py.schema.validation import described
+from claudomator_py.schema.validation import described, zone_problem
 from claudomator_py.schema.yamltext import BadText, Document, decode, read_documents
-from claudomator_py.schema.zones import zone_problem
 
 SUFFIXES = (".yaml", ".yml", ".md", ".json")
 ERROR_SUFFIX = ".error.txt"

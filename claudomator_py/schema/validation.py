@@ -4,11 +4,13 @@ import math
 from collections.abc import Mapping
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from claudomator_py.domain.errors import Lines, Path, Problem, field_name, line_of, shown, suggestion
+from claudomator_py.domain.units import unknown_zone, zone_remedy
 
 MAX_DEPTH = 50
 MAX_PROBLEMS = 100
@@ -195,3 +197,18 @@ def _plain_type(annotation: Any) -> Any:
             annotation = next(arg for arg in get_args(annotation) if arg is not type(None))
         else:
             return annotation
+
+
+def zone_problem(name: str | None, lines: Lines, path: Path) -> Problem | None:
+    """What is wrong with the zone at that place of a document, or None."""
+    if name is None or _is_known(name):
+        return None
+    return problem_at(lines, path, unknown_zone(name), zone_remedy(name, available_timezones()))
+
+
+def _is_known(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True

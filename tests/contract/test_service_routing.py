@@ -11,7 +11,7 @@ from claudomator_py.store import decision_rows, events, pruning
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Decision, Task
 from claudomator_py.store.task_rows import VersionConflict
-from claudomator_py.tasks.routing import route
+from claudomator_py.tasks.decisions import route
 from tests.fakes.world import START_MS, World
 
 ROUTING = Routing(
