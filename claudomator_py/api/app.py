@@ -1,4 +1,4 @@
-"""The web application: routers on a granted, behind the security checks."""
+"""The web application: the operations of every resource and the pages, behind the security checks."""
 
 import time
 from collections.abc import Callable
@@ -7,38 +7,27 @@ from typing import Any
 from fastapi import APIRouter, Depends, FastAPI
 
 from claudomator_py import __version__
-from claudomator_py.api import (
-    agents,
-    backups,
-    browser_sessions,
-    cleanup,
-    drain,
-    events,
-    health,
-    inputs,
-    metrics,
-    notifications,
-    problem,
-    reasons,
-    runs,
-    schedules,
-    status,
-    tasks,
-    tokens,
-)
-from claudomator_py.api.events import Streams
-from claudomator_py.api.guard import login_codes, roles
+from claudomator_py.api import problem
+from claudomator_py.api.agents import agents
+from claudomator_py.api.credentials import credentials
+from claudomator_py.api.daemon import daemon
+from claudomator_py.api.events import Streams, events
+from claudomator_py.api.guard import roles
 from claudomator_py.api.guard.asking import Holders, OnlyOperator, permitted
 from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.login_codes import LoginCodes
 from claudomator_py.api.guard.security import Security
 from claudomator_py.api.guard.sessions import Book, NoBook, Sessions
 from claudomator_py.api.guard.without_secrets import WithoutSecrets
+from claudomator_py.api.metrics import metrics
 from claudomator_py.api.openapi import build
 from claudomator_py.api.page import application as pages
 from claudomator_py.api.page import errors, login
 from claudomator_py.api.request import strict_query
+from claudomator_py.api.runs import runs
+from claudomator_py.api.schedules import schedules
 from claudomator_py.api.settings import WebSettings
+from claudomator_py.api.tasks import tasks
 from claudomator_py.daemon.metering import Meter
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.redaction import Redactor
@@ -49,6 +38,9 @@ names the role that it takes: read, operate or admin, each of which permits what
 Lists are paged by cursor, times are RFC 3339 in UTC, refusals are problem+json and say what to do next."""
 
 
+RESOURCES = (runs, tasks, schedules, agents, daemon, credentials, events, metrics)
+
+
 class _Application(FastAPI):
     def include_router(self, router: APIRouter, *args: Any, **options: Any) -> None:
         roles.check_all(router.routes)
@@ -56,7 +48,7 @@ class _Application(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
-            self.openapi_schema = build(self)
+            self.openapi_schema = build(self, (shape for resource in RESOURCES for shape in resource.bodies))
         return self.openapi_schema
 
 
@@ -96,14 +88,10 @@ def create_app(
         redirect_slashes=False,
         dependencies=[Depends(permitted), Depends(strict_query)],
     )
-    app.include_router(runs.router(access, streams))
-    for resource in (tasks, inputs, schedules, agents, status, drain, notifications, backups, cleanup, tokens, health):
-        app.include_router(resource.router(access))
-    app.include_router(events.router(access, streams))
-    app.include_router(reasons.router())
-    app.include_router(metrics.router(meter))
-    app.include_router(login_codes.router(codes, settings))
-    app.include_router(browser_sessions.router(sessions))
+    app.state.access, app.state.streams, app.state.meter = access, streams, meter
+    app.state.sessions, app.state.login_codes, app.state.settings = sessions, codes, settings
+    for resource in RESOURCES:
+        app.include_router(resource.router)
     problem.install(app)
     pages.install(app, access, login.Entrance(sessions, codes, throttle, settings))
     app.add_middleware(WithoutSecrets, redactor=redactor)

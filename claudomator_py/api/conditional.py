@@ -25,7 +25,7 @@ _KEY = re.compile(
 _ESCAPED = re.compile(r'\\(["\\])')
 
 
-async def _request_key(
+async def request_key(
     request: Request,
     key: Annotated[
         str | None,
@@ -37,6 +37,7 @@ async def _request_key(
         ),
     ] = None,
 ) -> RequestKey | None:
+    """A dependency: the client's key for this request, None without one. Raises Refused."""
     given = request.headers.getlist(HEADER)
     if key is None or not given:
         return None
@@ -65,7 +66,7 @@ async def _fingerprint(request: Request) -> str:
     return digest.hexdigest()
 
 
-IdempotencyKey = Annotated[RequestKey | None, Depends(_request_key)]
+IdempotencyKey = Annotated[RequestKey | None, Depends(request_key)]
 
 
 _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
@@ -149,13 +150,14 @@ def _parsed(request: Request, header: str) -> Tags | None:
     return Tags(tags)
 
 
-def _if_match(
+def versions_to_match(
     request: Request,
     value: Annotated[
         str | None,
         Header(alias="If-Match", description="The ETag last seen. The change is made only to that version."),
     ] = None,
 ) -> frozenset[int] | None:
+    """A dependency: the versions to which a change is bound, None for any. Raises Refused."""
     tags = None if value is None else _parsed(request, "If-Match")
     return None if tags is None else tags.versions
 
@@ -169,5 +171,5 @@ def _if_none_match(
     return None if value is None else _parsed(request, "If-None-Match")
 
 
-IfMatch = Annotated[frozenset[int] | None, Depends(_if_match)]
+IfMatch = Annotated[frozenset[int] | None, Depends(versions_to_match)]
 IfNoneMatch = Annotated[Tags | None, Depends(_if_none_match)]

@@ -8,13 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 from starlette.types import Receive, Scope, Send
 
-from claudomator_py.api.guard.asking import Asking, Standing
-from claudomator_py.api.openapi import problems
+from claudomator_py.api.guard.asking import Standing
+from claudomator_py.api.guard.roles import READ
+from claudomator_py.api.operation import Allowed, Operations
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.errors import Gone, Invalid, ServiceError
 from claudomator_py.domain.principal import OPERATOR, Principal
@@ -22,9 +23,10 @@ from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views import EventView, Page
 from claudomator_py.queries import cursors
 from claudomator_py.queries.event_stream import EventFilter, Live
-from claudomator_py.service.access import Access
 
 T = TypeVar("T")
+
+events = Operations("events")
 
 MEDIA_TYPE = "text/event-stream"
 MOST_STREAMS = 64
@@ -208,53 +210,59 @@ Last = Annotated[
 Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of events, 1 to 500.")]
 
 
-def router(access: Access, streams: Streams) -> APIRouter:
-    """The routes."""
-    routes = APIRouter(prefix="/v1/events", tags=["events"])
+async def _streams(request: Request) -> Streams:
+    streams: Streams = request.app.state.streams
+    return streams
 
-    @routes.get(
-        "",
-        operation_id="listEvents",
-        summary="What happened, oldest first; with Accept: text/event-stream, what happens from now on",
-        response_model=Page[EventView],
-        responses={200: {"content": _STREAM}, **problems(404, 409, 410, 422, 503)},
-    )
-    def events(
-        by: Asking,
-        standing: Standing,
-        request: Request,
-        response: Response,
-        task: TaskRef = None,
-        kind: Kinds = None,
-        caused_by: ByName = None,
-        last: Last = None,
-        after: After = None,
-        last_event_id: LastEventId = None,
-        cursor: Cursor = None,
-        limit: Limit = PAGE,
-    ) -> Page[EventView] | Response:
-        """Ids rise in the order of events and none becomes visible late: a stream continues after the last one seen."""
-        live = access.as_(by).queries.live
-        wanted = live.event_filter(task, kind or (), caused_by)
-        if wants_stream(request):
-            return _stream(live, streams, wanted, last_event_id, after, standing)
-        response.headers["Vary"] = "Accept"
-        if last is not None:
-            if cursor is not None or after is not None:
-                raise Invalid("`last` counts from the end.", remedy="Leave out `after` and `cursor`.")
-            return Page[EventView](items=live.last_events(wanted, last).items)
-        listed = {"list": "events", "task": wanted.task_id, "kinds": sorted(wanted.kinds), "by": wanted.by}
-        start = cursors.read_number(cursor, listed) if cursor is not None else after or 0
-        if 0 < start < live.events_gone():
-            raise Gone(
-                f"Events after {start} are no longer kept.",
-                remedy="Use after=0 for all that are, or keep events longer with retention.events.",
-            )
-        page = live.events(wanted, start, limit)
-        following = cursors.write_number(page.upto, listed) if page.more else None
-        return Page[EventView](items=page.items, next_cursor=following)
 
-    return routes
+Following = Annotated[Streams, Depends(_streams)]
+"""The event streams of this server."""
+
+
+@events.operation(
+    "GET /v1/events",
+    "listEvents",
+    READ,
+    "What happened, oldest first; with Accept: text/event-stream, what happens from now on",
+    refuses=(404, 409, 410),
+    response_model=Page[EventView],
+    responses={200: {"content": _STREAM}},
+)
+def list_events(
+    granted: Allowed,
+    streams: Following,
+    standing: Standing,
+    request: Request,
+    response: Response,
+    task: TaskRef = None,
+    kind: Kinds = None,
+    caused_by: ByName = None,
+    last: Last = None,
+    after: After = None,
+    last_event_id: LastEventId = None,
+    cursor: Cursor = None,
+    limit: Limit = PAGE,
+) -> Page[EventView] | Response:
+    """Ids rise in the order of events and none becomes visible late: a stream continues after the last one seen."""
+    live = granted.queries.live
+    wanted = live.event_filter(task, kind or (), caused_by)
+    if wants_stream(request):
+        return _stream(live, streams, wanted, last_event_id, after, standing)
+    response.headers["Vary"] = "Accept"
+    if last is not None:
+        if cursor is not None or after is not None:
+            raise Invalid("`last` counts from the end.", remedy="Leave out `after` and `cursor`.")
+        return Page[EventView](items=live.last_events(wanted, last).items)
+    listed = {"list": "events", "task": wanted.task_id, "kinds": sorted(wanted.kinds), "by": wanted.by}
+    start = cursors.read_number(cursor, listed) if cursor is not None else after or 0
+    if 0 < start < live.events_gone():
+        raise Gone(
+            f"Events after {start} are no longer kept.",
+            remedy="Use after=0 for all that are, or keep events longer with retention.events.",
+        )
+    page = live.events(wanted, start, limit)
+    following = cursors.write_number(page.upto, listed) if page.more else None
+    return Page[EventView](items=page.items, next_cursor=following)
 
 
 def _stream(

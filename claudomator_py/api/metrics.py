@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from fastapi import APIRouter, Response
+from fastapi import Request, Response
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from claudomator_py import __version__
-from claudomator_py.api.openapi import problems
+from claudomator_py.api.guard.roles import READ_WHOLE
+from claudomator_py.api.operation import Operations
 from claudomator_py.daemon.metering import BY_HAND, Measured, Meter
 from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.histogram import Histogram
@@ -27,6 +28,8 @@ from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.faults import Doing
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.store.metric_rows import REVOKED
+
+metrics = Operations("health")
 
 PREFIX = "claudomator_"
 OTHER = "other"
@@ -304,24 +307,20 @@ def text_of(measured: Measured) -> bytes:
     return generate_latest(registry)
 
 
-def router(meter: Meter | None) -> APIRouter:
-    """The route, on this meter; None where nothing is measured."""
-    routes = APIRouter(tags=["health"])
-
-    @routes.get(
-        "/metrics",
-        operation_id="getMetrics",
-        summary="Measurements in Prometheus' text format",
-        response_class=Response,
-        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problems(503)},
-    )
-    def metrics() -> Response:
-        """For Prometheus: gauges and counters of tasks, runs, agents, holds and the daemon itself."""
-        if meter is None:
-            raise Unavailable("Metrics are not available on this server.", remedy="Scrape a running daemon.")
-        return Response(text_of(meter.measure()), media_type=MEDIA_TYPE)
-
-    return routes
+@metrics.operation(
+    "GET /metrics",
+    "getMetrics",
+    READ_WHOLE,
+    "Measurements in Prometheus' text format",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+def get_metrics(request: Request) -> Response:
+    """For Prometheus: gauges and counters of tasks, runs, agents, holds and the daemon itself."""
+    meter: Meter | None = request.app.state.meter
+    if meter is None:
+        raise Unavailable("Metrics are not available on this server.", remedy="Scrape a running daemon.")
+    return Response(text_of(meter.measure()), media_type=MEDIA_TYPE)
 
 
 def _metric(family: Family, measured: Measured) -> Metric:

@@ -1,26 +1,16 @@
 """The OpenAPI 3.1 document: what the routes say of themselves, plus what holds for all of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 
 from claudomator_py.api.guard.roles import OPERATIONS, Needed
 from claudomator_py.api.guard.security import OPEN_PATHS
 from claudomator_py.api.problem import MEDIA_TYPE
-from claudomator_py.domain.retention import CleanupRequest
-from claudomator_py.domain.views import (
-    AnswerRequest,
-    ApproveRequest,
-    DrainRequest,
-    HoldRequest,
-    ProblemDetails,
-    RejectRequest,
-    ReleaseRequest,
-    RestartRequest,
-    TokenRequest,
-)
+from claudomator_py.domain.views import ProblemDetails
 from claudomator_py.schema.taskfile import task_json_schema
 
 _REF = "#/components/schemas/{model}"
@@ -56,35 +46,9 @@ _WHOLE = "Affects the whole daemon: not permitted with a token of an organisatio
 _UNSAID = "Successful Response"
 _DEFINITIONS = "#/$defs/"
 
-LOCATION_HEADER = {"Location": {"description": "URL of the task", "schema": {"type": "string"}, "required": True}}
 
-
-def _links(parameter: str, expression: str, **operations: str) -> dict[str, Any]:
-    """Links by name: what may be asked next, with a part of this answer as its parameter."""
-    return {
-        name: {"operationId": name, "parameters": {parameter: expression}, "description": description}
-        for name, description in operations.items()
-    }
-
-
-_OF_A_TASK = {
-    "getTask": "The task as it is now",
-    "explainTask": "Why it is in its state",
-    "listRuns": "Its runs",
-    "cancelTask": "Its end",
-    "restartTask": "A new generation of it",
-    "answerTask": "The answer to its question",
-    "approveTask": "Approve what it asks for",
-    "rejectTask": "Reject it, if it needs input",
-}
-TASK_LINKS = _links("ref", "$response.body#/id", **_OF_A_TASK)
-FIRST_TASK_LINKS = _links("ref", "$response.body#/items/0/id", **_OF_A_TASK)
-FIRST_RUN_LINKS = _links("run_id", "$response.body#/items/0/id", getRun="The oldest run", readLog="Its output")
-FIRST_AGENT_LINKS = _links("name", "$response.body#/items/0/name", releaseAgent="End its holds")
-
-
-def request_body(model: str, *, required: bool, examples: dict[str, Any]) -> dict[str, Any]:
-    """The ``openapi_extra`` of a route that reads its JSON body itself. Each example is executed by a test."""
+def request_body(model: str, *, required: bool, examples: Mapping[str, object]) -> dict[str, Any]:
+    """The ``openapi_extra`` of a route that reads its JSON body itself. model: the name of its schema."""
     named = {name: {"summary": name.replace("_", " "), "value": value} for name, value in examples.items()}
     schema = {"$ref": _REF.format(model=model)}
     return {
@@ -92,70 +56,13 @@ def request_body(model: str, *, required: bool, examples: dict[str, Any]) -> dic
     }
 
 
-TASK_BODY = request_body(
-    "TaskDocument",
-    required=True,
-    examples={
-        "the_least": {"name": "update-changelog", "instructions": "Bring CHANGELOG.md up to date with the commits."},
-        "with_a_check": {
-            "name": "fix-login-redirect",
-            "instructions": "The login page redirects to /home twice. Find out why and fix it.",
-            "priority": "high",
-            "agent": {"tier": "powerful"},
-            "timeout": "45m",
-            "retry": {"max_attempts": 2, "backoff": "1m"},
-            "check": ["make test"],
-            "tags": ["shop", "login"],
-        },
-        "after_another": {
-            "name": "describe-login",
-            "instructions": "Describe in docs/login.md how the login works now.",
-            "depends_on": ["fix-login-redirect"],
-        },
-    },
-)
-RESTART_BODY = request_body(
-    "RestartRequest",
-    required=False,
-    examples={
-        "as_it_was": {},
-        "with_a_stronger_model": {"tier": "powerful", "reason": "The small model did not find the cause."},
-        "by_force": {"force": True},
-    },
-)
+def refusals(statuses: Iterable[int]) -> dict[int | str, dict[str, Any]]:
+    """The ``responses`` of a route that may refuse with these."""
+    return {status: _response(status) for status in statuses}
 
 
-def told(description: str, *headers: dict[str, Any], links: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What a route says of an answer besides its shape."""
-    merged = {name: header for group in headers for name, header in group.items()}
-    return {
-        "description": description,
-        **({"headers": merged} if merged else {}),
-        **({"links": links} if links else {}),
-    }
-
-
-def problems(*statuses: int, also: Mapping[Any, dict[str, Any]] | None = None) -> dict[int | str, dict[str, Any]]:
-    """The ``responses`` of a route that may refuse with these statuses. also: what is said of its other answers."""
-    documented: dict[int | str, dict[str, Any]] = {status: _response(status) for status in statuses}
-    return {**documented, **(also or {})}
-
-
-_BODIES = (
-    AnswerRequest,
-    ApproveRequest,
-    CleanupRequest,
-    DrainRequest,
-    HoldRequest,
-    RejectRequest,
-    ReleaseRequest,
-    RestartRequest,
-    TokenRequest,
-)
-
-
-def build(app: FastAPI) -> dict[str, Any]:
-    """The whole document of the application."""
+def build(app: FastAPI, bodies: Iterable[type[BaseModel]]) -> dict[str, Any]:
+    """The whole document of the application. bodies: the shapes of what requests have in them."""
     schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     components: dict[str, Any] = schema.setdefault("components", {})
     schemas: dict[str, Any] = components.setdefault("schemas", {})
@@ -163,7 +70,7 @@ def build(app: FastAPI) -> dict[str, Any]:
     schemas.update(details.pop("$defs", {}))
     schemas["ProblemDetails"] = details
     schemas.update(_task_document())
-    for model in _BODIES:
+    for model in bodies:
         body = model.model_json_schema(ref_template=_REF)
         schemas.update(body.pop("$defs", {}))
         schemas[model.__name__] = body

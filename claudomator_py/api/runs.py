@@ -6,27 +6,31 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import Header, Path, Query, Request, Response
 
 from claudomator_py.api.events import (
     HEARTBEAT,
     HEARTBEAT_S,
     EventStream,
+    Following,
     Streams,
     message,
     opening,
     stream_response,
     wants_stream,
 )
-from claudomator_py.api.guard.asking import Asking, Standing
-from claudomator_py.api.openapi import problems
+from claudomator_py.api.guard.asking import Standing
+from claudomator_py.api.guard.roles import READ_OWN
+from claudomator_py.api.operation import Allowed, Operations
 from claudomator_py.domain.errors import BadCursor, Invalid, ServiceError
 from claudomator_py.domain.run import Stream
 from claudomator_py.domain.views import LogEndView, LogEntryView, LogPageView, LogTextView, RunView
 from claudomator_py.queries.log_stream import LogFeed, LogItem, LogPosition, LogView
-from claudomator_py.service.access import Access, Granted
+from claudomator_py.service.access import Granted
 
 log = logging.getLogger(__name__)
+
+runs = Operations("runs")
 
 MAX_LOG_BYTES = 1024 * 1024
 LOG_TYPE = "application/octet-stream"
@@ -70,51 +74,48 @@ View = Annotated[
 Check = Annotated[bool, Query(description="What the run's check wrote, instead of its agent.")]
 
 
-def router(access: Access, streams: Streams) -> APIRouter:
-    """The routes."""
-    routes = APIRouter(prefix="/v1/runs", tags=["runs"])
+@runs.operation("GET /v1/runs/{run_id}", "getRun", READ_OWN, "One run", refuses=(404,))
+def get_run(granted: Allowed, run_id: RunId) -> RunView:
+    """The run with its outcome, once it has ended."""
+    return granted.queries.run(run_id)
 
-    @routes.get("/{run_id}", operation_id="getRun", summary="One run", responses=problems(404, 422))
-    def get_run(by: Asking, run_id: RunId) -> RunView:
-        """The run with its outcome, once it has ended."""
-        return access.as_(by).queries.run(run_id)
 
-    @routes.get(
-        "/{run_id}/log",
-        operation_id="readLog",
-        summary="A run's output",
-        response_class=Response,
-        responses={200: _LOG_RESPONSE, 204: _NOTHING_LEFT, **problems(404, 422, 503)},
-    )
-    def read_log(
-        by: Asking,
-        standing: Standing,
-        request: Request,
-        run_id: RunId,
-        stream: Annotated[Stream, Query(description="Which of the two output streams.")] = "stdout",
-        offset: Annotated[int, Query(ge=0, le=2**53, description="Bytes before this one are left out.")] = 0,
-        limit: Annotated[int, Query(ge=1, le=MAX_LOG_BYTES, description="Bytes; with `view`, items.")] = 65_536,
-        view: View = None,
-        check: Check = False,
-        cursor: Cursor = None,
-        last_event_id: LastEventId = None,
-    ) -> Response:
-        """Bytes from an offset; with `view`, what they say, in items; with Accept: text/event-stream, as it comes."""
-        granted = access.as_(by)
-        if wants_stream(request):
-            begin = _position(last_event_id or cursor, offset)
-            feed = granted.queries.live.open_log(run_id, stream, _readable(view), begin, check=check)
-            if last_event_id is not None and not feed.read(1) and feed.ended:
-                return Response(status_code=204)
-            feed = granted.queries.live.open_log(run_id, stream, _readable(view), begin, check=check)
-            return EventStream(streams, _follow(granted, streams, run_id, feed, standing))
-        if view is None or view == "raw":
-            return _bytes(granted, run_id, stream, offset, limit, check=check)
-        feed = granted.queries.live.open_log(run_id, stream, view, _position(cursor, offset), check=check)
-        page = _page(feed, min(limit, _PAGE))
-        return Response(page.model_dump_json(), media_type="application/json", headers={"Vary": "Accept"})
-
-    return routes
+@runs.operation(
+    "GET /v1/runs/{run_id}/log",
+    "readLog",
+    READ_OWN,
+    "A run's output",
+    refuses=(404,),
+    response_class=Response,
+    responses={200: _LOG_RESPONSE, 204: _NOTHING_LEFT},
+)
+def read_log(
+    granted: Allowed,
+    streams: Following,
+    standing: Standing,
+    request: Request,
+    run_id: RunId,
+    stream: Annotated[Stream, Query(description="Which of the two output streams.")] = "stdout",
+    offset: Annotated[int, Query(ge=0, le=2**53, description="Bytes before this one are left out.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=MAX_LOG_BYTES, description="Bytes; with `view`, items.")] = 65_536,
+    view: View = None,
+    check: Check = False,
+    cursor: Cursor = None,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """Bytes from an offset; with `view`, what they say, in items; with Accept: text/event-stream, as it comes."""
+    if wants_stream(request):
+        begin = _position(last_event_id or cursor, offset)
+        feed = granted.queries.live.open_log(run_id, stream, _readable(view), begin, check=check)
+        if last_event_id is not None and not feed.read(1) and feed.ended:
+            return Response(status_code=204)
+        feed = granted.queries.live.open_log(run_id, stream, _readable(view), begin, check=check)
+        return EventStream(streams, _follow(granted, streams, run_id, feed, standing))
+    if view is None or view == "raw":
+        return _bytes(granted, run_id, stream, offset, limit, check=check)
+    feed = granted.queries.live.open_log(run_id, stream, view, _position(cursor, offset), check=check)
+    page = _page(feed, min(limit, _PAGE))
+    return Response(page.model_dump_json(), media_type="application/json", headers={"Vary": "Accept"})
 
 
 def _bytes(granted: Granted, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool) -> Response:

@@ -151,6 +151,12 @@ class Invalid(ServiceError):
     status = "invalid"
     title = "Not valid"
 
+    @classmethod
+    def of(cls, problems: Sequence[Problem], *, said: int | None = None) -> "Invalid":
+        """For these problems. said: how many of them ``detail`` has; None: all."""
+        detail = "; ".join(problem.render() for problem in problems[:said])
+        return cls(detail, remedy="Fix the listed problems and retry.", problems=problems)
+
 
 class BadCursor(ServiceError):
     """A cursor that was not given out for this list, or not as it is now."""

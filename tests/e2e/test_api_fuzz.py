@@ -26,6 +26,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
+import claudomator_py.api.app  # noqa: F401 - whose operations say what role they need
 from claudomator_py.api.guard.roles import OPERATIONS as ROLES
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.task import TaskSpec

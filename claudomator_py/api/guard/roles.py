@@ -1,4 +1,5 @@
-"""Which role each operation needs. What is not in this table is refused, and a daemon that offers it does not start.
+"""Which role each operation needs: it says so where it is declared, and pages are in a table here. What nobody has said
+that of is refused, and a daemon that offers it does not start.
 
 read looks; operate changes tasks and schedules as well; admin is for what concerns the whole daemon: its agents' holds,
 draining, backups, cleaning up, notifications, tokens. A principal of an organisation is kept from what acts on the
@@ -35,90 +36,52 @@ class Needed:
         return by.role.permits(self.role) and not (self.whole and by.organisation is not None)
 
 
-_OPEN = Needed(None)
-_READ = Needed(Role.READ)
-_READ_WHOLE = Needed(Role.READ, whole=True)
-_READ_OWN = Needed(Role.READ, run=True)
-_OPERATE = Needed(Role.OPERATE)
-_ADMIN = Needed(Role.ADMIN)
-_ADMIN_WHOLE = Needed(Role.ADMIN, whole=True)
+OPEN: Final = Needed(None)
+READ: Final = Needed(Role.READ)
+READ_WHOLE: Final = Needed(Role.READ, whole=True)
+READ_OWN: Final = Needed(Role.READ, run=True)
+OPERATE: Final = Needed(Role.OPERATE)
+ADMIN: Final = Needed(Role.ADMIN)
+ADMIN_WHOLE: Final = Needed(Role.ADMIN, whole=True)
 
-OPERATIONS: Final[dict[str, Needed]] = {
-    "getLiveness": _OPEN,
-    "getReadiness": _OPEN,
-    "listTasks": _READ,
-    "getTask": _READ_OWN,
-    "explainTask": _READ,
-    "listRuns": _READ,
-    "getRun": _READ_OWN,
-    "readLog": _READ_OWN,
-    "listEvents": _READ,
-    "listSchedules": _READ,
-    "getSchedule": _READ,
-    "listAgents": _READ,
-    "listReasons": _READ,
-    "getStatus": _READ,
-    "getDrain": _READ,
-    "listFileProblems": _READ,
-    "createLoginCode": _READ,
-    "listSessions": _READ,
-    "endSession": _READ,
-    "endSessions": _READ,
-    "listNotifications": _READ_WHOLE,
-    "getMetrics": _READ_WHOLE,
-    "submitTask": _OPERATE,
-    "cancelTask": _OPERATE,
-    "restartTask": _OPERATE,
-    "answerTask": _OPERATE,
-    "approveTask": _OPERATE,
-    "rejectTask": _OPERATE,
-    "addSchedule": _OPERATE,
-    "pauseSchedule": _OPERATE,
-    "resumeSchedule": _OPERATE,
-    "runSchedule": _OPERATE,
-    "deleteSchedule": _OPERATE,
-    "holdAgent": _ADMIN_WHOLE,
-    "releaseAgent": _ADMIN_WHOLE,
-    "drain": _ADMIN_WHOLE,
-    "undrain": _ADMIN_WHOLE,
-    "makeBackup": _ADMIN_WHOLE,
-    "cleanUp": _ADMIN_WHOLE,
-    "retryNotification": _ADMIN_WHOLE,
-    "testNotification": _ADMIN_WHOLE,
-    "listTokens": _ADMIN,
-    "createToken": _ADMIN,
-    "revokeToken": _ADMIN,
-}
-"""By operation id."""
+OPERATIONS: Final[dict[str, Needed]] = {}
+"""By operation id: what each has said where it is declared."""
 
-PAGES: Final[dict[str, Needed]] = {
-    "GET /login": _OPEN,
-    "POST /login": _OPEN,
-    "POST /logout": _READ,
-    "GET /static/{name}": _OPEN,
-    "GET /": _READ,
-    "GET /sessions": OPERATIONS["listSessions"],
-    "POST /sessions/end": OPERATIONS["endSessions"],
-    "POST /sessions/{session_id}/end": OPERATIONS["endSession"],
-    "GET /select": _OPERATE,
-    "POST /select/{change}": _OPERATE,
-    "GET /tasks/{ref}": _READ,
-    "GET /tasks/{ref}/cancel": OPERATIONS["cancelTask"],
-    "POST /tasks/{ref}/cancel": OPERATIONS["cancelTask"],
-    "GET /tasks/{ref}/restart": OPERATIONS["restartTask"],
-    "POST /tasks/{ref}/restart": OPERATIONS["restartTask"],
-    "GET /tasks/{ref}/answer": OPERATIONS["answerTask"],
-    "POST /tasks/{ref}/answer": OPERATIONS["answerTask"],
-    "GET /tasks/{ref}/approve": OPERATIONS["approveTask"],
-    "POST /tasks/{ref}/approve": OPERATIONS["approveTask"],
-    "GET /tasks/{ref}/reject": OPERATIONS["rejectTask"],
-    "POST /tasks/{ref}/reject": OPERATIONS["rejectTask"],
-    "POST /agents/{name}/release": OPERATIONS["releaseAgent"],
-    "POST /schedules/{name}/pause": OPERATIONS["pauseSchedule"],
-    "POST /schedules/{name}/resume": OPERATIONS["resumeSchedule"],
-    "POST /schedules/{name}/run": OPERATIONS["runSchedule"],
+PAGES: Final[dict[str, Needed | str]] = {
+    "GET /login": OPEN,
+    "POST /login": OPEN,
+    "POST /logout": READ,
+    "GET /static/{name}": OPEN,
+    "GET /": READ,
+    "GET /sessions": "listSessions",
+    "POST /sessions/end": "endSessions",
+    "POST /sessions/{session_id}/end": "endSession",
+    "GET /select": OPERATE,
+    "POST /select/{change}": OPERATE,
+    "GET /tasks/{ref}": READ,
+    "GET /tasks/{ref}/cancel": "cancelTask",
+    "POST /tasks/{ref}/cancel": "cancelTask",
+    "GET /tasks/{ref}/restart": "restartTask",
+    "POST /tasks/{ref}/restart": "restartTask",
+    "GET /tasks/{ref}/answer": "answerTask",
+    "POST /tasks/{ref}/answer": "answerTask",
+    "GET /tasks/{ref}/approve": "approveTask",
+    "POST /tasks/{ref}/approve": "approveTask",
+    "GET /tasks/{ref}/reject": "rejectTask",
+    "POST /tasks/{ref}/reject": "rejectTask",
+    "POST /agents/{name}/release": "releaseAgent",
+    "POST /schedules/{name}/pause": "pauseSchedule",
+    "POST /schedules/{name}/resume": "resumeSchedule",
+    "POST /schedules/{name}/run": "runSchedule",
 }
-"""Of the pages, by method and path: acting on one needs what the operation behind it needs."""
+"""Of the pages, by method and path: acting on one needs what the operation behind it needs, which is named."""
+
+
+def declare(operation: str, needed: Needed) -> None:
+    """Say who may do what the operation of that id does. Raises ValueError if that was said of it before."""
+    if operation in OPERATIONS:
+        raise ValueError(f"there are two operations {operation}")
+    OPERATIONS[operation] = needed
 
 
 def may(by: Principal, operation: str) -> bool:
@@ -130,7 +93,8 @@ def needed_by(route: APIRoute, method: str) -> Needed | None:
     """What the route asks of a principal; None: nobody has said."""
     if route.include_in_schema:
         return OPERATIONS.get(route.operation_id or "")
-    return PAGES.get(f"{method} {route.path}")
+    found = PAGES.get(f"{method} {route.path}")
+    return OPERATIONS.get(found) if isinstance(found, str) else found
 
 
 def check_all(routes: Iterable[BaseRoute]) -> None:
@@ -142,7 +106,7 @@ def check_all(routes: Iterable[BaseRoute]) -> None:
             continue
         lacking += [f"{method} {route.path}" for method in route.methods or () if needed_by(route, method) is None]
     if lacking:
-        raise ValueError(f"api/guard/roles.py does not say who may do this: {', '.join(sorted(lacking))}")
+        raise ValueError(f"nobody has said who may do this: {', '.join(sorted(lacking))}")
 
 
 def not_permitted(by: Principal, needed: Needed) -> Refused:

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from claudomator_py.api.browser_sessions import SessionId, named, seen_by, views_of
+from claudomator_py.api.credentials import SessionId, named, seen_by, views_of
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.login import Entrance, logged_out
 from claudomator_py.api.page.rendering import render

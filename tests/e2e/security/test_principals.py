@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+import claudomator_py.api.app  # noqa: F401 - whose operations say what role they need
 from claudomator_py.api.guard import roles
 from claudomator_py.client import Client, ServiceProblem, TaskSpec
 from claudomator_py.client.errors import NotAuthorised

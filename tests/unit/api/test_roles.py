@@ -8,7 +8,9 @@ import pytest
 from fastapi import FastAPI, Request
 
 from claudomator_py.api.guard.asking import permitted
-from claudomator_py.api.guard.roles import check_all
+from claudomator_py.api.guard.roles import OPEN, check_all
+from claudomator_py.api.operation import Operations
+from claudomator_py.api.tasks import tasks
 from claudomator_py.domain.principal import OPERATOR
 
 
@@ -31,3 +33,9 @@ def test_and_if_it_did_start_nobody_could_use_it() -> None:
     request = SimpleNamespace(scope={"route": route}, method="GET", state=SimpleNamespace(principal=OPERATOR))
     with pytest.raises(LookupError, match="/v1/new"):
         asyncio.run(permitted(cast("Request", cast("Any", request))))
+
+
+def test_an_operation_cannot_be_declared_twice_with_roles_that_differ() -> None:
+    assert tasks.router.routes
+    with pytest.raises(ValueError, match="there are two operations getTask"):
+        Operations("tasks").operation("GET /v1/tasks/{ref}", "getTask", OPEN, "Again")

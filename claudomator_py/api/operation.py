@@ -1,0 +1,203 @@
+"""One operation of the API, declared once and next to its handler: method and path, who may do it, what it takes and
+answers. The OpenAPI document, the table of roles and the page of the reference follow from that.
+
+What a handler takes says the rest: a ``body`` is read and checked before it is called, and 415 announced; ``IfMatch``
+means 412, ``IdempotencyKey`` 409, ``Tagged`` an ETag.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, Generic, TypeVar, get_args
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.params import Depends as Dependency
+from pydantic import BaseModel
+
+from claudomator_py.api.conditional import ETAG_HEADER, request_key, set_etag, versions_to_match
+from claudomator_py.api.guard import roles
+from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.guard.roles import Needed
+from claudomator_py.api.openapi import refusals, request_body
+from claudomator_py.api.request import JsonObject, OptionalJsonObject
+from claudomator_py.domain.errors import Invalid, Problem
+from claudomator_py.domain.views import TaskView
+from claudomator_py.schema.taskfile import parse_task
+from claudomator_py.schema.validation import odd_values, validate
+from claudomator_py.service.access import Access, Granted
+
+__all__ = ["Allowed", "Body", "Operations", "Tagged", "access_of", "body", "links", "location", "task_document"]
+
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SAID = 3
+"""Problems that a refusal has in its ``detail``; ``problems`` has them all."""
+
+
+class Body(Generic[R]):
+    """A JSON object that a request has to have, as a dependency: read strictly, and checked in a worker thread.
+
+    schema: its name in the document, where ``model`` describes it, or the document does by itself. parse: its value, or
+    what is wrong with it. examples: by name; each is executed by a test.
+    """
+
+    required: bool = True
+
+    def __init__(
+        self,
+        schema: str,
+        parse: Callable[[Mapping[str, object]], R | list[Problem]],
+        examples: Mapping[str, object],
+        model: type[BaseModel] | None = None,
+    ) -> None:
+        self.schema = schema
+        self.model = model
+        self.examples = examples
+        self._parse = parse
+
+    def __call__(self, document: JsonObject) -> R:
+        """Its value. Raises Invalid."""
+        return self._checked(document)
+
+    def _checked(self, document: Mapping[str, object]) -> R:
+        found = self._parse(document)
+        if isinstance(found, list):
+            raise Invalid.of(found, said=_SAID)
+        return found
+
+
+class OptionalBody(Body[R]):
+    """One that may be missing, which says the same as an empty object."""
+
+    required = False
+
+    def __call__(self, document: OptionalJsonObject) -> R:
+        """Its value. Raises Invalid."""
+        return self._checked(document or {})
+
+
+def body(model: type[BaseModel], *, required: bool = False, **examples: object) -> Any:
+    """What makes a parameter the request's body: ``Annotated[Shape, body(Shape)]``. examples: by name."""
+
+    def parse(document: Mapping[str, object]) -> BaseModel | list[Problem]:
+        # Odd values first: what is no text would stop the run that is to be told it.
+        return odd_values(document, {}) or validate(model, document, {})
+
+    kind: type[Body[BaseModel]] = Body if required else OptionalBody
+    return Depends(kind(model.__name__, parse, examples, model))
+
+
+def task_document(**examples: object) -> Any:
+    """What makes a parameter the request's body, as a task file would write it. examples: by name."""
+    return Depends(Body("TaskDocument", parse_task, examples))
+
+
+def access_of(request: Request) -> Access:
+    """The service, for whoever it is that asks."""
+    access: Access = request.app.state.access
+    return access
+
+
+async def _allowed(request: Request, by: Asking) -> Granted:
+    return access_of(request).as_(by)
+
+
+Allowed = Annotated[Granted, Depends(_allowed)]
+"""The service as the principal of the request may use it."""
+
+
+def _tagging(response: Response) -> Callable[[TaskView], TaskView]:
+    def tagged(task: TaskView) -> TaskView:
+        set_etag(response, task)
+        return task
+
+    return tagged
+
+
+Tagged = Annotated[Callable[[TaskView], TaskView], Depends(_tagging)]
+"""Lets the answer carry the task's version; to be called with the task that is answered."""
+
+_REFUSES: Final[dict[Any, int]] = {versions_to_match: 412, request_key: 409}
+
+
+def location(description: str) -> dict[str, Any]:
+    """The header that says where the thing is that was made."""
+    return {"Location": {"description": description, "schema": {"type": "string"}, "required": True}}
+
+
+def links(parameter: str, expression: str, **operations: str) -> dict[str, Any]:
+    """Links by name: what may be asked next, with a part of this answer as its parameter."""
+    return {
+        name: {"operationId": name, "parameters": {parameter: expression}, "description": description}
+        for name, description in operations.items()
+    }
+
+
+class Operations:
+    """The operations of one resource, for an application to include."""
+
+    def __init__(self, tag: str) -> None:
+        """tag: under which the document lists them, unless one says another."""
+        self.router = APIRouter()
+        self._tag = tag
+        self.bodies: list[type[BaseModel]] = []
+
+    def operation(
+        self,
+        route: str,
+        name: str,
+        needs: Needed,
+        summary: str,
+        *,
+        tag: str | None = None,
+        status: int = 200,
+        refuses: Sequence[int] = (),
+        told: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        links: Mapping[str, Any] | None = None,
+        responses: dict[int | str, dict[str, Any]] | None = None,
+        **options: Any,
+    ) -> Callable[[F], F]:
+        """Declare the function below it to be the operation ``name``, its id.
+
+        route: method and path, such as ``GET /v1/tasks``. needs: who may do it. status: of the answer. refuses: what
+        may be answered instead, besides what its parameters mean and every operation may answer. told, headers, links:
+        what is said of the answer besides its shape. responses: other answers. options: for FastAPI. Raises ValueError
+        for a name that is taken.
+        """
+        roles.declare(name, needs)
+        method, path = route.split(" ")
+
+        def declare(handler: F) -> F:
+            taken = list(_dependencies(handler))
+            bodies = [one for one in taken if isinstance(one, Body)]
+            self.bodies += [one.model for one in bodies if one.model is not None]
+            # Without 422, FastAPI would describe its own answer, which is not sent.
+            refused = {422, *refuses, *(_REFUSES[one] for one in taken if one in _REFUSES), *(415 for _ in bodies)}
+            shown = {**(headers or {}), **(ETAG_HEADER if _tagging in taken else {})}
+            said = {"description": told, "headers": shown, "links": links}
+            answer = {key: value for key, value in said.items() if value}
+            self.router.add_api_route(
+                path,
+                handler,
+                methods=[method],
+                operation_id=name,
+                summary=summary,
+                tags=[tag or self._tag],
+                status_code=status,
+                responses={**refusals(refused), **({status: answer} if answer else {}), **(responses or {})},
+                openapi_extra=request_body(bodies[0].schema, required=bodies[0].required, examples=bodies[0].examples)
+                if bodies
+                else None,
+                **options,
+            )
+            return handler
+
+        return declare
+
+
+def _dependencies(handler: Callable[..., Any]) -> Iterator[Any]:
+    for parameter in inspect.signature(handler).parameters.values():
+        for one in get_args(parameter.annotation)[1:]:
+            if isinstance(one, Dependency):
+                yield one.dependency
