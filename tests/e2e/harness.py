@@ -30,6 +30,7 @@ COMMAND = (sys.executable, "-m", "claudomator_py")
 START_S = 30.0
 DRAIN_S = 40.0
 END_S = 15.0
+_LEAST_PAUSE_S, _MOST_PAUSE_S = 0.005, 0.05
 SETTLED = ("COMPLETED", "FAILED", "CANCELLED", "NEEDS_INPUT")
 
 # Tells the ledger that it runs, does what the lines "do: ..." of its task say, and tells how it ends.
@@ -47,11 +48,15 @@ CHECK = 'echo "check $CLAUDOMATOR_RUN $1" >> "$2"; exit "$1"'
 
 def wait_until(condition: Callable[[], T | None], what: str, deadline_s: float = END_S) -> T:
     """The first value of the condition that is true. Fails at the deadline."""
-    end = time.monotonic() + deadline_s
+    began = time.monotonic()
+    end = began + deadline_s
     while not (value := condition()):
-        if time.monotonic() > end:
+        looked = time.monotonic()
+        if looked > end:
             raise AssertionError(f"waited {deadline_s:.0f} s in vain for {what}")
-        time.sleep(0.005)
+        # Most of the time is for what is waited for, and little for asking the daemon about it.
+        time.sleep(min(max(_LEAST_PAUSE_S, 4 * (looked - began)), _MOST_PAUSE_S))
+        began = time.monotonic()
     return value
 
 
