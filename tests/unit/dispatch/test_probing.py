@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.probing import close_ramped, note_answer, probed, tries
+from claudomator_py.dispatch.probing import begun_since, begun_under, close_ramped, note_answer, probed, tries
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.limits import LONGEST_TRY_MS, Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
@@ -84,6 +84,7 @@ def test_after_the_reset_there_is_room_for_one_and_for_twice_as_many_with_each_a
     for answered in (1, 2, 3):
         bench.run(RESET_MS, live=False, answered=True)
         assert bench.room(live) == {"claude/default": (2**answered, 2**answered - 1)}
+    assert bench.room((), RESET_MS + 60_000) == {"claude/default": (8, 8)}, "what has answered since, not just now"
     many = [*live, *(bench.run(RESET_MS) for _ in range(9))]
     assert bench.room(many) == {"claude/default": (8, 0)}, "never less than none"
 
@@ -105,6 +106,19 @@ def test_only_what_began_on_the_bucket_since_its_reset_takes_room_or_makes_it(
     assert bench.room([bench.run(started_ms, **fields)]) == {"claude/default": (1, 0 if counts else 1)}
     bench.run(started_ms, live=False, answered=True, **fields)
     assert bench.room(()) == {"claude/default": (2, 2) if counts else (1, 1)}
+
+
+def test_a_run_began_under_a_hold_if_that_was_there_before_it_and_since_it_once_its_time_was_over(bench: Bench) -> None:
+    hold = bench.hold()
+    began = [START_MS, START_MS + 1, RESET_MS - 1, RESET_MS]
+    runs = [bench.run(started_ms) for started_ms in began]
+    assert [begun_under(hold, run) for run in runs] == [False, True, True, True]
+    assert [begun_since(hold, run) for run in runs] == [False, False, False, True]
+    other = bench.run(RESET_MS, account="other")
+    assert not begun_under(hold, other)
+    assert not begun_since(hold, other)
+    forever = bench.hold(None)
+    assert not begun_since(forever, runs[-1])
 
 
 def test_room_on_a_family_is_that_of_its_models(bench: Bench) -> None:
