@@ -63,7 +63,7 @@ MODULES = {
         f"{_DISPATCH}/test_checks.py",
         f"{_DISPATCH}/test_ends.py",
     ],
-    "dispatch/run_reports.py": [f"{_DISPATCH}/test_reports.py", f"{_DISPATCH}/test_checks.py"],
+    "hosts/reporting.py": [f"{_DISPATCH}/test_reports.py", f"{_DISPATCH}/test_checks.py"],
     "store/hold_rows.py": ["tests/unit/store/test_hold_rows.py"],
 }
 """The modules that decide what runs where, when and what follows from its end, and the unit tests that hold each."""

@@ -1,10 +1,12 @@
 """What a host says of a run: while it lives, and how it ended. Values, which may come from another machine."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from claudomator_py.domain.outcome import AgentText, Outcome
+from claudomator_py.domain.outcome import AgentText, Denied, Outcome
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.run import ExitRecord
 
@@ -39,27 +41,91 @@ class Backlog:
     ended: bool
 
 
+MOST_TEXT = 100_000
+"""Characters of one text that an agent or a check has written."""
+MOST_NAME = 4_000
+"""Characters of a name that it gives, such as that of a limit or of a conversation."""
+MOST_PARTS = 100
+"""Windows of an account, and denied calls, in one report."""
+LARGEST = 2**53
+"""Of any number: what JSON and every database can hold. Times are in epoch milliseconds."""
+_CUT = " [...] "
+_NAMES = ("limit", "family", "near_limit")
+_TIMES = ("reset_at", "near_limit_until")
+
+
+def _cut(text: str | None) -> str | None:
+    """Its beginning and its end, of which one usually says what matters."""
+    if text is None or len(text) <= MOST_TEXT:
+        return text
+    end = MOST_TEXT // 4
+    return f"{text[: MOST_TEXT - end - len(_CUT)]}{_CUT}{text[-end:]}"
+
+
+def _exact(name: str | None) -> str | None:
+    """A name is worth nothing in part."""
+    return None if name is None or len(name) > MOST_NAME else name
+
+
+def _within(number: float | None) -> bool:
+    return number is not None and abs(number) <= LARGEST  # and no NaN
+
+
+def _bounded(outcome: Outcome) -> Outcome:
+    """The outcome, with no more of anything than a row can take, whatever a run has left behind."""
+    changes: dict[str, object] = {name: _cut(getattr(outcome, name)) for name in ("text", "detail", "question")}
+    changes |= {name: None if (said := getattr(outcome, name)) is None else said[:MOST_NAME] for name in _NAMES}
+    changes |= {name: said if _within(said := getattr(outcome, name)) else None for name in _TIMES}
+    changes["near_limit_used"] = outcome.near_limit_used if _within(outcome.near_limit_used) else None
+    changes["cost_usd"] = outcome.cost_usd if _within(outcome.cost_usd) else None
+    changes["conversation_id"] = _exact(outcome.conversation_id)
+    windows = (
+        (name, use)
+        for name, use in outcome.windows.items()
+        if max(len(name), len(use.family or "")) <= MOST_NAME and _within(use.used) and _within(use.resets_at)
+    )
+    changes["windows"] = dict(islice(windows, MOST_PARTS))
+    changes["denied"] = tuple(
+        Denied(tool=call.tool[:MOST_NAME], input=call.input[:MOST_NAME], rule=_exact(call.rule))
+        for call in outcome.denied[:MOST_PARTS]
+    )
+    return outcome.model_copy(update=changes)
+
+
+def _bounded_record(record: ExitRecord | None) -> ExitRecord | None:
+    """Raises ValueError for numbers that no supervisor has written."""
+    if record is None:
+        return None
+    numbers = (record.exit_code or 0, record.started_ms, record.ended_ms, record.step)
+    if not all(map(_within, numbers)):
+        raise ValueError("no supervisor wrote that exit record")
+    return replace(record, error=None if record.error is None else record.error[:MOST_NAME])
+
+
+_BoundedOutcome = Annotated[Outcome, AfterValidator(_bounded)]
+
+
 class RunReport(BaseModel):
     """All that has to be known of the end. Secrets are taken out, and costs are reckoned.
 
-    Whoever applies it needs neither the run's files nor the reader of its agent. Raises ValueError for a report that
-    says neither what the agent's run came to nor that it is gone.
+    Whoever applies it needs neither the run's files nor the reader of its agent. Its size is bounded here, whoever made
+    it. Raises ValueError for a report that says neither what the agent's run came to nor that it is gone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    run_id: str
-    step: int = Field(default=0, ge=0)
+    run_id: str = Field(max_length=MOST_NAME)
+    step: int = Field(default=0, ge=0, le=LARGEST)
     """0: the agent's run; n: the n-th time that its check was begun."""
-    exit: ExitRecord | None = None
+    exit: Annotated[ExitRecord | None, AfterValidator(_bounded_record)] = None
     """How it ended; None: its supervisor left no record."""
-    outcome: Outcome | None = None
+    outcome: _BoundedOutcome | None = None
     """What the agent's run came to, by the exit record; None for a check."""
-    undisturbed: Outcome | None = None
+    undisturbed: _BoundedOutcome | None = None
     """As if nothing had ended the run; None: the same as ``outcome``."""
     answered: bool = False
     """Whether the agent's model said or did anything."""
-    check_output: AgentText | None = None
+    check_output: Annotated[AgentText | None, AfterValidator(_cut)] = None
     """The end of what the check wrote, if it failed."""
     gone: bool = False
     """Whether nothing is left of the run from which its end could be told."""
