@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.domain.blocked import BlockCode, text_of
 from claudomator_py.domain.views import AgentView, TaskView
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, started, why
@@ -125,9 +126,11 @@ def test_with_every_agent_limited_tasks_wait_for_the_earliest_reset(three: Site)
 
     assert task.reason == "limited"
     assert task.waiting_until == agent_of(daemon, "beta").limited_until
-    first, second = str(task.reason_text).split("; ")
-    assert (first.split(" until ")[0], second.split(" until ")[0]) == ("alpha rate limit", "beta rate limit")
-    assert second.endswith(" UTC, reported (simulated)")
+    assert task.blocked is not None
+    assert task.blocked.code is BlockCode.AGENTS_LIMITED
+    first, second = task.blocked.params.agents
+    assert (first.params.agent, second.params.agent) == ("alpha", "beta")
+    assert text_of(second, brief=True).startswith("beta is limited (simulated, reported) until ")
     assert [hold.agent for hold in task.holds] == ["alpha", "beta"]
     assert [run.agent for run in daemon.client.runs("task")] == ["alpha", "beta"]
 
