@@ -7,6 +7,7 @@ of their own.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any, Self
 
 from pydantic import (
@@ -140,6 +141,7 @@ class BlockCode(StrEnum):
     NOT_MEANT = "not_meant", None, "not what the task asks for"
     NO_CONVERSATION = "no_conversation", None, "without the conversation"
     PROBLEM = "problem", None, "unable to run: {text}"
+    UNFIT = "unfit", None, "unfit for the task: {text}"
     FULL = "full", None, "full ({active} of {slots} slots)"
     LIMITED = "limited", None, "limited[ ({limit})] until {until}"
     HELD = "held", None, "held[ ({limit})] until [{until}|`claudomator release {agent}`|it is released]"
@@ -320,9 +322,14 @@ BlockParams.model_rebuild()
 
 def blocked(code: BlockCode, **params: Any) -> Blocked:
     """The value. Raises TypeError for a parameter that the code does not have."""
-    if unknown := params.keys() - {*code.parameters, *_BESIDE}:
+    if unknown := params.keys() - _allowed(code):
         raise TypeError(f"{code} has no {', '.join(sorted(unknown))}")
     return Blocked(code=code, params=BlockParams(**params))
+
+
+@cache
+def _allowed(code: BlockCode) -> frozenset[str]:
+    return frozenset((*code.parameters, *_BESIDE))
 
 
 def _known_or_none(value: object, handler: ValidatorFunctionWrapHandler) -> Blocked | None:

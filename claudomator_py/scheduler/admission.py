@@ -148,7 +148,7 @@ def _for_task(
     """
     sentence = head.cannot.get(agent.name)
     if sentence is not None:
-        agent = agent.model_copy(update={"problem": sentence})
+        agent = agent.model_copy(update={"problem": sentence, "unfit": True})
     hinted = hinted_by(head, agents)
     decided = tier_for(head, hinted, agent, classifier=rules.classifier, now_ms=now_ms)
     if isinstance(decided, Undecided):
@@ -300,7 +300,8 @@ def _unknown(agent: str) -> Blocked:
 def _rejection(agent: AgentState) -> Blocked | None:
     """Why it cannot take a task now; None: it can."""
     if agent.problem is not None:
-        return blocked(BlockCode.PROBLEM, agent=agent.name, text=agent.problem)
+        code = BlockCode.UNFIT if agent.unfit else BlockCode.PROBLEM
+        return blocked(code, agent=agent.name, text=agent.problem)
     if agent.hold is not None:
         return _on_hold(agent.name, agent.hold)
     return None if agent.free else _full(agent)

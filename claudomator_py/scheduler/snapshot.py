@@ -86,6 +86,8 @@ class AgentState(_Frozen):
     max_concurrent: int
     auto_select: bool
     problem: str | None = None
+    unfit: bool = False
+    """Its problem is with the task that is looked at, which asks for what it cannot enforce."""
     holds: tuple[ActiveHold, ...] = ()
     near_limit: bool = False
     models: dict[Tier, ModelChoice] = {}

@@ -355,4 +355,4 @@ def test_an_agent_that_cannot_enforce_what_a_task_asks_for_does_not_get_it() -> 
     assert hinted.agent == "codex"
     assert hinted.overridden is not None
     (why,) = hinted.overridden.because
-    assert why == blocked(BlockCode.PROBLEM, agent="claude", text="no turns")
+    assert why == blocked(BlockCode.UNFIT, agent="claude", text="no turns")
