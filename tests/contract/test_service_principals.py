@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from claudomator_py.domain.errors import Ambiguous, Conflict, Forbidden, Invalid, NotFound, ServiceError
+from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant
 from claudomator_py.domain.views import (
@@ -117,6 +118,19 @@ def test_who_works_in_a_directory_is_not_told_to_others(world: World) -> None:
     world.access.as_(BOB).service.submit(spec("waits", working_dir="/tmp"))
     assert world.access.as_(BOB).queries.task("waits").reason == "workdir"
     assert "secret-plan" not in world.access.as_(BOB).queries.why("waits").model_dump_json()
+    assert "secret-plan" in world.access.as_(CARL).queries.why("waits").model_dump_json()
+
+
+def test_for_whom_a_directory_is_kept_is_not_told_to_others(world: World) -> None:
+    world.access.as_(ANN).service.submit(spec("secret-plan", working_dir="/tmp"))
+    world.tick()
+    world.end("secret-plan", text=f"{MARKER} Which one?")
+    world.tick()
+    world.access.as_(BOB).service.submit(spec("waits", working_dir="/tmp"))
+    told = world.access.as_(BOB).queries.why("waits").model_dump_json()
+    assert world.access.as_(BOB).queries.task("waits").reason == "kept"
+    assert "/tmp is reserved for another task" in told
+    assert "secret-plan" not in told
     assert "secret-plan" in world.access.as_(CARL).queries.why("waits").model_dump_json()
 
 

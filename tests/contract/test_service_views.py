@@ -312,6 +312,25 @@ def test_why_a_task_does_not_run_yet(world: World) -> None:
     assert world.queries.why("next").sentences == (headline, hold)
     view = world.task("next")
     assert (view.reason, view.waiting_until) == ("limited", format_instant(START_MS + MINUTE_MS))
+    assert view.model_dump(mode="json")["blocked"] == {
+        "code": "agents_limited",
+        "params": {
+            "agents": [
+                {
+                    "code": "limited",
+                    "params": {
+                        "agent": "claude",
+                        "bucket": "claude/default",
+                        "reason": "rate_limited",
+                        "window": "five_hour",
+                        "source": "five_hour",
+                        "provenance": "reported",
+                        "until": format_instant(START_MS + MINUTE_MS),
+                    },
+                }
+            ]
+        },
+    }
     world.submit("later", not_before=format_instant(START_MS + 2 * DAY_MS))
     headline = "later is WAITING: not before 2026-09-23 14:13 UTC (in 2d)."
     assert world.queries.why("later").sentences == (headline,)
@@ -358,6 +377,7 @@ def test_why_carries_the_decisions_newest_first_and_the_events_in_order(world: W
     assert [decision.run_id for decision in why.decisions] == [run.id for run in reversed(world.queries.runs("t"))]
     newest = why.decisions[0]
     assert (newest.agent, newest.tier, newest.classification.source) == ("claude", "balanced", "kept")
+    assert all((candidate.rejected is None) is (candidate.rejected_because is None) for candidate in newest.candidates)
     assert {candidate.agent: candidate.rejected_because is None for candidate in newest.candidates} == {
         "claude": True,
         "codex": False,

@@ -1,0 +1,57 @@
+"""Decisions that 0.1 has stored, in words: they are shown as they were."""
+
+from claudomator_py.queries.explain import decision_sentences
+from claudomator_py.queries.views import decision_view
+from claudomator_py.scheduler.decision import DecisionRecord
+from claudomator_py.store.tables import Decision
+
+AT = 1_790_000_000_000
+_SEEN = {"active": 0, "max_concurrent": 2, "limited": False, "limited_until": None, "eligible": True}
+STORED = {
+    "agent": "one",
+    "tier": "fast",
+    "model": "small",
+    "reason": "least active",
+    "classification": {"source": "default"},
+    "candidates": [
+        {**_SEEN, "agent": "one", "rejected_because": None},
+        {**_SEEN, "agent": "two", "rejected_because": "as active as one, and comes after it in the alphabet"},
+        {
+            **_SEEN,
+            "agent": "three",
+            "limited": True,
+            "limited_until": AT + 60_000,
+            "limit": "5h window, reported",
+            "rejected_code": "limited",
+            "rejected_because": "limited (5h window, reported)",
+        },
+    ],
+    "overridden_hint": "three: three was limited (5h window, reported)",
+    "overridden": {"agent": "three", "why": "three was limited (5h window, reported)"},
+}
+
+
+def test_a_decision_in_words_is_told_in_its_words() -> None:
+    assert decision_sentences(DecisionRecord.model_validate(STORED), 1, AT, AT)[1:4] == [
+        "The task prefers three, which could not take it.",
+        "two was as active as one, and comes after it in the alphabet.",
+        "three was limited (5h window, reported) until 14:14 UTC.",
+    ]
+
+
+def test_the_api_gives_the_words_and_says_that_there_is_no_code() -> None:
+    view = decision_view(Decision(id="d", kind="placement", run_id="r", task_id="t", at_ms=AT, data=STORED))
+    assert view.overridden_hint == "three: three was limited (5h window, reported)"
+    one, two, three = view.candidates
+    assert (one.rejected, one.rejected_because) == (None, None)
+    assert two.rejected_because == "as active as one, and comes after it in the alphabet"
+    assert three.rejected_because == "limited (5h window, reported) until 14:14 UTC"
+    assert two.rejected is not None
+    assert two.rejected.code == "text"
+
+
+def test_what_is_older_than_hints_as_values_has_its_line() -> None:
+    stored = {name: value for name, value in STORED.items() if name != "overridden"}
+    record = DecisionRecord.model_validate(stored)
+    said = "The task's preference was overridden: three: three was limited (5h window, reported)."
+    assert decision_sentences(record, 1, AT, AT)[1] == said
