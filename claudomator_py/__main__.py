@@ -2,37 +2,42 @@
 
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli import diagnose, task_files
-from claudomator_py.cli.app import build, run
+from claudomator_py.cli.app import Command, build, run
 from claudomator_py.cli.connect import ConfigOption
-from claudomator_py.schema.settings import LogFormat
 
 if TYPE_CHECKING:
+    from claudomator_py.cli import diagnose, task_files
     from claudomator_py.domain.task import TaskSpec
 
 
-def serve(
-    config: ConfigOption = None,
-    state_dir: Annotated[Path | None, typer.Option("--state-dir", metavar="DIR", help="The state folder.")] = None,
-    listen: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Where the API listens.")] = None,
-    log_format: Annotated[LogFormat | None, typer.Option(help="How to write the log.", show_default=False)] = None,
-) -> None:
-    """Run the daemon in the foreground."""
-    gc.disable()  # what is imported stays: the collector would take a seventh of the start to find nothing in it
-    from claudomator_py import app
+def serve_command() -> Callable[..., None]:
+    """The command that is the daemon."""
+    from claudomator_py.schema.settings import LogFormat  # what other commands do without
 
-    gc.freeze()
-    gc.enable()
-    raise typer.Exit(app.serve(config, state_dir, listen, log_format))
+    def serve(
+        config: ConfigOption = None,
+        state_dir: Annotated[Path | None, typer.Option("--state-dir", metavar="DIR", help="The state folder.")] = None,
+        listen: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Where the API listens.")] = None,
+        log_format: Annotated[LogFormat | None, typer.Option(help="How to write the log.", show_default=False)] = None,
+    ) -> None:
+        """Run the daemon in the foreground."""
+        gc.disable()  # what is imported stays: the collector would take a seventh of the start to find nothing in it
+        from claudomator_py import app
+
+        gc.freeze()
+        gc.enable()
+        raise typer.Exit(app.serve(config, state_dir, listen, log_format))
+
+    return serve
 
 
-def readers() -> dict[str, Callable[[], diagnose.Reader]]:
+def readers() -> "dict[str, Callable[[], diagnose.Reader]]":
     """The readers of every kind of agent."""
     from claudomator_py.agents.catalogue import AGENT_KINDS  # only ``diagnose`` reads what agents wrote
 
@@ -49,9 +54,10 @@ def lacking(spec: "TaskSpec") -> dict[str, list[str]]:
     return {kind: AGENT_KINDS[kind].unsupported(spec, one) + unmeasured(spec, one) for kind, one in agents.items()}
 
 
-def judge(config: Path | None) -> task_files.Judge:
+def judge(config: Path | None) -> "task_files.Judge":
     """What the daemon of that configuration, else of the one that is found, has against a task. Raises ClientError."""
     from claudomator_py.agents.catalogue import AGENT_KINDS  # see ``readers``
+    from claudomator_py.cli import task_files
     from claudomator_py.client.discovery import configuration
     from claudomator_py.environment.registry import AgentRegistry
     from claudomator_py.environment.workdirs import Workdirs
@@ -73,13 +79,30 @@ def judge(config: Path | None) -> task_files.Judge:
     )
 
 
+def validate_command() -> Callable[..., None]:
+    """The command that checks task files."""
+    from claudomator_py.cli import task_files
+
+    return task_files.command(lacking, judge)
+
+
+def diagnose_command() -> Callable[..., None]:
+    """The command that reads a saved run."""
+    from claudomator_py.cli import diagnose
+
+    return diagnose.command(readers)
+
+
+OTHERS: Mapping[str, Command] = {
+    "validate": Command("Check task files. Exits with 1 if one has a problem.", validate_command),
+    "diagnose": Command("Read a saved run of an agent, and print what it came to.", diagnose_command),
+    "serve": Command("Run the daemon in the foreground.", serve_command),
+}
+
+
 def application() -> typer.Typer:
     """The whole command line."""
-    app = build()
-    app.command()(task_files.command(lacking, judge))
-    app.command()(diagnose.command(readers))
-    app.command()(serve)
-    return app
+    return build(OTHERS)
 
 
 def main() -> None:

@@ -1,33 +1,136 @@
 """The command line as a whole: its commands, and what becomes of errors."""
 
+import importlib
 import sys
-from typing import Annotated
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from claudomator_py import __version__
-from claudomator_py.cli import (
-    agents,
-    browser,
-    changing,
-    exits,
-    init,
-    logs,
-    operate,
-    output,
-    schedule,
-    show,
-    status,
-    submit,
-    token,
-)
-from claudomator_py.cli.doctor.command import doctor
+from claudomator_py.cli import exits
 from claudomator_py.client.errors import ClientError, DaemonNotRunning, NotAuthorised
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command, or a group of them, of which only the name and a line of help are known until somebody asks for it."""
+
+    summary: str
+    #: Gives the function, or the application of the group.
+    load: Callable[[], Callable[..., None] | typer.Typer]
+
+
+def _function(path: str) -> Callable[[], Callable[..., None]]:
+    """That of ``module:name`` below ``cli``."""
+
+    def load() -> Callable[..., None]:
+        module, _, name = path.partition(":")
+        found: Callable[..., None] = getattr(importlib.import_module(f"claudomator_py.cli.{module}"), name)
+        return found
+
+    return load
+
+
+def _group(path: str) -> Callable[[], typer.Typer]:
+    """What that of ``module:name`` below ``cli`` makes."""
+
+    def load() -> typer.Typer:
+        made = _function(path)()()
+        assert isinstance(made, typer.Typer)  # noqa: S101 - as the table below says
+        return made
+
+    return load
+
+
+COMMANDS: Mapping[str, Command] = {
+    "submit": Command("Submit the tasks in files.", _function("submit:submit")),
+    "status": Command("Show everything at a glance.", _function("status:status")),
+    "show": Command("Show one task and its runs.", _function("show:show")),
+    "result": Command("Print what a task handed back. Exits with 1 unless it completed.", _function("show:result")),
+    "logs": Command("Print what a run wrote.", _function("logs:logs")),
+    "log": Command("Show what happened, newest last, and who did it.", _function("logs:log")),
+    "why": Command("Explain why a task is where it is.", _function("show:why")),
+    "cancel": Command("Cancel tasks. A running one ends a little later.", _function("changing:cancel")),
+    "restart": Command("Run tasks again.", _function("changing:restart")),
+    "answer": Command("Answer what a task's agent asks.", _function("changing:answer")),
+    "approve": Command("Allow what a task asks for: its first run, or a tool.", _function("changing:approve")),
+    "reject": Command(
+        "Reject a task that needs input. It fails, and so do the tasks that depend on it.", _function("changing:reject")
+    ),
+    "agents": Command("List the agents.", _function("agents:agents")),
+    "hold": Command("Start no tasks on an agent. Running ones continue.", _function("agents:hold")),
+    "release": Command(
+        "End the holds of agents, and of their accounts. Tasks start on them again.", _function("agents:release")
+    ),
+    "drain": Command("Stop starting tasks; running ones finish.", _function("operate:drain")),
+    "undrain": Command("Start tasks again after `drain`.", _function("operate:undrain")),
+    "notifications": Command("List notifications and their delivery.", _function("operate:notifications")),
+    "backup": Command("Copy the database to a file.", _function("operate:backup")),
+    "cleanup": Command("Remove what ended tasks no longer need.", _function("operate:cleanup")),
+    "init": Command("Write a configuration and a first task, or a service.", _function("init:init")),
+    "doctor": Command("Find what keeps it from working.", _function("doctor.command:doctor")),
+    "open": Command("Print a link that logs a browser in.", _function("browser:open_page")),
+}
+"""Those that talk to a daemon or to files."""
+
+GROUPS: Mapping[str, Command] = {
+    "schedule": Command("Recurring tasks: list, preview, pause, run, end.", _group("schedule:group")),
+    "token": Command("API tokens: create, list, revoke.", _group("token:group")),
+    "sessions": Command("Browser sessions: list, log out.", _group("browser:sessions_group")),
+}
+
+
+class _Commands(MutableMapping[str, Any]):
+    """The commands as Typer has them, each made when it is asked for: a command imports what it alone needs."""
+
+    def __init__(self, commands: Mapping[str, Command]) -> None:
+        self._commands = commands
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = _made(name, self._commands[name])
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._commands
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._commands)
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("commands stay")
+
+
+def _made(name: str, command: Command) -> Any:
+    loaded = command.load()
+    app = _typer()
+    app.callback()(lambda: None)  # with which even one command makes a group, from which to take it
+    if isinstance(loaded, typer.Typer):
+        app.add_typer(loaded, name=name, help=command.summary)
+    else:
+        app.command(name)(loaded)
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)  # noqa: S101 - an application with a callback is one
+    return group.commands[name]
+
+
+def _typer(**options: Any) -> typer.Typer:
+    return typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, **options)
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        output.out(f"claudomator {__version__}")
+        typer.echo(f"claudomator {__version__}")
         raise typer.Exit
 
 
@@ -44,47 +147,32 @@ def _root(
     del version
 
 
-def build() -> typer.Typer:
-    """The application with every command that talks to a daemon or to files."""
-    app = typer.Typer(
+def build(others: Mapping[str, Command]) -> typer.Typer:
+    """The application with every command. others: those that need more than a daemon or files."""
+    commands = {**COMMANDS, **others, **GROUPS}
+
+    class Group(TyperGroup):
+        """The commands, told by name and summary where that will do."""
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**{**options, "commands": None})
+            self.commands = _Commands(commands)
+
+        def list_commands(self, ctx: Any) -> list[str]:
+            del ctx
+            return list(self.commands)
+
+        def format_commands(self, ctx: Any, formatter: Any) -> None:
+            told = {name: TyperCommand(name, help=command.summary) for name, command in commands.items()}
+            TyperGroup(name=self.name, commands={**told}).format_commands(ctx, formatter)
+
+    return _typer(
         name="claudomator",
+        cls=Group,
         no_args_is_help=True,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
         callback=_root,
     )
-    commands = (
-        submit.submit,
-        status.status,
-        show.show,
-        show.result,
-        logs.logs,
-        logs.log,
-        show.why,
-        changing.cancel,
-        changing.restart,
-        changing.answer,
-        changing.approve,
-        changing.reject,
-        agents.agents,
-        agents.hold,
-        agents.release,
-        operate.drain,
-        operate.undrain,
-        operate.notifications,
-        operate.backup,
-        operate.cleanup,
-        init.init,
-        doctor,
-    )
-    for command in commands:
-        app.command()(command)
-    app.command("open")(browser.open_page)
-    app.add_typer(schedule.group(), name="schedule", help="Recurring tasks: list, preview, pause, run, end.")
-    app.add_typer(token.group(), name="token", help="API tokens: create, list, revoke.")
-    app.add_typer(browser.sessions_group(), name="sessions", help="Browser sessions: list, log out.")
-    return app
 
 
 def run(app: typer.Typer) -> None:
@@ -92,6 +180,8 @@ def run(app: typer.Typer) -> None:
     try:
         app()
     except ClientError as error:
+        from claudomator_py.cli import output
+
         output.error(error.detail, error.remedy)
         for problem in getattr(getattr(error, "details", None), "problems", ()):
             output.note(f"  {problem}")

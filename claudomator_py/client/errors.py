@@ -1,6 +1,9 @@
-"""Why a request to the daemon failed, and what to do next. Without httpx, so that anyone can catch them cheaply."""
+"""Why a request to the daemon failed, and what to do next. Cheap to import, so that anyone can catch them."""
 
-from claudomator_py.domain.views import ProblemDetails
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from claudomator_py.domain.views import ProblemDetails
 
 
 class ClientError(Exception):
@@ -42,7 +45,7 @@ class ServiceProblem(ClientError):
     retry_after_s: how many seconds it asked to wait before the next try; None if it did not say.
     """
 
-    def __init__(self, details: ProblemDetails, *, retry_after_s: int | None = None) -> None:
+    def __init__(self, details: "ProblemDetails", *, retry_after_s: int | None = None) -> None:
         super().__init__(details.detail, remedy=details.remedy)
         self.details = details
         self.retry_after_s = retry_after_s

@@ -6,6 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+import typer
+
+from claudomator_py.__main__ import application
+
 # What is there when the command has ended, and how much of it the collector leaves alone.
 _RUN = """
 import atexit, gc, json, sys
@@ -23,6 +28,10 @@ from claudomator_py.__main__ import main
 
 main()
 """
+
+
+NOT_FOR_A_WORD = {"pydantic", "httpx", "yaml", "rich", "asyncio", "sqlalchemy", "fastapi", "claudomator_py.domain"}
+"""What no command needs that only tells of itself."""
 
 
 def after(tmp_path: Path, *arguments: str) -> tuple[int, set[str]]:
@@ -43,3 +52,26 @@ def after(tmp_path: Path, *arguments: str) -> tuple[int, set[str]]:
 def test_what_a_command_leaves_is_not_searched_for_garbage_at_its_end(tmp_path: Path) -> None:
     frozen, _ = after(tmp_path, "--version")
     assert frozen > 10_000
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ()])
+def test_what_only_tells_of_itself_imports_no_library_but_typer(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    _, modules = after(tmp_path, *arguments)
+    assert "typer" in modules
+    assert modules & NOT_FOR_A_WORD == set()
+
+
+def test_the_help_of_a_command_imports_no_other_command(tmp_path: Path) -> None:
+    _, modules = after(tmp_path, "backup", "--help")
+    assert "claudomator_py.cli.operate" in modules
+    assert modules & {"claudomator_py.cli.submit", "claudomator_py.cli.status", "httpx", "yaml"} == set()
+
+
+def test_the_summaries_are_what_the_commands_say_of_themselves() -> None:
+    group = typer.main.get_command(application())
+    assert isinstance(group, typer.core.TyperGroup)
+    context = group.make_context("claudomator", [], resilient_parsing=True)
+    told = " ".join(group.get_help(context).split())
+    assert len(group.commands) > 20
+    for name, command in group.commands.items():
+        assert f" {name} {command.get_short_help_str(200)}" in told
