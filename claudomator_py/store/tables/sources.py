@@ -1,0 +1,91 @@
+"""Where tasks come from: files of the inbox, and schedules."""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Index
+from sqlmodel import Field, SQLModel
+
+from claudomator_py.store.tables.columns import (
+    by_operator,
+    json_column,
+    partial_index,
+)
+
+
+class InboxFile(SQLModel, table=True):
+    """A file of the inbox as it was when it was last accepted."""
+
+    __tablename__ = "inbox_file"
+
+    path: str = Field(primary_key=True)
+    mtime_ns: int = Field(sa_type=BigInteger)
+    size: int = Field(sa_type=BigInteger)
+    inode: int = Field(sa_type=BigInteger)
+    accepted_ms: int = Field(sa_type=BigInteger)
+
+
+class InboxDocument(SQLModel, table=True):
+    """A document's identity, (path, name), the task or schedule it became and the content that it was last given."""
+
+    __tablename__ = "inbox_document"
+    __table_args__ = (Index("ix_document_task", "task_id"), Index("ix_document_name", "name"))
+
+    path: str = Field(primary_key=True)
+    name: str = Field(primary_key=True)
+    task_id: str | None = Field(default=None, foreign_key="task.id")
+    schedule_id: str | None = Field(default=None, foreign_key="schedule.id")
+    content_hash: str
+    gone_ms: int | None = Field(default=None, sa_type=BigInteger)
+
+
+class Schedule(SQLModel, table=True):
+    """A recurring task."""
+
+    __tablename__ = "schedule"
+    __table_args__ = (
+        partial_index("uq_schedule_name", "name", where="gone_ms IS NULL AND organisation IS NULL", unique=True),
+        partial_index(
+            "uq_schedule_organisation_name",
+            "organisation",
+            "name",
+            where="gone_ms IS NULL AND organisation IS NOT NULL",
+            unique=True,
+        ),
+    )
+
+    id: str = Field(primary_key=True)
+    name: str
+    spec: dict[str, Any] = Field(sa_column=json_column())
+    """The content, as parsed; its tasks are made of it."""
+    cron: str
+    """Its times, the zone written down even where the content leaves it to the machine."""
+    timezone: str
+    """See ``cron``."""
+    source: str
+    file_path: str | None = None
+    """The file that it follows; None: made through the API, or of a file that was moved away."""
+    last_ms: int = Field(sa_type=BigInteger)
+    """Up to here its times are dealt with."""
+    paused_ms: int | None = Field(default=None, sa_type=BigInteger)
+    gone_ms: int | None = Field(default=None, sa_type=BigInteger)
+    """It has ended, and its name is free."""
+    creator: str = by_operator()
+    """As those of a task, and of the tasks that are made of it."""
+    organisation: str | None = None
+    """See ``creator``."""
+    created_ms: int = Field(sa_type=BigInteger)
+    updated_ms: int = Field(sa_type=BigInteger)
+
+
+class ScheduleFire(SQLModel, table=True):
+    """A time of a schedule that was dealt with, once: the task that was made, or why none was (skipped)."""
+
+    __tablename__ = "schedule_fire"
+    __table_args__ = (Index("ix_fire_task", "task_id"),)
+
+    schedule_id: str = Field(primary_key=True, foreign_key="schedule.id")
+    due_ms: int = Field(primary_key=True, sa_type=BigInteger)
+    task_id: str | None = Field(default=None, foreign_key="task.id")
+    skipped: str | None = None
+    by: str
+    at_ms: int = Field(sa_type=BigInteger)
