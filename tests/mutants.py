@@ -106,32 +106,32 @@ EQUIVALENT = {
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change. line: of the module as it is; what: the change in words, beside the statement that it is in."""
+    """One change. line: of the module as it is; name: module, change and statement, wherever in the module they are."""
 
     module: str
     line: int
-    what: str
+    name: str
     code: CodeType
 
-    @property
-    def name(self) -> str:
-        """What it is called in EQUIVALENT: the same wherever in the module it stands."""
-        return f"{self.module}: {self.what}"
+
+def names(module: str) -> list[str]:
+    """What the mutants of a module are called, in their order."""
+    text = (ROOT / PACKAGE / module).read_text()
+    lines = text.splitlines()
+    return [f"{module}: {what}: {lines[line - 1].strip()}" for line, what, _ in _sites(ast.parse(text))]
 
 
 def mutants(module: str) -> Iterator[Mutant]:
     """All changes to a module."""
     file = ROOT / PACKAGE / module
     text = file.read_text()
-    lines = text.splitlines()
-    count = sum(1 for _ in _sites(ast.parse(text)))
-    for number in range(count):
+    for number, name in enumerate(names(module)):
         tree = ast.parse(text)
-        line, what, change = next(site for index, site in enumerate(_sites(tree)) if index == number)
+        line, _, change = next(site for index, site in enumerate(_sites(tree)) if index == number)
         change()
         # Places are given as they are in the module, so that each function is known by its first line.
         code = compile(ast.fix_missing_locations(tree), str(file), "exec")
-        yield Mutant(module, line, f"{what}: {lines[line - 1].strip()}", code)
+        yield Mutant(module, line, name, code)
 
 
 def _sites(tree: ast.Module) -> Iterator[tuple[int, str, Callable[[], None]]]:
@@ -373,7 +373,7 @@ def _examine(module: str, sample: int | None) -> int:
             known += 1
         elif not tests.notice(mutant):
             alive += 1
-            print(f"  {module}:{mutant.line}: {mutant.what}", flush=True)
+            print(f"  line {mutant.line} of {mutant.name}", flush=True)
     print(f"{module}: {len(found)} mutants, {known} change nothing, {alive} live", flush=True)
     return 1 if alive else 0
 

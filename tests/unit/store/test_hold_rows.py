@@ -125,6 +125,7 @@ def test_runs_that_meet_one_limit_together_make_one_hold_that_is_never_shortened
     assert (first.known, first.news, times()) == (False, True, (1, NOW - 3))
     shorter = table.meet(NOW + 50, NOW - 2)
     assert (shorter.known, shorter.news, shorter.hold.until_ms) == (True, False, NOW + 100)
+    assert table.in_force() == [("claude/default", NOW + 100)]
     longer = table.meet(NOW + 101, NOW - 1, "longer")
     assert (longer.known, longer.news, longer.hold.until_ms) == (True, False, NOW + 101)
     news = table.meet(NOW + 102 + NEWS_MS, NOW, "news")
@@ -133,6 +134,13 @@ def test_runs_that_meet_one_limit_together_make_one_hold_that_is_never_shortened
     (hold,) = table.ask(lambda connection: hold_rows.in_force(connection, NOW))
     assert hold.run_id == "news"
     assert times() == (4, NOW)
+
+
+def test_of_several_holds_for_one_reason_the_longest_is_the_one_that_is_met(table: Table) -> None:
+    for until_ms in (NOW + 100, NOW + 300, NOW + 200):
+        table.add(until_ms)
+    met = table.meet(NOW + 250, NOW)
+    assert (met.news, met.hold.until_ms) == (False, NOW + 300)
 
 
 def test_a_limit_that_is_met_again_after_its_time_is_a_new_hold_that_goes_on_counting(table: Table) -> None:
