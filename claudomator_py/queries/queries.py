@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.blocked import BlockCode, Blocked, TaskRef, Why, in_brief, text_of
+from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.lifecycle import WaitReason
 from claudomator_py.domain.outcome import Outcome, Reason
 from claudomator_py.domain.output import with_zeros
@@ -273,8 +274,11 @@ class Queries:
         )
 
     def told(self, connection: Connection, task_id: str) -> TaskView:
-        """The shape of one task with its content."""
-        return self.views(connection, [task_rows.get(connection, task_id)], with_spec=True)[0]
+        """The shape of one task with its content. Raises NotFound: it was removed meanwhile."""
+        task = task_rows.find(connection, task_id)
+        if task is None:
+            raise NotFound("The task was changed, and has been removed since.", remedy="List the tasks there are.")
+        return self.views(connection, [task], with_spec=True)[0]
 
     def views(self, connection: Connection, tasks: Sequence[Task], *, with_spec: bool = False) -> list[TaskView]:
         """The shapes of these tasks, with the reason and the time of every wait."""

@@ -8,6 +8,8 @@ import pytest
 
 from claudomator_py.domain.lifecycle import Completed, Queued, Running
 from claudomator_py.queries.queries import Queries
+from claudomator_py.service import task_service
+from claudomator_py.store import pruning
 from tests.fakes.daemon import Answer, Daemon
 from tests.fakes.prepared import PreparedService
 
@@ -200,3 +202,18 @@ def test_the_head_of_a_refusal_is_one(daemon: Daemon) -> None:
     for path, status in (("/v1/tasks/nowhere", 404), ("/v1/tasks/any/cancel", 405)):
         answer = daemon.ask("HEAD", path)
         assert (answer.status, answer.body) == (status, b"")
+
+
+def test_a_task_that_is_removed_before_it_can_be_answered_is_not_found(
+    daemon: Daemon, desk: PreparedService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_id = desk.add("it")
+
+    def removed(point: str) -> None:
+        if point == "cancel-committed":
+            desk.database.write(lambda connection: pruning.tasks(connection, [task_id], desk.world.now_ms + 1))
+
+    monkeypatch.setattr(task_service, "crashpoint", removed)
+    answer = daemon.ask("POST", "/v1/tasks/it/cancel")
+    assert (answer.status, answer.json()["code"]) == (404, "not_found")
+    assert desk.task_ids() == []
