@@ -63,7 +63,6 @@ from claudomator_py.log import set_up as set_up_log
 from claudomator_py.notify.configured import messenger
 from claudomator_py.ports import Messenger
 from claudomator_py.queries.queries import Queries
-from claudomator_py.schema import taskfiles
 from claudomator_py.schema.configfile import (
     CONFIG_VARIABLE,
     ConfigError,
@@ -177,7 +176,7 @@ async def _serve(
     timekeeper = ScheduleRunner(database, parts.registry, lambda: parts.workdirs, now_ms, schedule_faults)
     clockwork = Clockwork(timekeeper, lambda: inbox.looked())
     intake = StoreIntake(database, parts.registry, lambda: parts.workdirs, now_ms, clockwork.wake)
-    inbox = ConfiguredInbox(intake, taskfiles, _guarding, daemon.wake, secrets.clean)
+    inbox = ConfiguredInbox(intake, _guarding, daemon.wake, secrets.clean)
     inbox.claim(settings.inbox)
     stack.callback(inbox.close)
     stack.callback(clockwork.close)

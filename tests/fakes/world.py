@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,7 @@ from claudomator_py.ports import Clock, Messenger
 from claudomator_py.queries.queries import Queries
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.taskfile import parse_task
+from claudomator_py.schema.taskfiles import ParsedFile
 from claudomator_py.service.access import Access
 from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.service.keyring import Keyring
@@ -101,17 +101,6 @@ class _NoCouriers(NotificationDispatcher):
 
 def _nobody(target: NotifyTarget) -> Messenger:
     raise AssertionError("nobody is to be told in this world")
-
-
-@dataclass(frozen=True)
-class Document:
-    """A parsed file."""
-
-    specs: Sequence[TaskSpec]
-    problems: Sequence[Problem] = ()
-
-    def located(self, name: str, problem: Problem) -> Problem:
-        return problem
 
 
 class World:
@@ -239,11 +228,15 @@ class World:
         self, path: str, *specs: TaskSpec, mtime_ns: int = 1, renamed_from: str | None = None
     ) -> Sequence[Problem]:
         """The file was read with these documents. renamed_from: where it lay before, unchanged."""
-        return self.intake.take(FileReading(path, FileStamp(mtime_ns, 1, 1), Document(specs), renamed_from))
+        return self.intake.take(
+            FileReading(path, FileStamp(mtime_ns, 1, 1), ParsedFile(tuple(specs), ()), renamed_from)
+        )
 
     def take_many(self, files: Mapping[str, Sequence[TaskSpec]]) -> Sequence[Sequence[Problem]]:
         """These files were read at once."""
-        readings = [FileReading(path, FileStamp(1, 1, 1), Document(specs)) for path, specs in files.items()]
+        readings = [
+            FileReading(path, FileStamp(1, 1, 1), ParsedFile(tuple(specs), ())) for path, specs in files.items()
+        ]
         return self.intake.take_many(readings)
 
     def names(self, **wanted: Any) -> list[str]:

@@ -13,6 +13,8 @@ from typing import TypeVar
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import Problem
+from claudomator_py.schema import taskfiles
+from claudomator_py.schema.taskfiles import ParsedFile
 from claudomator_py.sources.inbox.archive import archive, archived_names
 from claudomator_py.sources.inbox.files import Busy, Entry, Folder, Vanished
 from claudomator_py.sources.inbox.ledger import GONE_S, RACY_S, FileLedger, Refused
@@ -32,9 +34,7 @@ from claudomator_py.sources.inbox.values import (
     FolderStatus,
     Guard,
     Intake,
-    Parsed,
     ScanReport,
-    TaskFormat,
 )
 from claudomator_py.store.errors import StoreUnavailable
 
@@ -81,7 +81,6 @@ class FolderScan:
         self,
         path: str,
         intake: Intake,
-        taskfiles: TaskFormat,
         after_accept: AfterAccept,
         stopped: Callable[[], bool],
         refusals: Refusals,
@@ -93,7 +92,6 @@ class FolderScan:
         self._claim = claim
         self._guard = guard
         self._intake = intake
-        self._format = taskfiles
         self._move = after_accept == "move"
         self._stopped = stopped
         self._ledger = FileLedger()
@@ -270,7 +268,7 @@ class FolderScan:
         return f"{self.path}/{name}"
 
     def _wanted(self, name: str) -> bool:
-        return is_wanted(self._format, name)
+        return is_wanted(name)
 
     def _is_ours(self, name: str) -> bool:
         return is_error_file(name) and (name.startswith(".") or self._wanted(name.removesuffix(SUFFIX)))
@@ -385,9 +383,9 @@ class FolderScan:
         self._ledger.no_rename(name, time.monotonic())
         return None
 
-    def _parse(self, name: str, data: bytes) -> Parsed | Problem:
+    def _parse(self, name: str, data: bytes) -> ParsedFile | Problem:
         try:
-            return self._format.parse_task_file(data, name)
+            return taskfiles.parse_task_file(data, name)
         except Exception as error:
             log.exception("parsing %r failed", name)
             return Problem(message=f"it cannot be parsed ({type(error).__name__})", remedy="simplify it")
@@ -462,7 +460,7 @@ class FolderScan:
             self._tally.refused.append(name)
             self._tally.changed = True
             self._refusals.put(self._path(name), kept.problems)
-            write_error_file(folder, name, self._format.render_problems(name, problems))
+            write_error_file(folder, name, taskfiles.render_problems(name, problems))
 
     def _mend(self, folder: Folder, name: str) -> None:
         if self._ledger.mend(name):
@@ -496,7 +494,7 @@ class FolderScan:
         self._tally.changed = True
 
 
-def is_wanted(taskfiles: TaskFormat, name: str) -> bool:
+def is_wanted(name: str) -> bool:
     """Whether a file of that name is looked at: meant as a task, and not hidden or left by an editor."""
     return not name.startswith(_IGNORED) and taskfiles.is_task_file(name)
 

@@ -53,9 +53,7 @@ from claudomator_py.sources.inbox.values import (
     FolderStatus,
     Guard,
     Intake,
-    Parsed,
     ScanReport,
-    TaskFormat,
 )
 from claudomator_py.sources.inbox.watch import Watcher
 from claudomator_py.store.database import StoreUnavailable
@@ -67,9 +65,7 @@ __all__ = [
     "FolderStatus",
     "Inbox",
     "Intake",
-    "Parsed",
     "ScanReport",
-    "TaskFormat",
 ]
 
 Names = dict[str, None] | None  # of one folder, in the order in which something happened to them; None: all
@@ -96,7 +92,6 @@ class Inbox:
         self,
         paths: Iterable[str | os.PathLike[str]],
         intake: Intake,
-        taskfiles: TaskFormat,
         *,
         after_accept: AfterAccept = "keep",
         on_change: Callable[[], None],
@@ -111,15 +106,12 @@ class Inbox:
         claim: why the folder at that path is not this daemon's to watch, or None.
         """
         self._paths = tuple(dict.fromkeys(map(whole_path, paths)))
-        self._taskfiles = taskfiles
         self._on_change = on_change
         self._rescan_s = rescan_s
         self._stop = threading.Event()
         self._scanning = threading.Lock()
         self.refusals = Refusals() if refusals is None else refusals
-        self._scanner = Scanner(
-            self._paths, intake, taskfiles, after_accept, self._stop.is_set, self.refusals, claim, guard
-        )
+        self._scanner = Scanner(self._paths, intake, after_accept, self._stop.is_set, self.refusals, claim, guard)
         self._thread: threading.Thread | None = None
         self._watcher: Watcher | None = None
         self._watched: dict[str, tuple[int, int]] = {}
@@ -319,7 +311,7 @@ class Inbox:
 
     def _on_names(self, folder: str, names: Iterable[str]) -> None:
         with self._wake:
-            self._note(folder, (name for name in names if is_wanted(self._taskfiles, name)))
+            self._note(folder, (name for name in names if is_wanted(name)))
             self._wake.notify_all()
 
     def _on_lost(self, folders: set[str], set_again: bool) -> None:
@@ -343,14 +335,12 @@ class ConfiguredInbox:
     def __init__(
         self,
         intake: _Intake,
-        taskfiles: TaskFormat,
         guarding: Callable[[InboxSettings], Guard],
         on_change: Callable[[], None],
         clean: Clean = as_they_are,
     ) -> None:
         """guarding: who is trusted by a configuration. clean: takes secrets out of what is said of a file."""
         self._intake = intake
-        self._taskfiles = taskfiles
         self._guarding = guarding
         self._on_change = on_change
         self._followed: InboxSettings | None = None
@@ -380,7 +370,6 @@ class ConfiguredInbox:
         self._inbox = Inbox(
             wanted.paths,
             self._intake,
-            self._taskfiles,
             after_accept=wanted.after_accept.value,
             on_change=self._on_change,
             guard=self._guarding(wanted),

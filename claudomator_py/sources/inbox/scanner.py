@@ -20,7 +20,6 @@ from claudomator_py.sources.inbox.values import (
     Guard,
     Intake,
     ScanReport,
-    TaskFormat,
 )
 
 _TELL_EVERY_S = 10.0
@@ -39,7 +38,6 @@ class Scanner:
         self,
         paths: Sequence[str],
         intake: Intake,
-        taskfiles: TaskFormat,
         after_accept: AfterAccept,
         stopped: Callable[[], bool],
         refusals: Refusals,
@@ -49,7 +47,7 @@ class Scanner:
         self._intake = intake
         self._stopped = stopped
         self._folders = {
-            path: FolderScan(path, intake, taskfiles, after_accept, stopped, refusals, claim, guard) for path in paths
+            path: FolderScan(path, intake, after_accept, stopped, refusals, claim, guard) for path in paths
         }
         self._created = False
         self._known = False

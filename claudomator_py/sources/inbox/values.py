@@ -1,4 +1,4 @@
-"""What passes between the watched folder, the format of its files, and the intake that makes tasks of them."""
+"""What passes between the watched folder and the intake that makes tasks of its files."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from claudomator_py.domain.errors import Problem
-from claudomator_py.domain.task import TaskSpec
+from claudomator_py.schema.taskfiles import ParsedFile
 
 AfterAccept = Literal["keep", "move"]
 
@@ -23,34 +23,6 @@ class FileStamp:
     def of(cls, stat: os.stat_result) -> "FileStamp":
         """The stamp of what was looked at."""
         return cls(stat.st_mtime_ns, stat.st_size, stat.st_ino)
-
-
-class Parsed(Protocol):
-    """A file after parsing: its tasks, or everything that is wrong with it."""
-
-    @property
-    def specs(self) -> Sequence[TaskSpec]:
-        """The tasks, in the order of the file."""
-
-    def located(self, name: str, problem: Problem, /) -> Problem:
-        """The problem of the task of that name, with the line that it is in."""
-
-    @property
-    def problems(self) -> Sequence[Problem]:
-        """Empty for a good file."""
-
-
-class TaskFormat(Protocol):
-    """How task files are written. A module with these functions will do."""
-
-    def is_task_file(self, name: str, /) -> bool:
-        """Whether a file of that name is meant as a task."""
-
-    def parse_task_file(self, data: bytes, filename: str, /) -> Parsed:
-        """The tasks of a file, or its problems. Never raises for anything the bytes may hold."""
-
-    def render_problems(self, filename: str, problems: Sequence[Problem], /) -> str:
-        """The problems as the text of an error file."""
 
 
 class Guard(Protocol):
@@ -75,7 +47,7 @@ class FileReading:
 
     path: str
     stamp: FileStamp
-    parsed: Parsed
+    parsed: ParsedFile
     renamed_from: str | None = None
 
 

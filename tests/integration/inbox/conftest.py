@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain import crashpoint
-from claudomator_py.schema import taskfiles
 from claudomator_py.schema.settings import Inbox as Trusting
 from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.inbox import AfterAccept, Inbox
@@ -42,7 +41,6 @@ def make_inbox(folder: Path) -> Iterator[MakeInbox]:
         inbox = Inbox(
             paths or (folder,),
             intake,
-            taskfiles,
             after_accept=after_accept,
             on_change=on_change,
             guard=InboxGuard(trusting or Trusting()),

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.schema import taskfiles
 from claudomator_py.schema.settings import Inbox as Trusting
 from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.claims import Claims, InboxInUse
@@ -119,7 +118,7 @@ def test_an_inbox_that_another_daemon_came_to_first_is_watched_once_that_ends(
     intake = MemoryIntake()
     drop(folder, "a.yaml", task("a"))
     guard = InboxGuard(Trusting())
-    inbox = Inbox([folder], intake, taskfiles, on_change=lambda: None, guard=guard, rescan_s=3600, claim=claims.take)
+    inbox = Inbox([folder], intake, on_change=lambda: None, guard=guard, rescan_s=3600, claim=claims.take)
     inbox.start()
     try:
         until(lambda: "another daemon" in str(inbox.status()[str(folder)].problem))
