@@ -1,5 +1,6 @@
 """What a start costs, told by what is imported and not by a clock, which a busy machine would make a liar of."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 import typer
 
 from claudomator_py.__main__ import application
+from claudomator_py.imports import without
 
 # What is there when the command has ended, and how much of it the collector leaves alone.
 _RUN = """
@@ -75,3 +77,34 @@ def test_the_summaries_are_what_the_commands_say_of_themselves() -> None:
     assert len(group.commands) > 20
     for name, command in group.commands.items():
         assert f" {name} {command.get_short_help_str(200)}" in told
+
+
+def imported_by(code: str) -> set[str]:
+    told = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport json, sys; print(json.dumps(sorted(sys.modules)))"],
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
+    return set(json.loads(told.stdout))
+
+
+def test_the_daemon_starts_without_what_it_does_not_use(tmp_path: Path) -> None:
+    modules = imported_by("import claudomator_py.app")
+    assert {"structlog", "fastapi", "sqlalchemy"} <= modules
+    assert modules & {"rich", "pygments", "alembic", "asyncpg", "psycopg", "httpx", "typer"} == set()
+
+
+def test_a_command_that_asks_the_daemon_imports_the_client_and_not_the_command_line_of_httpx(tmp_path: Path) -> None:
+    _, modules = after(tmp_path, "status")
+    assert "httpx" in modules
+    assert modules & {"rich", "pygments", "click", "sqlalchemy", "fastapi", "structlog"} == set()
+
+
+def test_a_package_is_hidden_only_while_the_block_lasts() -> None:
+    sys.modules.pop("this", None)
+    with without("this", "json"):
+        with pytest.raises(ImportError):
+            importlib.import_module("this")
+        assert importlib.import_module("json") is json
+    assert "this" not in sys.modules
