@@ -72,35 +72,35 @@ _PAUSES = {Doing.START: _SLOW, Doing.CLASSIFY: _SLOW, Doing.SWEEP: _SLOWEST, Doi
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that is done beside others.
-
-    id: of the task, run, directory or schedule; it identifies the item together with what is done. name: for people.
-    content: what the work depends on; when it has changed, former faults say nothing any more.
-    """
+    """One thing that is done beside others."""
 
     doing: Doing
     id: str
+    """Of the task, run, directory or schedule; it identifies the item together with what is done."""
     name: str = field(default="", compare=False)
+    """What it is, for people."""
     task_id: str | None = field(default=None, compare=False)
     content: str = field(default="", compare=False)
+    """What the work depends on; when it has changed, former faults say nothing any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What an item raised last. times: in a row. since_ms, again_ms: of the first time, and of the next attempt.
-
-    own: whether the item itself is at fault, as far as one can tell. blocking: whether nothing else of its kind can be
-    done either, as the machine or the state folder is at fault.
-    """
+    """What an item raised last."""
 
     item: Item
     text: str
     remedy: str
     times: int
+    """How many times in a row."""
     since_ms: int
+    """Of the first time, and of the next attempt."""
     again_ms: int
+    """See ``since_ms``."""
     own: bool = True
+    """Whether the item itself is at fault, as far as one can tell."""
     blocking: bool = False
+    """Whether nothing else of its kind can be done either, as the machine or the state folder is at fault."""
 
     @property
     def lasting(self) -> bool:

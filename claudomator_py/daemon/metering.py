@@ -46,12 +46,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Everything at one moment. Histograms in seconds, times in epoch milliseconds, sizes in bytes.
-
-    live: runs by agent and state. holds: by agent and reason, until when; None: until released. answers: questions for
-    a tier by source and cause. checks: what readiness says, by name. failing: items that fail again and again, by what
-    is done for them.
-    """
+    """Everything at one moment. Histograms in seconds, times in epoch milliseconds, sizes in bytes."""
 
     database: str
     tasks: Mapping[str, int]
@@ -59,9 +54,12 @@ class Measured:
     agents: Sequence[AgentState]
     slots: int
     live: Mapping[tuple[str, str], int]
+    """Runs by agent and state."""
     ended: Sequence[EndedRuns]
     holds: Mapping[tuple[str, str], int | None]
+    """By agent and reason, until when; None: until released."""
     answers: Mapping[tuple[str, str], int]
+    """Questions for a tier by source and cause."""
     ticks: Ticks
     writes: Histogram
     writes_pending: int
@@ -69,19 +67,23 @@ class Measured:
     free_bytes: int
     least_free_bytes: int
     checks: Mapping[str, bool]
+    """What readiness says, by name."""
     failing: Mapping[str, int] = field(default_factory=dict)
+    """Items that fail again and again, by what is done for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessGauges:
-    """What is measured and is in no row. least_free_bytes: below it nothing is started. faults: of single items."""
+    """What is measured and is in no row."""
 
     ticks: Callable[[], Ticks]
     checks: Callable[[], Sequence[CheckView]]
     refused_files: Callable[[], int]
     free_bytes: Callable[[], int]
     least_free_bytes: Callable[[], int]
+    """Below it nothing is started."""
     faults: Callable[[], Sequence[Fault]] = tuple
+    """Of single items."""
 
 
 class Meter:

@@ -40,11 +40,12 @@ AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A question that was committed and has to be put to the model. revision: the content that it is about."""
+    """A question that was committed and has to be put to the model."""
 
     task_id: str
     generation: int
     revision: int
+    """The content that it is about."""
     agent: str
     question: TierQuestion
     key: str

@@ -92,16 +92,15 @@ class DayBudget(Budget):
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What runs have used, as far as is known.
-
-    unpriced, uncounted: how many of them have ended without anybody knowing their dollars, or their tokens.
-    """
+    """What runs have used, as far as is known."""
 
     usd: float = 0.0
     tokens: int = 0
     runs: int = 0
     unpriced: int = 0
+    """How many of them have ended without anybody knowing their dollars, or their tokens."""
     uncounted: int = 0
+    """See ``unpriced``."""
 
     def __add__(self, other: "Spending") -> "Spending":
         return Spending(

@@ -98,28 +98,30 @@ class _Cursor:
 
 @dataclass(slots=True)
 class _Followed:
-    """A run whose output is read. wanted: whether it is to be read on. record: how it ended, where that is known.
-
-    until_s: the monotonic clock's time until which all of an ended run's output is read.
-    heard_until: the offset in each stream up to which it has said what it ``said``.
-    report: what it comes to, read to its end. problem: what kept it from being read at the last attempt.
-    is_behind: the log says so. is_awaited: somebody wants to know once all is read that is there.
-    """
+    """A run whose output is read."""
 
     run_id: str
     reader: OutputReader
     cursors: tuple[_Cursor, ...] = field(default_factory=lambda: tuple(_Cursor(stream) for stream in _STREAMS))
     wanted: bool = False
+    """Whether to keep reading it."""
     ended: bool = False
     record: ExitRecord | None = None
+    """How it ended, where that is known."""
     until_s: float | None = None
+    """The monotonic clock's time until which all of an ended run's output is read."""
     said: Said = field(default_factory=Said)
     heard_until: tuple[int, ...] = (0,) * len(_STREAMS)
+    """The offset in each stream up to which it has said what it ``said``."""
     report: Report | None = None
+    """What it comes to, read to its end."""
     problem: OSError | None = None
+    """What kept it from being read at the last attempt."""
     not_understood: str | None = None
     is_behind: bool = False
+    """Whether the log has said that it is far behind."""
     is_awaited: bool = False
+    """Whether somebody waits until all that is there has been read."""
 
     def read(self, read: ReadOutput) -> bool:
         """Read it for a moment; whether there was no more. Raises OSError."""

@@ -48,21 +48,25 @@ def hinted_by(head: QueueHead, agents: Sequence[AgentState]) -> tuple[AgentState
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is in use. live: runs in all. busy: live runs by directory. disk_low: there is too little room to start.
-
-    kept: directories that are kept for tasks which need input. drained: nothing is to be started. threads: those in
-    which a run is live; in_turn: the task that goes on first in a thread. now: epoch milliseconds.
-    """
+    """What is in use."""
 
     now: int
+    """Epoch milliseconds."""
     live: int
+    """Runs in all."""
     busy: Mapping[str, int]
+    """Live runs by directory."""
     disk_low: bool
+    """There is too little room to start."""
     drained: bool = False
+    """Nothing is to be started."""
     threads: frozenset[str] = frozenset()
+    """Those in which a run is live."""
     in_turn: Mapping[str, str] = field(default_factory=dict)
+    """By thread, the task that continues it first."""
     day: DayLeft | None = None
     kept: tuple[Kept, ...] = ()
+    """Directories that are kept for tasks which need input."""
 
     def taken(self, rules: Rules) -> "Taken":
         """What of this keeps tasks from starting, whoever could run them."""

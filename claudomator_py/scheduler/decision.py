@@ -74,21 +74,21 @@ def _in_words(agent: str | None, text: str, until: int | None) -> Blocked:
 
 
 class Classification(BaseModel):
-    """Where the tier comes from. cause: why it is no answer; reason: the classifier's own words or those of its fault.
-
-    asked_about: the agent that was picked when it was asked, which need not be the one that started the task.
-    said_agent: the agent that the answer spoke of, if that was another one; it changes nothing.
-    clamped_from: the tier that it would be without the floor or ceiling that its constraints set.
-    """
+    """Where the tier comes from."""
 
     model_config = ConfigDict(frozen=True)
 
     source: Literal["pinned", "kept", "cache", "classifier", "default"]
     cause: str | None = None
+    """Why it is no answer."""
     reason: str | None = None
+    """The classifier's own words or those of its fault."""
     asked_about: str | None = None
+    """The agent that was picked when it was asked, which need not be the one that started the task."""
     said_agent: str | None = None
+    """The agent that the answer spoke of, if that was another one; it changes nothing."""
     clamped_from: Tier | None = None
+    """The tier that it would be without the floor or ceiling that its constraints set."""
 
 
 class PolicyCheck(BaseModel):

@@ -20,24 +20,26 @@ class _Frozen(BaseModel):
 
 
 class ActiveHold(_Frozen):
-    """A hold on a bucket that an agent draws on. until: epoch milliseconds; None: until an operator releases it.
-
-    bucket: its label. family: only for models of it; None: for all. reason: None for an operator's own. room: its
-    time is over, and so many runs may still begin on the bucket, as those before them have to answer first; None:
-    it is in force. With reason ``budget`` it is no limit of the account's, but of the configuration: room is the number
-    of runs that are left of it. tries: it is in force, and so many runs may begin all the same, if limited agents are
-    tried; None: that is not counted.
-    """
+    """A hold on a bucket that an agent draws on."""
 
     bucket: str
+    """Its label."""
     reason: Reason | None
+    """None for an operator's own."""
     until: int | None
+    """Epoch milliseconds; None: until an operator releases it."""
     provenance: Provenance
     source: str
     family: str | None = None
+    """Only for models of it; None: for all."""
     window: str | None = None
     room: int | None = None
+    """Its time is over, and so many runs may still begin on the bucket, as those before them have to answer first;
+    None: it is in force. With reason ``budget`` it is no limit of the account's, but of the configuration: room is
+    the number of runs that are left of it."""
     tries: int | None = None
+    """It is in force, and so many runs may begin all the same, if limited agents are tried; None: that is not
+    counted."""
     figures: Figures | None = None
     """What was spent of the day's budget, with reason ``budget``."""
     used: float | None = None
@@ -74,26 +76,27 @@ class ActiveHold(_Frozen):
 
 
 class AgentState(_Frozen):
-    """A configured agent. active: its live runs. problem: why it cannot run at all.
-
-    near_limit: its account has warned that a limit is near. fallback_model: what stands in for a model that is not to
-    be had; stands_in: why it does, for the task that is looked at.
-    """
+    """A configured agent."""
 
     name: str
     kind: str
     active: int
+    """Its live runs."""
     max_concurrent: int
     auto_select: bool
     problem: str | None = None
+    """Why it cannot run at all."""
     unfit: bool = False
     """Its problem is with the task that is looked at, which asks for what it cannot enforce."""
     holds: tuple[ActiveHold, ...] = ()
     near_limit: bool = False
+    """Its account has warned that a limit is near."""
     models: dict[Tier, ModelChoice] = {}
     default_tier: Tier = Tier.BALANCED
     fallback_model: str | None = None
+    """What stands in for a model that is not to be had."""
     stands_in: str | None = None
+    """Why it stands in, for the task in question."""
 
     @property
     def status(self) -> AgentStatus:
@@ -164,46 +167,42 @@ class AgentState(_Frozen):
 
 
 class AskedTier(_Frozen):
-    """A question for the task's tier. deadline: epoch milliseconds past which it starts without an answer.
-
-    agent: the pick it was asked for. source, tier, cause and detail: what came of it, once answered. said_agent: the
-    agent that the answer spoke of, if that was another one.
-    """
+    """A question for the task's tier."""
 
     agent: str
+    """The pick it was asked for."""
     deadline: int
+    """Epoch milliseconds past which it starts without an answer."""
     answered: bool
     source: Literal["classifier", "cache", "default"] | None = None
+    """Where the tier comes from, once answered; the next three belong to it."""
     tier: Tier | None = None
+    """See ``source``."""
     cause: str | None = None
+    """See ``source``."""
     detail: str | None = None
+    """See ``source``."""
     said_agent: str | None = None
+    """The agent that the answer spoke of, if that was another one."""
 
 
 class HeldBy(_Frozen):
-    """A conversation that a task goes on in: that of a run, and the agent that has it.
-
-    optional: another agent that is free may begin afresh instead. yields: when another one may, although it is not
-    optional: once the holder cannot run at all, or also while it is limited. of: the task whose conversation it is, if
-    another's.
-    """
+    """A conversation that a task continues: that of a run, and the agent that has it."""
 
     run: str
     agent: str
     kind: str
     optional: bool = False
+    """Another agent that is free may begin afresh instead."""
     yields: Literal["unable", "limited"] | None = None
+    """When another one may, although it is not optional: once the holder cannot run at all, or also while it is
+    limited."""
     of: str | None = None
+    """The task whose conversation it is, if another's."""
 
 
 class QueueHead(_Frozen):
-    """A task at the head of its lane, with what the choice of an agent depends on.
-
-    cannot: by agent, what the task asks for and that agent cannot enforce. conversation: the one it goes on in; None:
-    a fresh one. thread: the task that began the thread which it continues; None: its own. failed_on, failed_for: the
-    agent on which its last run did not get its model, and why. queued: since when it is queued, in epoch milliseconds.
-    specialist, skill, constraints: where it was routed.
-    """
+    """A task at the head of its lane, with what the choice of an agent depends on."""
 
     task_id: str
     version: int
@@ -217,16 +216,25 @@ class QueueHead(_Frozen):
     kept_tier: Tier | None = None
     asked: AskedTier | None = None
     cannot: dict[str, str] = {}
+    """By agent, what the task asks for and that agent cannot enforce."""
     model: str | None = None
     strict: bool = False
     conversation: HeldBy | None = None
+    """The one that it continues; None: a fresh one."""
     thread: str | None = None
+    """The task that began the thread which it continues; None: its own."""
     failed_on: str | None = None
+    """The agent on which its last run did not get its model, and why."""
     failed_for: Reason | None = None
+    """See ``failed_on``."""
     queued: int = 0
+    """Since when it is queued, in epoch milliseconds."""
     specialist: str | None = None
+    """Where it was routed."""
     skill: str | None = None
+    """See ``specialist``."""
     constraints: Constraints = Constraints()
+    """See ``specialist``."""
 
     @property
     def exclusive(self) -> str:
@@ -247,10 +255,7 @@ class Kept(_Frozen):
 
 
 class Rules(_Frozen):
-    """The configuration that planning depends on, and its hash. classifier: whether there is one to ask.
-
-    prefer_wait: for how many milliseconds a task waits for a preferred agent that is full.
-    """
+    """The configuration that planning depends on, and its hash."""
 
     total: int
     per_workdir: int
@@ -258,7 +263,9 @@ class Rules(_Frozen):
     when_all_limited: Literal["wait", "try"]
     near_limit: NearLimit = "tie_break"
     prefer_wait: int = 0
+    """For how many milliseconds a task waits for a preferred agent that is full."""
     classifier: bool = False
+    """Whether there is one to ask."""
     settings_hash: str
 
 
