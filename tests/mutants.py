@@ -97,6 +97,8 @@ EQUIVALENT = {
     "longer = min(max(2 * length, first.until_ms - now_ms if first.until_ms else 0), longest_ms)": (
         "an estimate always has an end"
     ),
+    "scheduler/admission.py: the condition is True: "
+    "return named_by(head.agent_type, agents) if head.agent_type else ()": "no agent is of no name and no kind",
     "dispatch/probing.py: the condition is False: if not holds:": "nothing is done for each of none",
     "dispatch/probing.py: the condition is True: "
     "since_ms = hold.until_ms if hold.until_ms is not None else now_ms": "what is over has had an end",

@@ -356,3 +356,29 @@ def test_an_agent_that_cannot_enforce_what_a_task_asks_for_does_not_get_it() -> 
     assert hinted.overridden is not None
     (why,) = hinted.overridden.because
     assert why == blocked(BlockCode.UNFIT, agent="claude", text="no turns")
+
+
+@pytest.mark.parametrize(
+    ("how", "goes_on_although"),
+    [
+        ({}, {"unable", "limited", "full"}),
+        ({"optional": True}, set()),
+        ({"yields": "unable"}, {"limited", "full"}),
+        ({"yields": "limited"}, {"full"}),
+    ],
+)
+def test_a_conversation_is_left_for_another_agent_as_far_as_it_yields(
+    how: dict[str, object], goes_on_although: set[str]
+) -> None:
+    task = head(1, conversation=HeldBy(run="run", agent="claude", kind="claude").model_copy(update=how))
+    assert decide(task, agent("claude", active=1), agent("codex")).agent == "claude", "it can go on"
+    unfit: dict[str, dict[str, object]] = {
+        "unable": {"problem": "not on PATH"},
+        "limited": {"hold": HOLD},
+        "full": {"active": 2},
+    }
+    for name, state in unfit.items():
+        verdict = admit(task, (agent("claude", **state), agent("codex")), rules(), IDLE)
+        assert isinstance(verdict, Blocked) == (name in goes_on_although), name
+        if isinstance(verdict, DecisionRecord):
+            assert verdict.agent == "codex"

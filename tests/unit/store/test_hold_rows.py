@@ -148,6 +148,9 @@ def test_a_limit_that_is_met_again_after_its_time_is_a_new_hold_that_goes_on_cou
     again = table.meet(NOW + 100, NOW, created_ms=NOW)
     assert (again.known, again.news, again.hold.until_ms) == (True, True, NOW + 100)
     assert table.ask(lambda connection: hold_rows.met(connection, CLAUDE, NOW)) == (2, NOW)
+    third = table.meet(NOW + 300, NOW + 150, created_ms=NOW + 150)
+    assert (third.known, third.hold.until_ms) == (True, NOW + 300)
+    assert table.ask(lambda connection: hold_rows.met(connection, CLAUDE, NOW + 150)) == (3, NOW + 150)
     table.release("claude")
     anew = table.meet(NOW + 200, NOW + 1, created_ms=NOW + 1)
     assert (anew.known, anew.news) == (False, True), "it was released, so nobody knew"
