@@ -57,12 +57,14 @@ OPENCODE_SUCCESS = "\n".join(
         {"type": "step_finish", "part": {"reason": "stop"}},
     )
 )
+QWEN_SUCCESS = CLAUDE_SUCCESS
 SIMULATED_SUCCESS = json.dumps({"simulated": True, "type": "end", "outcome": "success", "text": "say sesame"})
 CLI_SUCCESSES = {
     "claude": CLAUDE_SUCCESS,
     "gemini": GEMINI_SUCCESS,
     "codex": CODEX_SUCCESS,
     "opencode": OPENCODE_SUCCESS,
+    "qwen": QWEN_SUCCESS,
 }
 KINDS: dict[str, AgentKind] = dict(AGENT_KINDS)
 

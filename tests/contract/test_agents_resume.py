@@ -41,6 +41,7 @@ LOST = {
         stderr=f"Error: thread/resume: thread/resume failed: no rollout found for thread id {TALK}\n".encode()
     ),
     "opencode": Lost(stderr=b"\x1b[91m\x1b[1mError: \x1b[0mSession not found\n"),
+    "qwen": recorded("qwen/0.15.10/resume_unknown", 1),
     "simulated": Lost(b'{"type":"start","conversation_id":"c"}\n{"type":"end","outcome":"unknown","error":"gone"}\n'),
 }
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from claudomator_py.schema.settings import MODEL_KINDS
 from tests.e2e.harness import COMMAND, REPOSITORY, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state
 
@@ -63,7 +64,7 @@ def test_without_an_agent_a_task_waits_and_everything_says_so(cold_site: Site, t
         daemon = site.start(PATH=str(path))
     daemon.ready()
 
-    said = f"no agent found on PATH: none of claude, gemini, codex, opencode is in {path}"
+    said = f"no agent found on PATH: none of {', '.join(MODEL_KINDS)} is in {path}"
     site.drop("unhinted.yaml", "instructions: Tidy up.\n")
     waiting = in_state(daemon, "unhinted", "QUEUED")
     assert (waiting.reason, waiting.agent) == ("agent", None)

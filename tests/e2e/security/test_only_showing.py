@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.schema.settings import MODEL_KINDS
 from claudomator_py.schema.taskfile import parse_task
 from tests.e2e.harness import Site
 from tests.e2e.test_worktrees import git
@@ -16,7 +17,7 @@ from tests.fakes.daemon import openapi_document
 pytestmark = pytest.mark.timeout(120)
 
 PAGES = ("/", "/tasks", "/schedules", *(f"/tasks/{{ref}}{end}" for end in ("", "/cancel", "/restart", "/answer")))
-PROGRAMS = ("git", "sh", "claude", "gemini", "codex", "opencode", "systemctl", "env", "python3")
+PROGRAMS = ("git", "sh", *MODEL_KINDS, "systemctl", "env", "python3")
 
 
 def recording(folder: Path, calls: Path) -> Path:

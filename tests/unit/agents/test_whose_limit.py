@@ -14,7 +14,7 @@ from claudomator_py.domain.run import ExitRecord
 from claudomator_py.ports import OutputReader
 
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings"
-KINDS = ("claude", "gemini", "codex", "opencode")
+KINDS = [kind for kind in AGENT_KINDS if (RECORDINGS / kind / "expected.json").exists()]
 EXPECTED: dict[str, dict[str, dict[str, Any]]] = {
     kind: json.loads((RECORDINGS / kind / "expected.json").read_text()) for kind in KINDS
 }
@@ -113,11 +113,20 @@ def opencode_tool(text: str, failed: bool, model: Events) -> Events:
     return [{**model[0], "type": "tool_use", "part": part}]
 
 
+def qwen_tool(text: str, failed: bool, model: Events) -> Events:
+    used = {"type": "tool_use", "id": "call_x", "name": "run_shell_command", "input": {"command": f"echo {text}"}}
+    result = {"type": "tool_result", "tool_use_id": "call_x", "content": text, "is_error": failed}
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    said = {"type": "assistant", "message": {"role": "assistant", "content": [used], "usage": usage}}
+    return [said, {"type": "user", "message": {"role": "user", "content": [result]}}]
+
+
 TOOLS: dict[str, Callable[[str, bool, Events], Events]] = {
     "claude": claude_tool,
     "gemini": gemini_tool,
     "codex": codex_tool,
     "opencode": opencode_tool,
+    "qwen": qwen_tool,
 }
 
 
@@ -161,7 +170,7 @@ SUCCESSES = [
 ]
 
 
-_BEGUN = {"claude": 1, "gemini": 1, "codex": 2, "opencode": 1}
+_BEGUN = {"claude": 1, "gemini": 1, "codex": 2, "opencode": 1, "qwen": 1}
 """How many events come before anything can run."""
 
 

@@ -246,12 +246,14 @@ FILES = {
     "gemini": ".gemini/oauth_creds.json",
     "codex": ".codex/auth.json",
     "opencode": ".local/share/opencode/auth.json",
+    "qwen": ".qwen/oauth_creds.json",
 }
 KEYS = {
     "claude": "ANTHROPIC_API_KEY",
     "gemini": "GEMINI_API_KEY",
     "codex": "OPENAI_API_KEY",
     "opencode": "OPENROUTER_API_KEY",
+    "qwen": "OPENAI_API_KEY",
 }
 
 

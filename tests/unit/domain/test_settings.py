@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.agents.kinds import KINDS
 from claudomator_py.domain.agent import ModelChoice, Price, Tier
 from claudomator_py.domain.errors import Path
 from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent
@@ -99,7 +100,8 @@ def test_a_model_is_a_name_or_a_name_with_an_effort() -> None:
 def test_the_agents_of_all_model_clis_work_without_a_word() -> None:
     agents = {kind: default_agent(kind) for kind in MODEL_KINDS}
 
-    assert [agent.command for agent in agents.values()] == [("claude",), ("gemini",), ("codex",), ("opencode",)]
+    assert [agent.command for agent in agents.values()] == [(kind,) for kind in MODEL_KINDS]
+    assert tuple(kind for kind, info in KINDS.items() if info.asks_model and info.command) == MODEL_KINDS
     assert agents["gemini"].models[Tier.FAST] == ModelChoice(model="flash-lite")
     assert agents["codex"].models[Tier.POWERFUL] == ModelChoice(model="gpt-6.1-sol", effort="high")
     assert agents["opencode"].models == {}
@@ -134,7 +136,7 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"agents": None}, "agents: is empty, but must be a mapping; write {claude: {}}"),
     ({"agents": ["claude"]}, "agents: is a list, but must be a mapping; write {claude: {}}"),
     ({"agents": {"My Agent": {"kind": "claude"}}}, "agents.My Agent: `My Agent` is not a name"),
-    ({"agents": {"a": {}}}, "agents.a.kind: is missing; write one of claude, gemini, codex, opencode, command, sim"),
+    ({"agents": {"a": {}}}, f"agents.a.kind: is missing; write one of {', '.join(KINDS)}"),
     ({"agents": {"a": {"kind": "cluade"}}}, "agents.a.kind: `cluade` is not a known kind; did you mean `claude`?"),
     ({"agents": {"hub": {}}}, "agents.hub.kind: `hub` is not supported yet; remove the agent"),
     ({"agents": {"a": {"kind": "remote"}}}, "agents.a.kind: `remote` is not supported yet"),

@@ -1,0 +1,16 @@
+"""Qwen Code: what everybody may know of it."""
+
+from claudomator_py.domain.kind import KindInfo, Login, LoginFile
+
+INFO = KindInfo(
+    name="qwen",
+    command=("qwen",),
+    login=Login(
+        variables=("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"),
+        files=(
+            LoginFile("oauth_creds.json", ".qwen", "QWEN_HOME"),
+            LoginFile("settings.json", ".qwen", "QWEN_HOME", ("security", "auth", "selectedType")),
+        ),
+        command="qwen auth",
+    ),
+)

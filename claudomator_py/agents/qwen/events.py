@@ -1,0 +1,202 @@
+"""What Qwen Code writes with ``--output-format stream-json``: by meaning, whatever its version.
+
+Its events have the shape of Claude Code's, and say less: that a request failed stands in a message as if the model had
+said it, or behind what the model had said by then, and the result is a success. What tells such a message from an
+answer that quotes one is that no tokens were counted for it.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from claudomator_py.agents.api_errors import Rules, classify, words
+from claudomator_py.agents.denied import denied_call, distinct, questions
+from claudomator_py.agents.ending import Result, Verdict, denials, failed
+from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
+from claudomator_py.agents.run_events import Ending, RunEvents, arguments, content_text, shown, tokens_text
+from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.run import Part
+
+_FAILED_REQUEST = re.compile(
+    r"\[API Error: (?:(?P<status>[45]\d\d) )?(?P<message>.*)\](?:\nPossible quota limitations[^\n]*)?\s*\Z"
+    r"|\A(?P<login>Qwen OAuth (?:quota exceeded|free tier).*)",
+    re.DOTALL,
+)
+_FAILED_MARK = "[API Error: "
+_BY_EXIT_CODE = {
+    41: Reason.AUTH,
+    42: Reason.BAD_INVOCATION,
+    44: Reason.SETUP_FAILED,
+    52: Reason.BAD_INVOCATION,
+    53: Reason.TURN_LIMIT,
+}
+_RULES: Rules = (
+    (
+        words(
+            r"unknown arguments?|invalid values|cannot use both|no saved session found|is already in use"
+            r"|no input provided|not enough arguments"
+        ),
+        Reason.BAD_INVOCATION,
+    ),
+    (
+        words(
+            r"exceeded your current quota|insufficient[_ ](?:quota|balance|credit|funds)|out of credits|billing"
+            r"|payment required"
+        ),
+        Reason.NO_CREDIT,
+    ),
+    (words(r"qwen oauth quota exceeded"), Reason.RATE_LIMITED),
+    (words(r"no auth type is selected|free tier has been discontinued"), Reason.AUTH),
+)
+NOTHING = Tokens(input=0, output=0)
+"""What a new conversation has used."""
+_ASK = "ask_user_question"
+
+
+@dataclass(kw_only=True)
+class QwenEvents(RunEvents):
+    """One run."""
+
+    lost: ClassVar = words(r"no saved session found")
+
+    last: Event | None = None
+    #: What failed, as it was put into a message, unless the model said something after that.
+    failure: re.Match[str] | None = None
+    #: What the thread had used before; None: not known.
+    prior: Tokens | None = NOTHING
+    #: The first line of stderr: where it says what it does not understand, usage follows.
+    complaint: str | None = None
+    #: The text that the last message ended with, if any.
+    message: str | None = None
+    input: int = 0
+    output: int = 0
+    #: The questions that the model tried to ask, by the ids of the calls.
+    asked: dict[str, str] = field(default_factory=dict)
+    question: str | None = None
+    denied: list[str] = field(default_factory=list)
+    calls: list[Denied] = field(default_factory=list)
+
+    @property
+    def terminal(self) -> bool:
+        return self.last is not None
+
+    def take(self, event: Event) -> list[Part]:
+        """Take the next event: what it says, for people."""
+        self.conversation_id = text_of(event, "session_id") or self.conversation_id
+        match event.get("type"):
+            case "system" if event.get("subtype") == "init":
+                names = [shown(event.get(key)) for key in ("model", "qwen_code_version", "permission_mode")]
+                return [Part("notice", f"begins: {', '.join(name for name in names if name)}")]
+            case "assistant":
+                return self._take_message(event_of(event, "message"))
+            case "user":
+                content = list_of(event_of(event, "message"), "content")
+                results = (block for block in content if isinstance(block, dict) and block.get("type") == "tool_result")
+                return [self._take_tool_result(block) for block in results]
+            case "result":
+                return self._take_result(event)
+        return []
+
+    def take_stderr(self, line: str) -> None:
+        self.complaint = self.complaint or line or None
+
+    def _take_message(self, message: Event) -> list[Part]:
+        usage = event_of(message, "usage")
+        used, made = count_of(usage, "input_tokens") or 0, count_of(usage, "output_tokens") or 0
+        self.input, self.output = self.input + used, self.output + made
+        blocks = [block for block in list_of(message, "content") if isinstance(block, dict)]
+        said = "".join(text_of(block, "text") or "" for block in blocks if block.get("type") == "text")
+        self.failure = None if used + made else _FAILED_REQUEST.search(said, max(0, said.rfind(_FAILED_MARK)))
+        self.answered = self.answered or (self.failure is None and bool(blocks))
+        found = (self._take_block(block) for block in blocks)
+        return [part for part in found if part is not None]
+
+    def _take_block(self, block: Event) -> Part | None:
+        match block.get("type"):
+            case "text":
+                self.message = text_of(block, "text") or ""
+                return Part("message" if self.failure is None else "error", self.message)
+            case "thinking":
+                return Part("thinking", text_of(block, "thinking") or "")
+            case "tool_use":
+                tool, call_id = text_of(block, "name"), text_of(block, "id")
+                self.called(call_id, tool)
+                if tool == _ASK and (asked := questions(event_of(block, "input"))) is not None:
+                    self.asked[call_id or ""] = asked
+                return Part("tool_call", arguments(block.get("input")), tool)
+        return None
+
+    def _take_tool_result(self, block: Event) -> Part:
+        call_id = text_of(block, "tool_use_id")
+        self.question = self.asked.pop(call_id or "", self.question)  # nobody was there to answer
+        return Part("tool_result", content_text(block.get("content")), self.tool_of(call_id))
+
+    def _take_result(self, event: Event) -> list[Part]:
+        self.last = event
+        for denial in list_of(event, "permission_denials"):
+            if isinstance(denial, dict):
+                tool, given = text_of(denial, "tool_name") or "a tool", event_of(denial, "tool_input")
+                self.denied.append(tool)
+                self.calls.append(denied_call(tool, given, tool))
+        said = []
+        error, text = text_of(event_of(event, "error"), "message"), text_of(event, "result")
+        if error is not None:
+            said.append(Part("error", error))
+        elif text is not None and text != self.message:
+            said.append(Part("error" if event.get("is_error") else "message", text))
+        usage = event_of(event, "usage")
+        if used := tokens_text(count_of(usage, "input_tokens"), count_of(usage, "output_tokens")):
+            said.append(Part("usage", used))
+        return said
+
+    @property
+    def _succeeded(self) -> bool:
+        ended = self.last is not None and self.last.get("is_error") is False
+        return ended and self.failure is None
+
+    def said(self, ending: Ending) -> Verdict | None:
+        if self.last is None:
+            return None
+        if self._succeeded:
+            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(self.denied))
+        if self.failure is not None:
+            return _judge(self.failure, ending)
+        silent = f"it ended with {shown(self.last.get('subtype')) or 'an error'}"
+        error = text_of(event_of(self.last, "error"), "message") or text_of(self.last, "result") or silent
+        known = _BY_EXIT_CODE.get(ending.exit_code or 0)
+        return failed(known, error) if known is not None else classify(error, _RULES, ending.printed_ms)
+
+    def unsaid(self, ending: Ending) -> Verdict:
+        """Once there are events, what comes to stderr may be a tool's, and its words mean nothing."""
+        message = self.complaint or f"it exited with {ending.exit_code}"
+        known = _BY_EXIT_CODE.get(ending.exit_code or 0)
+        if known is not None:
+            return failed(known, message)
+        if self.failure is not None:
+            return _judge(self.failure, ending)
+        return failed(Reason.AGENT_ERROR, message) if self.anything else classify(message, _RULES, ending.printed_ms)
+
+    def result(self) -> Result:
+        """What the run said and used."""
+        return Result(
+            conversation_id=self.conversation_id,
+            text=text_of(self.last or {}, "result") if self._succeeded else None,
+            tokens=self._tokens(),
+            question=self.question,
+            denied=distinct(self.calls),
+        )
+
+    def _tokens(self) -> Tokens:
+        """The last event counts the whole conversation, with requests beside the messages."""
+        usage = event_of(self.last or {}, "usage")
+        used, made = count_of(usage, "input_tokens") or 0, count_of(usage, "output_tokens") or 0
+        prior = self.prior or Tokens()
+        if used + made > 0 and prior.input is not None and prior.output is not None:
+            return Tokens(input=max(0, used - prior.input), output=max(0, made - prior.output))
+        return Tokens(input=self.input, output=self.output) if self.input + self.output > 0 else Tokens()
+
+
+def _judge(failure: re.Match[str], ending: Ending) -> Verdict:
+    status = failure["status"]
+    message = failure["login"] or failure["message"] or failure[0]
+    return classify(message, _RULES, ending.printed_ms, status=int(status) if status is not None else None)

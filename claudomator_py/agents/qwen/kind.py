@@ -1,0 +1,87 @@
+"""Qwen Code: how it is started."""
+
+from pathlib import Path
+
+from claudomator_py.agents.event_kind import EventKind
+from claudomator_py.agents.programs import probe
+from claudomator_py.agents.qwen import INFO
+from claudomator_py.agents.qwen.events import QwenEvents
+from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.domain.conversation import Conversations
+from claudomator_py.domain.run import Launch, LaunchRequest
+from claudomator_py.domain.task import PermissionMode, TaskSpec
+from claudomator_py.scheduler.lanes import PLAIN_TOOL
+
+REMEDY = "install it (npm install -g @qwen-code/qwen-code), or set the agent's command in the configuration"
+
+# Its second process doubles its memory.
+RELAUNCH = {"QWEN_CODE_NO_RELAUNCH": "true"}
+# By itself it asks a service that refuses for quota again for many minutes, without a word; with these defaults for a
+# minute and a half. The user's settings go before this file.
+DEFAULTS_NAME = "QWEN_CODE_SYSTEM_DEFAULTS_PATH"
+DEFAULTS = Path(__file__).with_name("defaults.json")
+SYSTEM_DEFAULTS = Path("/etc/qwen-code/system-defaults.json")
+
+_MODES = {
+    PermissionMode.ACCEPT_EDITS: "auto-edit",
+    PermissionMode.PLAN: "plan",
+    PermissionMode.BYPASS: "yolo",
+}
+
+
+class Qwen(EventKind):
+    """The kind ``qwen``."""
+
+    kind = INFO.name
+    conversations = Conversations.GIVEN
+
+    def launch(self, request: LaunchRequest) -> Launch:
+        """Its command line. The prompt comes from a file on stdin. With `=`, no value can pass for an option.
+
+        Raises ValueError for a folder that it would take for several.
+        """
+        agent, task = request.agent, request.task
+        if (folder := next((folder for folder in task.add_dirs if "," in folder), None)) is not None:
+            raise ValueError(f"{agent.name} would take the further folder {folder} for several, as it has a comma")
+        argv = [*(agent.command or INFO.command), "--output-format=stream-json"]
+        argv.append(f"--{'resume' if request.resume else 'session-id'}={request.conversation_id}")
+        if request.model is not None:
+            argv.append(f"--model={request.model.model}")
+        if task.permissions.mode in _MODES:
+            argv.append(f"--approval-mode={_MODES[task.permissions.mode]}")
+        if task.max_turns is not None:
+            argv.append(f"--max-session-turns={task.max_turns}")
+        argv += agent.extra_args
+        argv += [f"--allowed-tools={tool}" for tool in task.permissions.allowed_tools]
+        argv += [f"--exclude-tools={tool}" for tool in task.permissions.disallowed_tools]
+        argv += [f"--include-directories={Path(folder).expanduser()}" for folder in task.add_dirs]
+        set_by_user = DEFAULTS_NAME in agent.env or DEFAULTS_NAME in agent.pass_env or SYSTEM_DEFAULTS.exists()
+        defaults = {} if set_by_user else {DEFAULTS_NAME: str(DEFAULTS)}
+        return Launch(tuple(argv), {**RELAUNCH, **defaults}, request.prompt)
+
+    def events(self, request: LaunchRequest | None) -> QwenEvents:
+        """What its events mean, with nothing taken yet."""
+        if request is None or not request.resume:
+            return QwenEvents()
+        return QwenEvents(resumed=True, prior=request.prior_tokens)
+
+    def health(self, agent: AgentSpec, path: str) -> AgentHealth:
+        """Whether it is installed, and which version."""
+        return probe(agent.command or INFO.command, path, REMEDY)
+
+    def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
+        """It knows tools by their names alone, and its list of folders has commas between them."""
+        permissions = task.permissions
+        sentences = [
+            f"{agent.name} has no tool {tool!r}; write a tool's name alone, such as run_shell_command"
+            for tool in (*permissions.allowed_tools, *permissions.disallowed_tools)
+            if not PLAIN_TOOL.fullmatch(tool)
+        ]
+        return sentences + [
+            f"{agent.name} would take {folder!r} in add_dirs for several, as it has a comma"
+            for folder in task.add_dirs
+            if "," in folder
+        ]
+
+
+KIND = Qwen()

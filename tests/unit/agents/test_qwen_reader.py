@@ -1,0 +1,77 @@
+"""What Qwen Code's events mean, where recordings do not show it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from claudomator_py.agents.event_reader import EventReader
+from claudomator_py.agents.qwen.events import QwenEvents
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.run import ExitRecord
+
+NOW_MS = 1_795_293_600_000
+REFUSED = "[API Error: 429 Rate limit reached. Please try again in 20m3s.]\nPossible quota limitations in place."
+
+
+def message(text: str, used: int = 0) -> dict[str, Any]:
+    usage = {"input_tokens": used, "output_tokens": used}
+    return {"type": "assistant", "message": {"content": [{"type": "text", "text": text}], "usage": usage}}
+
+
+def result(text: str, used: int = 0) -> dict[str, Any]:
+    usage = {"input_tokens": used, "output_tokens": used}
+    return {"type": "result", "subtype": "success", "is_error": False, "result": text, "usage": usage}
+
+
+def read(*events: object, exit_code: int = 0, stderr: bytes = b"", **known: Any) -> Outcome:
+    reader = EventReader(QwenEvents(**known))
+    for event in events:
+        reader.feed("stdout", json.dumps(event).encode() + b"\n")
+    reader.feed("stderr", stderr)
+    return reader.outcome(ExitRecord(exit_code, None, NOW_MS - 1000, NOW_MS), NOW_MS)
+
+
+def test_a_failed_request_is_no_success_although_it_says_so() -> None:
+    outcome = read(message(REFUSED), result(REFUSED))
+    assert (outcome.status, outcome.reason, outcome.text) == (OutcomeStatus.LIMITED, Reason.RATE_LIMITED, None)
+    assert outcome.reset_at == NOW_MS + 1_203_000
+
+
+def test_an_answer_that_quotes_a_failed_request_is_an_answer() -> None:
+    outcome = read(message(REFUSED, used=9), result(REFUSED, used=9))
+    assert (outcome.status, outcome.text) == (OutcomeStatus.SUCCEEDED, REFUSED)
+
+
+def test_a_failed_request_that_it_got_over_does_not_count() -> None:
+    outcome = read(message(REFUSED), message("Done.", used=9), result("Done.", used=9))
+    assert (outcome.status, outcome.text) == (OutcomeStatus.SUCCEEDED, "Done.")
+
+
+def test_what_was_said_before_the_connection_broke_off_does_not_hide_that() -> None:
+    said = "I look at [API Error: 401 it] first. [API Error: terminated (cause: other side closed)]"
+    outcome = read(message(said), result(said))
+    assert (outcome.reason, outcome.detail) == (Reason.NETWORK, "terminated (cause: other side closed)")
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "reason"),
+    [
+        ("Qwen OAuth quota exceeded: Your free daily quota has been reached.", "limited", Reason.RATE_LIMITED),
+        ("Qwen OAuth free tier has been discontinued as of 2026-04-15.", "failed", Reason.AUTH),
+    ],
+)
+def test_its_own_account(text: str, status: str, reason: Reason) -> None:
+    outcome = read(message(text), result(text))
+    assert (outcome.status, outcome.reason) == (status, reason)
+
+
+def test_tokens_of_a_conversation_that_goes_on_are_its_own_share() -> None:
+    events = (message("Done.", used=9), result("Done.", used=30))
+    assert read(*events, resumed=True, prior=Tokens(input=20, output=20)).tokens == Tokens(input=10, output=10)
+    assert read(*events, resumed=True, prior=None).tokens == Tokens(input=9, output=9)
+
+
+def test_once_there_are_events_stderr_is_not_believed() -> None:
+    outcome = read(message("Going on.", used=9), exit_code=1, stderr=b"Rate limit reached\n")
+    assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.AGENT_ERROR)
