@@ -211,10 +211,36 @@ class Opencode(Cli):
         return chat_api.unauthorized()
 
 
+class QwenCode(Cli):
+    """Qwen Code, with the key of a service that speaks like OpenAI's. It sends all through a proxy, loopback too."""
+
+    kind = "qwen"
+    package = "@qwen-code/qwen-code"
+    api = ChatApi
+    key: ClassVar = {"OPENAI_API_KEY": "fake"}
+
+    def env(self, origin: str) -> dict[str, str]:
+        no_proxy = {"HTTPS_PROXY": "", "HTTP_PROXY": ""}
+        return {"OPENAI_BASE_URL": f"{origin}/v1", "OPENAI_MODEL": "m1", **no_proxy}
+
+    def writes(self, path: Path, text: str = "hello\n") -> ToolCall:
+        return ToolCall("write_file", {"file_path": str(path), "content": text})
+
+    def shell(self, command: str) -> ToolCall:
+        return ToolCall("run_shell_command", {"command": command, "description": "as asked", "is_background": False})
+
+    def overloaded(self) -> Refusal:
+        return chat_api.overloaded()
+
+    def unauthorized(self) -> Refusal:
+        return chat_api.unauthorized()
+
+
 CLAUDE = ClaudeCode()
 GEMINI = GeminiCli()
 CODEX = CodexCli()
 OPENCODE = Opencode()
+QWEN = QwenCode()
 CLIS: tuple[Cli, ...] = (CLAUDE, GEMINI, CODEX, OPENCODE)
 OPENCODE_STEP_USD = (INPUT_TOKENS * OPENCODE_PRICE["input"] + OUTPUT_TOKENS * OPENCODE_PRICE["output"]) / 1e6
 

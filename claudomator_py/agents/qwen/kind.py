@@ -17,7 +17,8 @@ REMEDY = "install it (npm install -g @qwen-code/qwen-code), or set the agent's c
 # Its second process doubles its memory.
 RELAUNCH = {"QWEN_CODE_NO_RELAUNCH": "true"}
 # By itself it asks a service that refuses for quota again for many minutes, without a word; with these defaults for a
-# minute and a half. The user's settings go before this file.
+# minute and a half. The user's settings go before this file. It would rewrite the file for its own version of the format
+# if that were newer: hence the number in it.
 DEFAULTS_NAME = "QWEN_CODE_SYSTEM_DEFAULTS_PATH"
 DEFAULTS = Path(__file__).with_name("defaults.json")
 SYSTEM_DEFAULTS = Path("/etc/qwen-code/system-defaults.json")
