@@ -49,12 +49,13 @@ def test_a_resumed_session_counts_its_own_share_only(bench: Bench, api: ChatApi)
 
 
 def test_a_tool_that_was_not_allowed_and_one_that_was(bench: Bench, api: ChatApi) -> None:
-    api.script(QWEN.shell("touch made"), Text("I could not."))
+    making = """python3 -c "open('made', 'w')\""""
+    api.script(QWEN.shell(making), Text("I could not."))
     denied = bench.run(task())
     assert [call.rule for call in denied.denied] == ["run_shell_command"], denied
     assert not (bench.repository / "made").exists()
 
-    api.script(QWEN.shell("touch made"), Text("Done."))
+    api.script(QWEN.shell(making), Text("Done."))
     allowed = bench.run(task(permissions={"allowed_tools": ["run_shell_command"]}), resume=denied.conversation_id)
     assert allowed.denied == (), allowed
     assert (bench.repository / "made").exists()

@@ -17,8 +17,8 @@ REMEDY = "install it (npm install -g @qwen-code/qwen-code), or set the agent's c
 # Its second process doubles its memory.
 RELAUNCH = {"QWEN_CODE_NO_RELAUNCH": "true"}
 # By itself it asks a service that refuses for quota again for many minutes, without a word; with these defaults for a
-# minute and a half. The user's settings go before this file. It would rewrite the file for its own version of the format
-# if that were newer: hence the number in it.
+# minute and a half. The user's settings go before this file. It would rewrite a file of an older version of its format:
+# hence the number in it.
 DEFAULTS_NAME = "QWEN_CODE_SYSTEM_DEFAULTS_PATH"
 DEFAULTS = Path(__file__).with_name("defaults.json")
 SYSTEM_DEFAULTS = Path("/etc/qwen-code/system-defaults.json")
@@ -71,17 +71,18 @@ class Qwen(EventKind):
         return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """It knows tools by their names alone, and its list of folders has commas between them."""
+        """It leaves out tools by their names alone, and its lists have commas between their words."""
         permissions = task.permissions
         sentences = [
-            f"{agent.name} has no tool {tool!r}; write a tool's name alone, such as run_shell_command"
-            for tool in (*permissions.allowed_tools, *permissions.disallowed_tools)
+            f"{agent.name} cannot leave out {tool!r}; write a tool's name alone, such as run_shell_command"
+            for tool in permissions.disallowed_tools
             if not PLAIN_TOOL.fullmatch(tool)
         ]
         return sentences + [
-            f"{agent.name} would take {folder!r} in add_dirs for several, as it has a comma"
-            for folder in task.add_dirs
-            if "," in folder
+            f"{agent.name} would take {word!r} in {field} for several, as it has a comma"
+            for field, words in (("permissions.allowed_tools", permissions.allowed_tools), ("add_dirs", task.add_dirs))
+            for word in words
+            if "," in word
         ]
 
 
