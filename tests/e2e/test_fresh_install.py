@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from claudomator_py.schema.settings import MODEL_KINDS
+from claudomator_py.schema.agent_settings import MODEL_KINDS
 from tests.e2e.harness import COMMAND, REPOSITORY, Site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state
 

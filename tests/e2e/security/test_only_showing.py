@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.schema.settings import MODEL_KINDS
+from claudomator_py.schema.agent_settings import MODEL_KINDS
 from claudomator_py.schema.taskfile import parse_task
 from tests.e2e.harness import Site
 from tests.e2e.test_worktrees import git
