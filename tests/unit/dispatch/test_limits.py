@@ -1,7 +1,11 @@
 """Limits: whom they hold, for how long, and runs that sleep in one."""
 
+import pytest
+
+from claudomator_py.dispatch.collect import PATIENCE_MS, WORTH_ENDING_MS
 from claudomator_py.domain import crashpoint
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
+from tests.fakes.agents import OutcomeReader
 from tests.fakes.world import CLAUDE, START_MS, World, spec
 
 
@@ -149,3 +153,33 @@ def test_a_short_sleep_is_waited_out(world: World) -> None:
     world.tick()
     world.tick()
     assert ("cancel", run.id, 0) not in world.host.calls
+
+
+@pytest.mark.parametrize(("sleeps_ms", "ended"), [(WORTH_ENDING_MS, False), (WORTH_ENDING_MS + 1, True)])
+def test_a_sleep_is_ended_from_the_moment_that_it_costs_more_than_starting_again(
+    world: World, sleeps_ms: int, ended: bool
+) -> None:
+    world.submit("t")
+    world.tick()
+    run = world.live("t")
+    world.host.begin(run.id)
+    world.tick()
+    world.host.write(run.id, str(world.clock() + sleeps_ms).encode(), "stderr")
+    world.tick()
+    assert (("cancel", run.id, 0) in world.host.calls) is ended
+
+
+def test_a_run_that_waits_in_a_limit_without_saying_for_how_long_is_waited_for_a_while(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.submit("t")
+    world.tick()
+    run = world.live("t")
+    world.host.begin(run.id)
+    world.tick()
+    monkeypatch.setattr(OutcomeReader, "stuck_since", world.clock())
+    world.answer("t")
+    world.tick(PATIENCE_MS)
+    assert ("cancel", run.id, 0) not in world.host.calls
+    world.tick(1)
+    assert ("cancel", run.id, 0) in world.host.calls
