@@ -10,6 +10,8 @@ from sqlalchemy import Connection
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.breaker import Breaker
 from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.decision import Classification as Decided
+from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.limits import Bucket, Hold, RanOn, hold_after
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.units import SECOND_MS
@@ -24,8 +26,7 @@ from claudomator_py.scheduler.classification import (
     cache_key,
     parse_answer,
 )
-from claudomator_py.scheduler.decision import Classification as Decided
-from claudomator_py.scheduler.decision import TierRecord, Versions
+from claudomator_py.scheduler.decision import TierRecord
 from claudomator_py.scheduler.tiers import AskTier
 from claudomator_py.store import classification_rows, hold_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, TaskRef, blocked, refs_text, text_of
+from claudomator_py.domain.decision import Classification
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.principal import OPERATOR
@@ -16,7 +17,7 @@ from claudomator_py.domain.wording import Clock
 from claudomator_py.environment.worktrees import TREE_USED
 from claudomator_py.prompts.conversations import GIVEN_UP, resumption_of
 from claudomator_py.scheduler.classification import Cause
-from claudomator_py.scheduler.decision import Candidate, Classification, DecisionRecord, OverriddenHint
+from claudomator_py.scheduler.decision import Candidate, DecisionRecord, OverriddenHint
 from claudomator_py.store.tables import Event, Run, Task
 
 _DETAIL = 1_000

@@ -6,15 +6,10 @@ from dataclasses import dataclass, field
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, ConversationRef, TaskRef, blocked, on_hold
+from claudomator_py.domain.decision import Classification, Versions
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.scheduler.balance import pick_agent
-from claudomator_py.scheduler.decision import (
-    Candidate,
-    Classification,
-    DecisionRecord,
-    OverriddenHint,
-    Versions,
-)
+from claudomator_py.scheduler.decision import Candidate, DecisionRecord, OverriddenHint
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, DayLeft, HeldBy, Kept, QueueHead, Rules
 from claudomator_py.scheduler.tiers import Undecided, tier_for
 from claudomator_py.schema.agent_settings import BY_NAME_KINDS

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.decision import Classification
 from claudomator_py.scheduler.balance import NearLimit, pick_agent
 from claudomator_py.scheduler.classification import Cause
-from claudomator_py.scheduler.decision import Classification
 from claudomator_py.scheduler.snapshot import AgentState, QueueHead
 from claudomator_py.schema.agent_settings import usual_models
 

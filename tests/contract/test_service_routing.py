@@ -5,8 +5,9 @@ from functools import partial
 import pytest
 
 from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.routing import Constraints, Risk, Routing
-from claudomator_py.scheduler.decision import DecisionKind, DecisionRecord, Record, SpecialistCandidate, Versions
+from claudomator_py.scheduler.decision import DecisionKind, DecisionRecord, Record, SpecialistCandidate
 from claudomator_py.store import decision_rows, events, pruning
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Decision, Task

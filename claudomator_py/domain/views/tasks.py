@@ -7,8 +7,10 @@ from pydantic import ConfigDict, Field
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.budget import Budget
+from claudomator_py.domain.decision import Classification, PolicyCheck, Versions
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import Instant as GivenInstant
 from claudomator_py.domain.views.agents import BudgetView, HoldView
 from claudomator_py.domain.views.base import EventView, Instant, StateName, View
@@ -129,46 +131,24 @@ class CandidateView(View):
     rejected: Shown = None
 
 
-class ClassificationView(View):
+class ClassificationView(Classification, View):
     """Where the tier came from. cause: why it is no answer; reason: the classifier's own words, or its fault.
 
     asked_about: the agent that was picked when it was asked. said_agent: the one that the answer spoke of, if that was
     another; it changes nothing. clamped_from: the tier that it would be without its constraints' floor or ceiling.
     """
 
-    source: Literal["pinned", "kept", "cache", "classifier", "default"]
-    cause: str | None = None
-    reason: str | None = None
-    asked_about: str | None = None
-    said_agent: str | None = None
-    clamped_from: Tier | None = None
 
-
-class PolicyCheckView(View):
+class PolicyCheckView(PolicyCheck, View):
     """What one rule said about the choice. effect: what else it demands."""
 
-    rule: str
-    allowed: bool
-    effect: str | None = None
-    detail: str | None = None
 
-
-class VersionsView(View):
+class VersionsView(Versions, View):
     """By what it was decided; None: not involved. configuration, policy, registry and calibration are hashes."""
 
-    configuration: str | None = None
-    classifier: str | None = None
-    policy: str | None = None
-    registry: str | None = None
-    encoder: str | None = None
-    calibration: str | None = None
 
-
-class ConstraintsView(View):
+class ConstraintsView(Constraints, View):
     """What routing and policy had left open; None: any."""
-
-    tier_floor: Tier | None = None
-    tier_ceiling: Tier | None = None
 
 
 class DecisionView(View):

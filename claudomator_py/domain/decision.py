@@ -1,0 +1,55 @@
+"""Parts of a decision that are stored, and shown, as they are."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from claudomator_py.domain.agent import Tier
+
+
+class Classification(BaseModel):
+    """Where the tier comes from."""
+
+    model_config = ConfigDict(frozen=True)
+
+    source: Literal["pinned", "kept", "cache", "classifier", "default"]
+    cause: str | None = None
+    """Why it is no answer."""
+    reason: str | None = None
+    """The classifier's own words or those of its fault."""
+    asked_about: str | None = None
+    """The agent that was picked when it was asked, which need not be the one that started the task."""
+    said_agent: str | None = None
+    """The agent that the answer spoke of, if that was another one; it changes nothing."""
+    clamped_from: Tier | None = None
+    """The tier that it would be without the floor or ceiling that its constraints set."""
+
+
+class PolicyCheck(BaseModel):
+    """What one rule said. effect: what it demands besides, such as ``require_approval``; detail: why, in words."""
+
+    model_config = ConfigDict(frozen=True)
+
+    rule: str
+    allowed: bool
+    effect: str | None = None
+    detail: str | None = None
+
+
+class Versions(BaseModel):
+    """By what it was decided, so that decisions made by the same can be told apart from others; None: not involved."""
+
+    model_config = ConfigDict(frozen=True)
+
+    configuration: str | None = None
+    """Hash of the settings."""
+    classifier: str | None = None
+    """Its model and the version of the question, as ``<model>/<version>``."""
+    policy: str | None = None
+    """Hash of the rules."""
+    registry: str | None = None
+    """Hash of the specialists' cards."""
+    encoder: str | None = None
+    """Its id and version."""
+    calibration: str | None = None
+    """Hash of the weights and thresholds that were fitted for the encoder."""
