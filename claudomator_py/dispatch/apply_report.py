@@ -171,10 +171,10 @@ class ReportApplier:
         self, connection: Connection, subject: Subject, report: RunReport, outcome: Outcome, now_ms: int
     ) -> Outcome | None:
         """The outcome with which the run has ended; None: it is at that step no more, and nothing was written."""
-        current = _subject(connection, report)
-        if current is None:
+        run = _run(connection, report)
+        if run is None:
             return None
-        run, agent = current.run, self._registry.of(current.run.agent, current.run.kind)
+        agent = self._registry.of(run.agent, run.kind)
         ending = partial(self._ended, subject=subject, run=run, report=report, outcome=outcome, now_ms=now_ms)
         return self._budgets.telling(connection, ending, run, agent, now_ms)
 
@@ -207,6 +207,8 @@ class ReportApplier:
         told = {} if outcome.reason is None else {"reason": outcome.reason.value}
         bound = log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent)
         bound.info("run_ended", attempt=run.attempt, status=outcome.status.value, **told)
+        if outcome.reason is None:
+            return  # Nothing is held by it.
         for hold in self._database.read(lambda connection: hold_rows.in_force(connection, now_ms)):
             its = hold.bucket.is_of(run.agent, run.kind, run.account)
             if its and hold.reason is not None and (hold.run_id, hold.created_ms) == (run.id, now_ms):
@@ -215,13 +217,19 @@ class ReportApplier:
                 held.warning("agent_held", until=until, provenance=hold.provenance.value)
 
 
-def _subject(connection: Connection, report: RunReport) -> Subject | None:
-    """What the report is about; None: the run is not live, or not at that step."""
+def _run(connection: Connection, report: RunReport) -> Run | None:
+    """The run, if it is live and at that step."""
     run = run_rows.find(connection, report.run_id)
     if run is None or not run.live:
         return None
     step = run.check_seq if run.state == "checking" else 0
-    if step != report.step:
+    return run if step == report.step else None
+
+
+def _subject(connection: Connection, report: RunReport) -> Subject | None:
+    """What the report is about; None: the run is not live, or not at that step."""
+    run = _run(connection, report)
+    if run is None:
         return None
     task = task_rows.get(connection, run.task_id)
     return Subject(run, task, task_rows.spec_of(connection, run.task_id, run.revision))

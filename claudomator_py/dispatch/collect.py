@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
 from claudomator_py.dispatch.apply_report import Applied, CheckWanted, ReportApplier, Subject
@@ -57,14 +58,8 @@ class Collector:
     def look_only_at(self, live: Sequence[Run], now_ms: int) -> None:
         """These are all the live runs there are."""
         self._counting = False
-        over = self._database.read(lambda connection: hold_rows.over(connection, now_ms))
-        in_force = self._database.read(lambda connection: hold_rows.in_force(connection, now_ms))
-        self._probes = {
-            run.id
-            for run in live
-            if run.answered_ms is None
-            and (any(begun_since(hold, run) for hold in over) or any(begun_under(hold, run) for hold in in_force))
-        }
+        silent = [run for run in live if run.answered_ms is None]
+        self._probes = self._database.read(lambda connection: _probes(connection, silent, now_ms)) if silent else set()
 
     @property
     def watches(self) -> bool:
@@ -212,6 +207,16 @@ class Collector:
 
     def _agent(self, subject: Subject) -> AgentSpec:
         return self._registry.of(subject.run.agent, subject.run.kind)
+
+
+def _probes(connection: Connection, silent: Sequence[Run], now_ms: int) -> set[str]:
+    """Of the runs whose model has not answered, those that find out whether a limit is gone."""
+    over, in_force = hold_rows.over(connection, now_ms), hold_rows.in_force(connection, now_ms)
+    return {
+        run.id
+        for run in silent
+        if any(begun_since(hold, run) for hold in over) or any(begun_under(hold, run) for hold in in_force)
+    }
 
 
 def _log_of(subject: Subject) -> BoundLogger:

@@ -142,8 +142,8 @@ class Reconciler:
         return self._report(started, now_ms)
 
     def _collect(self, now_ms: int) -> None:
-        live = self._database.read(run_rows.live)
-        tasks = {task.id: task for task in self._database.read(queue.running)}
+        live, running = self._database.read(lambda connection: (run_rows.live(connection), queue.running(connection)))
+        tasks = {task.id: task for task in running}
         self._faults.attempt(Item(Doing.LIMITS, ALL_RUNS), lambda: self._collector.look_only_at(live, now_ms))
         self._faults.forget_others(Doing.COLLECT, {run.id for run in live})
         self._faults.forget_others(Doing.STOP, {run.id for run in live})
@@ -228,32 +228,48 @@ class Reconciler:
 
     def _report(self, started: int, begun_ms: int) -> TickReport:
         """begun_ms: when the tick began; what fell due since it may not have seen."""
-        live: Sequence[Run] = self._database.read(run_rows.live)
-        now_ms = self._clock()
+        left = self._database.read(partial(_left, begun_ms=begun_ms))
+        now_ms, live = self._clock(), left.live
         times = [
-            self._database.read(queue.next_due),
-            self._database.read(lambda connection: queue.next_kept_end(connection, begun_ms)),
-            self._database.read(lambda connection: hold_rows.next_end(connection, begun_ms)),
-            self._database.read(lambda connection: classification_rows.next_deadline(connection, begun_ms)),
+            *left.times,
             now_ms + SOON_MS if self._collector.watches or any(run.state == "starting" for run in live) else None,
-        ]
-        times += [
             now_ms + COUNT_MS if self._collector.counts else None,
             self._observer.day_end(begun_ms),
             self._faults.next_ms(begun_ms),
         ]
         known = [time for time in times if time is not None]
         steps = tuple(LiveStep(run.id, run.check_seq if run.state == "checking" else 0) for run in live)
-        return TickReport(started, steps, min(known) if known else None, self._unserved(begun_ms))
+        return TickReport(started, steps, min(known) if known else None, self._unserved(left.wanted, begun_ms))
 
-    def _unserved(self, begun_ms: int) -> Unserved | None:
+    def _unserved(self, wanted: Sequence[Task], begun_ms: int) -> Unserved | None:
         """Of what was asked for before the tick began, what it did not look at."""
         left = [
             Unserved(task.name, task.cancel_requested_ms or task.updated_ms)
-            for task in self._database.read(queue.with_intent)
+            for task in wanted
             if task.id not in self._seen
         ]
         return min((one for one in left if one.since_ms < begun_ms), key=lambda one: one.since_ms, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """What a tick leaves behind."""
+
+    live: Sequence[Run]
+    #: Tasks whose cancellation or forced restart is not done yet.
+    wanted: Sequence[Task]
+    #: When something is due that rows tell of, in epoch milliseconds.
+    times: tuple[int | None, ...]
+
+
+def _left(connection: Connection, begun_ms: int) -> _Left:
+    times = (
+        queue.next_due(connection),
+        queue.next_kept_end(connection, begun_ms),
+        hold_rows.next_end(connection, begun_ms),
+        classification_rows.next_deadline(connection, begun_ms),
+    )
+    return _Left(run_rows.live(connection), queue.with_intent(connection), times)
 
 
 def _ready(connection: Connection, task: Task, now_ms: int) -> None:

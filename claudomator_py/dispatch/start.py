@@ -235,6 +235,8 @@ class Starter:
         return _Ready(run, prepared, commit)
 
     def _usd_left(self, run: Run, spec: TaskSpec, agent: AgentSpec) -> float | None:
+        if not self._budgets.watches(spec, agent):
+            return None
         return self._database.read(lambda connection: self._budgets.usd_left(connection, run, spec, agent))
 
     def _scratch(self, subject: _Subject) -> str | None:

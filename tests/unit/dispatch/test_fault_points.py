@@ -42,7 +42,7 @@ WHOLE_TICK = {
     *("reconciler._act_on_intents database.read", "reconciler._ready_due database.read"),
     "reconciler._stale database.read",
     *("reconciler._start database.read", "reconciler._start starter.start", "reconciler._forget_ended database.read"),
-    *("reconciler._report database.read", "reconciler._unserved database.read"),
+    "reconciler._report database.read",
     "observe._agents registry.health",
 }
 ELSEWHERE = {
@@ -118,7 +118,9 @@ WAYS = {
     "collect._without_record host.end_survivors": Way(then=lost),
     "collect._is_gone host.settle": Way(then=lost),
     "apply_report._ended budgets.over": Way(BUDGET, OVER),
+    "apply_report._tell database.read": Way(BUDGET, OVER),
     "reconciler._change database.write": Way({"not_before": "2026-09-21T14:13:21Z"}),
+    "start._usd_left database.read": Way(BUDGET),
     "start._usd_left budgets.usd_left": Way(BUDGET),
     "start._tree isolating.tree": Way({"isolation": "worktree", "working_dir": "/srv/repository"}),
     "start._going_on resuming.obstacle": Way({"continues": "bystander-0"}),
