@@ -184,7 +184,7 @@ WAITS: Mapping[str, BlockCode] = {
 
 
 class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -214,21 +214,18 @@ class TaskRef(_Value):
     """A task that stands in the way."""
 
     name: str
-    id: str | None = None
-    """Where it is known."""
-    state: str | None = None
-    """Where it is known; of a dependency it is missing before there was a task of that name."""
+    id: str | None = Field(None, description="Where it is known.")
+    state: str | None = Field(
+        None, description="Where it is known; of a dependency it is missing before there was a task of that name."
+    )
 
 
 class ConversationRef(_Value):
     """A conversation that only one agent can resume."""
 
-    run: str
-    """The run that it was held in."""
-    agent: str
-    """The agent that has it."""
-    task: str | None = None
-    """The name of the task whose it is, if another's."""
+    run: str = Field(description="The run that it was held in.")
+    agent: str = Field(description="The agent that has it.")
+    task: str | None = Field(None, description="The name of the task whose it is, if another's.")
 
     @property
     def text(self) -> str:
@@ -240,58 +237,34 @@ class ConversationRef(_Value):
 class BlockParams(_Value):
     """The parameters of a code; which of them it has is part of the code. JSON leaves out the others."""
 
-    agent: str | None = None
-    """Of which agent it is said."""
-    agents: tuple["Blocked", ...] = ()
-    """What keeps the task from each agent that it could run on."""
-    chosen: str | None = None
-    """The agent that was chosen instead."""
-    tasks: tuple[TaskRef, ...] = ()
-    """The tasks that are waited for."""
-    task: str | None = None
-    """The name of the task itself, where it is part of a remedy."""
-    conversation: ConversationRef | None = None
-    """The conversation that it has to resume."""
-    directory: str | None = None
-    """Where it is to work."""
-    file: str | None = None
-    """The task's file."""
-    active: int | None = None
-    """Live runs."""
-    slots: int | None = None
-    """Runs that there may be at a time."""
-    room: int | None = None
-    """Runs that may begin now nevertheless."""
-    until: Instant | None = None
-    """When it may change by itself."""
-    bucket: str | None = None
-    """What a hold is on, such as ``claude/default:opus``."""
-    family: str | None = None
-    """Only models with this in their name."""
-    window: str | None = None
-    """The window that is used up, as the agent names it."""
-    reason: Reason | None = None
-    """Why it is held; missing for a hold of an operator."""
-    provenance: Provenance | None = None
-    """How the end of a hold is known."""
-    source: str | None = None
-    """Where a hold was read, in the agent's or the operator's own words."""
-    doubted: Instant | None = None
-    """A reset that the agent named and that is too far away to be believed."""
-    figures: Figures | None = None
-    """What was spent, of what."""
-    used: float | None = None
-    """Share of a window that is used up; 1 is all of it."""
-    share: float | None = None
-    """Share of a window that may be used."""
-    doing: str | None = None
-    """What the daemon does for the task."""
-    times: int | None = None
-    """How often that failed in a row; missing for the first time."""
-    text: str | None = None
-    """What another program, or an earlier version, said."""
-    remedy: str | None = None
-    """What to do about it."""
+    agent: str | None = Field(None, description="Of which agent it is said.")
+    agents: tuple["Blocked", ...] = Field((), description="What keeps the task from each agent that it could run on.")
+    chosen: str | None = Field(None, description="The agent that was chosen instead.")
+    tasks: tuple[TaskRef, ...] = Field((), description="The tasks that are waited for.")
+    task: str | None = Field(None, description="The name of the task itself, where it is part of a remedy.")
+    conversation: ConversationRef | None = Field(None, description="The conversation that it has to resume.")
+    directory: str | None = Field(None, description="Where it is to work.")
+    file: str | None = Field(None, description="The task's file.")
+    active: int | None = Field(None, description="Live runs.")
+    slots: int | None = Field(None, description="Runs that there may be at a time.")
+    room: int | None = Field(None, description="Runs that may begin now nevertheless.")
+    until: Instant | None = Field(None, description="When it may change by itself.")
+    bucket: str | None = Field(None, description="What a hold is on, such as ``claude/default:opus``.")
+    family: str | None = Field(None, description="Only models with this in their name.")
+    window: str | None = Field(None, description="The window that is used up, as the agent names it.")
+    reason: Reason | None = Field(None, description="Why it is held; missing for a hold of an operator.")
+    provenance: Provenance | None = Field(None, description="How the end of a hold is known.")
+    source: str | None = Field(None, description="Where a hold was read, in the agent's or the operator's own words.")
+    doubted: Instant | None = Field(
+        None, description="A reset that the agent named and that is too far away to be believed."
+    )
+    figures: Figures | None = Field(None, description="What was spent, of what.")
+    used: float | None = Field(None, description="Share of a window that is used up; 1 is all of it.")
+    share: float | None = Field(None, description="Share of a window that may be used.")
+    doing: str | None = Field(None, description="What the daemon does for the task.")
+    times: int | None = Field(None, description="How often that failed in a row; missing for the first time.")
+    text: str | None = Field(None, description="What another program, or an earlier version, said.")
+    remedy: str | None = Field(None, description="What to do about it.")
 
 
 class Blocked(_Value):
