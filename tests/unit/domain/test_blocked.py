@@ -32,7 +32,7 @@ from claudomator_py.domain.wording import Piece, filled, placeholders, said, wor
 from claudomator_py.scheduler.decision import Candidate, OverriddenHint
 
 NOW = 1_790_000_000_000
-_NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,12}", fullmatch=True)
+_NAMES = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,11}[A-Za-z0-9])?", fullmatch=True)
 _COUNTS = st.integers(0, 1_000)
 _INSTANTS = st.integers(0, 4_000_000_000_000)
 _SHARES = st.floats(0, 1)
