@@ -191,3 +191,9 @@ class Unavailable(ServiceError):
 
     status = "unavailable"
     title = "Not available now"
+
+
+def refuse(problems: Sequence[Problem]) -> None:
+    """Raises Invalid for these problems; nothing where there are none."""
+    if problems:
+        raise Invalid.of(problems)

@@ -147,7 +147,7 @@ class ResumePolicy:
             raise Conflict(f"{where} was on {run.agent}, a {run.kind}, which holds no conversations.", remedy=_FRESH)
         if request.agent not in (None, agent.name, agent.kind):
             message = f"{request.agent} cannot continue a conversation that {agent.name} has"
-            raise _invalid([Problem(field="agent", message=message, remedy="leave out `agent`, or `resume`")])
+            raise Invalid.of([Problem(field="agent", message=message, remedy="leave out `agent`, or `resume`")])
         if not run.live and conversation_of(run, None) is None:
             raise Conflict(f"{where} left no conversation behind.", remedy=_FRESH)
         return run
@@ -172,7 +172,7 @@ class ResumePolicy:
         lacking = [] if agent is None else self._registry.unsupported(spec, agent)
         if lacking:
             remedy = "leave it out, or restart it without `resume`"
-            raise _invalid([Problem(field="resume", message=sentence, remedy=remedy) for sentence in lacking])
+            raise Invalid.of([Problem(field="resume", message=sentence, remedy=remedy) for sentence in lacking])
 
     def obstacle(self, earlier: Run | None, spec: TaskSpec, agent: str) -> str | None:
         """Why a run on that agent which is about to start cannot go on in the conversation of the earlier one after
@@ -210,14 +210,6 @@ def _folder(spec: TaskSpec) -> str | None:
         return str(resolve(spec.working_dir))
     except (OSError, RuntimeError):
         return spec.working_dir
-
-
-def _invalid(problems: list[Problem]) -> Invalid:
-    return Invalid(
-        "; ".join(problem.render() for problem in problems),
-        remedy="Fix the listed problems and retry.",
-        problems=problems,
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.errors import Ambiguous, Conflict, Invalid, NotFound, Problem, Unavailable, suggestion
+from claudomator_py.domain.errors import Ambiguous, Conflict, NotFound, Problem, Unavailable, refuse, suggestion
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import TaskView
@@ -86,7 +86,7 @@ class Schedules:
         with self._repeats.claim(key, self._by.id) as earlier:
             if earlier is not None:
                 return ScheduleView.model_validate(earlier)
-            _refuse(_no_times(spec) or zone_problems(spec) or self._problems(spec))
+            refuse(_no_times(spec) or zone_problems(spec) or self._problems(spec))
             return self._change(transaction)
 
     def pause(self, name: str) -> ScheduleView:
@@ -105,7 +105,7 @@ class Schedules:
 
     def _run(self, name: str, key: RequestKey | None) -> TaskView:
         spec = TaskSpec.model_validate(self._read(lambda connection: _named(connection, name, self._by)).spec)
-        _refuse(self._problems(spec))
+        refuse(self._problems(spec))
         dir_key = directory_key(spec.working_dir)
 
         def transaction(connection: Connection) -> TaskView:
@@ -192,9 +192,3 @@ def _no_times(spec: TaskSpec) -> list[Problem]:
         return []
     remedy = 'add one, such as "0 3 * * *", or send it to /v1/tasks'
     return [Problem(field="schedule", message="is missing", remedy=remedy)]
-
-
-def _refuse(problems: list[Problem]) -> None:
-    if problems:
-        detail = "; ".join(problem.render() for problem in problems)
-        raise Invalid(detail, remedy="Fix the listed problems and retry.", problems=problems)

@@ -11,7 +11,16 @@ from sqlalchemy import Connection
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.errors import Conflict, Invalid, NotFound, Problem, StaleVersion, Unavailable, suggestion
+from claudomator_py.domain.errors import (
+    Conflict,
+    Invalid,
+    NotFound,
+    Problem,
+    StaleVersion,
+    Unavailable,
+    refuse,
+    suggestion,
+)
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
@@ -118,13 +127,13 @@ class TaskService:
         def transaction(connection: Connection, order: NewTask) -> Told:
             task = accept(connection, order, self._clock())
             circle = circle_problem(connection, [(task, spec)])
-            _refuse([circle] if circle is not None else [])
+            refuse([circle] if circle is not None else [])
             return self._told(connection, task.id, key)
 
         with self._repeats.claim(key, self._by.id) as earlier:
             if earlier is not None:
                 return TaskView.model_validate(earlier)
-            _refuse(_of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs()))
+            refuse(_of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs()))
             # Only now: a directory that cannot be looked at has been refused.
             order = NewTask(
                 spec, directory_key(spec.working_dir), "api", creator=self._by.id, organisation=self._by.organisation
@@ -155,7 +164,7 @@ class TaskService:
         """Begin a new generation. Raises Conflict when queued, or running without ``force``; Invalid."""
 
         def change(connection: Connection) -> str:
-            _refuse(_unsupported(request))
+            refuse(_unsupported(request))
             return self._restart(connection, ref, request, if_version)
 
         return self._once(change, key, lambda: crashpoint("restart-committed"))
@@ -321,7 +330,7 @@ class TaskService:
         problems = placement_problems(changed, self._registry, self._workdirs())
         # Who names an agent now is there to correct it.
         odd = placement_warnings(changed, self._registry) if request.agent is not None else []
-        _refuse([*problems, *odd])
+        refuse([*problems, *odd])
         revision = task_rows.newest_revision(connection, task.id) + 1
         add_content(connection, task.id, revision, changed, content.dir_key, now_ms, derived_from=number)
         return revision
@@ -365,11 +374,11 @@ def _hint(hint: AgentHint, request: RestartRequest) -> AgentHint:
     model = request.model or (hint.model if same_agent and request.tier is None else None)
     tier = request.tier or (hint.tier if request.model is None else None)
     if model is not None and agent is None:
-        _refuse([Problem(field="model", message="requires an agent", remedy="also give `agent`")])
+        refuse([Problem(field="model", message="requires an agent", remedy="also give `agent`")])
     wanted = {"type": agent, "tier": tier, "model": model, "strict": hint.strict and same_agent}
     changed = validate(AgentHint, wanted, {}, ("agent",))
     if not isinstance(changed, AgentHint):
-        raise _invalid(changed)
+        raise Invalid.of(changed)
     return changed
 
 
@@ -390,16 +399,3 @@ def _unsupported(request: RestartRequest) -> list[Problem]:
     if request.specialist is not None:
         problems.append(Problem(field="specialist", message="is not supported yet", remedy="leave it out"))
     return problems
-
-
-def _refuse(problems: list[Problem]) -> None:
-    if problems:
-        raise _invalid(problems)
-
-
-def _invalid(problems: list[Problem]) -> Invalid:
-    return Invalid(
-        "; ".join(problem.render() for problem in problems),
-        remedy="Fix the listed problems and retry.",
-        problems=problems,
-    )

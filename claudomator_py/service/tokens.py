@@ -103,7 +103,7 @@ class Tokens:
         asked = None if request.expires == NEVER else now_ms + parse_duration(request.expires)
         if limit is not None and (asked is None or asked > limit):
             message = f"is later than {format_instant(limit)}, when the token of {self._by.id} itself expires"
-            raise _invalid(Problem(field="expires", message=message, remedy="leave it out, or ask for less"))
+            raise Invalid.of([Problem(field="expires", message=message, remedy="leave it out, or ask for less")])
         return asked
 
     def _write(self, transaction: Callable[[Connection], ApiToken]) -> ApiToken:
@@ -121,7 +121,3 @@ def _found(connection: Connection, ref: str) -> ApiToken | None:
 
 def _view(token: ApiToken, now_ms: int) -> TokenView:
     return TokenView.of(token, active=is_good(token, now_ms))
-
-
-def _invalid(problem: Problem) -> Invalid:
-    return Invalid(problem.render(), remedy="Fix the listed problems and retry.", problems=[problem])

@@ -3,7 +3,7 @@
 from sqlalchemy import Connection
 
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.errors import Invalid, Problem
+from claudomator_py.domain.errors import Problem, refuse
 from claudomator_py.domain.limits import Bucket, Hold, in_family
 from claudomator_py.domain.outcome import Provenance
 from claudomator_py.domain.units import SECOND_MS, format_instant
@@ -16,7 +16,7 @@ def hold_agent(connection: Connection, agent: AgentSpec, request: HoldRequest, n
     """Leave the agent alone as asked, or with it all that draw on its account. Raises Invalid."""
     until_ms = None if request.until is None else round(request.until.timestamp() * SECOND_MS)
     family = request.family.lower() if request.family is not None else None
-    _refuse(_problems(agent, until_ms, family, now_ms))
+    refuse(_problems(agent, until_ms, family, now_ms))
     if request.account:
         bucket = Bucket(kind=agent.kind, account=agent.quota_account, family=family)
     else:
@@ -44,12 +44,6 @@ def _problems(agent: AgentSpec, until_ms: int | None, family: str | None, now_ms
         message = f"matches no model of {agent.name}"
         found.append(Problem(field="family", message=message, remedy=f"its models are: {known}"))
     return found
-
-
-def _refuse(problems: list[Problem]) -> None:
-    if problems:
-        detail = "; ".join(problem.render() for problem in problems)
-        raise Invalid(detail, remedy="Fix the listed problems and retry.", problems=problems)
 
 
 def drain(connection: Connection, reason: str | None, now_ms: int) -> None:

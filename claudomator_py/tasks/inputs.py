@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.domain.conversation import ConversationRef, Exchange
-from claudomator_py.domain.errors import Conflict, Invalid, Problem
+from claudomator_py.domain.errors import Conflict, Invalid, Problem, refuse
 from claudomator_py.domain.inputs import InputRequest, ToolGrant
 from claudomator_py.domain.lifecycle import Failing, InputKind
 from claudomator_py.domain.outcome import Reason
@@ -71,7 +71,7 @@ def approve(connection: Connection, task: Task, tools: Sequence[str], registry: 
     if asked.run_id is None:
         if tools:
             message = "were not requested: it needs approval before its first run"
-            raise _invalid([Problem(field="tools", message=message, remedy="leave them out")])
+            raise Invalid.of([Problem(field="tools", message=message, remedy="leave them out")])
         record(connection, now_ms, "approved", task_id=task.id)
         go_on(connection, task, now_ms, approved_ms=now_ms)
         return
@@ -80,7 +80,7 @@ def approve(connection: Connection, task: Task, tools: Sequence[str], registry: 
     before = () if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).tools
     grant = ToolGrant(kind=kind, tools=tuple(dict.fromkeys((*before, *allowed))))
     spec = task_rows.spec_of(connection, task.id, task.revision)
-    _refuse(_lacking(grant, spec, asked, registry))
+    refuse(_lacking(grant, spec, asked, registry))
     record(connection, now_ms, "approved", task_id=task.id, run_id=asked.run_id, data={"tools": list(allowed)})
     exchange = Exchange(kind=asked.kind, asked=asked.text, allowed=allowed)
     changes = _with_exchange(connection, task, asked, exchange, registry, now_ms)
@@ -173,16 +173,3 @@ def _lacking(grant: ToolGrant, spec: TaskSpec, asked: InputRequest, registry: Ag
 def _short(text: str) -> str:
     line = " ".join(cleaned(text).split())  # before it is cut: a part of a secret would stay
     return line if len(line) <= _MOST_TOLD else f"{line[: _MOST_TOLD - 3]}..."
-
-
-def _refuse(problems: list[Problem]) -> None:
-    if problems:
-        raise _invalid(problems)
-
-
-def _invalid(problems: list[Problem]) -> Invalid:
-    return Invalid(
-        "; ".join(problem.render() for problem in problems),
-        remedy="Fix the listed problems and retry.",
-        problems=problems,
-    )

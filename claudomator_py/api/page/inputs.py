@@ -112,7 +112,5 @@ def _rules(task: TaskView) -> list[str]:
 def _valid(model: type[R], given: dict[str, object]) -> R:
     found = validate(model, given, {})
     if not isinstance(found, model):
-        problems = found if isinstance(found, list) else []
-        detail = "; ".join(problem.render() for problem in problems)
-        raise Invalid(detail, remedy="Fix the listed problems and retry.", problems=problems)
+        raise Invalid.of(found if isinstance(found, list) else [])
     return found

@@ -88,8 +88,7 @@ def router(access: Access) -> APIRouter:
 def _request(given: Mapping[str, object]) -> RestartRequest:
     found = validate(RestartRequest, {key: value for key, value in given.items() if value}, {})
     if not isinstance(found, RestartRequest):
-        detail = "; ".join(problem.render() for problem in found)
-        raise Invalid(detail, remedy="Fix the listed problems and retry.", problems=found)
+        raise Invalid.of(found)
     return found
 
 
