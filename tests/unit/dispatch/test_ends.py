@@ -182,3 +182,15 @@ def test_a_cancelled_run_is_neither_retried_nor_resumed_by_its_limit(world: Worl
     world.limit("t", reset_at=START_MS + HOUR_MS)
     assert world.state("t") == "CANCELLED"
     assert world.queries.agents()[0].limited
+
+
+def test_an_agent_that_kept_to_a_budget_by_itself_is_told_of_with_the_figures(world: World) -> None:
+    world.submit("t", budget={"usd": 2.0}, retry={"max_attempts": 1})
+    world.tick()
+    world.fail("t", "budget", detail="it would not go on", cost_usd=2.5)
+    (run,) = world.queries.runs("t")
+    assert run.outcome is not None
+    detail = run.outcome.detail or ""
+    assert world.state("t") == "FAILED budget"
+    assert "it would not go on" in detail
+    assert "2.50" in detail
