@@ -73,7 +73,7 @@ def test_a_removed_agent_finishes_what_it_runs_and_gets_nothing_new(site: Site) 
     site.drop("two.yaml", document("two"))
     in_state(daemon, "two", "QUEUED")
     reload(site, daemon, agents={"simulated": {"kind": "simulated"}})
-    assert "no agent 'sh' is configured" in why(daemon, "two")
+    assert "requires agent sh, which is not configured" in why(daemon, "two")
     go_on.touch()
     assert ended(daemon, "one").state == "COMPLETED"
     assert daemon.client.task("two").state == "QUEUED"
