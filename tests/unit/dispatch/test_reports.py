@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from claudomator_py.dispatch.apply_report import Applied, CheckWanted
-from claudomator_py.domain.outcome import Outcome, OutcomeStatus
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.report import RunReport
 from claudomator_py.domain.run import ExitRecord
 from tests.fakes.world import CLAUDE, START_MS, World
@@ -115,6 +115,51 @@ def test_a_report_of_another_step_or_of_no_known_run_changes_nothing(world: Worl
         assert world.applier.apply(stale, world.now_ms) is Applied.STALE
     assert world.task("t").phase == "checking"
     assert world.applier.apply(RunReport(run_id=run_id, step=1, exit=EXIT), world.now_ms) is Applied.ENDED
+    assert world.state("t") == "COMPLETED"
+
+
+def spend(world: World) -> None:
+    """Have the budget stop every run that there is."""
+    world.database.write(lambda connection: connection.exec_driver_sql("UPDATE run SET over_budget = 'all is spent'"))
+
+
+def test_what_was_done_before_its_budget_could_stop_it_is_done(world: World) -> None:
+    stopped = Outcome(status=OutcomeStatus.CANCELLED, reason=Reason.CANCELLED)
+    for name, undisturbed, state in (
+        ("done", Outcome(status=OutcomeStatus.SUCCEEDED, text="done"), "COMPLETED"),
+        ("cut", Outcome(status=OutcomeStatus.FAILED, reason=Reason.TURN_LIMIT), "FAILED budget"),
+    ):
+        world.submit(name, retry={"max_attempts": 1})
+        world.tick()
+        run_id = world.live(name).id
+        spend(world)
+        report = RunReport(run_id=run_id, exit=EXIT, outcome=stopped, undisturbed=undisturbed)
+        assert world.applier.apply(report, world.now_ms) is Applied.ENDED
+        assert world.state(name) == state
+    (run,) = world.queries.runs("cut")
+    assert run.outcome is not None
+    assert (run.outcome.reason, run.outcome.detail) == (Reason.BUDGET, "all is spent")
+
+
+def test_a_cancel_of_what_its_budget_stops_is_a_cancel(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    run_id = world.live("t").id
+    spend(world)
+    world.service.cancel("t")
+    cancelled = Outcome(status=OutcomeStatus.CANCELLED, reason=Reason.CANCELLED)
+    done = Outcome(status=OutcomeStatus.SUCCEEDED, text="done")
+    report = RunReport(run_id=run_id, exit=EXIT, outcome=cancelled, undisturbed=done)
+    assert world.applier.apply(report, world.now_ms) is Applied.ENDED
+    assert world.state("t") == "CANCELLED"
+
+
+def test_the_run_of_a_kind_that_is_no_longer_known_ends_as_any_other(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    report = succeeded(world.live("t").id)
+    world.database.write(lambda connection: connection.exec_driver_sql("UPDATE run SET kind = 'gone'"))
+    assert world.applier.apply(report, world.now_ms) is Applied.ENDED
     assert world.state("t") == "COMPLETED"
 
 
