@@ -84,6 +84,12 @@ def desk() -> Desk:
     return Desk()
 
 
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn ends with what there is to read, not with a moment that a busy machine has taken."""
+    monkeypatch.setattr(live_output, "TURN_S", 600.0)
+
+
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """One piece of each stream is a turn."""
