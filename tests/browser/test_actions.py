@@ -1,6 +1,6 @@
 """Acting on a task: by keyboard and by mouse, after a look at what it is about."""
 
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Desktop
 
@@ -18,6 +18,16 @@ def test_cancel_by_mouse(desktop: Desktop) -> None:
     desktop.settled("it", "CANCELLED")
 
 
+def tab_to(page: Page, wanted: Locator) -> None:
+    """Press Tab until that has the focus. What a page shows again meanwhile may take the focus along: it goes round."""
+    expect(wanted).to_be_visible()
+    for _ in range(200):
+        page.keyboard.press("Tab")
+        if wanted.evaluate("element => element === document.activeElement"):
+            break
+    expect(wanted).to_be_focused()
+
+
 def test_restart_by_keyboard(desktop: Desktop) -> None:
     task = desktop.task("it", "delay=50ms outcome=fail", retry="{max_attempts: 1}")
     desktop.settled("it", "FAILED")
@@ -28,12 +38,7 @@ def test_restart_by_keyboard(desktop: Desktop) -> None:
     page.wait_for_url(f"**/tasks/{task.id}")
     restart = page.get_by_role("link", name="Restart…")
     expect(restart).to_be_visible()
-    # What is shown anew while somebody goes through it takes the focus along: it is gone through once more.
-    for _ in range(200):
-        page.keyboard.press("Tab")
-        if restart.evaluate("element => element === document.activeElement"):
-            break
-    expect(restart).to_be_focused()
+    tab_to(page, restart)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Restart it?")).to_be_visible()
     page.get_by_label("Agent", exact=True).focus()
@@ -44,10 +49,7 @@ def test_restart_by_keyboard(desktop: Desktop) -> None:
     page.keyboard.press("Tab")
     page.keyboard.type("a stronger model may do it")
     button = page.get_by_role("button", name="Restart the task")
-    for _ in range(5):
-        page.keyboard.press("Tab")
-        if button.evaluate("element => element === document.activeElement"):
-            break
+    tab_to(page, button)
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/tasks/{task.id}")
     found = desktop.when("it", lambda task: task.generation == 2 and task.runs == 2)
@@ -125,10 +127,7 @@ def test_answer_by_keyboard(desktop: Desktop) -> None:
     page.goto(f"{desktop.url}/tasks/{task.id}")
     expect(page.get_by_label("What is asked")).to_contain_text("Red or <b>blue</b>?")
     answer = page.get_by_role("link", name="Answer…")
-    for _ in range(20):
-        page.keyboard.press("Tab")
-        if answer.evaluate("element => element === document.activeElement"):
-            break
+    tab_to(page, answer)
     page.keyboard.press("Enter")
     expect(page.get_by_label("Your answer")).to_be_focused()
     page.keyboard.type("Blue.")
