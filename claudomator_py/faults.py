@@ -94,9 +94,9 @@ class Fault:
     times: int
     """How many times in a row."""
     since_ms: int
-    """Of the first time, and of the next attempt."""
+    """When it was met first, in milliseconds since the epoch."""
     again_ms: int
-    """See ``since_ms``."""
+    """When it is tried again, in milliseconds since the epoch."""
     own: bool = True
     """Whether the item itself is at fault, as far as one can tell."""
     blocking: bool = False
