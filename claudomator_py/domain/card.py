@@ -1,0 +1,201 @@
+"""A specialist's card: a role that tasks are given to, in the manner of an A2A agent card."""
+
+from enum import StrEnum
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.errors import shown
+from claudomator_py.domain.fields import Distinct, Line, Name, OneOrMore, Strict, distinct, refusal
+from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.task import Permissions, Prose
+
+LONGEST_PROFILE: Final = 20_000
+"""Characters of a description or a system prompt."""
+
+
+class Visibility(StrEnum):
+    """For whom a card exists. Where it does not, it is neither listed, found, counted nor routed to."""
+
+    PUBLIC = "public"
+    """Everybody."""
+    SHARED = "shared"
+    """Its organisation, and whoever has a grant."""
+    PRIVATE = "private"
+    """Its creator alone."""
+
+
+class Transport(StrEnum):
+    """How a specialist is reached, by the scheme of its ``url``."""
+
+    LOCAL = "local"
+    """There is no url: an agent of this daemon does the work, under the card's system prompt."""
+    HTTP = "http"
+    """``https://``, or ``http://`` to this machine: A2A, or a plain POST."""
+    HUB = "hub"
+    """``ws-agent://ID``: an agent that has connected to the hub."""
+
+
+class Currency(StrEnum):
+    """What a price is in."""
+
+    USD = "USD"
+
+
+class Pricing(Strict):
+    """What a piece of work costs, for budgets: per task, and per million tokens where the specialist reports them."""
+
+    per_task: float = Field(0.0, ge=0, le=1_000_000, description="Price of a task.")
+    input: float = Field(0.0, ge=0, le=1_000_000, description="Price of a million input tokens.")
+    output: float = Field(0.0, ge=0, le=1_000_000, description="Price of a million output tokens.")
+    currency: Currency = Field(Currency.USD, description="Currency of the prices.")
+
+
+class Scheme(StrEnum):
+    """How a request to a remote specialist proves who sends it."""
+
+    NONE = "none"
+    BEARER = "bearer"
+    """``Authorization: Bearer SECRET``."""
+    API_KEY = "apiKey"
+    """A header of its own, named by ``header``."""
+
+
+class Authentication(Strict):
+    """How to authenticate with a remote specialist: never the secret, only where the daemon finds it."""
+
+    scheme: Scheme = Field(Scheme.NONE, description="How the secret is sent.")
+    secret: Line | None = Field(None, description="Name of the environment variable of the daemon that holds it.")
+    header: Line | None = Field(None, description="Header of scheme `apiKey`. Default: X-API-Key.")
+
+    @field_validator("secret")
+    @classmethod
+    def _named(cls, value: str | None) -> str | None:
+        if value is not None and not value.replace("_", "").isalnum():
+            raise refusal("is not the name of a variable", "put the secret into the daemon's environment, and name it")
+        return value
+
+
+Tags = Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct]
+Examples = Annotated[tuple[Annotated[Prose, Field(max_length=2_000)], ...], Field(max_length=200), OneOrMore]
+
+
+class Skill(Strict):
+    """One thing that a specialist does. Tasks are compared with skills: give each some examples."""
+
+    id: Line = Field(max_length=100, description="Unique within the card.")
+    name: Line = Field(max_length=200, description="What it is called.")
+    description: Prose = Field("", max_length=LONGEST_PROFILE, description="What is done, in a sentence or two.")
+    tags: Tags = Field((), description="Words to find it by.")
+    examples: Examples = Field((), description="Tasks as somebody would write them. Three or more help most.")
+    creator: Line | None = Field(None, description="To whom its cost is attributed. Default: the card's creator.")
+    pricing: Pricing | None = Field(None, description="Default: the card's.")
+
+
+def _url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("https", "http", "ws-agent") or not parts.netloc:
+        raise refusal(f"`{shown(value)}` is not an address", "write https://HOST/PATH or ws-agent://AGENT_ID")
+    if parts.username or parts.password:
+        raise refusal("contains credentials", "name the variable that holds them under `authentication`")
+    return value
+
+
+def _wake_url(value: str) -> str:
+    if urlsplit(_url(value)).scheme == "ws-agent":
+        raise refusal("cannot wake anybody: it is an address of the hub", "write https://HOST/PATH")
+    return value
+
+
+class Card(Strict):
+    """A specialist, as its author writes it."""
+
+    id: Name = Field(description="How tasks name it: lower-case letters, digits, `-`, `_` and `.`.")
+    name: Line = Field("", max_length=200, description="Name shown to people. Default: `id`.")
+    description: Prose = Field(
+        min_length=1, max_length=LONGEST_PROFILE, description="What it does, and what it is not for."
+    )
+    version: Line = Field("1.0.0", max_length=100, description="Version of the card, for people.")
+    system_prompt: Prose = Field(
+        "", max_length=LONGEST_PROFILE, description="Instructions that every task of this specialist starts with."
+    )
+    keywords: Tags = Field(
+        (), description="Specific phrases that point to it, matched as whole words in any case; none of another card."
+    )
+    skills: Annotated[tuple[Skill, ...], Field(max_length=500)] = Field((), description="What it does.")
+    capabilities: Tags = Field((), description="What a task may require of it, such as `gpu` or `production`.")
+    allowed_agents: Tags = Field((), description="Agents, or kinds, that may do its tasks. Default: all.")
+    default_tier: Tier | None = Field(
+        None, description="Model strength of its tasks where neither the task nor the classifier says."
+    )
+    permissions: Permissions | None = Field(
+        None, description="What the agent may do. A task can restrict it, not extend it. Default: the task's."
+    )
+    risk_ceiling: Risk = Field(Risk.HIGH, description="The most risk a task may carry that is routed to it.")
+    visibility: Visibility = Field(Visibility.PUBLIC, description="For whom it exists.")
+    organisation: Line | None = Field(None, description="Whose it is. Default: its creator's.")
+    url: Annotated[Line, AfterValidator(_url)] | None = Field(
+        None, description="Where a remote specialist is reached. Default: an agent of this daemon does the work."
+    )
+    wake_url: Annotated[Line, AfterValidator(_wake_url)] | None = Field(
+        None, description="Address that starts a specialist of the hub which is not connected."
+    )
+    authentication: Authentication = Field(Authentication(), description="How to authenticate with `url`.")
+    deduplicates: bool = Field(
+        False, description="Whether a message that is sent again under the same id is done once only."
+    )
+    pricing: Pricing = Field(Pricing(), description="What its work costs.")
+    owner: Line | None = Field(None, description="Who answers for this route. Default: its creator.")
+    expected_output: Prose | None = Field(
+        None, max_length=LONGEST_PROFILE, description="What its tasks hand back, where the task does not say."
+    )
+    threshold: float | None = Field(
+        None, ge=0, le=1, description="Least score for a task to be routed to it. Default: that of the encoder."
+    )
+    fallback: Line | None = Field(
+        None, description="Specialist, or `clarify`, `human_review` or `default`, where it cannot do the task."
+    )
+    escalation: Line | None = Field(None, description="Whom to ask where it fails: a specialist, or `human_review`.")
+    extra: dict[str, Any] = Field({}, description="The `x-*` keys, and what an imported card says beyond this.")
+
+    @field_validator("skills")
+    @classmethod
+    def _with_ids_of_their_own(cls, value: tuple[Skill, ...]) -> tuple[Skill, ...]:
+        distinct(tuple(skill.id for skill in value))
+        return value
+
+    @property
+    def title(self) -> str:
+        """The name shown to people."""
+        return self.name or self.id
+
+    @property
+    def transport(self) -> Transport:
+        """How it is reached."""
+        if self.url is None:
+            return Transport.LOCAL
+        return Transport.HUB if self.url.startswith("ws-agent:") else Transport.HTTP
+
+    def skill(self, skill_id: str) -> Skill | None:
+        """The skill of that id; None: it has none."""
+        return next((skill for skill in self.skills if skill.id == skill_id), None)
+
+
+class Registration(BaseModel):
+    """A card in the registry."""
+
+    model_config = ConfigDict(frozen=True)
+
+    card: Card
+    creator: str
+    """Id of the principal who registered it; nobody else changes it."""
+    source: str
+    """``shipped``, ``file``, ``api`` or ``hub``."""
+    grants: tuple[str, ...] = ()
+    """Principals, or ``org:NAME``, for whom a shared card exists beside its organisation."""
+    version: int = 1
+    """Rises with each change."""
+    content_hash: str = ""
+    """Of the card."""
