@@ -2,9 +2,8 @@
 
 from enum import StrEnum
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, AnyUrl, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.errors import shown
@@ -95,16 +94,20 @@ class Skill(Strict):
 
 
 def _url(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in ("https", "http", "ws-agent") or not parts.netloc:
-        raise refusal(f"`{shown(value)}` is not an address", "write https://HOST/PATH or ws-agent://AGENT_ID")
-    if parts.username or parts.password:
+    remedy = "write https://HOST/PATH or ws-agent://AGENT_ID"
+    try:
+        url = AnyUrl(value)
+    except ValidationError:
+        raise refusal(f"`{shown(value)}` is not an address", remedy) from None
+    if url.scheme not in ("https", "http", "ws-agent") or not url.host:
+        raise refusal(f"`{shown(value)}` is not an address", remedy)
+    if url.username or url.password:
         raise refusal("contains credentials", "name the variable that holds them under `authentication`")
     return value
 
 
 def _wake_url(value: str) -> str:
-    if urlsplit(_url(value)).scheme == "ws-agent":
+    if _url(value).startswith("ws-agent:"):
         raise refusal("cannot wake anybody: it is an address of the hub", "write https://HOST/PATH")
     return value
 
@@ -113,7 +116,7 @@ class Card(Strict):
     """A specialist, as its author writes it."""
 
     id: Name = Field(description="How tasks name it: lower-case letters, digits, `-`, `_` and `.`.")
-    name: Line = Field("", max_length=200, description="Name shown to people. Default: `id`.")
+    name: Line | None = Field(None, max_length=200, description="Name shown to people. Default: `id`.")
     description: Prose = Field(
         min_length=1, max_length=LONGEST_PROFILE, description="What it does, and what it is not for."
     )

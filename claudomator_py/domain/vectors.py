@@ -1,0 +1,44 @@
+"""Vectors that stand for texts: how alike two of them are, and how one is kept in a row."""
+
+import numpy as np
+import numpy.typing as npt
+
+Vector = npt.NDArray[np.float32]
+"""One dimension, or a row for each of several."""
+
+
+def cosine(one: Vector, other: Vector) -> float:
+    """How alike two vectors are: -1 to 1. Never NaN: 0 for an empty one, or one of zero length or beyond measure.
+
+    Of vectors that differ in length the common prefix is compared.
+    """
+    common = min(len(one), len(other))
+    if not common:
+        return 0.0
+    a, b = (_unit(vector[:common].astype(np.float64)) for vector in (one, other))
+    return float(np.clip(a @ b, -1.0, 1.0))
+
+
+def normalised(rows: Vector) -> Vector:
+    """Each row at length 1, so that a product with another of length 1 is their cosine; a row of no length stays 0."""
+    wide = np.atleast_2d(rows).astype(np.float64)
+    out = np.stack([_unit(row) for row in wide]) if len(wide) else wide
+    return out.reshape(rows.shape).astype(np.float32)
+
+
+def _unit(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    largest = float(np.max(np.abs(vector), initial=0.0))
+    if not np.isfinite(largest) or largest == 0.0:
+        return np.zeros_like(vector)
+    scaled = vector / largest  # else the squares of very large or very small numbers leave the range
+    return scaled / np.linalg.norm(scaled)
+
+
+def to_bytes(vector: Vector) -> bytes:
+    """As rows keep it: 32-bit floats, the least significant byte first."""
+    return vector.astype("<f4").tobytes()
+
+
+def from_bytes(data: bytes) -> Vector:
+    """What ``to_bytes`` has made. Raises ValueError."""
+    return np.frombuffer(data, dtype="<f4").astype(np.float32)

@@ -1,0 +1,50 @@
+"""What a card may say, and how its specialist is reached."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from claudomator_py.domain.card import Card, Transport
+
+
+def card(**fields: Any) -> Card:
+    return Card.model_validate({"id": "writer", "description": "Writes.", **fields})
+
+
+@pytest.mark.parametrize(
+    ("url", "transport"),
+    [
+        (None, Transport.LOCAL),
+        ("https://example.org/a2a", Transport.HTTP),
+        ("http://127.0.0.1:9/a2a", Transport.HTTP),
+        ("ws-agent://writer", Transport.HUB),
+    ],
+)
+def test_the_scheme_of_its_url_says_how_it_is_reached(url: str | None, transport: Transport) -> None:
+    assert card(url=url).transport is transport
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"url": "ftp://example.org"}, "is not an address"),
+        ({"url": "https://user:secret@example.org"}, "contains credentials"),
+        ({"wake_url": "ws-agent://writer"}, "cannot wake anybody"),
+        ({"authentication": {"scheme": "bearer", "secret": "sk-live 1234"}}, "not the name of a variable"),
+        ({"skills": [{"id": "a", "name": "A"}, {"id": "a", "name": "B"}]}, "appears twice"),
+        ({"threshold": 1.5}, "less than or equal to 1"),
+        ({"colour": "red"}, "Extra inputs"),
+    ],
+)
+def test_a_card_that_cannot_be_meant_is_refused(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        card(**fields)
+
+
+def test_a_card_is_the_same_when_it_is_written_and_read() -> None:
+    whole = card(skills=[{"id": "a", "name": "A", "examples": "Write a page"}], extra={"x-ticket": 1})
+    assert Card.model_validate(whole.model_dump(mode="json")) == whole
+    assert whole.skill("a") is whole.skills[0]
+    assert whole.skill("b") is None
+    assert whole.title == "writer"
