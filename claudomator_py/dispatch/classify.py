@@ -14,6 +14,7 @@ from claudomator_py.domain.decision import Classification as Decided
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.limits import Bucket, Hold, RanOn, hold_after
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, TierModel
@@ -231,8 +232,9 @@ class TierAsker:
             asked_about=asked.agent,
             said_agent=answer.said_agent,
         )
+        code = RationaleCode.UNANSWERED if answer.tier is None else RationaleCode.ANSWERED
         decided = TierRecord(
-            reason=answer.detail or "no reason was given",
+            reason=rationale(code, text=answer.detail),
             tier=answer.tier,
             agent=asked.agent,
             classification=classification,

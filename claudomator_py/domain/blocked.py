@@ -10,32 +10,16 @@ from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    GetJsonSchemaHandler,
-    PlainSerializer,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WithJsonSchema,
-    WrapValidator,
-    model_serializer,
-)
-from pydantic_core import CoreSchema
+from pydantic import Field, WrapValidator
 
 from claudomator_py.domain.budget import Figures
+from claudomator_py.domain.coded import Coded, ConversationRef, Instant, TaskRef, known_or_none
 from claudomator_py.domain.lifecycle import WaitReason
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.text import clause
-from claudomator_py.domain.units import format_instant, parse_instant
 from claudomator_py.domain.wording import Clock, Sentence, at, filled, instant_text, joined, placeholders, said, worded
 
-_RUN = 8
-"""Characters of a run's id that are enough for people."""
 _LONG = 1_000
 _SOURCE = 100
 _DOUBT = "the reset it named is more than 35 days away and is ignored"
@@ -183,58 +167,7 @@ WAITS: Mapping[str, BlockCode] = {
 """By why a task is WAITING."""
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        # Its own fields, not the dictionary that its serializer makes of them.
-        return handler({name: part for name, part in core_schema.items() if name != "serialization"})
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_missing(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        values: dict[str, Any] = handler(self)
-        return {name: value for name, value in values.items() if value is not None and value not in ((), [])}
-
-
-def _epoch_ms(value: object) -> object:
-    return parse_instant(value) if isinstance(value, str) else value
-
-
-Instant = Annotated[
-    int,
-    BeforeValidator(_epoch_ms),
-    PlainSerializer(format_instant, return_type=str),
-    WithJsonSchema({"type": "string", "format": "date-time"}),
-]
-"""Epoch milliseconds; in JSON RFC 3339, UTC."""
-
-
-class TaskRef(_Value):
-    """A task that stands in the way."""
-
-    name: str
-    id: str | None = Field(None, description="Where it is known.")
-    state: str | None = Field(
-        None, description="Where it is known; of a dependency it is missing before there was a task of that name."
-    )
-
-
-class ConversationRef(_Value):
-    """A conversation that only one agent can resume."""
-
-    run: str = Field(description="The run that it was held in.")
-    agent: str = Field(description="The agent that has it.")
-    task: str | None = Field(None, description="The name of the task whose it is, if another's.")
-
-    @property
-    def text(self) -> str:
-        """Such as ``run 41c98f14 of build on claude``."""
-        whose = f" of {self.task}" if self.task is not None else ""
-        return f"run {self.run[:_RUN]}{whose} on {self.agent}"
-
-
-class BlockParams(_Value):
+class BlockParams(Coded):
     """The parameters of a code; which of them it has is part of the code. JSON leaves out the others."""
 
     agent: str | None = Field(None, description="Of which agent it is said.")
@@ -267,7 +200,7 @@ class BlockParams(_Value):
     remedy: str | None = Field(None, description="What to do about it.")
 
 
-class Blocked(_Value):
+class Blocked(Coded):
     """One thing that stands in the way of a task."""
 
     code: BlockCode
@@ -305,16 +238,7 @@ def _allowed(code: BlockCode) -> frozenset[str]:
     return frozenset((*code.parameters, *_BESIDE))
 
 
-def _known_or_none(value: object, handler: ValidatorFunctionWrapHandler) -> Blocked | None:
-    """A client may be older than the daemon: a code that it does not know is none, and the text beside it counts."""
-    try:
-        found: Blocked | None = handler(value)
-    except ValidationError:
-        return None
-    return found
-
-
-Shown = Annotated[Blocked | None, WrapValidator(_known_or_none)]
+Shown = Annotated[Blocked | None, WrapValidator(known_or_none)]
 """The value in a shape of the API."""
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, TaskRef, blocked, refs_text, text_of
+from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, blocked, refs_text, text_of
+from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.decision import Classification
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Provenance, Reason
@@ -117,10 +118,11 @@ def decision_sentences(record: DecisionRecord, number: int, at_ms: int, now_ms: 
     which = f"Attempt {number} ({clock_text(at_ms, now_ms)})"
     chosen = next((candidate for candidate in record.candidates if candidate.agent == record.agent), None)
     slots = f" ({chosen.active} of {chosen.max_concurrent} slots)" if chosen is not None else ""
-    sentences = [f"{which} went to {record.agent}: {record.reason}{slots}."]
+    sentences = [f"{which} went to {record.agent}: {placement_text(record)}{slots}."]
     sentences += _overridden(record, at_ms)
     if record.fallback is not None:
-        sentences.append(f"{record.fallback[0].upper()}{record.fallback[1:]}.")
+        words = record.fallback.words
+        sentences.append(f"{words[0].upper()}{words[1:]}.")
     others = [candidate for candidate in record.candidates if candidate.agent != record.agent and candidate.eligible]
     sentences += [_rejected(candidate, at_ms) for candidate in others]
     model = f" ({record.model})" if record.model else ""
@@ -132,6 +134,12 @@ def decision_sentences(record: DecisionRecord, number: int, at_ms: int, now_ms: 
     if record.overridden_model is not None:
         sentences.append(f"The task pins {record.overridden_model}, which its constraints do not allow.")
     return sentences
+
+
+def placement_text(record: DecisionRecord) -> str:
+    """Why it was placed there, and which model stands in for another, without a full stop."""
+    stands_in = record.stands_in
+    return record.reason.text if stands_in is None else f"{record.reason.text}; {stands_in.text}"
 
 
 def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None) -> str:
@@ -268,8 +276,9 @@ def _refs(states: Iterable[DependencyState]) -> tuple[TaskRef, ...]:
 def _overridden(record: DecisionRecord, at_ms: int) -> list[str]:
     """That the task prefers another agent; what kept an agent of that name is told with the candidates."""
     if (hint := record.overridden) is None:
-        # Decisions from before the hint was stored as values have it in one line.
-        return [f"The task's preference was overridden: {record.overridden_hint}."] if record.overridden_hint else []
+        return []
+    if hint.agent is None:
+        return [f"The task's preference was overridden: {overridden_text(hint, at_ms)}."]
     if any(candidate.agent == hint.agent for candidate in record.candidates):
         return [f"The task prefers {hint.agent}, which could not take it."]
     return [f"The task prefers {hint.agent}, but {_because(hint, at_ms)}."]
@@ -277,7 +286,8 @@ def _overridden(record: DecisionRecord, at_ms: int) -> list[str]:
 
 def overridden_text(hint: OverriddenHint, at_ms: int) -> str:
     """The agent that a task prefers, and why it did not get that, on one line. at_ms: when that was decided."""
-    return f"{hint.agent}: {_because(hint, at_ms)}"
+    because = _because(hint, at_ms)
+    return because if hint.agent is None else f"{hint.agent}: {because}"
 
 
 def _because(hint: OverriddenHint, at_ms: int) -> str:

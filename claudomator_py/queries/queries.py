@@ -9,7 +9,8 @@ from typing import TypeVar, cast
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.observe import Observer
-from claudomator_py.domain.blocked import BlockCode, Blocked, TaskRef, Why, in_brief, text_of
+from claudomator_py.domain.blocked import BlockCode, Blocked, Why, in_brief, text_of
+from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.lifecycle import WaitReason
 from claudomator_py.domain.outcome import Outcome, Reason

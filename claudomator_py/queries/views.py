@@ -25,7 +25,7 @@ from claudomator_py.domain.views import (
 )
 from claudomator_py.domain.wording import worded
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.queries.explain import overridden_text, utc_clock
+from claudomator_py.queries.explain import overridden_text, placement_text, utc_clock
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord
 from claudomator_py.schema.taskfile import shown_document
 from claudomator_py.store.tables import Decision, Event, Run, Task
@@ -109,7 +109,11 @@ def decision_view(decision: Decision) -> DecisionView:
         supersedes=decision.supersedes,
         run_id=decision.run_id,
         at=decision.at_ms,
-        overridden_hint=record.overridden_hint if hint is None else overridden_text(hint, decision.at_ms),
+        reason=placement_text(record),
+        rationale=record.reason,
+        fallback=None if record.fallback is None else record.fallback.words,
+        fallback_code=record.fallback,
+        overridden_hint=None if hint is None else overridden_text(hint, decision.at_ms),
         candidates=tuple(_candidate_view(candidate, decision.at_ms) for candidate in record.candidates),
     )
 

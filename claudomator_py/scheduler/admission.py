@@ -5,14 +5,18 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from claudomator_py.domain.agent import Tier
-from claudomator_py.domain.blocked import BlockCode, Blocked, ConversationRef, TaskRef, blocked, on_hold
+from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
+from claudomator_py.domain.coded import ConversationRef, TaskRef
 from claudomator_py.domain.decision import Classification, Versions
 from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.rationale import Fallback, Rationale, RationaleCode, rationale
 from claudomator_py.scheduler.balance import pick_agent
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord, OverriddenHint
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, DayLeft, HeldBy, Kept, QueueHead, Rules
 from claudomator_py.scheduler.tiers import Undecided, tier_for
 from claudomator_py.schema.agent_settings import BY_NAME_KINDS
+
+_LEAST_ACTIVE = rationale(RationaleCode.LEAST_ACTIVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +25,9 @@ class _Choice:
 
     agent: AgentState
     pool: frozenset[str]
-    why: str
+    why: Rationale
     overridden: OverriddenHint | None
-    fallback: str | None
+    fallback: Fallback | None
 
 
 def named_by(agent_type: str, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
@@ -205,13 +209,13 @@ def _choose(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms:
     if head.agent_type and (head.strict or by_name_only):
         if not hinted:
             return blocked(BlockCode.REQUIRED_AGENT, agent=head.agent_type)
-        return _balance(hinted, rules, why=f"the task insists on {head.agent_type}")
+        return _balance(hinted, rules, why=rationale(RationaleCode.REQUIRED, agent=head.agent_type))
     open_agents = tuple(agent for agent in agents if agent.auto_select)
     if not head.agent_type or rules.type_hint == "ignore":
-        return _balance(open_agents, rules, why="least active")
+        return _balance(open_agents, rules, why=_LEAST_ACTIVE)
     ready = tuple(agent for agent in hinted if agent.problem is None and not agent.limited and agent.free)
     if ready:
-        return _balance(ready, rules, why=f"the task prefers {head.agent_type}")
+        return _balance(ready, rules, why=rationale(RationaleCode.PREFERRED, agent=head.agent_type))
     full = [agent for agent in hinted if agent.problem is None and not agent.limited]
     if full and now_ms < head.queued + rules.prefer_wait:
         until = head.queued + rules.prefer_wait
@@ -219,7 +223,7 @@ def _choose(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms:
     rejected = (_rejection(agent) for agent in hinted)
     because = tuple(one for one in rejected if one is not None) if hinted else (_unknown(head.agent_type),)
     override = OverriddenHint(agent=head.agent_type, because=because)
-    return _balance(open_agents, rules, why="least active", overridden=override)
+    return _balance(open_agents, rules, why=_LEAST_ACTIVE, overridden=override)
 
 
 def _go_on(conversation: HeldBy, agents: Sequence[AgentState], rules: Rules) -> _Choice | Blocked:
@@ -228,12 +232,12 @@ def _go_on(conversation: HeldBy, agents: Sequence[AgentState], rules: Rules) -> 
     holders = tuple(agent for agent in agents if (agent.name, agent.kind) == (conversation.agent, conversation.kind))
     if not holders:
         return blocked(BlockCode.CONVERSATION_AGENT, conversation=resumed)
-    verdict = _balance(holders, rules, why=f"resumes the conversation of {resumed.text}")
+    verdict = _balance(holders, rules, why=rationale(RationaleCode.RESUMED, conversation=resumed))
     return verdict.having(conversation=resumed) if isinstance(verdict, Blocked) else verdict
 
 
 def _balance(
-    agents: Sequence[AgentState], rules: Rules, *, why: str, overridden: OverriddenHint | None = None
+    agents: Sequence[AgentState], rules: Rules, *, why: Rationale, overridden: OverriddenHint | None = None
 ) -> _Choice | Blocked:
     usable = tuple(agent for agent in agents if agent.problem is None)
     if not usable:
@@ -249,7 +253,7 @@ def _balance(
         if pick is None:
             return _all_limited(usable)
     chosen = next(agent for agent in usable if agent.name == pick.name)
-    fallback = "every agent is limited; tried all the same" if pick.all_limited else None
+    fallback = Fallback.ALL_LIMITED if pick.all_limited else None
     return _Choice(chosen, frozenset(agent.name for agent in agents), why, overridden, fallback)
 
 
@@ -326,8 +330,9 @@ def _record(
         tier=tier,
         model=_model(head, hinted, agent, tier),
         effort=mapped.effort if mapped and not pinned_here else None,
-        reason=choice.why if agent.stands_in is None else f"{choice.why}; {agent.stands_in}",
+        reason=choice.why,
         fallback=choice.fallback,
+        stands_in=agent.stands_in,
         classification=classification,
         candidates=candidates,
         overridden=overridden,

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.domain.decision import Classification, PolicyCheck, Versions
+from claudomator_py.domain.rationale import StandIn, StoredFallback, StoredRationale
 from claudomator_py.domain.routing import Constraints, Risk
 
 
@@ -58,7 +59,8 @@ class OverriddenHint(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    agent: str
+    agent: str | None
+    """None: decisions from before there were values name it in the reason only."""
     because: tuple[Blocked, ...]
 
     @model_validator(mode="before")
@@ -94,8 +96,8 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    reason: str
-    """Why, in words."""
+    reason: StoredRationale
+    """Why."""
     confidence: float | None = None
     """0 to 1; None: there is none to be had."""
     threshold: float | None = None
@@ -150,17 +152,26 @@ class DecisionRecord(Record):
     """A placement follows rules."""
     required_capabilities: tuple[str, ...] = ()
     """What a candidate has to be able to do."""
-    fallback: str | None = None
-    """Why it was placed where it should not have been, in words."""
+    fallback: StoredFallback | None = None
+    """Why it was placed where it should not have been."""
+    stands_in: StandIn | None = None
+    """The model is one that the agent uses in place of another one."""
     classification: Classification
     """Where the tier comes from."""
     constraints: Constraints = Constraints()
     """What routing and policy had left open."""
     candidates: tuple[Candidate, ...]
     """All agents, as they were seen."""
-    overridden_hint: str | None = None
-    """In decisions from before there were values: the agent that the task prefers, and why it is not that, in words."""
     overridden: OverriddenHint | None = None
     """The agent that the task prefers, and why it is not that."""
     overridden_model: str | None = None
     """The model that the task pins, where the constraints do not allow it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _hint_from_words(cls, values: Any) -> Any:
+        """What the first versions have stored of an overridden hint: one line."""
+        if not isinstance(values, dict) or values.get("overridden") or not values.get("overridden_hint"):
+            return values
+        because = _in_words(None, values["overridden_hint"], None)
+        return values | {"overridden": OverriddenHint(agent=None, because=(because,))}

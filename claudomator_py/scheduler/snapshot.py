@@ -9,6 +9,7 @@ from claudomator_py.domain.agent import ModelChoice, Tier
 from claudomator_py.domain.budget import Figures
 from claudomator_py.domain.limits import in_family
 from claudomator_py.domain.outcome import REASON_POLICIES, Provenance, Reason
+from claudomator_py.domain.rationale import StandIn
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.scheduler.balance import AgentStatus, NearLimit
 
@@ -95,8 +96,8 @@ class AgentState(_Frozen):
     default_tier: Tier = Tier.BALANCED
     fallback_model: str | None = None
     """What stands in for a model that is not to be had."""
-    stands_in: str | None = None
-    """Why it stands in, for the task in question."""
+    stands_in: StandIn | None = None
+    """How it stands in, for the task in question."""
 
     @property
     def status(self) -> AgentStatus:
@@ -154,9 +155,9 @@ class AgentState(_Frozen):
         reason = after or next(iter(found), None)
         if reason is None:
             return self
-        told = f"{self.fallback_model} is its fallback_model after {reason}" + (f" of {model}" if model else "")
+        stands_in = StandIn(fallback=self.fallback_model, model=model, after=reason)
         models = {**self.models, tier: ModelChoice(model=self.fallback_model)}
-        return self.model_copy(update={"models": models, "stands_in": told})
+        return self.model_copy(update={"models": models, "stands_in": stands_in})
 
     def with_model(self, model: str | None) -> "AgentState":
         """As it is for a task on that model: holds on its family are on all, those on others are gone."""

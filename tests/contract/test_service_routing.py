@@ -6,6 +6,7 @@ import pytest
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.decision import Versions
+from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Constraints, Risk, Routing
 from claudomator_py.scheduler.decision import DecisionKind, DecisionRecord, Record, SpecialistCandidate
 from claudomator_py.store import decision_rows, events, pruning
@@ -133,7 +134,7 @@ def test_each_decision_supersedes_the_one_before_it(database: Database) -> None:
 
 
 RECORD = Record(
-    reason="nobody was addressed",
+    reason=rationale(RationaleCode.TEXT, text="nobody was addressed"),
     confidence=0.41,
     threshold=0.5,
     topic="documentation",

@@ -10,6 +10,7 @@ from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.decision import Classification, PolicyCheck, Versions
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.rationale import ShownFallback, ShownRationale, ShownStandIn
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import Instant as GivenInstant
 from claudomator_py.domain.views.agents import BudgetView, HoldView
@@ -157,7 +158,8 @@ class DecisionView(View):
     kind: what was decided. generation: that of the task. supersedes: the id of the decision that stood until then,
     which may have been removed for its age. overridden_model: the model that the task pins, where its constraints do
     not allow it. confidence: 0 to 1; threshold: the least with which it would have been decided so. latency_ms,
-    cost_usd: what deciding took; None: nothing worth telling.
+    cost_usd: what deciding took; None: nothing worth telling. reason: why, in words; rationale and stands_in: the same
+    as values. fallback: why it was decided for what should not have been, in words; fallback_code: the same as a code.
     """
 
     id: str = ""
@@ -171,10 +173,13 @@ class DecisionView(View):
     model: str | None = None
     confidence: float | None = None
     reason: str
+    rationale: ShownRationale = None
+    stands_in: ShownStandIn = None
     risk: str | None = None
     required_capabilities: tuple[str, ...] = ()
     policy_checks: tuple[PolicyCheckView, ...] = ()
     fallback: str | None = None
+    fallback_code: ShownFallback = None
     classification: ClassificationView
     candidates: tuple[CandidateView, ...] = ()
     overridden_hint: str | None = None

@@ -244,7 +244,7 @@ def test_the_same_question_is_answered_from_before_and_keeps_the_time_of_its_ans
     assert asking.model.asked == ["t"]
     assert asking.told("t", "classified") == [{"source": "cache", "tier": "fast", "detail": "a recipe"}]
     (decided,) = asking.tiers("t")
-    assert (decided.classification.source, decided.tier, decided.reason) == ("cache", Tier.FAST, "a recipe")
+    assert (decided.classification.source, decided.tier, decided.reason.text) == ("cache", Tier.FAST, "a recipe")
     kept = database.read(lambda connection: connection.execute(select(TIER_ANSWER.c.created_ms)).scalars().all())
     assert kept == [first_ms], "or what is used would never be forgotten"
 
@@ -263,7 +263,7 @@ def test_only_an_answer_is_remembered_and_a_restart_asks_again(database: Databas
 def test_an_answer_without_a_reason_is_kept_without_one(database: Database) -> None:
     asking = Asking(database, '{"tier": "fast"}')
     assert asking.ask("t").tier == Tier.FAST
-    assert [decided.reason for decided in asking.tiers("t")] == ["no reason was given"]
+    assert [decided.reason.text for decided in asking.tiers("t")] == ["no reason was given"]
     asking.world.tick()
     asking.world.succeed("t")
     asking.world.submit("t")

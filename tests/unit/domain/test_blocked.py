@@ -12,8 +12,6 @@ from claudomator_py.domain.blocked import (
     BlockCode,
     Blocked,
     BlockParams,
-    ConversationRef,
-    TaskRef,
     Why,
     blocked,
     brief_of,
@@ -26,6 +24,7 @@ from claudomator_py.domain.blocked import (
     wait_of,
 )
 from claudomator_py.domain.budget import Figures, Unit
+from claudomator_py.domain.coded import ConversationRef, TaskRef
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.wording import Piece, filled, placeholders, said, worded

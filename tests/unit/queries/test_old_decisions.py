@@ -55,3 +55,17 @@ def test_what_is_older_than_hints_as_values_has_its_line() -> None:
     record = DecisionRecord.model_validate(stored)
     said = "The task's preference was overridden: three: three was limited (5h window, reported)."
     assert decision_sentences(record, 1, AT, AT)[1] == said
+    view = decision_view(Decision(id="d", kind="placement", run_id="r", task_id="t", at_ms=AT, data=stored))
+    assert view.overridden_hint == stored["overridden_hint"]
+
+
+def test_reasons_in_words_are_told_in_their_words() -> None:
+    fallback = "every agent is limited; tried all the same"
+    stored = STORED | {"reason": "least active; small is its fallback_model after overloaded", "fallback": fallback}
+    first, _, tried, *_ = decision_sentences(DecisionRecord.model_validate(stored), 1, AT, AT)
+    assert first.endswith("went to one: least active; small is its fallback_model after overloaded (0 of 2 slots).")
+    assert tried == "Every agent is limited; tried all the same."
+    view = decision_view(Decision(id="d", kind="placement", run_id="r", task_id="t", at_ms=AT, data=stored))
+    assert (view.reason, view.fallback) == (stored["reason"], fallback)
+    assert view.rationale is not None
+    assert (view.rationale.code, view.fallback_code, view.stands_in) == ("text", "all_limited", None)

@@ -3,8 +3,10 @@
 import pytest
 
 from claudomator_py.domain.agent import Tier
-from claudomator_py.domain.blocked import BlockCode, Blocked, TaskRef, Why, blocked, on_hold, predicate, text_of
+from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked, on_hold, predicate, text_of
+from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.domain.rationale import Fallback
 from claudomator_py.domain.wording import worded
 from claudomator_py.scheduler.admission import Load, admit
 from claudomator_py.scheduler.decision import DecisionRecord, OverriddenHint
@@ -52,7 +54,7 @@ def full(name: str) -> Blocked:
 def test_a_hint_wins_while_its_agent_can_take_the_task() -> None:
     record = decide(head(1, agent_type="codex"), agent("claude"), agent("codex", active=1))
     assert (record.agent, record.overridden) == ("codex", None)
-    assert record.reason == "the task prefers codex"
+    assert record.reason.text == "the task prefers codex"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ def test_a_strict_task_waits_for_its_agent() -> None:
     assert waiting.until == HOLD.until
     assert waits(task, agent("claude"), agent("codex", active=2)).why is Why.SLOTS
     assert waits(task, agent("claude")).why is Why.AGENT
-    assert decide(task, agent("claude"), agent("codex")).reason == "the task insists on codex"
+    assert decide(task, agent("claude"), agent("codex")).reason.text == "the task insists on codex"
 
 
 def test_a_hint_to_an_agent_closed_to_balancing_is_strict() -> None:
@@ -180,7 +182,7 @@ TALK = HeldBy(run="41c98f14-0000-5000-8000-000000000000", agent="claude", kind="
 def test_a_conversation_goes_on_where_it_is_whatever_the_hint_says() -> None:
     for task in (head(1, conversation=TALK), head(1, conversation=TALK, agent_type="codex", strict=True)):
         record = decide(task, agent("claude", active=1), agent("codex"))
-        assert (record.agent, record.reason) == ("claude", "resumes the conversation of run 41c98f14 on claude")
+        assert (record.agent, record.reason.text) == ("claude", "resumes the conversation of run 41c98f14 on claude")
         codex = next(candidate for candidate in record.candidates if candidate.agent == "codex")
         assert codex.rejected == blocked(BlockCode.NO_CONVERSATION, agent="codex")
 
@@ -224,7 +226,7 @@ def test_when_all_are_limited_it_waits_for_the_first_reset() -> None:
 def test_or_it_tries_the_least_active_as_the_plain_fallback() -> None:
     agents = (agent("claude", hold=HOLD, active=1), agent("codex", hold=HOLD))
     record = decide(head(1), *agents, when_all_limited="try")
-    assert (record.agent, record.fallback) == ("codex", "every agent is limited; tried all the same")
+    assert (record.agent, record.fallback) == ("codex", Fallback.ALL_LIMITED)
 
 
 def test_a_limited_agent_is_not_tried_while_another_merely_has_no_slot() -> None:

@@ -94,8 +94,8 @@ def test_the_fallback_stands_in_for_a_model_that_is_overloaded_or_was_not_to_be_
             tier: before[tier] for tier in (Tier.FAST, Tier.BALANCED)
         }
         assert fallen.stands_in is not None
-        assert all(word in fallen.stands_in for word in (*named, "haiku"))
-        assert ("None" in fallen.stands_in) is False
+        assert all(word in fallen.stands_in.text for word in (*named, "haiku"))
+        assert ("None" in fallen.stands_in.text) is False
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,115 @@
+"""Why something was decided as it was: a code with parameters, and the words for each.
+
+Decisions store the value, as they do what stood in the way of other choices (``domain/blocked.py``). The words stand
+beside the codes, and are put together by whoever shows them.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, WrapValidator
+
+from claudomator_py.domain.coded import Coded, ConversationRef, WordedCode, known_or_none
+from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.wording import filled, placeholders, said, worded
+
+
+class RationaleCode(WordedCode):
+    """Why it was decided so, with its words: see ``wording.filled``. Codes are stored: they are never renamed."""
+
+    # --- of a placement -----------------------------------------------------------------------------------------------
+    LEAST_ACTIVE = "least_active", "least active"
+    REQUIRED = "required", "the task insists on {agent}"
+    PREFERRED = "preferred", "the task prefers {agent}"
+    RESUMED = "resumed", "resumes the conversation of {conversation}"
+
+    # --- of a tier ----------------------------------------------------------------------------------------------------
+    ANSWERED = "answered", "[{text}|no reason was given]"
+    UNANSWERED = "unanswered", "[{text}|no reason was given]"
+    """The cause is part of the decision's classification."""
+
+    # --- what has no code ---------------------------------------------------------------------------------------------
+    TEXT = "text", "{text}"
+    """The words of an earlier version, which stored no code."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters that its words may name, in their order."""
+        return placeholders(self.words)
+
+
+class RationaleParams(Coded):
+    """The parameters of a code; which of them it has is part of the code. JSON leaves out the others."""
+
+    agent: str | None = Field(None, description="The agent that the task names.")
+    conversation: ConversationRef | None = Field(None, description="The conversation that it has to resume.")
+    text: str | None = Field(None, description="What another program, or an earlier version, said.")
+
+
+class Rationale(Coded):
+    """Why it was decided so."""
+
+    code: RationaleCode
+    params: RationaleParams = Field(default_factory=RationaleParams)
+
+    @property
+    def text(self) -> str:
+        """In words, without a full stop."""
+        known = {name: getattr(self.params, name) for name in self.code.parameters}
+        words = {name: said(_shown(value)) for name, value in known.items() if value}
+        return worded(filled(self.code.words, words))
+
+
+def rationale(code: RationaleCode, **params: Any) -> Rationale:
+    """The value. Raises TypeError for a parameter that the code does not have."""
+    if unknown := params.keys() - set(code.parameters):
+        raise TypeError(f"{code} has no {', '.join(sorted(unknown))}")
+    return Rationale(code=code, params=RationaleParams(**params))
+
+
+def _from_words(value: object) -> object:
+    """Earlier versions have stored the words."""
+    return rationale(RationaleCode.TEXT, text=value) if isinstance(value, str) else value
+
+
+StoredRationale = Annotated[Rationale, BeforeValidator(_from_words)]
+"""The value in a row."""
+ShownRationale = Annotated[Rationale | None, WrapValidator(known_or_none)]
+"""The value in a shape of the API."""
+
+
+class StandIn(Coded):
+    """A model that is used in place of another one, which was not to be had."""
+
+    fallback: str = Field(description="The agent's ``fallback_model``, which is used.")
+    model: str | None = Field(None, description="The model in whose place it is; missing: the agent's CLI decides.")
+    after: Reason = Field(description="How the run on that model ended.")
+
+    @property
+    def text(self) -> str:
+        """Such as ``haiku is its fallback_model after overloaded of opus``."""
+        return f"{self.fallback} is its fallback_model after {self.after}" + (f" of {self.model}" if self.model else "")
+
+
+ShownStandIn = Annotated[StandIn | None, WrapValidator(known_or_none)]
+"""The value in a shape of the API."""
+
+
+class Fallback(WordedCode):
+    """Why it was decided for what should not have been, with its words. Values are stored: they are never renamed."""
+
+    ALL_LIMITED = "all_limited", "every agent is limited; tried all the same"
+
+
+def _fallback_from_words(value: object) -> object:
+    """Earlier versions have stored the words."""
+    return next((one for one in Fallback if one.words == value), value)
+
+
+StoredFallback = Annotated[Fallback, BeforeValidator(_fallback_from_words)]
+"""The value in a row."""
+ShownFallback = Annotated[Fallback | None, WrapValidator(known_or_none)]
+"""The value in a shape of the API."""
+
+
+def _shown(value: object) -> str:
+    return value.text if isinstance(value, ConversationRef) else str(value)

@@ -1,0 +1,76 @@
+"""Why something was decided: codes with parameters, their words, and what earlier versions have stored in words."""
+
+import pytest
+from pydantic import TypeAdapter
+
+from claudomator_py.domain.coded import ConversationRef
+from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.rationale import (
+    Fallback,
+    Rationale,
+    RationaleCode,
+    RationaleParams,
+    ShownRationale,
+    StandIn,
+    StoredFallback,
+    StoredRationale,
+    rationale,
+)
+
+EXAMPLES = {
+    RationaleCode.LEAST_ACTIVE: (rationale(RationaleCode.LEAST_ACTIVE), "least active"),
+    RationaleCode.REQUIRED: (rationale(RationaleCode.REQUIRED, agent="codex"), "the task insists on codex"),
+    RationaleCode.PREFERRED: (rationale(RationaleCode.PREFERRED, agent="codex"), "the task prefers codex"),
+    RationaleCode.RESUMED: (
+        rationale(RationaleCode.RESUMED, conversation=ConversationRef(run="41c98f14aa", agent="claude", task="build")),
+        "resumes the conversation of run 41c98f14 of build on claude",
+    ),
+    RationaleCode.ANSWERED: (rationale(RationaleCode.ANSWERED, text="a recipe"), "a recipe"),
+    RationaleCode.UNANSWERED: (rationale(RationaleCode.UNANSWERED), "no reason was given"),
+    RationaleCode.TEXT: (
+        rationale(RationaleCode.TEXT, text="as an earlier version said"),
+        "as an earlier version said",
+    ),
+}
+_STORED = TypeAdapter[Rationale](StoredRationale)
+_SHOWN = TypeAdapter[Rationale | None](ShownRationale)
+_FALLBACK = TypeAdapter[Fallback](StoredFallback)
+
+
+@pytest.mark.parametrize("code", RationaleCode)
+def test_each_code_has_its_words_and_comes_back_as_it_was_stored(code: RationaleCode) -> None:
+    value, words = EXAMPLES[code]
+    assert value.text == words
+    assert _STORED.validate_json(value.model_dump_json()) == value
+
+
+@pytest.mark.parametrize("code", RationaleCode)
+def test_the_words_name_parameters_that_there_are(code: RationaleCode) -> None:
+    assert set(code.parameters) <= RationaleParams.model_fields.keys()
+
+
+def test_a_parameter_of_another_code_is_refused() -> None:
+    with pytest.raises(TypeError, match="least_active has no agent"):
+        rationale(RationaleCode.LEAST_ACTIVE, agent="codex")
+
+
+def test_what_is_missing_is_not_stored() -> None:
+    stored = rationale(RationaleCode.UNANSWERED, text=None).model_dump(mode="json")
+    assert stored == {"code": "unanswered", "params": {}}
+
+
+def test_words_of_an_earlier_version_are_read_as_words() -> None:
+    stored = "least active; haiku is its fallback_model after overloaded of opus"
+    assert _STORED.validate_python(stored) == rationale(RationaleCode.TEXT, text=stored)
+    assert _STORED.validate_python(stored).text == stored
+    assert _FALLBACK.validate_python("every agent is limited; tried all the same") is Fallback.ALL_LIMITED
+
+
+def test_a_code_of_a_newer_daemon_is_none_for_a_client() -> None:
+    assert _SHOWN.validate_python({"code": "drawn_by_lot", "params": {}}) is None
+
+
+def test_a_stand_in_says_for_what_and_why() -> None:
+    told = StandIn(fallback="haiku", model="opus", after=Reason.OVERLOADED)
+    assert told.text == "haiku is its fallback_model after overloaded of opus"
+    assert told.model_copy(update={"model": None}).text == "haiku is its fallback_model after overloaded"
