@@ -44,11 +44,11 @@ _LOST = Verdict(OutcomeStatus.LOST, Reason.LOST, "its supervisor was killed befo
 class NearLimit:
     """A limit of an account that is nearly used up."""
 
-    #: Epoch milliseconds.
     until: int
+    """Epoch milliseconds."""
     limit: str | None
-    #: The share that was used up.
     used: float | None
+    """The share that was used up."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,14 +25,14 @@ _SOME_TEXT = ("text", "content", "output", "message")
 class Ending:
     """What is known at the end, besides the events."""
 
-    #: None where there is none.
     exit_code: int | None
-    #: Epoch milliseconds: the present for what does not say when it was printed.
+    """None where there is none."""
     printed_ms: int
-    #: What was no event.
+    """Epoch milliseconds: the present for what does not say when it was printed."""
     stdout: str
-    #: Its end.
+    """What was no event."""
     stderr: str
+    """Its end."""
 
 
 @dataclass(kw_only=True)
@@ -42,16 +42,16 @@ class RunEvents(ABC):
     lost: ClassVar[re.Pattern[str] | None] = None
     """How the CLI says that it does not know the conversation that a run was to continue; None: it never does."""
 
-    #: Whether the run goes on in a conversation.
     resumed: bool = False
-    #: As for ``find_reset``: that of the CLI's own clock times.
+    """Whether the run goes on in a conversation."""
     zone: str | None = None
+    """As for ``find_reset``: that of the CLI's own clock times."""
     anything: bool = False
-    #: Whether the model has said or done anything.
     answered: bool = False
+    """Whether the model has said or done anything."""
     conversation_id: str | None = None
-    #: The tools of the last calls, by the ids of the calls.
     tools: dict[str, str] = field(default_factory=dict)
+    """The tools of the last calls, by the ids of the calls."""
 
     def copy(self) -> Self:
         """Another one that has taken the same. Events are shared: nobody changes them."""

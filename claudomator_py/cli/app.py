@@ -19,8 +19,8 @@ class Command:
     """A command, or a group of them, of which only the name and a line of help are known until somebody asks for it."""
 
     summary: str
-    #: Gives the function, or the application of the group.
     load: Callable[[], Callable[..., None] | typer.Typer]
+    """Gives the function, or the application of the group."""
 
 
 def _function(path: str) -> Callable[[], Callable[..., None]]:

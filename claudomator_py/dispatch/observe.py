@@ -54,10 +54,10 @@ class Observation:
     """What a tick saw and what follows from it."""
 
     snapshot: Snapshot
-    #: What ``plan`` makes of the snapshot, in the same order.
     actions: tuple[Action, ...]
-    #: The tasks that the actions are for, by id.
+    """What ``plan`` makes of the snapshot, in the same order."""
     tasks: Mapping[str, QueuedTask]
+    """The tasks that the actions are for, by id."""
 
     @property
     def starts(self) -> list[StartRun]:
@@ -76,8 +76,8 @@ class _Front:
 
     position: queue.Position
     item: Item
-    #: None: it cannot be understood.
     queued: QueuedTask | None
+    """None: it cannot be understood."""
     eligibility: str
     asked: bool
 

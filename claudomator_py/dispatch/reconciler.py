@@ -256,10 +256,10 @@ class _Left:
     """What a tick leaves behind."""
 
     live: Sequence[Run]
-    #: Tasks whose cancellation or forced restart is not done yet.
     wanted: Sequence[Task]
-    #: When something is due that rows tell of, in epoch milliseconds.
+    """Tasks whose cancellation or forced restart is not done yet."""
     times: tuple[int | None, ...]
+    """When something is due that rows tell of, in epoch milliseconds."""
 
 
 def _left(connection: Connection, begun_ms: int) -> _Left:

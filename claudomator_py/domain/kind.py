@@ -42,43 +42,44 @@ class LoginFile:
     """Where a program keeps its login: a file below a folder that a variable names, or below one in the home."""
 
     file: str
-    #: Below the home, where the variable is not set.
     folder: str
-    #: Empty: no variable moves the folder.
+    """Below the home, where the variable is not set."""
     variable: str = ""
-    #: Keys that lead to the chosen way of logging in, in a JSON document without a key. Empty: the file is the login.
+    """Empty: no variable moves the folder."""
     setting: tuple[str, ...] = ()
+    """Keys that lead to the chosen way of logging in, in a JSON document without a key. Empty: the file is the
+    login."""
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
     """What a program can log in by."""
 
-    #: With a key or a token, any of which will do.
     variables: tuple[str, ...]
+    """With a key or a token, any of which will do."""
     files: tuple[LoginFile, ...]
-    #: How a person logs in.
     command: str
+    """How a person logs in."""
 
 
 @dataclass(frozen=True, slots=True)
 class KindInfo:
     """One kind of agent. The defaults are those of one that nothing is known of."""
 
-    #: As the configuration has it.
     name: str
-    #: The command when none is configured; empty: there is none by default.
+    """As the configuration has it."""
     command: tuple[str, ...] = ()
-    #: By tier, when none are configured; empty: the program's own choice.
+    """The command when none is configured; empty: there is none by default."""
     models: Mapping[Tier, ModelChoice] = field(default_factory=dict)
-    #: None: it needs none, or nothing can be said of it.
+    """By tier, when none are configured; empty: the program's own choice."""
     login: Login | None = None
-    #: Whether a service with quotas stands behind it; each agent of any other kind has its limits for itself.
+    """None: it needs none, or nothing can be said of it."""
     has_account: bool = True
-    #: Whether a model works on the task; if not, the kind is open to balancing only where the configuration says so.
+    """Whether a service with quotas stands behind it; each agent of any other kind has its limits for itself."""
     asks_model: bool = True
+    """Whether a model works on the task; if not, the kind is open to balancing only where the configuration says so."""
     reports: Reports = Reports.TOKENS
-    #: Whether it says which share of its account's windows is used up.
     reports_windows: bool = False
-    #: Whether its output is made for people as it is, rather than of events.
+    """Whether it says which share of its account's windows is used up."""
     plain_output: bool = False
+    """Whether its output is made for people as it is, rather than of events."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 class OutputPiece:
     """Some bytes of a stream that stand together. Empty at its end, and where there is none (yet)."""
 
-    #: Where they stand: past the offset that was asked for, if nothing was kept there.
     start: int
+    """Where they stand: past the offset that was asked for, if nothing was kept there."""
     data: bytes
-    #: Where the stream ended when it was read, in bytes from its beginning, holes counted.
     size: int
+    """Where the stream ended when it was read, in bytes from its beginning, holes counted."""
 
     @property
     def next(self) -> int:

@@ -20,10 +20,10 @@ class Said:
     answered: bool = False
     terminal: bool = False
     used: Used = field(default_factory=Used)
-    #: The bytes between there and the end of the output, whether or not they were kept.
     unread: int = 0
-    #: Whether it has printed nothing since. Looked for only where it is stuck; else False.
+    """The bytes between there and the end of the output, whether or not they were kept."""
     is_current: bool = False
+    """Whether it has printed nothing since. Looked for only where it is stuck; else False."""
 
     def is_news_after(self, earlier: "Said") -> bool:
         """Whether a tick may have something to do because of it. What was used is asked for at a pace of its own."""

@@ -18,15 +18,15 @@ class Granted:
     """
 
     service: TaskService
-    #: What changes tasks, agents and the daemon.
+    """What changes tasks, agents and the daemon."""
     queries: Queries
-    #: What there is, and what can be followed while it happens.
+    """What there is, and what can be followed while it happens."""
     schedules: Schedules
-    #: What is made again and again.
+    """What is made again and again."""
     notices: Notices
-    #: Who was told of what.
+    """Who was told of what."""
     tokens: Tokens
-    #: Who may ask what.
+    """Who may ask what."""
 
 
 class Access:

@@ -98,16 +98,16 @@ class Failure:
     """The error-bearing fields of an event, or a message on stderr."""
 
     message: str
-    #: A terminal reason or subtype of ENDINGS.
     ending: str | None = None
+    """A terminal reason or subtype of ENDINGS."""
     stop_reason: str | None = None
     kind: str | None = None
     status: int | None = None
     category: str | None = None
-    #: Epoch milliseconds: when it was printed, where it says so.
     at_ms: int | None = None
-    #: Whether the message may be what a tool printed, so that its words mean nothing.
+    """Epoch milliseconds: when it was printed, where it says so."""
     mixed: bool = False
+    """Whether the message may be what a tool printed, so that its words mean nothing."""
 
 
 def classify(failure: Failure, rejection: Rejection | None, now_ms: int, zone: str | None) -> Verdict:

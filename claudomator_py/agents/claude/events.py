@@ -67,11 +67,11 @@ class ClaudeEvents(RunEvents):
 
     lost: ClassVar = words(r"no conversation found")
 
-    #: As in ``LaunchRequest``.
     prior_cost_usd: float | None = None
+    """As in ``LaunchRequest``."""
     last: Event | None = None
-    #: The text that the last message ended with, if any.
     message: str | None = None
+    """The text that the last message ended with, if any."""
     failure: Failure | None = None
     rejection: Rejection | None = None
     near: NearLimit | None = None

@@ -81,22 +81,22 @@ class CodexEvents(RunEvents):
 
     lost: ClassVar = words(r"no rollout found")
 
-    #: What the thread had used before; None: not known.
     prior: Tokens | None = NOTHING
+    """What the thread had used before; None: not known."""
     completed: bool = False
     failure: str | None = None
     error: str | None = None
-    #: The last event of an error, as it was worded.
     told_error: str | None = None
-    #: Why it is trying again, if that is the last that it said.
+    """The last event of an error, as it was worded."""
     trouble: str | None = None
+    """Why it is trying again, if that is the last that it said."""
     answer: str | None = None
     usage: Event = field(default_factory=dict)
-    #: Lines of stderr that call themselves errors; of a conversation in plain text (``talks``) only those at its end,
-    #: as it is mixed with what tools print.
     complaints: list[str] = field(default_factory=list)
-    #: When the windows reset that refused a request, in epoch milliseconds.
+    """Lines of stderr that call themselves errors; of a conversation in plain text (``talks``) only those at its end,
+    as it is mixed with what tools print."""
     resets_at: int | None = None
+    """When the windows reset that refused a request, in epoch milliseconds."""
     talks: bool = False
 
     @property

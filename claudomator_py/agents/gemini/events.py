@@ -101,19 +101,19 @@ class GeminiEvents(RunEvents):
     error: str | None = None
     answer: str = ""
     remark: str = ""
-    #: The calls without a result yet.
     open_calls: dict[str, tuple[str, Event]] = field(default_factory=dict)
+    """The calls without a result yet."""
     denied: list[str] = field(default_factory=list)
     calls: list[Denied] = field(default_factory=list)
     question: str | None = None
     sleep: _Sleep | None = None
-    #: What stderr says of a refused request, as far as it has come.
     attempt: str = ""
-    #: How many results bore an error, and how many of them were repeated on stderr.
+    """What stderr says of a refused request, as far as it has come."""
     failed_tools: int = 0
+    """How many results bore an error, and how many of them were repeated on stderr."""
     told_failures: int = 0
-    #: Lengths of sleeps in what tools printed, in milliseconds.
     printed_sleeps: set[int] = field(default_factory=set)
+    """Lengths of sleeps in what tools printed, in milliseconds."""
     last_at_ms: int | None = None
     longest_gap_ms: int = 0
 

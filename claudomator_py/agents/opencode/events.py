@@ -82,8 +82,8 @@ class OpencodeEvents(RunEvents):
 
     error: Event | None = None
     error_at_ms: int | None = None
-    #: Why the last step ended; None: a step has begun since.
     finish: str | None = None
+    """Why the last step ended; None: a step has begun since."""
     answer: str = ""
     input: int = 0
     output: int = 0
@@ -91,8 +91,8 @@ class OpencodeEvents(RunEvents):
     rejected: list[str] = field(default_factory=list)
     calls: list[Denied] = field(default_factory=list)
     complaint: str | None = None
-    #: The last line of its log; one of another conversation is that of an opencode which a tool has started.
     logged: _Logged | None = None
+    """The last line of its log; one of another conversation is that of an opencode which a tool has started."""
     last_at_ms: int | None = None
 
     @property

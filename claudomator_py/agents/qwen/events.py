@@ -60,18 +60,18 @@ class QwenEvents(RunEvents):
     lost: ClassVar = words(r"no saved session found")
 
     last: Event | None = None
-    #: What failed, as it was put into a message, unless the model said something after that.
     failure: re.Match[str] | None = None
-    #: What the thread had used before; None: not known.
+    """What failed, as it was put into a message, unless the model said something after that."""
     prior: Tokens | None = NOTHING
-    #: The first line of stderr: where it says what it does not understand, usage follows.
+    """What the thread had used before; None: not known."""
     complaint: str | None = None
-    #: The text that the last message ended with, if any.
+    """The first line of stderr: where it says what it does not understand, usage follows."""
     message: str | None = None
+    """The text that the last message ended with, if any."""
     input: int = 0
     output: int = 0
-    #: The questions that the model tried to ask, by the ids of the calls.
     asked: dict[str, str] = field(default_factory=dict)
+    """The questions that the model tried to ask, by the ids of the calls."""
     question: str | None = None
     denied: list[str] = field(default_factory=list)
     calls: list[Denied] = field(default_factory=list)

@@ -31,8 +31,8 @@ class SimulatedEvents(RunEvents):
     """One run."""
 
     end: Event | None = None
-    #: What last told of tokens and dollars.
     progress: Event = field(default_factory=dict)
+    """What last told of tokens and dollars."""
     denied: list[Denied] = field(default_factory=list)
 
     @property
