@@ -8,7 +8,7 @@ import base64
 import html
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from itertools import islice
 from typing import Any, TypeVar
@@ -259,19 +259,23 @@ def without_secrets(outcome: Outcome, redactor: Redactor) -> Outcome:
     return outcome.model_copy(update=changes)
 
 
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        if not isinstance(value, Enum) and value not in _CODES:
-            yield value
-    elif isinstance(value, BaseModel):
-        for part in value.__dict__.values():
-            yield from _texts(part)
-    elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from _texts(part)
-    elif isinstance(value, list | tuple | set | frozenset):
-        for part in value:
-            yield from _texts(part)
+def _texts(value: object) -> list[str]:
+    """All texts in the value, in any order. By a stack of its own: a generator in a generator for each of the many
+    small parts of a stored decision costs more than what is then done with their texts."""
+    texts: list[str] = []
+    parts: list[object] = [value]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, str):
+            if not isinstance(part, Enum) and part not in _CODES:
+                texts.append(part)
+        elif isinstance(part, BaseModel):
+            parts.extend(part.__dict__.values())
+        elif isinstance(part, Mapping):
+            parts.extend(part.values())
+        elif isinstance(part, list | tuple | set | frozenset):
+            parts.extend(part)
+    return texts
 
 
 def _replaced(value: Any, redact: Callable[[str], str]) -> Any:
