@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from claudomator_py.domain.outcome import AgentText, Denied, Outcome
+from claudomator_py.domain.outcome import AgentText, Denied, Outcome, Tokens
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.run import ExitRecord
 
@@ -71,6 +71,10 @@ def _within(number: float | None) -> bool:
     return number is not None and abs(number) <= LARGEST  # and no NaN
 
 
+def _count(number: int | None) -> int | None:
+    return number if number is not None and 0 <= number <= LARGEST else None
+
+
 def _bounded(outcome: Outcome) -> Outcome:
     """The outcome, with no more of anything than a row can take, whatever a run has left behind."""
     changes: dict[str, object] = {name: _cut(getattr(outcome, name)) for name in ("text", "detail", "question")}
@@ -78,6 +82,7 @@ def _bounded(outcome: Outcome) -> Outcome:
     changes |= {name: said if _within(said := getattr(outcome, name)) else None for name in _TIMES}
     changes["near_limit_used"] = outcome.near_limit_used if _within(outcome.near_limit_used) else None
     changes["cost_usd"] = outcome.cost_usd if _within(outcome.cost_usd) else None
+    changes["tokens"] = Tokens(input=_count(outcome.tokens.input), output=_count(outcome.tokens.output))
     changes["conversation_id"] = _exact(outcome.conversation_id)
     windows = (
         (name, use)

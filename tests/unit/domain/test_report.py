@@ -29,7 +29,7 @@ OUTCOMES = st.builds(
     near_limit_until=NUMBERS,
     near_limit_used=FLOATS,
     cost_usd=FLOATS,
-    tokens=st.just(Tokens()),
+    tokens=st.builds(Tokens, input=NUMBERS, output=NUMBERS),
     windows=st.integers(0, 2 * MOST_PARTS).flatmap(
         lambda number: st.builds(
             lambda name, use: {f"{name}{n}": use for n in range(number)},
@@ -55,6 +55,9 @@ def test_a_report_is_bounded_and_can_be_sent_and_made_again(outcome: Outcome, er
     assert "NaN" not in said
     assert RunReport.model_validate_json(said) == report
     assert report.outcome == report.undisturbed
+    assert report.outcome is not None
+    tokens = report.outcome.tokens
+    assert all(number is None or 0 <= number <= LARGEST for number in (tokens.input, tokens.output))
     assert report.check_output is not None
     assert len(report.check_output) <= MOST_TEXT
 
