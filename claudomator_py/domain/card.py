@@ -1,7 +1,9 @@
 """A specialist's card: a role that tasks are given to, in the manner of an A2A agent card."""
 
+import hashlib
+import json
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, AnyUrl, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -13,6 +15,12 @@ from claudomator_py.domain.task import Permissions, Prose
 
 LONGEST_PROFILE: Final = 20_000
 """Characters of a description or a system prompt."""
+
+SHIPPER: Final = "claudomator"
+"""The creator of the cards that come with Claudomator."""
+
+Source = Literal["shipped", "file", "api", "hub"]
+"""How a card came into the registry."""
 
 
 class Visibility(StrEnum):
@@ -181,6 +189,17 @@ class Card(Strict):
             return Transport.LOCAL
         return Transport.HUB if self.url.startswith("ws-agent:") else Transport.HTTP
 
+    @property
+    def document(self) -> dict[str, Any]:
+        """The card as JSON, without what is only a default."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 of its canonical JSON: the same for cards that say the same, whichever defaults they write down."""
+        canonical = json.dumps(self.document, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
     def skill(self, skill_id: str) -> Skill | None:
         """The skill of that id; None: it has none."""
         return next((skill for skill in self.skills if skill.id == skill_id), None)
@@ -193,12 +212,20 @@ class Registration(BaseModel):
 
     card: Card
     creator: str
-    """Id of the principal who registered it; nobody else changes it."""
-    source: str
-    """``shipped``, ``file``, ``api`` or ``hub``."""
+    """Id of the principal who registered it; nobody else takes it over."""
+    organisation: str | None = None
+    """Whose it is: the card's, or else its creator's."""
+    source: Source
+    """``shipped``: it comes with Claudomator; ``file``: of a watched folder; ``api``; ``hub``: of a connected agent."""
+    file_path: str | None = None
+    """The file that it follows."""
     grants: tuple[str, ...] = ()
     """Principals, or ``org:NAME``, for whom a shared card exists beside its organisation."""
     version: int = 1
     """Rises with each change."""
     content_hash: str = ""
     """Of the card."""
+    created_ms: int = 0
+    """In epoch milliseconds."""
+    updated_ms: int = 0
+    """See ``created_ms``."""

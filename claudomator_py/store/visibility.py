@@ -4,10 +4,11 @@ What an organisation's principal does not see is not counted, not listed, not fo
 words for what does not exist.
 """
 
-from sqlalchemy import ColumnElement, exists, or_, select, true
+from sqlalchemy import ColumnElement, and_, exists, or_, select, true
 
+from claudomator_py.domain.card import Visibility
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.store.tables import EVENT, RUN, SCHEDULE, TASK
+from claudomator_py.store.tables import EVENT, RUN, SCHEDULE, SPECIALIST, SPECIALIST_GRANT, TASK
 
 
 def tasks_seen(by: Principal) -> ColumnElement[bool]:
@@ -36,3 +37,25 @@ def events_seen(by: Principal) -> ColumnElement[bool]:
 def schedules_seen(by: Principal) -> ColumnElement[bool]:
     """Of ``SCHEDULE``."""
     return true() if by.organisation is None else SCHEDULE.c.organisation == by.organisation
+
+
+def cards_seen(by: Principal) -> ColumnElement[bool]:
+    """Of ``SPECIALIST``: those that were not removed, and of these the public ones, its own, and the shared ones of its
+    organisation or with a grant to either. Whoever sees all work sees all cards, too."""
+    there = SPECIALIST.c.removed_ms.is_(None)
+    if by.sees_all:
+        return there
+    grantees = [by.id] if by.organisation is None else [by.id, organisation_grantee(by.organisation)]
+    granted = exists().where(
+        SPECIALIST_GRANT.c.specialist_id == SPECIALIST.c.id, SPECIALIST_GRANT.c.grantee.in_(grantees)
+    )
+    shared = and_(
+        SPECIALIST.c.visibility == Visibility.SHARED.value,
+        or_(SPECIALIST.c.organisation.is_not_distinct_from(by.organisation), granted),
+    )
+    return and_(there, or_(SPECIALIST.c.visibility == Visibility.PUBLIC.value, SPECIALIST.c.creator == by.id, shared))
+
+
+def organisation_grantee(organisation: str) -> str:
+    """How a grant names all of an organisation."""
+    return f"org:{organisation}"

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 
+from claudomator_py.domain.card import SHIPPER
 from claudomator_py.domain.fields import Name, refusal
 from claudomator_py.domain.principal import INBOX, OPERATOR, Role
 from claudomator_py.domain.units import DAY_MS, parse_duration
@@ -12,7 +13,7 @@ from claudomator_py.domain.views.base import Instant, View
 GivenRole = Literal["read", "operate", "admin"]
 NEVER = "never"
 DEFAULT_LIFE_MS = 90 * DAY_MS
-TAKEN_NAMES = frozenset({OPERATOR.id, INBOX.id, "clock", "daemon", "run", "schedule"})
+TAKEN_NAMES = frozenset({OPERATOR.id, INBOX.id, SHIPPER, "clock", "daemon", "run", "schedule"})
 """Names that say who did something when it was no token."""
 
 

@@ -17,6 +17,7 @@ from claudomator_py.store.tables.service import (
     Switch,
 )
 from claudomator_py.store.tables.sources import InboxDocument, InboxFile, Schedule, ScheduleFire
+from claudomator_py.store.tables.specialists import Embedding, Specialist, SpecialistGrant, SpecialistSkill
 from claudomator_py.store.tables.tasks import LANE, Event, Run, Task, TaskDependency, TaskRevision
 
 TASK = SQLModel.metadata.tables["task"]
@@ -40,6 +41,10 @@ OUTBOX_CURSOR = SQLModel.metadata.tables["outbox_cursor"]
 API_TOKEN = SQLModel.metadata.tables["api_token"]
 BROWSER_SESSION = SQLModel.metadata.tables["browser_session"]
 REMEMBERED = SQLModel.metadata.tables["remembered"]
+SPECIALIST = SQLModel.metadata.tables["specialist"]
+SPECIALIST_SKILL = SQLModel.metadata.tables["specialist_skill"]
+SPECIALIST_GRANT = SQLModel.metadata.tables["specialist_grant"]
+EMBEDDING = SQLModel.metadata.tables["embedding"]
 
 __all__ = [
     "ANSWERED_REQUEST",
@@ -47,6 +52,7 @@ __all__ = [
     "BROWSER_SESSION",
     "CLASSIFICATION",
     "DECISION",
+    "EMBEDDING",
     "EVENT",
     "HOLD",
     "INBOX_DOCUMENT",
@@ -59,6 +65,9 @@ __all__ = [
     "SCHEDULE",
     "SCHEDULE_FIRE",
     "SNAPSHOT",
+    "SPECIALIST",
+    "SPECIALIST_GRANT",
+    "SPECIALIST_SKILL",
     "SWITCH",
     "TASK",
     "TASK_DEPENDENCY",
@@ -69,6 +78,7 @@ __all__ = [
     "BrowserSession",
     "Classification",
     "Decision",
+    "Embedding",
     "Event",
     "Hold",
     "InboxDocument",
@@ -80,6 +90,9 @@ __all__ = [
     "Schedule",
     "ScheduleFire",
     "Snapshot",
+    "Specialist",
+    "SpecialistGrant",
+    "SpecialistSkill",
     "Switch",
     "Task",
     "TaskDependency",

@@ -1,0 +1,48 @@
+"""Vectors of texts, kept so that a text is encoded once per encoder."""
+
+from collections.abc import Collection, Mapping
+
+from sqlalchemy import Connection, delete, insert, select
+
+from claudomator_py.domain.vectors import Vector, from_bytes, to_bytes
+from claudomator_py.store.tables import EMBEDDING
+
+_AT_ONCE = 500
+
+
+def kept(connection: Connection, encoder: str, text_hashes: Collection[str]) -> Mapping[str, Vector]:
+    """The vectors of these texts, by hash, as far as that encoder has made them."""
+    wanted = sorted(set(text_hashes))
+    found: dict[str, Vector] = {}
+    for start in range(0, len(wanted), _AT_ONCE):
+        query = select(EMBEDDING.c.text_hash, EMBEDDING.c.vector).where(
+            EMBEDDING.c.encoder == encoder, EMBEDDING.c.text_hash.in_(wanted[start : start + _AT_ONCE])
+        )
+        found |= {row.text_hash: from_bytes(row.vector) for row in connection.execute(query)}
+    return found
+
+
+def keep(connection: Connection, encoder: str, vectors: Mapping[str, Vector], now_ms: int) -> None:
+    """Keep vectors by the hash of their text, instead of what was."""
+    if not vectors:
+        return
+    drop(connection, encoder, vectors)
+    rows = [
+        {
+            "encoder": encoder,
+            "text_hash": text_hash,
+            "vector": to_bytes(vector),
+            "dimensions": len(vector),
+            "created_ms": now_ms,
+        }
+        for text_hash, vector in vectors.items()
+    ]
+    connection.execute(insert(EMBEDDING), rows)
+
+
+def drop(connection: Connection, encoder: str, text_hashes: Collection[str]) -> None:
+    """Remove the vectors of these texts."""
+    unwanted = sorted(set(text_hashes))
+    for start in range(0, len(unwanted), _AT_ONCE):
+        some = EMBEDDING.c.text_hash.in_(unwanted[start : start + _AT_ONCE])
+        connection.execute(delete(EMBEDDING).where(EMBEDDING.c.encoder == encoder, some))

@@ -1,0 +1,137 @@
+"""Specialists in the registry: who exists for whom, what each is found by, and how a card is written."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from claudomator_py.domain.card import Card, Registration
+from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.store.tables import SPECIALIST, SPECIALIST_GRANT, SPECIALIST_SKILL, Specialist
+from claudomator_py.store.visibility import cards_seen
+
+
+def seen(
+    connection: Connection, by: Principal = OPERATOR, *, after: str | None = None, limit: int | None = None
+) -> Sequence[Registration]:
+    """The cards that exist for that principal, by id. after: only those behind this id. limit: at most; None: all."""
+    query = select(SPECIALIST).where(cards_seen(by)).order_by(SPECIALIST.c.id)
+    if after is not None:
+        query = query.where(SPECIALIST.c.id > after)
+    rows = connection.execute(query if limit is None else query.limit(limit)).all()
+    grants = _grants(connection, [row.id for row in rows] if limit is not None else None)
+    return [_registration(row, grants) for row in rows]
+
+
+def get(connection: Connection, specialist_id: str, by: Principal = OPERATOR) -> Registration:
+    """The card of that id, if it exists for that principal. Raises LookupError."""
+    found = find(connection, specialist_id, by)
+    if found is None:
+        raise LookupError(f"there is no specialist {specialist_id}")
+    return found
+
+
+def find(connection: Connection, specialist_id: str, by: Principal = OPERATOR) -> Registration | None:
+    """The card of that id, if it exists for that principal."""
+    if "\0" in specialist_id:  # PostgreSQL refuses such a text altogether
+        return None
+    query = select(SPECIALIST).where(SPECIALIST.c.id == specialist_id, cards_seen(by))
+    row = connection.execute(query).one_or_none()
+    return None if row is None else _registration(row, _grants(connection, [specialist_id]))
+
+
+def ids_seen(connection: Connection, by: Principal = OPERATOR) -> Sequence[str]:
+    """The ids of the cards that exist for that principal, in order."""
+    return connection.execute(select(SPECIALIST.c.id).where(cards_seen(by)).order_by(SPECIALIST.c.id)).scalars().all()
+
+
+def registry_hash(connection: Connection, by: Principal = OPERATOR) -> str:
+    """SHA-256 of the cards that exist for that principal: the same as long as each of them says the same."""
+    query = select(SPECIALIST.c.id, SPECIALIST.c.content_hash).where(cards_seen(by)).order_by(SPECIALIST.c.id)
+    digest = hashlib.sha256()
+    for row in connection.execute(query):
+        digest.update(f"{row.id} {row.content_hash}\n".encode())
+    return digest.hexdigest()
+
+
+def row_of(connection: Connection, specialist_id: str) -> Specialist | None:
+    """The row of that id, removed or not, for whoever writes it."""
+    row = connection.execute(select(SPECIALIST).where(SPECIALIST.c.id == specialist_id)).one_or_none()
+    return None if row is None else Specialist(**row._mapping)
+
+
+def of_file(connection: Connection, path: str) -> Sequence[Registration]:
+    """The cards that follow that file, by id."""
+    query = select(SPECIALIST).where(SPECIALIST.c.file_path == path, SPECIALIST.c.removed_ms.is_(None))
+    rows = connection.execute(query.order_by(SPECIALIST.c.id)).all()
+    grants = _grants(connection, [row.id for row in rows])
+    return [_registration(row, grants) for row in rows]
+
+
+def shipped_ids(connection: Connection) -> Sequence[str]:
+    """The ids under which a card came with Claudomator, whether or not another one stands for it, or it was removed."""
+    query = select(SPECIALIST.c.id).where((SPECIALIST.c.source == "shipped") | SPECIALIST.c.shipped.is_not(None))
+    return connection.execute(query.order_by(SPECIALIST.c.id)).scalars().all()
+
+
+def add(connection: Connection, row: Specialist) -> None:
+    """Insert a new one, without what it is found by. Raises IntegrityError for an id that has a row."""
+    values = {column.name: getattr(row, column.name) for column in SPECIALIST.columns}
+    connection.execute(insert(SPECIALIST).values(values))
+
+
+def change(connection: Connection, specialist_id: str, **changes: Any) -> None:
+    """Write the columns."""
+    connection.execute(update(SPECIALIST).where(SPECIALIST.c.id == specialist_id).values(**changes))
+
+
+def index(connection: Connection, specialist_id: str, card: Card | None) -> None:
+    """Have the specialist found by the text of that card, and by nothing else. None: not at all."""
+    connection.execute(delete(SPECIALIST_SKILL).where(SPECIALIST_SKILL.c.specialist_id == specialist_id))
+    if card is None:
+        return
+    own = "\n".join((card.id, card.description, *card.keywords))
+    texts: list[dict[str, Any]] = [{"skill": None, "title": card.title, "body": own}]
+    for skill in card.skills:
+        body = "\n".join((skill.description, *skill.tags, *skill.examples))
+        texts.append({"skill": skill.id, "title": skill.name, "body": body})
+    connection.execute(insert(SPECIALIST_SKILL), [{"specialist_id": specialist_id, **text} for text in texts])
+
+
+def grant(connection: Connection, specialist_id: str, grantee: str, by: str, now_ms: int) -> None:
+    """Insert the grant. Raises IntegrityError for one that is there."""
+    values = {"specialist_id": specialist_id, "grantee": grantee, "by": by, "created_ms": now_ms}
+    connection.execute(insert(SPECIALIST_GRANT).values(values))
+
+
+def revoke(connection: Connection, specialist_id: str, grantee: str | None = None) -> None:
+    """Remove the grant. grantee: None: all of them."""
+    query = delete(SPECIALIST_GRANT).where(SPECIALIST_GRANT.c.specialist_id == specialist_id)
+    connection.execute(query if grantee is None else query.where(SPECIALIST_GRANT.c.grantee == grantee))
+
+
+def _grants(connection: Connection, ids: Sequence[str] | None) -> Mapping[str, Sequence[str]]:
+    query = select(SPECIALIST_GRANT.c.specialist_id, SPECIALIST_GRANT.c.grantee)
+    if ids is not None:
+        query = query.where(SPECIALIST_GRANT.c.specialist_id.in_(ids))
+    found: dict[str, list[str]] = defaultdict(list)
+    for row in connection.execute(query.order_by(SPECIALIST_GRANT.c.grantee)):
+        found[row.specialist_id].append(row.grantee)
+    return found
+
+
+def _registration(row: Row[Any], grants: Mapping[str, Sequence[str]]) -> Registration:
+    return Registration(
+        card=Card.model_validate(row.card),
+        creator=row.creator,
+        organisation=row.organisation,
+        source=row.source,
+        file_path=row.file_path,
+        grants=tuple(grants.get(row.id, ())),
+        version=row.version,
+        content_hash=row.content_hash,
+        created_ms=row.created_ms,
+        updated_ms=row.updated_ms,
+    )

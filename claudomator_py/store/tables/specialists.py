@@ -1,0 +1,85 @@
+"""Who does tasks: the cards of specialists, what they are found by, and for whom they exist."""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Index
+from sqlmodel import Field, SQLModel
+
+from claudomator_py.store.tables.columns import RowNumber, json_column
+
+
+class Specialist(SQLModel, table=True):
+    """A card in the registry: one for each id, whoever sees it.
+
+    A card that was removed keeps its row, so that its versions go on if it comes back.
+    """
+
+    __tablename__ = "specialist"
+
+    id: str = Field(primary_key=True)
+    creator: str
+    """Who registered it, by its principal's id."""
+    organisation: str | None = None
+    """Whose it is: the card's, or else its creator's."""
+    visibility: str
+    """The card's, see ``domain.card.Visibility``."""
+    source: str
+    """See ``domain.card.Registration``."""
+    file_path: str | None = None
+    """The file that it follows."""
+    version: int
+    card: dict[str, Any] = Field(sa_column=json_column())
+    """Without what is only a default."""
+    content_hash: str
+    """Of the card, see ``domain.card.Card``."""
+    shipped: dict[str, Any] | None = Field(default=None, sa_column=json_column(nullable=True))
+    """The card that comes with Claudomator under the same id, for which this one stands."""
+    created_ms: int = Field(sa_type=BigInteger)
+    updated_ms: int = Field(sa_type=BigInteger)
+    removed_ms: int | None = Field(default=None, sa_type=BigInteger)
+
+
+class SpecialistSkill(SQLModel, table=True):
+    """What a specialist is found by: a row for each skill, and one for the card's own text.
+
+    The full text of ``title`` and ``body`` is indexed: by a table of SQLite that triggers keep up, and by an index of
+    PostgreSQL, both named ``specialist_text``. There are rows only for cards that were not removed.
+    """
+
+    __tablename__ = "specialist_skill"
+    __table_args__ = (Index("ix_specialist_skill", "specialist_id"),)
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=RowNumber)
+    specialist_id: str = Field(foreign_key="specialist.id")
+    skill: str | None = None
+    """Its id; None: the card's own text."""
+    title: str
+    body: str
+
+
+class SpecialistGrant(SQLModel, table=True):
+    """For whom a shared card exists beside its organisation."""
+
+    __tablename__ = "specialist_grant"
+    __table_args__ = (Index("ix_grant_grantee", "grantee"),)
+
+    specialist_id: str = Field(primary_key=True, foreign_key="specialist.id")
+    grantee: str = Field(primary_key=True)
+    """A principal's id, or ``org:NAME``."""
+    by: str
+    """Who gave it."""
+    created_ms: int = Field(sa_type=BigInteger)
+
+
+class Embedding(SQLModel, table=True):
+    """The vector of a text, once per encoder. It follows from both, so it can be removed at any time."""
+
+    __tablename__ = "embedding"
+
+    encoder: str = Field(primary_key=True)
+    """Its id, with all that changes its vectors."""
+    text_hash: str = Field(primary_key=True)
+    vector: bytes
+    """See ``domain.vectors.to_bytes``."""
+    dimensions: int
+    created_ms: int = Field(sa_type=BigInteger)

@@ -1,0 +1,274 @@
+"""What can happen to a specialist's card in the registry, each in one transaction.
+
+Nobody takes over the card of another, and what does not exist for somebody is refused in the words for what does not
+exist at all. Cards that come with Claudomator (source ``shipped``) belong to nobody who asks: an operator's card of the
+same id stands for one, and when that is removed, the shipped one is there again.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.card import SHIPPER, Card, Registration, Source, Visibility
+from claudomator_py.domain.errors import Conflict, Forbidden, NotFound, StaleVersion, suggestion
+from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.store import specialist_rows
+from claudomator_py.store.events import record
+from claudomator_py.store.tables import Specialist
+
+_SHIPPER = Principal(SHIPPER, Role.ADMIN)
+
+
+def register(
+    connection: Connection,
+    card: Card,
+    by: Principal,
+    now_ms: int,
+    *,
+    source: Source = "api",
+    file_path: str | None = None,
+) -> Registration:
+    """Add the card, or update the one of that id that is its creator's own; harmless when repeated.
+
+    file_path: the file that it follows from now on. Raises NotFound or Conflict for an id that is another's, Conflict
+    for one that follows another file, Forbidden for another organisation's.
+    """
+    row = specialist_rows.row_of(connection, card.id)
+    if row is not None and not _is_free(row, by):
+        if specialist_rows.find(connection, card.id, by) is None:
+            raise unknown(connection, card.id, by)
+        remedy = "Choose another id."
+        raise Conflict(f"The specialist {card.id} belongs to {row.creator}.", remedy=remedy)
+    if row is not None and row.removed_ms is None and row.file_path not in (None, file_path):
+        raise _follows_file(row)
+    organisation = _organisation(card, by, by.organisation)
+    return _put(connection, row, card, now_ms, creator=by.id, organisation=organisation, source=source, path=file_path)
+
+
+def change(
+    connection: Connection,
+    card: Card,
+    by: Principal,
+    now_ms: int,
+    *,
+    versions: Collection[int] | None = None,
+) -> Registration:
+    """Give the specialist of the card's id that content. versions: only if it has one of these; None: any.
+
+    An operator who changes a shipped card makes one that stands for it. Raises NotFound, Forbidden for whoever may not,
+    StaleVersion, and Conflict for one that follows a file.
+    """
+    row = _changeable(connection, card.id, by, versions)
+    if row.file_path is not None:
+        raise _follows_file(row)
+    organisation = _organisation(card, by, row.organisation)
+    shipped = row.source == "shipped"
+    creator, source = (by.id, "api") if shipped else (row.creator, row.source)
+    return _put(connection, row, card, now_ms, creator=creator, organisation=organisation, source=source, path=None)
+
+
+def remove(
+    connection: Connection,
+    specialist_id: str,
+    by: Principal,
+    now_ms: int,
+    *,
+    versions: Collection[int] | None = None,
+    file_path: str | None = None,
+) -> None:
+    """Remove the card with its grants; a shipped one for which it stood is there again.
+
+    file_path: the file that it follows and that is gone. Raises as ``change``.
+    """
+    row = _changeable(connection, specialist_id, by, versions)
+    if row.file_path not in (None, file_path):
+        raise _follows_file(row)
+    specialist_rows.revoke(connection, row.id)
+    _record(connection, "specialist_removed", row, row.version + 1, now_ms)
+    if row.shipped is None:
+        specialist_rows.index(connection, row.id, None)
+        specialist_rows.change(
+            connection, row.id, version=row.version + 1, file_path=None, updated_ms=now_ms, removed_ms=now_ms
+        )
+        return
+    card = Card.model_validate(row.shipped)
+    row.shipped = None
+    _put(connection, row, card, now_ms, creator=SHIPPER, organisation=None, source="shipped", path=None)
+
+
+def grant(
+    connection: Connection,
+    specialist_id: str,
+    grantee: str,
+    by: Principal,
+    now_ms: int,
+    *,
+    versions: Collection[int] | None = None,
+) -> Registration:
+    """Let a shared card exist for a principal, by its id, or an organisation, as ``org:NAME``; harmless when repeated.
+
+    Raises as ``change``, and Conflict for a card that is not shared.
+    """
+    row = _changeable(connection, specialist_id, by, versions)
+    if row.visibility != Visibility.SHARED:
+        remedy = "Set its visibility to `shared` first."
+        raise Conflict(f"The specialist {row.id} is {row.visibility}: only a shared one takes grants.", remedy=remedy)
+    there = specialist_rows.get(connection, row.id, by)
+    if grantee not in there.grants:
+        specialist_rows.grant(connection, row.id, grantee, by.id, now_ms)
+        _granted(connection, "specialist_granted", row, grantee, now_ms)
+    return specialist_rows.get(connection, row.id, by)
+
+
+def revoke(
+    connection: Connection,
+    specialist_id: str,
+    grantee: str,
+    by: Principal,
+    now_ms: int,
+    *,
+    versions: Collection[int] | None = None,
+) -> Registration:
+    """Take the grant back; harmless when repeated. Raises as ``change``."""
+    row = _changeable(connection, specialist_id, by, versions)
+    there = specialist_rows.get(connection, row.id, by)
+    if grantee in there.grants:
+        specialist_rows.revoke(connection, row.id, grantee)
+        _granted(connection, "specialist_revoked", row, grantee, now_ms)
+    return specialist_rows.get(connection, row.id, by)
+
+
+def ship(connection: Connection, cards: Sequence[Card], now_ms: int) -> None:
+    """Let the registry have the cards that come with this version, and none that came with another only.
+
+    One for which an operator's card stands waits under it; one that an operator has removed stays removed.
+    """
+    for card in cards:
+        row = specialist_rows.row_of(connection, card.id)
+        if row is None or row.source == "shipped":
+            if row is not None and row.removed_ms is not None:
+                specialist_rows.change(connection, card.id, card=card.document, content_hash=card.content_hash)
+                continue
+            _put(connection, row, card, now_ms, creator=SHIPPER, organisation=None, source="shipped", path=None)
+        elif row.removed_ms is not None:
+            _put(connection, row, card, now_ms, creator=SHIPPER, organisation=None, source="shipped", path=None)
+        elif row.shipped != card.document:
+            specialist_rows.change(connection, card.id, shipped=card.document)
+    current = {card.id for card in cards}
+    for specialist_id in specialist_rows.shipped_ids(connection):
+        row = None if specialist_id in current else specialist_rows.row_of(connection, specialist_id)
+        if row is None:
+            continue
+        if row.source != "shipped":
+            specialist_rows.change(connection, row.id, shipped=None)
+        elif row.removed_ms is None:
+            remove(connection, row.id, _SHIPPER, now_ms)
+
+
+def unknown(connection: Connection, specialist_id: str, by: Principal) -> NotFound:
+    """What is said of an id that does not exist for whoever asks; it suggests only what does."""
+    ids = specialist_rows.ids_seen(connection, by)
+    hint = suggestion(specialist_id, ids) if ids else "there are no specialists yet"
+    remedy = f"{hint[0].upper()}{hint[1:]}.".replace("?.", "?")
+    return NotFound(f"There is no specialist {specialist_id!r}.", remedy=remedy)
+
+
+def may_change(registration: Registration, by: Principal) -> bool:
+    """Whether that principal, for whom the card exists, may change it: its creator, or an administrator of the daemon
+    or of the card's organisation."""
+    return _may_change(registration.creator, registration.organisation, by)
+
+
+def _may_change(creator: str, organisation: str | None, by: Principal) -> bool:
+    administers = by.role is Role.ADMIN and by.organisation in (None, organisation)
+    return administers or (creator == by.id and by.role.permits(Role.OPERATE))
+
+
+def _is_free(row: Specialist, by: Principal) -> bool:
+    """Whether that principal may register a card of that id."""
+    if row.source == "shipped":
+        return by.role is Role.ADMIN and by.sees_all
+    return row.creator == by.id or row.removed_ms is not None
+
+
+def _changeable(
+    connection: Connection, specialist_id: str, by: Principal, versions: Collection[int] | None
+) -> Specialist:
+    row = None
+    if specialist_rows.find(connection, specialist_id, by) is not None:
+        row = specialist_rows.row_of(connection, specialist_id)
+    if row is None:
+        raise unknown(connection, specialist_id, by)
+    if not _may_change(row.creator, row.organisation, by):
+        remedy = f"Ask {row.creator}, or an administrator."
+        raise Forbidden(f"The specialist {row.id} belongs to {row.creator}.", remedy=remedy)
+    if versions is not None and row.version not in versions:
+        raise StaleVersion(
+            f"The specialist {row.id} is at version {row.version}.", remedy="Read it again, then decide."
+        )
+    return row
+
+
+def _organisation(card: Card, by: Principal, otherwise: str | None) -> str | None:
+    if by.organisation is not None and card.organisation not in (None, by.organisation):
+        detail = f"{by.id} belongs to {by.organisation}, and cannot register a specialist of another organisation."
+        raise Forbidden(detail, remedy="Leave `organisation` out.")
+    return card.organisation or otherwise
+
+
+def _follows_file(row: Specialist) -> Conflict:
+    return Conflict(
+        f"The specialist {row.id} follows the file {row.file_path}.", remedy="Edit the file, or delete it to remove it."
+    )
+
+
+def _put(
+    connection: Connection,
+    row: Specialist | None,
+    card: Card,
+    now_ms: int,
+    *,
+    creator: str,
+    organisation: str | None,
+    source: str,
+    path: str | None,
+) -> Registration:
+    """Write the card. row: as it is now; None: there is none."""
+    columns: dict[str, Any] = {
+        "creator": creator,
+        "organisation": organisation,
+        "visibility": card.visibility.value,
+        "source": source,
+        "file_path": path,
+        "content_hash": card.content_hash,
+    }
+    there = row is not None and row.removed_ms is None
+    if row is not None and there and all(getattr(row, name) == value for name, value in columns.items()):
+        return specialist_rows.get(connection, card.id)
+    shipped = None
+    if row is not None and source != "shipped":
+        shipped = row.card if row.source == "shipped" else row.shipped
+    # What another has had under the id, and removed, is nobody's business.
+    version = 1 if row is None or (not there and row.creator != creator) else row.version + 1
+    columns |= {"card": card.document, "shipped": shipped, "version": version, "updated_ms": now_ms}
+    if row is None:
+        row = Specialist(id=card.id, created_ms=now_ms, **columns)
+        specialist_rows.add(connection, row)
+    else:
+        created_ms = row.created_ms if there else now_ms
+        specialist_rows.change(connection, card.id, created_ms=created_ms, removed_ms=None, **columns)
+    specialist_rows.index(connection, card.id, card)
+    row.source = source
+    _record(connection, "specialist_changed" if there else "specialist_registered", row, version, now_ms)
+    return specialist_rows.get(connection, card.id)
+
+
+def _granted(connection: Connection, kind: str, row: Specialist, grantee: str, now_ms: int) -> None:
+    specialist_rows.change(connection, row.id, version=row.version + 1, updated_ms=now_ms)
+    told = {"specialist": row.id, "grantee": grantee, "version": row.version + 1}
+    record(connection, now_ms, kind, data=told)
+
+
+def _record(connection: Connection, kind: str, row: Specialist, version: int, now_ms: int) -> None:
+    record(connection, now_ms, kind, data={"specialist": row.id, "source": row.source, "version": version})
