@@ -267,5 +267,7 @@ def _event_table(found: Sequence[EventView], *, wide: bool) -> str:
 
 
 def _event_detail(data: Mapping[str, object]) -> str:
-    told = {key: value for key, value in data.items() if key != "by" and value not in (None, "", [], {})}
+    # Whose request it was has a column, and a budget that is used up is in words beside its value.
+    beside = ("by", "budget")
+    told = {key: value for key, value in data.items() if key not in beside and value not in (None, "", [], {})}
     return ", ".join(f"{key} {value}" for key, value in told.items())

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.probing import close_ramped
 from claudomator_py.dispatch.spending import Budgets
+from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.inputs import asks_leave, heard, leave_asked
@@ -140,8 +141,10 @@ class ReportApplier:
         converses = kind is not None and kind.conversations is not Conversations.NONE
         outcome = heard(undisturbed if was_done else outcome, subject.spec, converses=converses)
         if outcome.status is OutcomeStatus.CANCELLED and stopped:
-            changes = {"status": OutcomeStatus.FAILED, "reason": Reason.BUDGET, "detail": run.over_budget}
-            return outcome.model_copy(update=changes)
+            over = SpentBudget.read(run.over_budget)
+            changes = {"status": OutcomeStatus.FAILED, "reason": Reason.BUDGET, "over_budget": over}
+            # An earlier version has stored words.
+            return outcome.model_copy(update={**changes, "detail": run.over_budget if over is None else None})
         return outcome
 
     def _after_check(self, subject: Subject, report: RunReport) -> Outcome | CheckWanted:
@@ -182,12 +185,12 @@ class ReportApplier:
         self, connection: Connection, subject: Subject, run: Run, report: RunReport, outcome: Outcome, now_ms: int
     ) -> Outcome | None:
         agent = self._registry.of(run.agent, run.kind)
-        if outcome.reason is Reason.BUDGET and (run.over_budget is None or outcome.detail != run.over_budget):
+        told = outcome.over_budget is not None or (run.over_budget is not None and outcome.detail == run.over_budget)
+        if outcome.reason is Reason.BUDGET and not told:
             # An agent that kept to a budget by itself does not know the figures.
             note_use(connection, run, Used.by(outcome), now_ms)
-            why = self._budgets.over(connection, run, subject.spec, agent)
-            said = ". ".join(part for part in (why, outcome.detail) if part)
-            outcome = outcome.model_copy(update={"detail": said or None})
+            over = self._budgets.over(connection, run, subject.spec, agent)
+            outcome = outcome.model_copy(update={"over_budget": over})
         written = finish_run(
             connection,
             run,

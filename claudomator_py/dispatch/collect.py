@@ -145,13 +145,13 @@ class Collector:
         if not is_noted(run, used):
             noting = partial(note_use, run=run, used=used, now_ms=now_ms)
             self._database.write(lambda connection: self._budgets.telling(connection, noting, run, agent, now_ms))
-        why = self._database.read(lambda connection: self._budgets.over(connection, run, subject.spec, agent))
-        if why is None:
+        over = self._database.read(lambda connection: self._budgets.over(connection, run, subject.spec, agent))
+        if over is None:
             return
-        if not self._database.write(lambda connection: stop_over_budget(connection, run, why, now_ms)):
+        if not self._database.write(lambda connection: stop_over_budget(connection, run, over, now_ms)):
             return
         crashpoint("budget-met")
-        _log_of(subject).warning("run_over_budget", why=why)
+        _log_of(subject).warning("run_over_budget", why=over.text)
         self._host.cancel(run.id)
         crashpoint("cancel-asked")
 

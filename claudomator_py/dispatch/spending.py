@@ -10,19 +10,19 @@ from sqlalchemy import Connection
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import (
     Budget,
+    BudgetOf,
     Day,
     DayBudget,
     Figures,
     Spending,
+    SpentBudget,
     Unit,
     WindowUse,
     day_of,
-    figures,
     figures_of,
     left,
     overspent,
     spent,
-    unknown_text,
 )
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
@@ -124,24 +124,18 @@ class Budgets:
         """Let the change happen in the transaction, and record which budgets of the run's day are used up by it."""
         before = self._used_up(connection, run, agent)
         done = change(connection)
-        for name, text in self._used_up(connection, run, agent).items():
-            if name not in before:
+        for of, found in self._used_up(connection, run, agent).items():
+            if of not in before:
                 until_ms = self.day(run.started_ms).end_ms
-                told = {"agent": name or None, "figures": text, "until": until_ms}
+                told = {"agent": found.agent, "budget": found.model_dump(mode="json"), "until": until_ms}
                 record(connection, now_ms, "budget_spent", data=told)
         return done
 
-    def _used_up(self, connection: Connection, run: Run, agent: AgentSpec) -> dict[str, str]:
-        """The budgets of the run's day that are used up, with figures: by its agent's name, and that of all by none."""
-        if not agent.budget.units and not self._budget().units:
-            return {}
-        today = self.spent(connection, run.started_ms)
-        found = {}
-        for name, budget, spending in ((agent.name, agent.budget, today.of(agent.name)), ("", self.total, today.total)):
-            unit = spent(budget, spending)
-            if unit is not None:
-                found[name] = figures(budget, spending, unit)
-        return found
+    def _used_up(self, connection: Connection, run: Run, agent: AgentSpec) -> dict[BudgetOf, SpentBudget]:
+        """The budgets of the run's day that are used up."""
+        drawn_on = self._of_day(connection, run, agent)
+        found = ((one, spent(one.budget, one.spending)) for one in drawn_on)
+        return {one.of: one.used_up(unit) for one, unit in found if unit is not None}
 
     def watches(self, spec: TaskSpec, agent: AgentSpec) -> bool:
         """Whether what a run of that task uses on that agent could end it, or keep others from beginning."""
@@ -150,33 +144,51 @@ class Budgets:
         budgets: tuple[Budget, ...] = (spec.budget, agent.budget, self._budget())
         return any(unit is not Unit.RUNS for budget in budgets for unit in budget.units)
 
-    def over(self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec) -> str | None:
-        """Why the run has to stop: which budget it is that is used up, with figures; None: none is."""
-        for whose, budget, spending in self._drawn_on(connection, run, spec, agent):
-            unit = overspent(budget, spending)
+    def over(self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec) -> SpentBudget | None:
+        """Why the run has to stop: the budget that is used up; None: none is."""
+        for one in self._drawn_on(connection, run, spec, agent):
+            unit = overspent(one.budget, one.spending)
             if unit is not None:
-                return f"{whose} is used up, {figures(budget, spending, unit)}{unknown_text(budget, spending)}"
+                return one.used_up(unit)
         return None
 
     def usd_left(self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec) -> float | None:
         """How many US dollars the run may use; None: any number."""
         drawn_on = self._drawn_on(connection, run, spec, agent)
-        amounts = [left(budget, spending, Unit.USD) for _, budget, spending in drawn_on]
+        amounts = [left(one.budget, one.spending, Unit.USD) for one in drawn_on]
         known = [amount for amount in amounts if amount is not None]
         return min(known) if known else None
 
-    def _drawn_on(
-        self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec
-    ) -> list[tuple[str, Budget, Spending]]:
-        """The budgets that the run draws on: in words, what they allow, and what is spent of them."""
-        found: list[tuple[str, Budget, Spending]] = []
-        if spec.budget.units:
-            found.append(("its budget", spec.budget, spending_rows.of_task(connection, run.task_id)))
-        if agent.budget.units or self._budget().units:
-            today = self.spent(connection, run.started_ms)
-            found.append((f"the day's budget of {agent.name}", agent.budget, today.of(agent.name)))
-            found.append(("the day's budget of all agents", self._budget(), today.total))
-        return found
+    def _drawn_on(self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec) -> "list[_DrawnOn]":
+        """The budgets that the run draws on."""
+        found = self._of_day(connection, run, agent)
+        if not spec.budget.units:
+            return found
+        return [_DrawnOn(BudgetOf.TASK, None, spec.budget, spending_rows.of_task(connection, run.task_id)), *found]
+
+    def _of_day(self, connection: Connection, run: Run, agent: AgentSpec) -> "list[_DrawnOn]":
+        """Those of the run's day."""
+        if not agent.budget.units and not self._budget().units:
+            return []
+        today = self.spent(connection, run.started_ms)
+        return [
+            _DrawnOn(BudgetOf.AGENT, agent.name, agent.budget, today.of(agent.name)),
+            _DrawnOn(BudgetOf.DAY, None, self._budget(), today.total),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _DrawnOn:
+    """A budget that a run draws on, and what is spent of it. agent: the one whose it is, if an agent's."""
+
+    of: BudgetOf
+    agent: str | None
+    budget: Budget
+    spending: Spending
+
+    def used_up(self, unit: Unit) -> SpentBudget:
+        """It, once its limit of the unit is met."""
+        return SpentBudget(of=self.of, agent=self.agent, figures=figures_of(self.budget, self.spending, unit))
 
 
 @dataclass(frozen=True, slots=True)

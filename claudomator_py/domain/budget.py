@@ -6,7 +6,7 @@ from datetime import date, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, WithJsonSchema
 
 from claudomator_py.domain.errors import shown
 from claudomator_py.domain.fields import Count, Line, Strict, refusal
@@ -183,9 +183,43 @@ def figures_of(budget: Budget, spending: Spending, unit: Unit) -> Figures:
     )
 
 
-def figures(budget: Budget, spending: Spending, unit: Unit) -> str:
-    """What was spent, and of what: ``2.10 of 2.00 USD``, ``5 of 5 runs``."""
-    return _figures_text(unit, spending.amount(unit), budget.limit(unit) or 0)
+class BudgetOf(StrEnum):
+    """Whose budget it is. Values are stored and shown to programs: they are never renamed."""
+
+    TASK = "task"
+    AGENT = "agent"
+    """An agent's, for a day."""
+    DAY = "day"
+    """That of all agents, for a day."""
+
+
+class SpentBudget(BaseModel):
+    """A budget that is used up."""
+
+    model_config = ConfigDict(frozen=True)
+
+    of: BudgetOf
+    agent: str | None = None
+    """The agent whose it is."""
+    figures: Figures
+
+    @property
+    def text(self) -> str:
+        """In words: ``its budget is used up, 1,300 of 1,000 tokens``. It is said of a task."""
+        whose = {
+            BudgetOf.TASK: "its budget",
+            BudgetOf.AGENT: f"the day's budget of {self.agent}",
+            BudgetOf.DAY: "the day's budget of all agents",
+        }
+        return f"{whose[self.of]} is used up, {self.figures.text}"
+
+    @classmethod
+    def read(cls, stored: str | None) -> "SpentBudget | None":
+        """From JSON; None for what is none, as the words that earlier versions have stored."""
+        try:
+            return None if stored is None else cls.model_validate_json(stored)
+        except ValidationError:
+            return None
 
 
 def _figures_text(unit: Unit, amount: float, limit: float) -> str:
@@ -194,14 +228,9 @@ def _figures_text(unit: Unit, amount: float, limit: float) -> str:
 
 def all_figures(budget: Budget, spending: Spending) -> str:
     """The same for all that the budget limits, and what is not known of it."""
-    parts = [figures(budget, spending, unit) for unit in budget.units]
-    return ", ".join(parts) + unknown_text(budget, spending)
-
-
-def unknown_text(budget: Budget, spending: Spending) -> str:
-    """What a budget cannot count, to be put behind a figure; empty where all is known."""
-    unpriced = spending.unpriced if budget.usd is not None else 0
-    return _unknown_text(unpriced, spending.uncounted if budget.tokens is not None else 0)
+    found = [figures_of(budget, spending, unit) for unit in budget.units]
+    parts = [_figures_text(one.unit, one.spent, one.limit) for one in found]
+    return ", ".join(parts) + (_unknown_text(found[0].unpriced, found[0].uncounted) if found else "")
 
 
 def _unknown_text(unpriced: int, uncounted: int) -> str:

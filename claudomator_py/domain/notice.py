@@ -6,6 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.fields import Distinct, Duration, EnvName, Line, OneOrMore, Strict, Words, refusal
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, Provenance, Reason
 from claudomator_py.domain.text import clause, subject_line
@@ -187,7 +188,9 @@ def notice_of(event: Happened) -> Notice | None:
 
 
 def _of_budget(event: Happened) -> Notice:
-    agent, figures = event.data.get("agent"), event.data.get("figures")
+    agent, budget = event.data.get("agent"), event.data.get("budget")
+    # Earlier versions have stored the words.
+    figures = event.data.get("figures") if budget is None else SpentBudget.model_validate(budget).figures.text
     whose = f"agent {agent} has spent its day" if agent is not None else "the day of all agents is spent"
     text = "Nothing starts there before it is over, or its budget is raised."
     return _notice(event, NoticeKind.BUDGET_SPENT, f"{whose}: {figures}", text, None)
@@ -210,7 +213,7 @@ def _text(event: Happened, reason: Reason | None) -> str:
         return f"{asks}\nTo say what it needs: claudomator why {event.task_name or event.task_id}"
     parts = [REASON_POLICIES[reason].meaning] if reason is not None else []
     if event.outcome is not None:
-        said = event.outcome.detail
+        said = event.outcome.error
         cut = subject_line if event.outcome.reason is Reason.CHECK_FAILED else clause
         parts += [cut(said)] if said else [event.outcome.text or ""]
     return "\n".join(part for part in parts if part)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from claudomator_py.domain.budget import WindowUse
+from claudomator_py.domain.budget import SpentBudget, WindowUse
 
 
 class OutcomeStatus(StrEnum):
@@ -226,6 +226,8 @@ class Outcome(BaseModel):
     """The final answer."""
     detail: AgentText | None = None
     """The error in the agent's own words."""
+    over_budget: SpentBudget | None = None
+    """The budget that it used up, with reason ``budget``; what its agent says of one of its own is in ``detail``."""
     tokens: Tokens = Tokens()
     cost_usd: float | None = None
     """The run's own share in US dollars."""
@@ -237,6 +239,12 @@ class Outcome(BaseModel):
     """What it asked a person."""
     denied: tuple[Denied, ...] = ()
     """Tool calls that it was denied."""
+
+    @property
+    def error(self) -> str | None:
+        """What went wrong, in words: the budget that it used up, then the error in the agent's own words."""
+        over = self.over_budget.text if self.over_budget is not None else None
+        return ". ".join(part for part in (over, self.detail) if part) or None
 
     @model_validator(mode="after")
     def _reason_unless_succeeded(self) -> "Outcome":

@@ -75,7 +75,7 @@ def handoff_note(run: Run, agent: str, host: RunHost, transcript: Transcript | N
     """The note to that agent, without secrets. What the run wrote is left out where it cannot be read."""
     outcome = Outcome.model_validate(run.outcome)
     why = REASON_POLICIES[outcome.reason].meaning if outcome.reason is not None else "It stopped."
-    detail = " ".join((outcome.detail or "").split())
+    detail = " ".join((outcome.error or "").split())
     if len(detail) > _MOST_DETAIL:
         # What failed is said first, and why in the end, as by a check.
         detail = f"{detail[: _MOST_DETAIL // 4]} [...] {detail[-_MOST_DETAIL * 3 // 4 :]}"
@@ -104,7 +104,7 @@ def _note(lead: list[str], run: Run, host: RunHost, transcript: Transcript | Non
     outcome = Outcome.model_validate(run.outcome)
     parts = ["# Handoff", *lead]
     said = [] if transcript is None else _last(run, host, transcript)
-    if outcome.text and outcome.text not in (*said, outcome.detail):
+    if outcome.text and outcome.text not in (*said, outcome.error):
         said.append(outcome.text)
     words = _bounded([redactor.redact(words) for words in said])  # before they are cut
     if words:

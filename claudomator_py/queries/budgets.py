@@ -10,11 +10,9 @@ from claudomator_py.domain.budget import (
     Spending,
     Unit,
     all_figures,
-    figures,
     figures_of,
     left,
     spent,
-    unknown_text,
 )
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.task import TaskSpec
@@ -95,7 +93,7 @@ def budget_sentences(connection: Connection, task: Task, spec: TaskSpec) -> list
 def _used_up(connection: Connection, task: Task, spec: TaskSpec) -> str:
     spending = spending_rows.of_task(connection, task.id)
     unit = spent(spec.budget, spending) or Unit.USD
-    return f"it has used {figures(spec.budget, spending, unit)}{unknown_text(spec.budget, spending)}"
+    return f"it has used {figures_of(spec.budget, spending, unit).text}"
 
 
 def _remedy(connection: Connection, task: Task, spec: TaskSpec) -> str:

@@ -100,7 +100,7 @@ def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[De
     if reason == Reason.DEPENDENCY_FAILED:
         ended = _refs(state for state in dependencies if state.state in ("FAILED", "CANCELLED"))
         return f"{meaning[:-1]}: {refs_text(ended)}." if ended else meaning
-    detail = outcome.detail if outcome is not None and outcome.reason == reason else None
+    detail = outcome.error if outcome is not None and outcome.reason == reason else None
     if detail and reason == Reason.CHECK_FAILED:
         detail = detail.splitlines()[0]  # what the check wrote is told with the check
     return f"{meaning} {_short(detail)}" if detail else meaning
@@ -108,7 +108,7 @@ def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[De
 
 def failure_clause(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
     """The same in a clause, for lists: the beginning of what was said, else what the code means."""
-    detail = outcome.detail if outcome is not None and outcome.reason == reason else None
+    detail = outcome.error if outcome is not None and outcome.reason == reason else None
     said = subject_line(detail or "") if reason == Reason.CHECK_FAILED else clause(detail or "")
     return said or failure_text(reason, None, dependencies)
 
@@ -166,7 +166,7 @@ def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None)
         reset = f" It resets at {clock_text(outcome.reset_at, run.ended_ms)}{f' ({named})' if named else ''}."
         if outcome.provenance is Provenance.ESTIMATED:
             reset = " The reset it named is more than 35 days away and is ignored."
-    detail = f" {_short(outcome.detail)}" if outcome.detail and outcome.status is not OutcomeStatus.SUCCEEDED else ""
+    detail = f" {_short(outcome.error)}" if outcome.error and outcome.status is not OutcomeStatus.SUCCEEDED else ""
     if run.check_result is not None and outcome.reason is Reason.CHECK_FAILED:
         detail = ""  # the check's own sentence says it
     denied = outcome.status is OutcomeStatus.NEEDS_INPUT and outcome.question is None and outcome.denied

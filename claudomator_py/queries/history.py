@@ -84,7 +84,7 @@ def _end_of(run: Run) -> tuple[str, ...]:
         return (run.state, "" if run.state == "revoked" else run.id)
     outcome = Outcome.model_validate(run.outcome)
     # What a provider says of a limit differs from run to run, by the time that it names.
-    said = "" if outcome.status is OutcomeStatus.LIMITED else clause(outcome.detail or "")
+    said = "" if outcome.status is OutcomeStatus.LIMITED else clause(outcome.error or "")
     return (outcome.status.value, str(outcome.reason), said)
 
 
@@ -94,7 +94,7 @@ def _how(run: Run) -> str:
     outcome = Outcome.model_validate(run.outcome)
     if outcome.status is OutcomeStatus.LIMITED:
         return "met the limit"
-    said = clause(outcome.detail or "")
+    said = clause(outcome.error or "")
     reason = f" ({outcome.reason}{f': {said}' if said else ''})" if outcome.reason is not None else ""
     how = ENDED_HOW[outcome.status]
     return f"{how.replace('was ', 'were ', 1)}{reason}"

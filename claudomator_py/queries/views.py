@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.blocked import Blocked, hold_label, predicate
+from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.lifecycle import available_actions
 from claudomator_py.domain.outcome import Outcome, Tokens
 from claudomator_py.domain.run import CheckResult
@@ -18,6 +19,7 @@ from claudomator_py.domain.views import (
     HoldView,
     InputView,
     NearLimitView,
+    OutcomeView,
     RunCheckView,
     RunView,
     SpendingView,
@@ -94,7 +96,9 @@ def task_view(
 def run_view(run: Run) -> RunView:
     """A run."""
     check = RunCheckView.of(CheckResult.model_validate(run.check_result)) if run.check_result else None
-    return RunView.of(run, check=check)
+    outcome = Outcome.model_validate(run.outcome) if run.outcome is not None else None
+    shown = OutcomeView.of(outcome, detail=outcome.error) if outcome is not None else None
+    return RunView.of(run, check=check, outcome=shown)
 
 
 def decision_view(decision: Decision) -> DecisionView:
@@ -151,7 +155,20 @@ def agent_view(
 
 def event_view(event: Event) -> EventView:
     """An event."""
-    return EventView.of(event)
+    return EventView.of(event, data={**event.data, **_budget_words(event)})
+
+
+def _budget_words(event: Event) -> dict[str, str]:
+    """The words for the budget that is used up, in the place where earlier versions have stored them."""
+    budget = event.data.get("budget")
+    if budget is None or event.kind not in ("over_budget", "budget_spent", "state"):
+        return {}
+    spent = SpentBudget.model_validate(budget)
+    if event.kind == "budget_spent":
+        return {"figures": spent.figures.text}
+    if event.kind == "over_budget":
+        return {"why": spent.text}
+    return {"detail": ". ".join(part for part in (spent.text, event.data.get("detail")) if part)}
 
 
 def _candidate_view(candidate: Candidate, at_ms: int) -> CandidateView:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.agent import Tier
-from claudomator_py.domain.budget import is_spent
+from claudomator_py.domain.budget import SpentBudget, is_spent
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.inputs import asked_by
 from claudomator_py.domain.lifecycle import Phase, PhaseReached, Requeued, Started
@@ -160,11 +160,12 @@ def note_use(connection: Connection, run: Run, used: Used, now_ms: int) -> None:
     run_rows.change(connection, run, **_used_columns(run, used, now_ms))
 
 
-def stop_over_budget(connection: Connection, run: Run, why: str, now_ms: int) -> bool:
-    """The run is to be stopped, as a budget is used up. False: it has ended meanwhile."""
-    if not run_rows.change(connection, run, over_budget=why):
+def stop_over_budget(connection: Connection, run: Run, over: SpentBudget, now_ms: int) -> bool:
+    """The run is to be stopped, as that budget is used up. False: it has ended meanwhile."""
+    if not run_rows.change(connection, run, over_budget=over.model_dump_json()):
         return False
-    record(connection, now_ms, "over_budget", task_id=run.task_id, run_id=run.id, data={"why": why})
+    told = {"budget": over.model_dump(mode="json")}
+    record(connection, now_ms, "over_budget", task_id=run.task_id, run_id=run.id, data=told)
     reach_phase(connection, run, Phase.STOPPING, now_ms)
     return True
 
@@ -263,7 +264,9 @@ def finish_run(
     )
     ending = after_run(outcome, spec, ended, now_ms)
     attempt = run.attempt if ending.counts_attempt else run.attempt - 1
-    told = {"status": outcome.status.value, "agent": run.agent, "detail": outcome.detail}
+    told: dict[str, Any] = {"status": outcome.status.value, "agent": run.agent, "detail": outcome.detail}
+    if outcome.over_budget is not None:
+        told["budget"] = outcome.over_budget.model_dump(mode="json")
     event = _unless_superseded(task, ending.event)
     tier = ending.tier.value if ending.tier is not None else task.tier
     restart = task.restart_requested

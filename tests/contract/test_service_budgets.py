@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Connection, select
 
 from claudomator_py.domain.agent import AgentSpec, Price
-from claudomator_py.domain.budget import AgentBudget, Budget, DayBudget
+from claudomator_py.domain.budget import AgentBudget, Budget, BudgetOf, DayBudget, Figures, SpentBudget, Unit
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.notice import Happened, notice_of
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
@@ -155,6 +155,12 @@ def test_a_run_is_stopped_once_what_it_has_used_exceeds_the_budget(world: World)
     (run,) = world.queries.runs("a")
     assert run.outcome is not None
     assert (run.outcome.status, run.outcome.reason) == ("failed", "budget")
+    figures = Figures(unit=Unit.TOKENS, spent=1300, limit=1000)
+    assert run.outcome.over_budget == SpentBudget(of=BudgetOf.TASK, figures=figures)
+    assert run.outcome.detail == run.outcome.over_budget.text
+    told = {event.kind: event.data for event in world.queries.why("a").events}
+    assert told["over_budget"]["why"] == told["state"]["detail"] == run.outcome.detail
+    assert told["over_budget"]["budget"] == told["state"]["budget"] == run.outcome.over_budget.model_dump(mode="json")
 
 
 def test_a_daemon_that_dies_on_the_way_stops_the_run_all_the_same(world: World) -> None:
@@ -291,7 +297,7 @@ def test_that_a_day_is_spent_is_told_once_for_each_budget(world: World) -> None:
     def told() -> list[tuple[object, object]]:
         def read(connection: Connection) -> list[tuple[object, object]]:
             rows = connection.execute(select(EVENT.c.data).where(EVENT.c.kind == "budget_spent").order_by(EVENT.c.id))
-            return [(data["agent"], data["figures"]) for data in rows.scalars()]
+            return [(data["agent"], SpentBudget.model_validate(data["budget"]).figures.text) for data in rows.scalars()]
 
         return world.database.read(read)
 
@@ -307,11 +313,14 @@ def test_that_a_day_is_spent_is_told_once_for_each_budget(world: World) -> None:
     world.tick()
     assert world.state("large") == "FAILED budget"
     assert told() == [(None, "2 of 2 runs"), ("claude", "5.50 of 5.00 USD")]
-    happened = Happened(1, "", "budget_spent", {"agent": "claude", "figures": "5.50 of 5.00 USD"}, *[None] * 5)
-    notice = notice_of(happened)
-    assert notice is not None
-    assert (notice.kind, notice.agent) == ("budget_spent", "claude")
-    assert notice.title == "agent claude has spent its day: 5.50 of 5.00 USD"
+    live = world.queries.live
+    last = live.last_events(live.event_filter(None, ("budget_spent",)), 1).items[0]
+    assert (last.data["agent"], last.data["figures"]) == ("claude", "5.50 of 5.00 USD")
+    for data in (last.data, {"agent": "claude", "figures": "5.50 of 5.00 USD"}):  # which 0.1 has stored
+        notice = notice_of(Happened(1, "", "budget_spent", data, *[None] * 5))
+        assert notice is not None
+        assert (notice.kind, notice.agent) == ("budget_spent", "claude")
+        assert notice.title == "agent claude has spent its day: 5.50 of 5.00 USD"
 
 
 def test_a_run_counts_on_the_day_on_which_it_began(world: World) -> None:

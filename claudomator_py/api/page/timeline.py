@@ -48,8 +48,8 @@ _TITLES = {
 }
 KINDS = tuple(_TITLES)
 """All kinds of events: a browser has to ask for each by its name."""
-# What says nothing to a person, or is said by the title.
-_SILENT = frozenset({"event", "state", "phase", "status", "source", "name"})
+# What says nothing to a person, or is said by the title or by words beside it.
+_SILENT = frozenset({"event", "state", "phase", "status", "source", "name", "budget"})
 _COUNTED = frozenset({"generation", "revision", "attempt"})
 _PLAIN = frozenset({"reason", "detail", "why", "asks", "answer"})
 

@@ -1,9 +1,13 @@
 """Runs: attempts at tasks."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import WrapValidator
 
 from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.budget import SpentBudget
+from claudomator_py.domain.coded import known_or_none
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import CheckStatus, Command, EndedBy, LogKind, command_text, ended_text
@@ -13,9 +17,10 @@ RunState = Literal["starting", "running", "checking", "ended", "revoked"]
 
 
 class OutcomeView(View):
-    """How a run ended. detail: the error in the agent's own words; limit: the window that it named.
+    """How a run ended. detail: the budget that it used up, and the error in the agent's own words; limit: the window
+    that it named.
 
-    question: what it ended with; denied: tool calls that it was denied.
+    over_budget: that budget as a value. question: what it ended with; denied: tool calls that it was denied.
     """
 
     status: OutcomeStatus
@@ -27,6 +32,7 @@ class OutcomeView(View):
     tokens: Tokens = Tokens()
     cost_usd: float | None = None
     detail: str | None = None
+    over_budget: Annotated[SpentBudget | None, WrapValidator(known_or_none)] = None
     limit: str | None = None
     question: str | None = None
     denied: tuple[Denied, ...] = ()

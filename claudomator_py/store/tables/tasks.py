@@ -232,7 +232,8 @@ class Run(SQLModel, table=True):
     """Before its model said anything it met a limit that was known by then, or an outage, and counts as no run of a
     budget."""
     over_budget: str | None = Field(default=None, sa_column=shown_text_column(nullable=True))
-    """Why it is being stopped, or was: it used up a budget."""
+    """Why it is being stopped, or was: the budget that it used up, as ``domain.budget.SpentBudget`` in JSON; words in
+    rows of earlier versions."""
     windows: dict[str, Any] | None = Field(default=None, sa_column=shown_json_column(nullable=True))
     """What its account's windows were used up to when it last said so, by name, as ``domain.budget.WindowUse``."""
     windows_ms: int | None = Field(default=None, sa_type=BigInteger)
