@@ -158,6 +158,23 @@ class RunHost(Protocol):
 
     # --- what is left of them ---
 
+    def place(self, run_id: str) -> str:
+        """Where the directory of that run is, for people; it need not be there."""
+
+    def run_ids(self) -> list[str]:
+        """The runs that have a directory. Raises OSError."""
+
+    def users(self, run_id: str) -> list[int]:
+        """The processes that work in the directory, as far as they can be seen."""
+
+    def size(self, run_id: str) -> int:
+        """The bytes that the directory takes on the disk, as far as it can be read."""
+
+    def give_up_scratch(self, run_id: str) -> None:
+        """Take the scratch folder that was made with that run out of reach, at once: no run can be started in it any
+        more. Raises OSError.
+        """
+
     def has_scratch(self, run_id: str) -> bool:
         """Whether the scratch folder that was made with that run is there."""
 

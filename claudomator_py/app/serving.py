@@ -55,7 +55,6 @@ from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.variables import RunTokens, agent_environment, token_file, with_credentials
 from claudomator_py.faults import Fault, Faults
 from claudomator_py.faults import checks as fault_checks
-from claudomator_py.hosts.local.folders import RunFolders
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.log import clean_with as clean_log_with
 from claudomator_py.log import get_logger
@@ -230,14 +229,13 @@ async def _serve(
     schedules = Schedules(
         database, parts.registry, lambda: parts.workdirs, now_ms, queries.told, repeats, clockwork.wake
     )
-    folders = RunFolders(state / "runs")
-    cleaner = Cleaner(database, folders, parts.isolating, now_ms)
+    cleaner = Cleaner(database, parts.host, parts.isolating, now_ms)
     retainer = Retainer(
         database,
         lambda: parts.current().settings.retention,
         lambda: parts.current().settings.notify,
         cleaner,
-        folders,
+        parts.host,
         parts.isolating.trees,
         now_ms,
         retention_faults,

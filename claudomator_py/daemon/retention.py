@@ -15,8 +15,8 @@ from claudomator_py.domain.retention import Retention
 from claudomator_py.environment.worktrees import Trees
 from claudomator_py.faults import Doing, Faults, Item
 from claudomator_py.log import get_logger
-from claudomator_py.ports import Clock
-from claudomator_py.service.cleanup import Cleaner, Folders
+from claudomator_py.ports import Clock, RunHost
+from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.store import outbox_rows, pruning
 from claudomator_py.store.database import Database, StoreUnavailable
 
@@ -45,7 +45,7 @@ class Retainer:
         policy: Callable[[], Retention],
         targets: Callable[[], Collection[str]],
         cleaner: Cleaner,
-        folders: Folders,
+        host: RunHost,
         trees: Trees,
         clock: Clock,
         faults: Faults,
@@ -54,7 +54,7 @@ class Retainer:
         self._policy = policy
         self._targets = targets
         self._cleaner = cleaner
-        self._folders = folders
+        self._host = host
         self._trees = trees
         self._clock = clock
         self._faults = faults
@@ -153,7 +153,7 @@ class Retainer:
 
     def _old_tasks(self, before_ms: int) -> int:
         """A task whose run directory or work tree is still there waits for that to go."""
-        there = set(self._folders.ids())
+        there = set(self._host.run_ids())
         worked_in = {tree.task_id for tree in self._trees.all()}
         total, after = 0, ""
         while not self._stopped.is_set():

@@ -1,4 +1,4 @@
-"""Folders as agents leave them: of any depth, and with any permissions."""
+"""Folders as agents leave them, of any depth and with any permissions: what they take, who works there, their end."""
 
 import os
 from itertools import count
@@ -49,6 +49,20 @@ def size_of(path: Path) -> int:
             except OSError:
                 continue
     return total
+
+
+def working_in(path: Path) -> list[int]:
+    """The processes whose working directory is that folder or lies in it, as far as they can be seen."""
+    real = path.resolve()
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                if (process / "cwd").readlink().is_relative_to(real):
+                    found.append(int(process.name))
+            except OSError:
+                continue
+    return sorted(found)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

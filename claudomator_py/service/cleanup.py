@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from sqlalchemy import Connection
 
@@ -21,7 +20,7 @@ from claudomator_py.domain.worktree import Tree, TreeFault, TreeStanding, TreeSt
 from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.faults import Doing, Faults, Item, text_of
 from claudomator_py.log import get_logger
-from claudomator_py.ports import Clock
+from claudomator_py.ports import Clock, RunHost
 from claudomator_py.prompts.conversations import still_needed_by
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -34,41 +33,19 @@ MOST_AT_ONCE = 500
 LONGEST_S = 20.0
 
 
-class Folders(Protocol):
-    """The directories of runs. Safe to use from many threads."""
-
-    def path(self, run_id: str) -> Path:
-        """The directory of that run."""
-
-    def ids(self) -> list[str]:
-        """The runs that have a directory."""
-
-    def users(self, run_id: str) -> list[int]:
-        """The processes that work in it."""
-
-    def size(self, run_id: str) -> int:
-        """The bytes that it takes on the disk."""
-
-    def give_up_scratch(self, run_id: str) -> None:
-        """Take its scratch folder out of reach, at once. Raises OSError."""
-
-    def remove(self, run_id: str) -> None:
-        """Remove it. Raises RunConflict if its run is alive; OSError."""
-
-
 class Cleaner:
     """Cleans up when asked, one request at a time. Safe to call from many threads."""
 
     def __init__(
         self,
         database: Database,
-        folders: Folders,
+        host: RunHost,
         isolating: WorktreeManager,
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
-        self._folders = folders
+        self._host = host
         self._isolating = isolating
         self._clock = clock
         self._monotonic = monotonic
@@ -93,7 +70,7 @@ class Cleaner:
             for run in self._old_runs(before_ms):
                 if len(gone) >= most:
                     break
-                item = Item(Doing.CLEAN, run.id, str(self._folders.path(run.id)))
+                item = Item(Doing.CLEAN, run.id, self._host.place(run.id))
                 found = faults.attempt(item, partial(self._run, run, gone, dry_run=False))
                 if found is not None and found.removed:
                     gone.add(run.id)
@@ -119,7 +96,7 @@ class Cleaner:
         too_young = f"it ended less than {format_duration(request.older_than)} ago"
         gone: set[str] = set()
         for run in self._old_runs(before_ms):
-            path = str(self._folders.path(run.id))
+            path = self._host.place(run.id)
             item = self._guarded("run", path, run.task_id, partial(self._run, run, gone, dry_run=request.dry_run))
             if item.removed:
                 gone.add(run.id)
@@ -187,7 +164,7 @@ class Cleaner:
 
     def _old_runs(self, before_ms: int) -> list[Run]:
         """Ended runs that have a directory, the latest of a task first: one that goes on in it goes before it."""
-        there = self._folders.ids()
+        there = self._host.run_ids()
 
         def read(connection: Connection) -> list[Run]:
             found = (run_rows.find(connection, run_id) for run_id in there)
@@ -198,7 +175,7 @@ class Cleaner:
 
     def _run(self, run: Run, gone: set[str], *, dry_run: bool) -> CleanupItemView:
         """Raises OSError if it cannot be removed."""
-        path = str(self._folders.path(run.id))
+        path = self._host.place(run.id)
         task = self._database.read(lambda connection: task_rows.get(connection, run.task_id))
 
         def item(why: str, *, removed: bool = False, size: int = 0) -> CleanupItemView:
@@ -211,13 +188,14 @@ class Cleaner:
         if needing is not None:
             return item(f"{needing.name}, which continues {task.name}, is {needing.state}")
         sharing = self._database.read(lambda connection: run_rows.in_scratch_of(connection, run.id))
+        there = set(self._host.run_ids()) - gone if sharing else set()
         for other in sharing:
-            if other not in gone and self._folders.path(other).is_dir():
+            if other in there:
                 return item(f"run {other[:8]} worked in its scratch folder, and is kept")
-        users = self._folders.users(run.id)
+        users = self._host.users(run.id)
         if users:
             return item(f"process {users[0]} works in it")
-        size = self._folders.size(run.id)
+        size = self._host.size(run.id)
         if dry_run:
             return item("its task has ended", removed=True, size=size)
 
@@ -226,13 +204,13 @@ class Cleaner:
             current = task_rows.get(connection, run.task_id)
             if current.state not in ENDED or still_needed_by(connection, current) is not None:
                 return False
-            self._folders.give_up_scratch(run.id)
+            self._host.give_up_scratch(run.id)
             return True
 
         try:
             if not self._database.write(give_up):
                 return item(f"{task.name} was restarted just now")
-            self._folders.remove(run.id)
+            self._host.remove(run.id)
         except RunConflict as conflict:
             return item(str(conflict))
         return item("its task has ended", removed=True, size=size)

@@ -371,6 +371,25 @@ def test_a_live_run_is_not_removed_and_an_ended_one_is(place: Place) -> None:
     assert not place.host.has_scratch(RUN)
 
 
+def test_what_a_run_has_left_is_listed_and_measured_and_its_scratch_folder_given_up(place: Place) -> None:
+    assert place.host.run_ids() == []
+    assert place.host.size(RUN) == 0
+    assert place.host.users(RUN) == []
+    place.host.give_up_scratch(RUN)
+    place.start()
+    place.say(b"done")
+    place.end(0)
+    place.until(RunFate.ENDED)
+    assert RUN in place.host.place(RUN)
+    assert place.host.run_ids() == [RUN]
+    assert place.host.size(RUN) > 0
+    for _ in range(2):
+        place.host.give_up_scratch(RUN)
+        assert not place.host.has_scratch(RUN)
+    place.host.remove(RUN)
+    assert place.host.run_ids() == []
+
+
 def test_a_sweep_leaves_known_runs_and_ends_those_that_live(place: Place) -> None:
     place.start()
     place.prepare(run_id="known")

@@ -12,7 +12,8 @@ from claudomator_py.daemon.retention import Retainer
 from claudomator_py.domain import crashpoint
 from claudomator_py.domain.retention import CleanupRequest, Retention
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
-from claudomator_py.hosts.local.folders import RunFolders
+from claudomator_py.hosts.local.host import LocalRunHost
+from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.store import decision_rows, events, metric_rows, outbox_rows, pruning
@@ -45,7 +46,7 @@ class Kept(World):
         super().__init__(database)
         self.policy = POLICY
         self.targets: tuple[str, ...] = ()
-        self.folders = RunFolders(folder)
+        self.folders = LocalRunHost(folder, Launcher(), grace_ms=0)
         self.cleaner = Cleaner(database, self.folders, self.isolating, self.clock)
         self.retainer = Retainer(
             database,

@@ -29,6 +29,7 @@ class Directory:
     orphan: bool = False
     revoked: bool = False
     cancelled: bool = False
+    scratch: bool = True
     exit: ExitRecord | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     output: dict[Stream, bytes] = field(default_factory=lambda: {"stdout": b"", "stderr": b""})
@@ -78,9 +79,32 @@ class MemoryRunHost(ReportingHost):
             raise RunStarted(order.run_id)
         self.directories[order.run_id, step] = Directory(order)
 
+    def place(self, run_id: str) -> str:
+        return f"/runs/{run_id}"
+
+    def run_ids(self) -> list[str]:
+        return sorted({run_id for run_id, _ in self.directories})
+
+    def users(self, run_id: str) -> list[int]:
+        return []
+
+    def size(self, run_id: str) -> int:
+        return sum(
+            len(data)
+            for key, directory in self.directories.items()
+            if key[0] == run_id
+            for data in directory.output.values()
+        )
+
+    def give_up_scratch(self, run_id: str) -> None:
+        if (directory := self.directories.get((run_id, 0))) is not None:
+            directory.scratch = False
+
     def has_scratch(self, run_id: str) -> bool:
         directory = self.directories.get((run_id, 0))
-        return directory is not None and directory.order.cwd is None and directory.order.scratch_of is None
+        if directory is None or not directory.scratch:
+            return False
+        return directory.order.cwd is None and directory.order.scratch_of is None
 
     def remove(self, run_id: str) -> None:
         self.calls.append(("remove", run_id, 0))

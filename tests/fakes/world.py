@@ -31,7 +31,6 @@ from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.environment.worktrees import Trees, WorktreeManager
 from claudomator_py.faults import Faults
 from claudomator_py.hosts.git.worktrees import LocalTrees
-from claudomator_py.hosts.local.folders import RunFolders
 from claudomator_py.ports import Clock, Messenger
 from claudomator_py.queries.queries import Queries
 from claudomator_py.scheduler.snapshot import Rules
@@ -174,7 +173,7 @@ class World:
             self.host,
             lambda: self.workdirs,
             self.clock,
-            Cleaner(database, RunFolders(Path("/nonexistent")), self.isolating, self.clock),
+            Cleaner(database, self.host, self.isolating, self.clock),
             repeats,
         )
         self.tokens = Tokens(database, self.keyring, self.clock)

@@ -112,7 +112,7 @@ class LocalTrees:
 
     def users(self, tree: Tree) -> list[int]:
         """The processes that work in its folder, as far as they can be seen."""
-        return working_in(Path(tree.path))
+        return leftovers.working_in(Path(tree.path))
 
     def size(self, tree: Tree) -> int:
         """The bytes that its folder takes on the disk."""
@@ -376,17 +376,3 @@ class _At:
 
 def _suspicious(tree: Tree, wrong: str) -> str:
     return f"{wrong}, so git is not run there; see what was done in {tree.path}, and move it away"
-
-
-def working_in(path: Path) -> list[int]:
-    """The processes whose working directory is that folder or lies in it, as far as they can be seen."""
-    real = path.resolve()
-    found = []
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit():
-            try:
-                if (process / "cwd").readlink().is_relative_to(real):
-                    found.append(int(process.name))
-            except OSError:
-                continue
-    return sorted(found)

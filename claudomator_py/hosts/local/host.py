@@ -9,7 +9,8 @@ from types import MappingProxyType
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import RunFate, RunSpec, RunStatus, Stream, Swept
-from claudomator_py.hosts.local.directory import CHECK, SCRATCH, RunDirectory
+from claudomator_py.hosts import leftovers
+from claudomator_py.hosts.local.directory import CHECK, SCRATCH, TRASH_SUFFIX, RunDirectory
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.output import read_output
 from claudomator_py.hosts.local.settle import ShimIdentity, settle
@@ -74,6 +75,30 @@ class LocalRunHost(ReportingHost):
         """
         directory = RunDirectory(self.path(order.run_id, step))
         directory.create(order, scratch=self.path(order.scratch_of or order.run_id) / SCRATCH)
+
+    def place(self, run_id: str) -> str:
+        """Its path. See ``RunHost``."""
+        return str(self.path(run_id))
+
+    def run_ids(self) -> list[str]:
+        """See ``RunHost``."""
+        if not self._root.is_dir():
+            return []
+        return sorted(path.name for path in self._root.iterdir() if not path.name.startswith(".") and path.is_dir())
+
+    def users(self, run_id: str) -> list[int]:
+        """See ``RunHost``."""
+        return leftovers.working_in(self.path(run_id))
+
+    def size(self, run_id: str) -> int:
+        """See ``RunHost``."""
+        return leftovers.size_of(self.path(run_id))
+
+    def give_up_scratch(self, run_id: str) -> None:
+        """See ``RunHost``."""
+        scratch = self.path(run_id) / SCRATCH
+        if scratch.is_dir():
+            scratch.rename(scratch.with_name(f".{SCRATCH}{TRASH_SUFFIX}"))
 
     def has_scratch(self, run_id: str) -> bool:
         """Whether the scratch folder that was made with that run is there."""

@@ -1,4 +1,4 @@
-"""Folders as agents leave them: of any depth, and with any permissions."""
+"""What no row of a run knows any more, or no shim holds: its processes are ended, and its directory is removed."""
 
 import time
 from collections.abc import Collection
