@@ -5,6 +5,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from claudomator_py.agents.kinds import info_of
 from claudomator_py.domain.budget import AgentBudget
 from claudomator_py.domain.kind import TIERS, KindInfo, ModelChoice, Tier
+from claudomator_py.domain.remote import Remote
 
 __all__ = ["DEFAULT_ACCOUNT", "TIERS", "AgentHealth", "AgentSpec", "ModelChoice", "Price", "Tier"]
 
@@ -49,6 +50,8 @@ class AgentSpec(BaseModel):
     """Names of variables handed on from the daemon's environment."""
     script: str | None = None
     """Kind ``simulated`` only, the behaviour used when a prompt gives none."""
+    remote: Remote | None = None
+    """Kind ``a2a`` only, and always there: how it is reached."""
 
     @property
     def info(self) -> KindInfo:

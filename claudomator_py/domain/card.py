@@ -10,8 +10,22 @@ from pydantic import AfterValidator, AnyUrl, BaseModel, ConfigDict, Field, Valid
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.errors import shown
 from claudomator_py.domain.fields import Distinct, Line, Name, OneOrMore, Strict, distinct, refusal
+from claudomator_py.domain.remote import Authentication, Remote, Scheme
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import Permissions, Prose
+
+__all__ = [
+    "LONGEST_PROFILE",
+    "Authentication",
+    "Card",
+    "Currency",
+    "Pricing",
+    "Registration",
+    "Scheme",
+    "Skill",
+    "Transport",
+    "Visibility",
+]
 
 LONGEST_PROFILE: Final = 20_000
 """Characters of a description or a system prompt."""
@@ -58,31 +72,6 @@ class Pricing(Strict):
     input: float = Field(0.0, ge=0, le=1_000_000, description="Price of a million input tokens.")
     output: float = Field(0.0, ge=0, le=1_000_000, description="Price of a million output tokens.")
     currency: Currency = Field(Currency.USD, description="Currency of the prices.")
-
-
-class Scheme(StrEnum):
-    """How a request to a remote specialist proves who sends it."""
-
-    NONE = "none"
-    BEARER = "bearer"
-    """``Authorization: Bearer SECRET``."""
-    API_KEY = "apiKey"
-    """A header of its own, named by ``header``."""
-
-
-class Authentication(Strict):
-    """How to authenticate with a remote specialist: never the secret, only where the daemon finds it."""
-
-    scheme: Scheme = Field(Scheme.NONE, description="How the secret is sent.")
-    secret: Line | None = Field(None, description="Name of the environment variable of the daemon that holds it.")
-    header: Line | None = Field(None, description="Header of scheme `apiKey`. Default: X-API-Key.")
-
-    @field_validator("secret")
-    @classmethod
-    def _named(cls, value: str | None) -> str | None:
-        if value is not None and not value.replace("_", "").isalnum():
-            raise refusal("is not the name of a variable", "put the secret into the daemon's environment, and name it")
-        return value
 
 
 Tags = Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct]
@@ -199,6 +188,12 @@ class Card(Strict):
         """SHA-256 of its canonical JSON: the same for cards that say the same, whichever defaults they write down."""
         canonical = json.dumps(self.document, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def remote(self, skill_id: str | None = None) -> Remote:
+        """How it is asked over HTTP, for that skill. Raises ValueError for a card that has no such url."""
+        if self.url is None or self.transport is not Transport.HTTP:
+            raise ValueError(f"{self.id} is not reached over HTTP")
+        return Remote(url=self.url, authentication=self.authentication, deduplicates=self.deduplicates, skill=skill_id)
 
     def skill(self, skill_id: str) -> Skill | None:
         """The skill of that id; None: it has none."""

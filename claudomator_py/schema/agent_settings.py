@@ -24,6 +24,7 @@ from claudomator_py.domain.fields import (
     refusal,
 )
 from claudomator_py.domain.pricing import unknown_to
+from claudomator_py.domain.remote import Authentication, Protocol, Remote, RemoteUrl, Scheme
 from claudomator_py.schema.validation import described, problem_at, validate
 
 MODEL_KINDS = tuple(name for name, info in KINDS.items() if info.asks_model)
@@ -58,8 +59,8 @@ class AgentEntry(Strict):
     max_concurrent: Count = Field(2, ge=1, le=1_000, description="Maximum number of concurrent runs on this agent.")
     auto_select: Flag | None = Field(
         None,
-        description="Whether balancing may choose it. Default: yes for kinds that use a model, no for `command` and "
-        "`simulated`.",
+        description="Whether balancing may choose it. Default: yes for kinds that use a model, no for `command`, "
+        "`simulated` and `a2a`.",
     )
     models: dict[Tier, Model] | None = Field(
         None, description="Model for each tier, as a name or {model: ..., effort: ...}. Default: those of the kind."
@@ -80,6 +81,22 @@ class AgentEntry(Strict):
         description="Environment variables of the daemon to pass on. The agent otherwise gets a minimal environment.",
     )
     script: Text | None = Field(None, description="Kind `simulated` only: what to do when the prompt does not say.")
+    url: RemoteUrl | None = Field(
+        None, description="Kind `a2a` only: https:// address of the remote agent, or of the host that its card is on."
+    )
+    protocol: Protocol = Field(
+        Protocol.AUTO,
+        description="Kind `a2a` only: what is spoken. Default: the version of A2A that the agent's card names.",
+    )
+    authentication: Authentication = Field(
+        Authentication(), description="Kind `a2a` only: how requests to `url` prove who sends them."
+    )
+    deduplicates: Flag = Field(
+        False,
+        description="Kind `a2a` only: the agent does a message once that it is sent twice under one id, so one whose "
+        "fate is unknown may be sent again.",
+    )
+    skill: Line | None = Field(None, description="Kind `a2a` only: id of the skill that the agent is asked to use.")
 
 
 class _Named(Strict):
@@ -153,10 +170,58 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
         default_tier=entry.default_tier,
         fallback_model=entry.fallback_model,
         env=entry.env,
-        pass_env=entry.pass_env,
+        pass_env=_passed(entry),
         script=entry.script,
+        remote=_remote(entry),
     )
     return _odd_budget(agent, lines, at) or agent
+
+
+def _remote(entry: AgentEntry) -> Remote | None:
+    if entry.url is None:
+        return None
+    return Remote(
+        url=entry.url,
+        protocol=entry.protocol,
+        authentication=entry.authentication,
+        deduplicates=entry.deduplicates,
+        skill=entry.skill,
+    )
+
+
+def _passed(entry: AgentEntry) -> tuple[str, ...]:
+    """The variables that are passed on, with that of the secret: so it is also known to be one."""
+    secret = entry.authentication.secret
+    return entry.pass_env if secret is None or secret in entry.pass_env else (*entry.pass_env, secret)
+
+
+def _odd_remote(entry: AgentEntry, kind: str, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
+    """Of the keys of a remote agent: those that are missing, or of another kind."""
+    if kind != "a2a":
+        keys = [key for key in ("url", "protocol", "authentication", "deduplicates", "skill") if _is_set(entry, key)]
+        return [problem_at(lines, (*at, key), f"has no meaning for kind `{kind}`", "remove it") for key in keys]
+    problems = []
+    if entry.url is None:
+        problems.append(problem_at(lines, (*at, "url"), "is missing", "write https://HOST/PATH"))
+    keys = [key for key in ("command", "extra_args", "models", "fallback_model") if _is_set(entry, key)]
+    problems += [problem_at(lines, (*at, key), "has no meaning for a remote agent", "remove it") for key in keys]
+    authentication, where = entry.authentication, (*at, "authentication")
+    if authentication.scheme is not Scheme.NONE and authentication.secret is None:
+        message = f"names no variable for scheme `{authentication.scheme}`"
+        problems.append(problem_at(lines, where, message, "add `secret`, the name of the variable that holds it"))
+    if authentication.scheme is Scheme.NONE and authentication.secret is not None:
+        message = "does not say how the secret is sent"
+        problems.append(problem_at(lines, where, message, "add `scheme: bearer` or `scheme: apiKey`"))
+    if authentication.header is not None and authentication.scheme is not Scheme.API_KEY:
+        problems.append(problem_at(lines, (*where, "header"), "is for scheme `apiKey` only", "remove it"))
+    if authentication.secret is not None and authentication.secret in entry.env:
+        message = f"has {authentication.secret}, which is taken from the daemon's environment"
+        problems.append(problem_at(lines, (*at, "env"), message, "remove it there"))
+    return problems
+
+
+def _is_set(entry: AgentEntry, key: str) -> bool:
+    return bool(getattr(entry, key) != AgentEntry.model_fields[key].get_default())
 
 
 def _odd_budget(agent: AgentSpec, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
@@ -189,6 +254,7 @@ def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str,
         problems.append(problem_at(lines, (*at, "command"), "is missing", "write [program, argument]"))
     if kind != "simulated" and entry.script is not None:
         problems.append(problem_at(lines, (*at, "script"), f"has no meaning for kind `{kind}`", "remove it"))
+    problems += _odd_remote(entry, kind, lines, at)
     if entry.models and entry.default_tier not in entry.models:
         message = f"has no model for the default tier, {entry.default_tier}"
         problems.append(problem_at(lines, (*at, "models"), message, "add one, or set `default_tier`"))

@@ -1,0 +1,5 @@
+"""Remote agents, by A2A or a plain POST: what everybody may know of them."""
+
+from claudomator_py.domain.kind import KindInfo, Reports
+
+INFO = KindInfo(name="a2a", has_account=False, asks_model=False, reports=Reports.NOTHING)

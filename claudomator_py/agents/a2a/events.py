@@ -1,0 +1,121 @@
+"""What the client of a remote agent writes: what each event says, and what the run came to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from claudomator_py.agents.api_errors import limited
+from claudomator_py.agents.ending import Result, Verdict, failed
+from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
+from claudomator_py.agents.run_events import Ending, RunEvents, shown, tokens_text
+from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.run import Part
+
+OUTCOMES: Mapping[str, Reason | None] = MappingProxyType(
+    {
+        "completed": None,
+        "question": None,
+        "failed": Reason.AGENT_ERROR,
+        "rejected": Reason.REFUSED,
+        "canceled": Reason.INTERRUPTED,
+        "interrupted": Reason.INTERRUPTED,
+        "limited": Reason.RATE_LIMITED,
+        "overloaded": Reason.OVERLOADED,
+        "unreachable": Reason.UNREACHABLE,
+        "auth": Reason.AUTH,
+        "no_credit": Reason.NO_CREDIT,
+        "setup": Reason.SETUP_FAILED,
+        "invalid": Reason.BAD_INVOCATION,
+        "unknown": Reason.BAD_INVOCATION,
+        "too_large": Reason.OUTPUT_LIMIT,
+        "lost": Reason.LOST,
+    }
+)
+"""The words that the client ends with."""
+
+
+@dataclass(kw_only=True)
+class A2aEvents(RunEvents):
+    """One run."""
+
+    end: Event | None = None
+
+    @property
+    def terminal(self) -> bool:
+        return self.end is not None
+
+    def take(self, event: Event) -> list[Part]:
+        """Take the next event: what it says, for people."""
+        match event.get("type"):
+            case "begin":
+                return [Part("notice", f"begins: {shown(event.get('server'))}, {shown(event.get('protocol'))}")]
+            case "task":
+                # From here on it may have been worked on, whatever is heard of it later.
+                self.answered = True
+                self.conversation_id = text_of(event, "conversation") or self.conversation_id
+                return [Part("notice", f"remote task {shown(event.get('task'))}")]
+            case "status":
+                state, text = shown(event.get("state")), text_of(event, "text")
+                return [Part("notice", state), *([Part("message", text)] if text else [])]
+            case "artifact":
+                name, text = text_of(event, "name"), text_of(event, "text") or ""
+                return [Part("message", f"{name}: {text}" if name else text)]
+            case "notice":
+                return [Part("notice", shown(event.get("text")))]
+            case "end":
+                return self._take_end(event)
+        return []
+
+    def _take_end(self, event: Event) -> list[Part]:
+        self.end = event
+        self.answered = self.answered or event.get("outcome") in ("completed", "question")
+        self.conversation_id = text_of(event, "conversation")
+        error = text_of(event, "error")
+        said = [Part("error", error)] if error else []
+        if text := text_of(event, "question") or text_of(event, "text"):
+            said.append(Part("message", text))
+        used = self._tokens()
+        if words := tokens_text(used.input, used.output, self._cost()):
+            said.append(Part("usage", words))
+        return said
+
+    def said(self, ending: Ending) -> Verdict | None:
+        """What its end means."""
+        if self.end is None:
+            return None
+        outcome = text_of(self.end, "outcome") or ""
+        error = text_of(self.end, "error") or "it gave no reason"
+        match outcome:
+            case "completed":
+                return Verdict(OutcomeStatus.SUCCEEDED)
+            case "question":
+                return Verdict(OutcomeStatus.NEEDS_INPUT)
+            case "limited":
+                return limited(error, instant_of(self.end, "reset_at"))
+            case "lost":
+                return Verdict(OutcomeStatus.LOST, Reason.LOST, error)
+            case "unknown":
+                return replace(failed(Reason.BAD_INVOCATION, error), conversation_lost=self.resumed)
+        return failed(OUTCOMES.get(outcome) or Reason.AGENT_ERROR, error)
+
+    def unsaid(self, ending: Ending) -> Verdict:
+        """Its client ended without a word: a fault of ours, or of the machine."""
+        silent = f"its client exited with {ending.exit_code} without a terminal event"
+        return failed(Reason.AGENT_ERROR, ending.stderr or silent)
+
+    def result(self) -> Result:
+        end = self.end or {}
+        return Result(
+            conversation_id=self.conversation_id,
+            text=text_of(end, "text"),
+            tokens=self._tokens(),
+            cost_usd=self._cost(),
+            question=text_of(end, "question"),
+        )
+
+    def _tokens(self) -> Tokens:
+        usage = event_of(self.end or {}, "usage")
+        return Tokens(input=count_of(usage, "input_tokens"), output=count_of(usage, "output_tokens"))
+
+    def _cost(self) -> float | None:
+        return amount_of(event_of(self.end or {}, "usage"), "cost_usd")

@@ -1,0 +1,277 @@
+"""A run of A2A: a message is sent once, and its task followed until it has ended or asks.
+
+What has not been sent can be sent later, and what is known by its id can be asked after. Only a message whose fate is
+unknown is neither: "Agents may utilize the messageId to detect duplicate messages" (specification 1.0, 3.1.1), and most
+do not. So it is not sent again, unless the agent is said to.
+"""
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from claudomator_py.agents.a2a_client import wire
+from claudomator_py.agents.a2a_client.connection import READ_S, Answer, Cut, Server, Unsent, excerpt, refusal
+from claudomator_py.agents.a2a_client.discovery import Interface
+from claudomator_py.agents.a2a_client.ending import End
+from claudomator_py.agents.a2a_client.output import Output
+from claudomator_py.agents.a2a_client.task import RemoteTask
+
+FIRST_PAUSE_S: Final = 0.2
+LONGEST_PAUSE_S: Final = 10.0
+PATIENCE_S: Final = 120.0
+"""So long a task that is under way is asked after, although nobody answers."""
+LONGEST_WAIT_S: Final = 60.0
+"""A ``Retry-After`` up to this is waited out here."""
+STREAM_SILENCE_S: Final = 60.0
+CANCEL_S: Final = 3.0
+SETTLING_S: Final = 2.0
+"""After an answer whose fate is unknown, until the task is looked at."""
+LASTING_S: Final = 5.0
+"""A stream that lasted so long is worth another one at once."""
+REPEATS: Final = 5
+"""So often a message is sent again to an agent that does it once only."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be done."""
+
+    prompt: str
+    message_id: str
+    #: Empty: a new one.
+    conversation: str
+    deduplicates: bool
+    #: Empty: none in particular.
+    skill: str
+
+
+class RpcError(Exception):
+    """The server answered with an error of JSON-RPC."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Conversation:
+    """One run."""
+
+    def __init__(self, server: Server, interface: Interface, order: Order, output: Output) -> None:
+        self._server = server
+        self._interface = interface
+        self._order = order
+        self._output = output
+        self.task = RemoteTask(output, order.conversation)
+        self._no_subscription = not interface.streams
+
+    def run(self) -> End:
+        """Do it. Raises End as well."""
+        task = self.task
+        if not task.id:
+            self._send()
+        else:
+            self._look(unknown="unknown", patience_s=0)
+            if task.asks:
+                task.answering()
+                self._send()
+            else:
+                self._output.event("notice", text="it has the task already: the message is not sent again")
+        self._follow()
+        return task.end()
+
+    def cancel(self) -> None:
+        """Have the remote task cancelled, and wait a moment until it is."""
+        if not self.task.id or self.task.ended:
+            return
+        until = time.monotonic() + CANCEL_S
+        with contextlib.suppress(Unsent, Cut, End, RpcError):
+            self._take(self._call(wire.CANCEL, {"id": self.task.id}, timeout_s=CANCEL_S))
+            while not self.task.ended and time.monotonic() < until:
+                time.sleep(FIRST_PAUSE_S)
+                self._take(self._call(wire.GET, {"id": self.task.id}, timeout_s=CANCEL_S))
+        known = "says that it is cancelled" if self.task.ended else "was asked to cancel it"
+        self._output.event("notice", text=f"the remote agent {known}")
+
+    def _send(self) -> None:
+        """Send the message. Raises End where that cannot be, or where it is not known whether it has been."""
+        task, pauses = self.task, _pauses()
+        metadata = {"skill_used": self._order.skill} if self._order.skill else {}
+        params = wire.message(
+            self._interface.version,
+            self._order.prompt,
+            self._order.message_id,
+            task_id=task.id,
+            context_id=task.context_id,
+            metadata=metadata,
+        )
+        had, repeats = task.id, REPEATS if self._order.deduplicates else 0
+        while True:
+            try:
+                if self._interface.streams:
+                    self._stream(wire.STREAM, params)
+                else:
+                    # One that waits for the end all the same is waited for as well.
+                    self._take(self._call(wire.SEND, params, timeout_s=None))
+            except Unsent as error:
+                raise End("unreachable", str(error)) from error
+            except Cut as error:
+                if task.id and not had:
+                    return
+                if had:
+                    # If it still asks, it did not take the answer, and somebody is asked again.
+                    task.not_answered()
+                    time.sleep(SETTLING_S)
+                    return
+                if repeats == 0:
+                    raise _lost(str(error), deduplicates=self._order.deduplicates) from error
+            except RpcError as error:
+                raise _rpc_end(error) from error
+            else:
+                if task.id or task.settled:
+                    return
+                if repeats == 0:
+                    raise _lost("it did not say which task it made", deduplicates=self._order.deduplicates)
+            repeats -= 1
+            time.sleep(next(pauses))
+
+    def _follow(self) -> None:
+        """Until the task is settled."""
+        pauses = _pauses()
+        while not self.task.settled:
+            since = time.monotonic()
+            if not self._no_subscription:
+                self._subscribe()
+            if not self.task.settled:
+                self._look(unknown="lost")
+            if time.monotonic() - since > LASTING_S:
+                pauses = _pauses()
+            if not self.task.settled:
+                time.sleep(next(pauses))
+
+    def _subscribe(self) -> None:
+        """Take what comes of the task, as long as anything does."""
+        try:
+            self._stream(wire.SUBSCRIBE, self._named())
+        except RpcError:
+            self._no_subscription = True
+        except (Unsent, Cut):
+            pass
+
+    def _look(self, *, unknown: str, patience_s: float = PATIENCE_S) -> None:
+        """Ask after the task. unknown: how the run ends where the server does not know it. Raises End."""
+        since, pauses = time.monotonic(), _pauses()
+        while True:
+            try:
+                self._take(self._call(wire.GET, self._named()))
+            except (Unsent, Cut) as error:
+                if time.monotonic() - since > patience_s:
+                    raise End("unreachable", str(error)) from error
+            except RpcError as error:
+                if error.code == wire.TASK_NOT_FOUND:
+                    raise End(unknown, f"it does not know the task {self.task.id}: {error}") from error
+                raise _rpc_end(error) from error
+            except End as end:
+                wait = end.fields.get("retry_after_s")
+                if wait is None or wait > LONGEST_WAIT_S:
+                    raise
+                time.sleep(wait)
+            else:
+                self._output.alive(self.task.state)
+                return
+            time.sleep(next(pauses))
+
+    def _named(self) -> dict[str, Any]:
+        return {"id": self.task.id}
+
+    def _take(self, result: object) -> None:
+        update = wire.read(result)
+        if update is not None:
+            self.task.take(update)
+
+    def _call(self, method: str, params: dict[str, Any], *, timeout_s: float | None = READ_S) -> object:
+        """The result. Raises Unsent, Cut, RpcError and End."""
+        answer = self._server.request(
+            "POST", self._interface.path, self._body(method, params), self._headers(), timeout_s=timeout_s
+        )
+        return _result(self._server, answer)
+
+    def _stream(self, method: str, params: dict[str, Any]) -> None:
+        """Take what comes until the task is settled or the stream ends. Raises as ``_call``."""
+        heard = False
+        body = self._body(method, params)
+        with self._server.stream(self._interface.path, body, self._headers(), timeout_s=STREAM_SILENCE_S) as streamed:
+            if isinstance(streamed, Answer):
+                self._take(_result(self._server, streamed))
+                return
+            for data in streamed:
+                if data is None:
+                    self._output.alive(self.task.state)
+                    continue
+                with contextlib.suppress(_NotRpc):
+                    self._take(_result_of(data))
+                    heard = True
+                if self.task.settled:
+                    return
+        if not heard:
+            raise Cut("the stream ended before anything was said")
+
+    def _body(self, method: str, params: dict[str, Any]) -> bytes:
+        tenant = {"tenant": self._interface.tenant} if self._interface.tenant else {}
+        return wire.request(self._interface.version, method, {**tenant, **params})
+
+    def _headers(self) -> dict[str, str]:
+        version = {"A2A-Version": "1.0"} if self._interface.version == wire.V1 else {}
+        return {"Content-Type": "application/json", "Accept": "application/json", **version}
+
+
+def _result(server: Server, answer: Answer) -> object:
+    """What a whole answer holds. Raises Cut, RpcError and End."""
+    refused = refusal(server, answer)
+    if refused is not None and refused.outcome in ("auth", "no_credit", "limited", "overloaded"):
+        raise refused
+    if answer.status in (502, 504):
+        raise Cut(f"{server.origin} answered with HTTP {answer.status}: whether it was passed on is not known")
+    with contextlib.suppress(_NotRpc):
+        return _result_of(answer.body)
+    raise refused or Cut(f"{server.origin} answered with something else than JSON-RPC{excerpt(answer.body)}")
+
+
+class _NotRpc(Exception):
+    """It is no answer of JSON-RPC."""
+
+
+def _result_of(data: bytes) -> object:
+    """The result that the answer holds. Raises RpcError, and _NotRpc for what is no answer."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict) or not ("result" in value or isinstance(value.get("error"), dict)):
+        raise _NotRpc(data[:200].decode(errors="replace"))
+    if isinstance(error := value.get("error"), dict):
+        code, message = error.get("code"), error.get("message")
+        raise RpcError(code if isinstance(code, int) else 0, message if isinstance(message, str) else "no reason given")
+    return value["result"]
+
+
+def _rpc_end(error: RpcError) -> End:
+    if error.code == wire.TASK_NOT_FOUND:
+        return End("unknown", str(error))
+    # -32700 to -32600 and A2A's own say that it will not be any better the next time; -32603 is an internal error.
+    persistent = error.code in (-32700, -32600, -32601, -32602) or -32099 <= error.code <= -32001
+    return End("invalid" if persistent else "failed", f"{error} ({error.code})")
+
+
+def _lost(what: str, *, deduplicates: bool) -> End:
+    why = "" if deduplicates else "; it is not sent again, as the agent may have begun it"
+    return End("lost", f"{what}{why}")
+
+
+def _pauses() -> Iterator[float]:
+    pause = FIRST_PAUSE_S
+    while True:
+        yield pause
+        pause = min(pause * 1.5, LONGEST_PAUSE_S)

@@ -1,0 +1,227 @@
+"""HTTP with one origin: no redirect, no proxy, no answer beyond a size, and always known whether a request was sent."""
+
+import contextlib
+import http.client
+import ipaddress
+import socket
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from email.message import Message
+from typing import Final
+from urllib.parse import urlsplit
+
+from claudomator_py.agents.a2a_client.ending import End, retry_after_s
+
+MOST_ANSWER: Final = 16 * 1024 * 1024
+"""Bytes of one answer."""
+MOST_EVENT: Final = 4 * 1024 * 1024
+"""Bytes of one event of a stream."""
+MOST_STREAM: Final = 64 * 1024 * 1024
+"""Bytes of one stream."""
+CONNECT_S: Final = 15.0
+READ_S: Final = 60.0
+
+
+class Unsent(Exception):
+    """There was no connection: the request has not been sent."""
+
+
+class Cut(Exception):
+    """The connection ended before the answer did: what became of the request is not known."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Scheme, host and port: whom a secret is for. Source: RFC 6454."""
+
+    scheme: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+
+def address(url: str) -> tuple[Origin, str]:
+    """Its origin, and its path with the query. Raises End for one that nothing is sent to."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise End("setup", f"{url!r} is not an address: {error}") from None
+    if parts.scheme not in ("http", "https") or not host or parts.username or parts.password:
+        raise End("setup", f"{url!r} is not an address; write https://HOST/PATH")
+    if parts.scheme == "http" and not _is_loopback(host):
+        raise End("setup", f"{url} would be sent unencrypted; http:// is for this machine alone")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Origin(parts.scheme, host, port or (443 if parts.scheme == "https" else 80)), path
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A whole answer."""
+
+    status: int
+    headers: Message
+    body: bytes
+
+
+class Server:
+    """The server of one origin. headers: with every request, and with none to anybody else."""
+
+    def __init__(self, origin: Origin, headers: Mapping[str, str]) -> None:
+        self.origin = origin
+        self._headers = dict(headers)
+        self._tls = ssl.create_default_context() if origin.scheme == "https" else None
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        timeout_s: float | None = READ_S,
+    ) -> Answer:
+        """The answer. timeout_s: of silence; None: any, while the other machine is there.
+
+        Raises Unsent, Cut, and End for a redirect or an answer that is too large.
+        """
+        with self._answered(method, path, body, headers or {}, timeout_s) as response:
+            return self._whole(response)
+
+    @contextlib.contextmanager
+    def stream(
+        self, path: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float
+    ) -> "Iterator[Answer | Iterator[bytes | None]]":
+        """The data of its server-sent events as they come, None for a sign of life; or an answer that is no stream.
+
+        The events end where the connection does, for whatever cause. Raises as ``request``.
+        """
+        asked = {**headers, "Accept": "text/event-stream"}
+        with self._answered("POST", path, body, asked, timeout_s) as response:
+            kind = response.headers.get_content_type()
+            yield _events(response) if kind == "text/event-stream" else self._whole(response)
+
+    def _whole(self, response: http.client.HTTPResponse) -> Answer:
+        try:
+            body = response.read(MOST_ANSWER + 1)
+        except (OSError, http.client.HTTPException) as error:
+            raise Cut(f"the answer of {self.origin} broke off: {_words(error)}") from error
+        if len(body) > MOST_ANSWER:
+            raise End("too_large", f"an answer of {self.origin} is larger than {MOST_ANSWER} bytes")
+        declared = response.headers.get("Content-Length", "")
+        if declared.isdigit() and len(body) < int(declared):
+            raise Cut(f"the answer of {self.origin} broke off after {len(body)} of {declared} bytes")
+        return Answer(response.status, response.headers, body)
+
+    @contextlib.contextmanager
+    def _answered(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float | None
+    ) -> Iterator[http.client.HTTPResponse]:
+        connection = self._connected(timeout_s)
+        try:
+            try:
+                connection.request(method, path, body, {**self._headers, **headers})
+                response = connection.getresponse()
+            except (OSError, http.client.HTTPException) as error:
+                raise Cut(f"{self.origin} did not answer: {_words(error)}") from error
+            except ValueError as error:
+                raise End("setup", f"the request cannot be written: {error}") from error
+            if 300 <= response.status < 400:
+                where = response.headers.get("Location", "nowhere")
+                raise End("setup", f"{self.origin} redirects to {where}, which is not followed; configure that address")
+            yield response
+        finally:
+            connection.close()
+
+    def _connected(self, timeout_s: float | None) -> http.client.HTTPConnection:
+        host, port = self.origin.host, self.origin.port
+        if self._tls is None:
+            connection = http.client.HTTPConnection(host, port, timeout=CONNECT_S)
+        else:
+            connection = http.client.HTTPSConnection(host, port, timeout=CONNECT_S, context=self._tls)
+        try:
+            connection.connect()
+            connection.sock.settimeout(timeout_s)
+            _keep_alive(connection.sock)
+        except ssl.SSLCertVerificationError as error:
+            connection.close()
+            raise End("setup", f"the certificate of {self.origin} is not trusted: {error.verify_message}") from error
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise Unsent(f"{self.origin} cannot be reached: {_words(error)}") from error
+        return connection
+
+
+def _keep_alive(sock: socket.socket) -> None:
+    """Have the kernel notice within two minutes that the other machine is gone."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _events(response: http.client.HTTPResponse) -> Iterator[bytes | None]:
+    """Source: HTML Living Standard, 9.2.6; fields other than ``data`` say nothing here."""
+    data: list[bytes] = []
+    size = total = 0
+    while True:
+        try:
+            line = response.readline(MOST_EVENT + 1)
+        except (OSError, http.client.HTTPException):
+            return
+        size, total = size + len(line), total + len(line)
+        if size > MOST_EVENT or total > MOST_STREAM:
+            raise End("too_large", f"an event is larger than {MOST_EVENT} bytes, or a stream than {MOST_STREAM}")
+        if not line.endswith(b"\n"):
+            return  # cut, and what came of an event without its end is none
+        line = line.rstrip(b"\r\n")
+        if not line:
+            if data:
+                yield b"\n".join(data)
+            data, size = [], 0
+        elif line.startswith(b"data:"):
+            data.append(line[5:].removeprefix(b" "))
+        else:
+            yield None
+
+
+def refusal(server: Server, answer: Answer) -> End | None:
+    """The end that an answer's HTTP status means; None: it is one of success."""
+    status, said = answer.status, f"{server.origin} answered with HTTP {answer.status}{excerpt(answer.body)}"
+    if 200 <= status < 300:
+        return None
+    if status in (401, 403):
+        return End("auth", said)
+    if status == 402:
+        return End("no_credit", said)
+    if status in (429, 503):
+        wait = retry_after_s(answer.headers.get("Retry-After"), time.time())
+        if wait is not None:
+            return End("limited", said, reset_at=round((time.time() + wait) * 1000), retry_after_s=wait)
+        return End("limited" if status == 429 else "overloaded", said)
+    if status in (404, 405, 410):
+        return End("setup", f"{said}; check the agent's `url` and `protocol`")
+    return End("invalid" if status < 500 else "failed", said)
+
+
+def excerpt(body: bytes) -> str:
+    words = " ".join(body[:500].decode(errors="replace").split())[:200]
+    return f": {words}" if words else ""
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,92 @@
+"""The card of a remote agent: which version of A2A it speaks, at which address, and whether it streams.
+
+Source: a2a-protocol.org, specification 1.0, section 8 (the well-known address, the order of interfaces); 0.3 for cards
+with a ``url`` of their own.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from claudomator_py.agents.a2a_client.connection import Answer, Server, address, refusal
+from claudomator_py.agents.a2a_client.ending import End
+from claudomator_py.agents.a2a_client.wire import V0_3, V1
+
+WELL_KNOWN: Final = "/.well-known/agent-card.json"
+
+
+@dataclass(frozen=True)
+class Interface:
+    """Where and how the agent is spoken with."""
+
+    version: str
+    #: With the query.
+    path: str
+    streams: bool
+    #: Sent with every request where the card names one.
+    tenant: str = ""
+    #: As the card calls the agent.
+    agent: str = ""
+
+
+def discover(server: Server, path: str) -> Interface:
+    """What the card says: at that path, below it, or at the root of the host. Raises as ``Server.request``, and End."""
+    base = path.partition("?")[0].rstrip("/")
+    places = [base] if base.endswith(".json") else list(dict.fromkeys([f"{base}{WELL_KNOWN}", WELL_KNOWN]))
+    for place in places:
+        answer = server.request("GET", place, headers={"Accept": "application/json"})
+        if answer.status not in (404, 405):
+            return _chosen(server, _card(server, answer))
+    raise End("setup", f"{server.origin} has no card at {' or '.join(places)}; set the agent's `protocol`")
+
+
+def _card(server: Server, answer: Answer) -> dict[str, Any]:
+    if (refused := refusal(server, answer)) is not None:
+        raise refused
+    try:
+        card = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        card = None
+    if not isinstance(card, dict):
+        raise End("setup", f"what {server.origin} has in the place of its card is no JSON object")
+    return card
+
+
+def _chosen(server: Server, card: dict[str, Any]) -> Interface:
+    name = card.get("name")
+    capabilities = card.get("capabilities")
+    streams = isinstance(capabilities, dict) and capabilities.get("streaming") is True
+    for version in (V1, V0_3):
+        for url, tenant in _interfaces(card, version):
+            origin, path = address(url)
+            if origin != server.origin:
+                # What the card names would get the prompt, and a loopback address of this machine is reached by nobody
+                # but us: whoever is responsible for the agent has to say that this is meant.
+                raise End("setup", f"its card names {url}, which is not at {server.origin}; configure that address")
+            return Interface(version, path, streams, tenant, name if isinstance(name, str) else "")
+    raise End("setup", f"the card of {server.origin} names no interface for JSON-RPC in A2A 1.0 or 0.3")
+
+
+def _interfaces(card: dict[str, Any], version: str) -> list[tuple[str, str]]:
+    """The addresses for JSON-RPC in that version, best first, with their tenants."""
+    found = [
+        (one.get("url"), one.get("tenant"))
+        for one in _objects(card, "supportedInterfaces")
+        if one.get("protocolBinding") == "JSONRPC" and _is(one.get("protocolVersion"), version)
+    ]
+    if version == V0_3 and not _is(card.get("protocolVersion"), V1):
+        if card.get("preferredTransport") in (None, "JSONRPC"):
+            found.append((card.get("url"), None))
+        further = _objects(card, "additionalInterfaces")
+        found += [(one.get("url"), None) for one in further if one.get("transport") == "JSONRPC"]
+    return [(url, tenant if isinstance(tenant, str) else "") for url, tenant in found if isinstance(url, str) and url]
+
+
+def _objects(card: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    value = card.get(key)
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _is(said: object, version: str) -> bool:
+    """Whether both are of one major version; before 1.0, of one minor one."""
+    return isinstance(said, str) and (said.split(".")[0] == "1" if version == V1 else said.startswith("0.3"))

@@ -1,0 +1,104 @@
+"""The client's process: from its command line to its exit code."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import types
+from typing import Any
+
+from claudomator_py.agents.a2a_client.a2a import Conversation, Order
+from claudomator_py.agents.a2a_client.connection import Cut, Server, Unsent, address
+from claudomator_py.agents.a2a_client.discovery import Interface, discover
+from claudomator_py.agents.a2a_client.ending import End, Terminated
+from claudomator_py.agents.a2a_client.output import Output
+from claudomator_py.agents.a2a_client.post import post
+
+
+def main() -> int:
+    """Do what the command line says; the exit code: 0 where the agent has done the task, or asks something."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--remote", required=True, type=json.loads, help="as claudomator_py.domain.remote writes it")
+    parser.add_argument("--message", required=True, help="id of the message, the same for the same run")
+    parser.add_argument("--conversation", default="", help="what is to be continued")
+    given = parser.parse_args()
+    prompt = sys.stdin.buffer.read().decode(errors="replace")
+    order = Order(
+        prompt=prompt,
+        message_id=given.message,
+        conversation=given.conversation,
+        deduplicates=given.remote.get("deduplicates") is True,
+        skill=given.remote.get("skill") or "",
+    )
+    return Client(given.remote, order).run()
+
+
+class Client:
+    """One run. remote: as the command line has it."""
+
+    def __init__(self, remote: dict[str, Any], order: Order) -> None:
+        self._remote = remote
+        self._order = order
+        self._output = Output()
+        self._conversation: Conversation | None = None
+
+    def run(self) -> int:
+        """Do it, and print how it ended; the exit code."""
+        signal.signal(signal.SIGTERM, _terminate)
+        signal.signal(signal.SIGINT, _terminate)
+        try:
+            end = self._end()
+        except End as raised:
+            end = raised
+        except (Unsent, Cut) as error:
+            end = End("unreachable", str(error))
+        except Terminated:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            if self._conversation is not None:
+                self._conversation.cancel()
+            end = End("interrupted", "it was told to stop")
+        if self._conversation is not None and self._conversation.task.id:
+            end.fields.setdefault("conversation", self._conversation.task.conversation)
+        fields = {key: value for key, value in end.fields.items() if key != "retry_after_s"}
+        self._output.event("end", outcome=end.outcome, error=end.error, **fields)
+        return 0 if end.outcome in ("completed", "question") else 1
+
+    def _end(self) -> End:
+        """How it ends. Raises End as well."""
+        origin, path = address(self._remote["url"])
+        server = Server(origin, _authorization(self._remote["authentication"]))
+        protocol = self._remote["protocol"]
+        self._output.event("begin", server=str(origin), protocol=protocol)
+        if protocol == "post":
+            return post(server, path, self._order)
+        if protocol == "auto":
+            interface = discover(server, path)
+        else:
+            interface = Interface(protocol, path, streams=False)
+        self._output.event("notice", text=_told(interface))
+        self._conversation = Conversation(server, interface, self._order, self._output)
+        return self._conversation.run()
+
+
+def _told(interface: Interface) -> str:
+    how = "streaming" if interface.streams else "polling"
+    return f"A2A {interface.version}, {how}{f', {interface.agent}' if interface.agent else ''}"
+
+
+def _authorization(authentication: dict[str, Any]) -> dict[str, str]:
+    """The header that proves who asks. Raises End where the secret is not in the environment."""
+    scheme, name = authentication["scheme"], authentication["secret"]
+    if scheme == "none":
+        return {}
+    secret = os.environ.get(name or "", "").strip()
+    if not secret:
+        raise End("setup", f"the daemon's environment has no variable {name}, which holds the secret of the agent")
+    if scheme == "bearer":
+        return {"Authorization": f"Bearer {secret}"}
+    return {authentication["header"] or "X-API-Key": secret}
+
+
+def _terminate(_number: int, _frame: types.FrameType | None) -> None:
+    raise Terminated

@@ -1,0 +1,141 @@
+"""One task of a remote agent, from what is sent until it has ended or asks: what was last heard of it, and printed."""
+
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from claudomator_py.agents.a2a_client.ending import End
+from claudomator_py.agents.a2a_client.output import Output
+from claudomator_py.agents.a2a_client.wire import ASKS, ENDS, Artifact, Update
+
+LONGEST_CONVERSATION: Final = 100
+"""Characters of a conversation that can be continued; a longer one could not be told from others."""
+MOST_ARTIFACTS: Final = 8 * 1024 * 1024
+"""Characters of all results."""
+_OUTCOMES: Final = {
+    "completed": "completed",
+    "failed": "failed",
+    "canceled": "canceled",
+    "rejected": "rejected",
+    "input-required": "question",
+    "auth-required": "question",
+}
+
+
+def conversation_text(task_id: str, context_id: str) -> str:
+    """TASK/CONTEXT, either of which may be empty; empty for what is not known, or too long."""
+    whole = f"{quote(task_id, safe='')}/{quote(context_id, safe='')}"
+    short = f"{quote(task_id, safe='')}/"
+    return next((one for one in (whole, short) if one != "/" and len(one) <= LONGEST_CONVERSATION), "")
+
+
+def ids_of(conversation: str) -> tuple[str, str]:
+    """The task and the context that the text names."""
+    task_id, _, context_id = conversation.partition("/")
+    return unquote(task_id), unquote(context_id)
+
+
+class RemoteTask:
+    """What is known of it. It is printed as it comes."""
+
+    def __init__(self, output: Output, conversation: str = "") -> None:
+        self._output = output
+        self.id, self.context_id = ids_of(conversation)
+        self.state = ""
+        self.mark = ("", "")
+        self._answered = ""
+        self._status_text = ""
+        self._results: dict[str, Artifact] = {}
+        self._told = ("", "")
+        self._stale: tuple[str, tuple[str, str]] | None = None
+        self._usage: dict[str, Any] | None = None
+
+    @property
+    def conversation(self) -> str:
+        """What it is continued by: a task that takes no message any more is not, but its context is."""
+        return conversation_text("" if self.ended or self._answered else self.id, self.context_id)
+
+    @property
+    def settled(self) -> bool:
+        """Whether it has ended, or waits for somebody."""
+        return bool(self._answered) or self.state in ENDS or (self.state in ASKS and self._stale is None)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it takes no message any more."""
+        return self.state in ENDS
+
+    @property
+    def asks(self) -> bool:
+        """Whether it waits for a message."""
+        return self.state in ASKS
+
+    def answering(self) -> None:
+        """A message is about to be sent to it: that it asks what it asks now is no news."""
+        self._stale = (self.state, self.mark) if any(self.mark) else None
+        if self._stale is None:
+            self.state = ""
+
+    def not_answered(self) -> None:
+        """The message may not have got there: what it asks counts again."""
+        self._stale = None
+
+    def take(self, update: Update) -> None:
+        """Take what was heard. Raises End where the results are too large."""
+        if update.is_message and not update.task_id:
+            self._answered = update.text or "(an empty message)"
+        self._identify(update)
+        if update.usage is not None:
+            self._usage = update.usage
+        for artifact in update.artifacts:
+            self._take_artifact(artifact)
+        if update.state:
+            self._take_status(update)
+
+    def end(self) -> End:
+        """What it came to, once it is settled."""
+        text = self._answered or self._result() or self._status_text
+        told: dict[str, Any] = {"conversation": self.conversation, "usage": self._usage}
+        if self._answered or self.state == "completed":
+            return End("completed", text=text, **told)
+        outcome = _OUTCOMES[self.state]
+        if outcome == "question":
+            lead = (
+                "It needs to be authorised elsewhere before it can continue. " if self.state == "auth-required" else ""
+            )
+            return End(
+                outcome, question=f"{lead}{self._status_text or 'It needs input, and does not say which.'}", **told
+            )
+        return End(
+            outcome, self._status_text or f"the remote agent says that the task is {self.state}", text=text, **told
+        )
+
+    def _identify(self, update: Update) -> None:
+        self.id = update.task_id or self.id
+        self.context_id = update.context_id or self.context_id
+        if self._told != (self.id, self.context_id) and self.id:
+            self._told = (self.id, self.context_id)
+            conversation = conversation_text(self.id, self.context_id)
+            self._output.event("task", task=self.id, context=self.context_id, conversation=conversation)
+
+    def _take_status(self, update: Update) -> None:
+        if self._stale == (update.state, update.mark):
+            return
+        self._stale = None
+        if (update.state, update.mark, update.text) != (self.state, self.mark, self._status_text):
+            self._output.event("status", state=update.state, text=update.text)
+        self.state, self.mark = update.state, update.mark
+        self._status_text = update.text or (self._status_text if update.state in ENDS else "")
+
+    def _take_artifact(self, piece: Artifact) -> None:
+        before = self._results.get(piece.id)
+        old = before.text if before is not None else ""
+        text = old + piece.text if piece.append else piece.text
+        if sum(len(one.text) for one in self._results.values()) - len(old) + len(text) > MOST_ARTIFACTS:
+            raise End("too_large", f"its results are larger than {MOST_ARTIFACTS} characters")
+        name = piece.name or (before.name if before is not None else "")
+        self._results[piece.id] = Artifact(piece.id, name, text, append=False)
+        if new := text.removeprefix(old):
+            self._output.event("artifact", name=name, text=new)
+
+    def _result(self) -> str:
+        return "\n\n".join(one.text for one in self._results.values() if one.text)

@@ -1,0 +1,202 @@
+"""A2A 1.0 and 0.3 as JSON: what is sent, and what comes, as one value for both.
+
+Source: a2a-protocol.org, specification 1.0 (methods in section 9, the names of values as ProtoJSON) and 0.3.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+V1: Final = "1.0"
+V0_3: Final = "0.3"
+
+SEND, STREAM, GET, CANCEL, SUBSCRIBE = "send", "stream", "get", "cancel", "subscribe"
+METHODS: Final = {
+    V1: {
+        SEND: "SendMessage",
+        STREAM: "SendStreamingMessage",
+        GET: "GetTask",
+        CANCEL: "CancelTask",
+        SUBSCRIBE: "SubscribeToTask",
+    },
+    V0_3: {
+        SEND: "message/send",
+        STREAM: "message/stream",
+        GET: "tasks/get",
+        CANCEL: "tasks/cancel",
+        SUBSCRIBE: "tasks/resubscribe",
+    },
+}
+ENDS: Final = frozenset({"completed", "failed", "canceled", "rejected"})
+"""States after which a task takes no message."""
+ASKS: Final = frozenset({"input-required", "auth-required"})
+"""States in which it waits for one."""
+
+TASK_NOT_FOUND: Final = -32001
+UNSUPPORTED: Final = (-32004, -32601)
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A result, or a piece of one."""
+
+    id: str
+    name: str
+    text: str
+    #: Whether the text continues what came before.
+    append: bool
+
+
+@dataclass(frozen=True)
+class Update:
+    """What an answer or an event says. Of a task in 0.3 or in 1.0, whole or what has changed of it."""
+
+    #: Empty: it says none.
+    task_id: str = ""
+    #: Empty: it says none.
+    context_id: str = ""
+    #: As 0.3 writes it, such as ``input-required``; empty: it says none.
+    state: str = ""
+    #: What tells one status from the next of the same state: its time and the id of its message.
+    mark: tuple[str, str] = ("", "")
+    #: The words of its status, or of the message that it is.
+    text: str = ""
+    artifacts: tuple[Artifact, ...] = ()
+    #: Whether it is an answer without a task, and so the end.
+    is_message: bool = False
+    #: What ``metadata.usage`` says, as far as it is an object.
+    usage: dict[str, Any] | None = None
+
+
+def request(version: str, method: str, params: dict[str, Any]) -> bytes:
+    """The JSON-RPC request."""
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": METHODS[version][method], "params": params}).encode()
+
+
+def message(
+    version: str, text: str, message_id: str, *, task_id: str = "", context_id: str = "", metadata: dict[str, Any]
+) -> dict[str, Any]:
+    """The parameters that send these words, and do not wait until the task has ended."""
+    said: dict[str, Any] = {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": text}]}
+    configuration: dict[str, Any] = {"returnImmediately": True}
+    if version == V0_3:
+        said |= {"kind": "message", "role": "user", "parts": [{"kind": "text", "text": text}]}
+        configuration = {"blocking": False}
+    said |= {"taskId": task_id} if task_id else {}
+    said |= {"contextId": context_id} if context_id else {}
+    params = {"message": said, "configuration": configuration}
+    return {**params, "metadata": metadata} if metadata else params
+
+
+def read(value: Any) -> Update | None:
+    """What a result says, of either version; None: nothing that is known."""
+    if not isinstance(value, dict):
+        return None
+    for key in ("task", "message", "statusUpdate", "artifactUpdate"):
+        if isinstance(value.get(key), dict) and "kind" not in value:
+            return _READ[key](value[key])
+    kinds = {"task": "task", "message": "message", "status-update": "statusUpdate", "artifact-update": "artifactUpdate"}
+    if (kind := kinds.get(_text(value, "kind"))) is not None:
+        return _READ[kind](value)
+    return _task(value) if _text(value, "id") and isinstance(value.get("status"), dict) else None
+
+
+def _task(task: dict[str, Any]) -> Update:
+    status = _object(task, "status")
+    artifacts = [_artifact(one, append=False) for one in _objects(task, "artifacts")]
+    said = [one for one in _objects(task, "history") if _text(one, "role") in ("agent", "ROLE_AGENT")]
+    words = _parts(_object(status, "message")) or (_parts(said[-1]) if said and not artifacts else "")
+    return Update(
+        task_id=_text(task, "id"),
+        context_id=_text(task, "contextId"),
+        state=_state(status),
+        mark=_mark(status),
+        text=words,
+        artifacts=tuple(artifacts),
+        usage=_usage(task) or _usage(_object(status, "message")),
+    )
+
+
+def _message(said: dict[str, Any]) -> Update:
+    return Update(
+        task_id=_text(said, "taskId"),
+        context_id=_text(said, "contextId"),
+        text=_parts(said),
+        is_message=True,
+        usage=_usage(said),
+    )
+
+
+def _status(update: dict[str, Any]) -> Update:
+    status = _object(update, "status")
+    return Update(
+        task_id=_text(update, "taskId"),
+        context_id=_text(update, "contextId"),
+        state=_state(status),
+        mark=_mark(status),
+        text=_parts(_object(status, "message")),
+        usage=_usage(update) or _usage(_object(status, "message")),
+    )
+
+
+def _artifact_update(update: dict[str, Any]) -> Update:
+    piece = _artifact(_object(update, "artifact"), append=update.get("append") is True)
+    return Update(
+        task_id=_text(update, "taskId"),
+        context_id=_text(update, "contextId"),
+        artifacts=(piece,),
+        usage=_usage(update),
+    )
+
+
+_READ: Final = {"task": _task, "message": _message, "statusUpdate": _status, "artifactUpdate": _artifact_update}
+
+
+def _artifact(value: dict[str, Any], *, append: bool) -> Artifact:
+    return Artifact(_text(value, "artifactId"), _text(value, "name"), _parts(value), append)
+
+
+def _parts(value: dict[str, Any]) -> str:
+    return "\n".join(said for part in _objects(value, "parts") if (said := _part(part)))
+
+
+def _part(part: dict[str, Any]) -> str:
+    """Text as it is, data as JSON; of a file where it is, for nothing is fetched."""
+    if "text" in part:
+        return _text(part, "text")
+    if "data" in part:
+        return json.dumps(part["data"], ensure_ascii=False)
+    file = _object(part, "file") or part
+    where = _text(file, "uri") or _text(file, "url")
+    held = _text(file, "bytes") or _text(file, "raw")
+    name = _text(file, "name") or _text(file, "filename") or "a file"
+    kind = _text(file, "mimeType") or _text(file, "mediaType")
+    what = where or f"{len(held) * 3 // 4} bytes"
+    return f"[{name}{f', {kind}' if kind else ''}: {what}]" if where or held else ""
+
+
+def _state(status: dict[str, Any]) -> str:
+    return _text(status, "state").removeprefix("TASK_STATE_").lower().replace("_", "-").replace("cancelled", "canceled")
+
+
+def _mark(status: dict[str, Any]) -> tuple[str, str]:
+    return _text(status, "timestamp"), _text(_object(status, "message"), "messageId")
+
+
+def _usage(value: dict[str, Any]) -> dict[str, Any] | None:
+    return _object(_object(value, "metadata"), "usage") or None
+
+
+def _text(value: dict[str, Any], key: str) -> str:
+    found = value.get(key)
+    return found if isinstance(found, str) else ""
+
+
+def _object(value: dict[str, Any], key: str) -> dict[str, Any]:
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _objects(value: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    found = value.get(key)
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []

@@ -1,0 +1,90 @@
+"""An agent that is reached over HTTP: where, in which protocol, and how a request proves who sends it."""
+
+import ipaddress
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, AnyUrl, Field, ValidationError, field_validator
+
+from claudomator_py.domain.errors import shown
+from claudomator_py.domain.fields import Flag, Line, Strict, refusal
+
+
+class Protocol(StrEnum):
+    """What is spoken with a remote agent."""
+
+    AUTO = "auto"
+    """A2A, in the version and at the address that its card names."""
+    A2A_1_0 = "1.0"
+    """A2A 1.0, JSON-RPC, at the address itself."""
+    A2A_0_3 = "0.3"
+    """A2A 0.3, JSON-RPC, at the address itself."""
+    POST = "post"
+    """One JSON request, whose answer is the end of the task."""
+
+
+class Scheme(StrEnum):
+    """How a request to a remote agent proves who sends it."""
+
+    NONE = "none"
+    BEARER = "bearer"
+    """``Authorization: Bearer SECRET``."""
+    API_KEY = "apiKey"
+    """A header of its own, named by ``header``."""
+
+
+class Authentication(Strict):
+    """How to authenticate with a remote agent: never the secret, only where the daemon finds it."""
+
+    scheme: Scheme = Field(Scheme.NONE, description="How the secret is sent.")
+    secret: Line | None = Field(None, description="Name of the environment variable of the daemon that holds it.")
+    header: Line | None = Field(None, description="Header of scheme `apiKey`. Default: X-API-Key.")
+
+    @field_validator("secret")
+    @classmethod
+    def _named(cls, value: str | None) -> str | None:
+        if value is not None and not value.replace("_", "").isalnum():
+            raise refusal("is not the name of a variable", "put the secret into the daemon's environment, and name it")
+        return value
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host of a URL is this machine, as far as its name says."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _url(value: str) -> str:
+    remedy = "write https://HOST/PATH"
+    try:
+        url = AnyUrl(value)
+    except ValidationError:
+        raise refusal(f"`{shown(value)}` is not an address", remedy) from None
+    if url.scheme not in ("https", "http") or not url.host:
+        raise refusal(f"`{shown(value)}` is not an address", remedy)
+    if url.username or url.password:
+        raise refusal("contains credentials", "name the variable that holds them under `authentication`")
+    if url.scheme == "http" and not is_loopback(url.host):
+        raise refusal("would be sent unencrypted", "write https://; http:// is for this machine alone")
+    if url.fragment is not None:
+        raise refusal("has a fragment, which is never sent", "leave out what follows `#`")
+    return value
+
+
+RemoteUrl = Annotated[Line, AfterValidator(_url)]
+
+
+class Remote(Strict):
+    """All that the client of a remote agent has to know."""
+
+    url: RemoteUrl = Field(description="Address of the agent, or of the host that its card is on.")
+    protocol: Protocol = Field(Protocol.AUTO, description="What it speaks. Default: what its card says.")
+    authentication: Authentication = Field(Authentication(), description="How to authenticate with `url`.")
+    deduplicates: Flag = Field(
+        False, description="Whether a message that is sent again under the same id is done once only."
+    )
+    skill: Line | None = Field(None, description="Skill that it is asked to use, by its id.")
