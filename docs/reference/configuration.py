@@ -61,6 +61,8 @@ def _rows(schema: Schema, values: Mapping[str, Any]) -> list[list[str]]:
 def _kind(kind: str) -> list[str]:
     if kind == "command":
         return [code(kind), "as configured", "", "", "", _open(kind)]
+    if kind == "a2a":
+        return [code(kind), "built in, with `url`", "", "", "", _open(kind)]
     agent = default_agent(kind)
     models = [_model(agent.models.get(tier)) for tier in TIERS]
     return [code(kind), code(" ".join(agent.command)) if agent.command else "built in", *models, _open(kind)]

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
+from claudomator_py.domain.remote import Remote
 from claudomator_py.domain.run import ExitRecord, LaunchRequest, Stream
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.ports import AgentKind, OutputReader
+from tests.fakes.a2a import Seen, sdk_server
 
 NOW_MS = 1_795_293_400_000
 CONVERSATION = "6f1c3a52-0b7e-5d7e-9c55-2f0f6a4d9b11"
@@ -59,6 +62,7 @@ OPENCODE_SUCCESS = "\n".join(
 )
 QWEN_SUCCESS = CLAUDE_SUCCESS
 SIMULATED_SUCCESS = json.dumps({"simulated": True, "type": "end", "outcome": "success", "text": "say sesame"})
+A2A_SUCCESS = json.dumps({"type": "end", "outcome": "completed", "text": "say sesame"})
 CLI_SUCCESSES = {
     "claude": CLAUDE_SUCCESS,
     "gemini": GEMINI_SUCCESS,
@@ -78,6 +82,7 @@ CASES = {
     **{kind: cli(kind, success) for kind, success in CLI_SUCCESSES.items()},
     "command": Case(KINDS["command"], "tail -n 1", None),
     "simulated": Case(KINDS["simulated"], None, SIMULATED_SUCCESS.encode() + b"\n"),
+    "a2a": Case(KINDS["a2a"], None, A2A_SUCCESS.encode() + b"\n"),
 }
 
 WITH_TERMINAL_EVENT = [name for name, case in CASES.items() if case.terminal is not None]
@@ -88,8 +93,17 @@ def case(request: pytest.FixtureRequest) -> Case:
     return CASES[request.param]
 
 
+@pytest.fixture(scope="module")
+def remote() -> Iterator[tuple[str, Seen]]:
+    with sdk_server() as found:
+        yield found
+
+
 @pytest.fixture
-def agent(case: Case, tmp_path: Path) -> AgentSpec:
+def agent(case: Case, tmp_path: Path, request: pytest.FixtureRequest) -> AgentSpec:
+    if case.kind.kind == "a2a":
+        url, _ = request.getfixturevalue("remote")
+        return AgentSpec(name="an-agent", kind="a2a", remote=Remote(url=url))
     command: tuple[str, ...] = ()
     if case.program is not None:
         path = tmp_path / "program"

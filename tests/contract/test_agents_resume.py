@@ -9,6 +9,7 @@ from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.remote import Remote
 from claudomator_py.domain.run import ExitRecord, LaunchRequest
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.ports import AgentKind
@@ -43,12 +44,14 @@ LOST = {
     "opencode": Lost(stderr=b"\x1b[91m\x1b[1mError: \x1b[0mSession not found\n"),
     "qwen": recorded("qwen/0.15.10/resume_unknown", 1),
     "simulated": Lost(b'{"type":"start","conversation_id":"c"}\n{"type":"end","outcome":"unknown","error":"gone"}\n'),
+    "a2a": Lost(b'{"type":"end","outcome":"unknown","error":"it does not know the task"}\n'),
 }
 
 
 def request(kind: str, resume: bool) -> LaunchRequest:
     task = TaskSpec(name="t", instructions="x")
-    return LaunchRequest("run", AgentSpec(name=kind, kind=kind), task, "prompt", None, TALK, resume)
+    remote = Remote(url="https://example.org/a2a") if kind == "a2a" else None
+    return LaunchRequest("run", AgentSpec(name=kind, kind=kind, remote=remote), task, "prompt", None, TALK, resume)
 
 
 def read(kind: str, lost: Lost, resume: bool = True) -> Outcome:

@@ -51,6 +51,8 @@ class Client:
             end = self._end()
         except End as raised:
             end = raised
+            if end.outcome == "too_large" and self._conversation is not None:
+                self._conversation.cancel()
         except (Unsent, Cut) as error:
             end = End("unreachable", str(error))
         except Terminated:

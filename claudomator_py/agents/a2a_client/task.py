@@ -105,9 +105,8 @@ class RemoteTask:
             return End(
                 outcome, question=f"{lead}{self._status_text or 'It needs input, and does not say which.'}", **told
             )
-        return End(
-            outcome, self._status_text or f"the remote agent says that the task is {self.state}", text=text, **told
-        )
+        error = self._status_text or f"the remote agent says that the task is {self.state}"
+        return End(outcome, error, text=self._result(), **told)
 
     def _identify(self, update: Update) -> None:
         self.id = update.task_id or self.id

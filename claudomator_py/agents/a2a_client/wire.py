@@ -157,7 +157,15 @@ def _artifact(value: dict[str, Any], *, append: bool) -> Artifact:
 
 
 def _parts(value: dict[str, Any]) -> str:
-    return "\n".join(said for part in _objects(value, "parts") if (said := _part(part)))
+    """Texts are pieces of one, as they come in a stream; anything else stands on a line of its own."""
+    said = ""
+    after_text = True
+    for part in _objects(value, "parts"):
+        is_text = "text" in part
+        if words := _part(part):
+            said += words if (is_text and after_text) or not said else f"\n{words}"
+            after_text = is_text
+    return said
 
 
 def _part(part: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ import pytest
 from claudomator_py.agents.kinds import KINDS
 from claudomator_py.domain.agent import ModelChoice, Price, Tier
 from claudomator_py.domain.errors import Path
+from claudomator_py.domain.remote import Protocol
 from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent
 from claudomator_py.schema.settings import (
     AfterAccept,
@@ -120,6 +121,8 @@ def test_no_agents_is_not_the_same_as_none_named() -> None:
     assert not settings().agents_configured
 
 
+REMOTE = {"url": "https://docs.example.org/a2a"}
+TOKEN = {"scheme": "bearer", "secret": "DOCS_TOKEN"}
 REFUSED: list[tuple[dict[str, object], str]] = [
     ({"inbx": {}}, "inbx: is not a known key; did you mean `inbox`?"),
     ({"agents_configured": True}, "agents_configured: is not a known key"),
@@ -156,6 +159,26 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"agents": {"claude": {"env": {"A": 1}}}}, "agents.claude.env.A: is the number 1, but must be text"),
     ({"agents": {"claude": {"pass_env": ["A B"]}}}, "agents.claude.pass_env[0]: `A B` is not a variable's name"),
     ({"agents": {"claude": {"env": {"A": "1"}, "pass_env": "A"}}}, "agents.claude.env.A: is in `pass_env`, too"),
+    ({"agents": {"a2a": {}}}, "agents.a2a.url: is missing; write https://HOST/PATH"),
+    ({"agents": {"a2a": {"url": "http://example.org"}}}, "agents.a2a.url: would be sent unencrypted; write https://"),
+    ({"agents": {"a2a": {"url": "ftp://example.org"}}}, "agents.a2a.url: `ftp://example.org` is not an address"),
+    (
+        {"agents": {"a2a": {"url": "https://u:p@example.org"}}},
+        "agents.a2a.url: contains credentials; name the variable",
+    ),
+    (
+        {"agents": {"a2a": {**REMOTE, "protocol": "2.0"}}},
+        "agents.a2a.protocol: `2.0` is not one of auto, 1.0, 0.3, post",
+    ),
+    (
+        {"agents": {"a2a": {**REMOTE, "command": "x"}}},
+        "agents.a2a.command: has no meaning for a remote agent; remove it",
+    ),
+    ({"agents": {"a2a": {**REMOTE, "authentication": {"scheme": "bearer"}}}}, "names no variable for scheme `bearer`"),
+    ({"agents": {"a2a": {**REMOTE, "authentication": {"secret": "A"}}}}, "does not say how the secret is sent"),
+    ({"agents": {"a2a": {**REMOTE, "authentication": {**TOKEN, "header": "X"}}}}, "is for scheme `apiKey` only"),
+    ({"agents": {"a2a": {**REMOTE, "authentication": TOKEN, "env": {"DOCS_TOKEN": "x"}}}}, "agents.a2a.env: has DOCS_"),
+    ({"agents": {"claude": REMOTE}}, "agents.claude.url: has no meaning for kind `claude`; remove it"),
     ({"routing": {"preset": "classic"}}, "routing: is not supported yet; remove it"),
     ({"policy": [{}]}, "policy: is not supported yet; remove it"),
     ({"learning": {"rate": 0.1}}, "learning: is not supported yet; remove it"),
@@ -196,6 +219,16 @@ def test_the_hash_follows_the_meaning() -> None:
 def test_a_kind_that_needs_configuration_has_no_default_agent() -> None:
     with pytest.raises(ValueError, match="command: is missing"):
         default_agent("command")
+
+
+def test_a_remote_agent_is_asked_for_by_name_and_gets_the_secret_that_it_names() -> None:
+    agent = settings(agents={"docs-bot": {"kind": "a2a", **REMOTE, "authentication": TOKEN, "skill": "say"}}).agents[
+        "docs-bot"
+    ]
+    assert not agent.auto_select
+    assert agent.pass_env == ("DOCS_TOKEN",)
+    assert agent.remote is not None
+    assert (agent.remote.url, agent.remote.protocol, agent.remote.skill) == (REMOTE["url"], Protocol.AUTO, "say")
 
 
 def test_further_names_of_the_daemon_are_read_as_a_host_header_has_them() -> None:
