@@ -24,11 +24,11 @@ from starlette.applications import Starlette
 class Seen:
     """What the remote agent was asked."""
 
-    #: (message id, text, task id) of each message.
     messages: list[tuple[str, str, str]] = field(default_factory=list)
+    """(message id, text, task id) of each message."""
     cancelled: list[str] = field(default_factory=list)
-    #: Set to let a task that was told to ``wait`` go on.
     released: threading.Event = field(default_factory=threading.Event)
+    """Set to let a task that was told to ``wait`` go on."""
 
 
 class Scripted(AgentExecutor):

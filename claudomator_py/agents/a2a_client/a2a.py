@@ -41,11 +41,11 @@ class Order:
 
     prompt: str
     message_id: str
-    #: Empty: a new one.
     conversation: str
+    """Empty: a new one."""
     deduplicates: bool
-    #: Empty: none in particular.
     skill: str
+    """Empty: none in particular."""
 
 
 class RpcError(Exception):

@@ -20,13 +20,13 @@ class Interface:
     """Where and how the agent is spoken with."""
 
     version: str
-    #: With the query.
     path: str
+    """With the query."""
     streams: bool
-    #: Sent with every request where the card names one.
     tenant: str = ""
-    #: As the card calls the agent.
+    """Sent with every request where the card names one."""
     agent: str = ""
+    """As the card calls the agent."""
 
 
 def discover(server: Server, path: str) -> Interface:

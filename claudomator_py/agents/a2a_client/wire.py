@@ -43,29 +43,29 @@ class Artifact:
     id: str
     name: str
     text: str
-    #: Whether the text continues what came before.
     append: bool
+    """Whether the text continues what came before."""
 
 
 @dataclass(frozen=True)
 class Update:
     """What an answer or an event says. Of a task in 0.3 or in 1.0, whole or what has changed of it."""
 
-    #: Empty: it says none.
     task_id: str = ""
-    #: Empty: it says none.
+    """Empty: it says none."""
     context_id: str = ""
-    #: As 0.3 writes it, such as ``input-required``; empty: it says none.
+    """Empty: it says none."""
     state: str = ""
-    #: What tells one status from the next of the same state: its time and the id of its message.
+    """As 0.3 writes it, such as ``input-required``; empty: it says none."""
     mark: tuple[str, str] = ("", "")
-    #: The words of its status, or of the message that it is.
+    """What tells one status from the next of the same state: its time and the id of its message."""
     text: str = ""
+    """The words of its status, or of the message that it is."""
     artifacts: tuple[Artifact, ...] = ()
-    #: Whether it is an answer without a task, and so the end.
     is_message: bool = False
-    #: What ``metadata.usage`` says, as far as it is an object.
+    """Whether it is an answer without a task, and so the end."""
     usage: dict[str, Any] | None = None
+    """What ``metadata.usage`` says, as far as it is an object."""
 
 
 def request(version: str, method: str, params: dict[str, Any]) -> bytes:
