@@ -25,12 +25,12 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.log import get_logger
-from claudomator_py.store import hold_rows, run_rows, task_rows
+from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
-from claudomator_py.tasks.runs import finish_run, note_use
+from claudomator_py.tasks.runs import Finished, finish_run, note_use
 
-log = get_logger("claudomator.collect")
+log = get_logger("claudomator.apply_report")
 
 MOST_CHECKS = 5
 UNKNOWN = Outcome(
@@ -114,7 +114,7 @@ class ReportApplier:
         crashpoint("finish-committed")
         if ended is None:
             return Applied.STALE
-        self._tell(subject, ended, now_ms)
+        self._tell(subject, ended)
         return Applied.ENDED
 
     def _judged(self, subject: Subject, report: RunReport) -> Outcome | CheckWanted:
@@ -172,8 +172,8 @@ class ReportApplier:
 
     def _end(
         self, connection: Connection, subject: Subject, report: RunReport, outcome: Outcome, now_ms: int
-    ) -> Outcome | None:
-        """The outcome with which the run has ended; None: it is at that step no more, and nothing was written."""
+    ) -> Finished | None:
+        """How the run has ended; None: it is at that step no more, and nothing was written."""
         run = _run(connection, report)
         if run is None:
             return None
@@ -183,7 +183,7 @@ class ReportApplier:
 
     def _ended(
         self, connection: Connection, subject: Subject, run: Run, report: RunReport, outcome: Outcome, now_ms: int
-    ) -> Outcome | None:
+    ) -> Finished | None:
         agent = self._registry.of(run.agent, run.kind)
         told = outcome.over_budget is not None or (run.over_budget is not None and outcome.detail == run.over_budget)
         if outcome.reason is Reason.BUDGET and not told:
@@ -191,7 +191,7 @@ class ReportApplier:
             note_use(connection, run, Used.by(outcome), now_ms)
             over = self._budgets.over(connection, run, subject.spec, agent)
             outcome = outcome.model_copy(update={"over_budget": over})
-        written = finish_run(
+        finished = finish_run(
             connection,
             run,
             outcome,
@@ -203,21 +203,17 @@ class ReportApplier:
             check_output=report.check_output,
         )
         close_ramped(connection, self._registry.agents, now_ms)
-        return outcome if written else None
+        return finished
 
-    def _tell(self, subject: Subject, outcome: Outcome, now_ms: int) -> None:
-        run = subject.run
+    def _tell(self, subject: Subject, finished: Finished) -> None:
+        run, outcome, hold = subject.run, finished.outcome, finished.hold
         told = {} if outcome.reason is None else {"reason": outcome.reason.value}
         bound = log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent)
         bound.info("run_ended", attempt=run.attempt, status=outcome.status.value, **told)
-        if outcome.reason is None:
-            return  # Nothing is held by it.
-        for hold in self._database.read(lambda connection: hold_rows.in_force(connection, now_ms)):
-            its = hold.bucket.is_of(run.agent, run.kind, run.account)
-            if its and hold.reason is not None and (hold.run_id, hold.created_ms) == (run.id, now_ms):
-                until = format_instant(hold.until_ms) if hold.until_ms is not None else "released"
-                held = log.bind(agent=run.agent, reason=hold.reason.value, run_id=run.id, bucket=hold.bucket.label)
-                held.warning("agent_held", until=until, provenance=hold.provenance.value)
+        if hold is not None:
+            until = format_instant(hold.until_ms) if hold.until_ms is not None else "released"
+            held = log.bind(agent=run.agent, reason=str(hold.reason), run_id=run.id, bucket=hold.bucket.label)
+            held.warning("agent_held", until=until, provenance=hold.provenance.value)
 
 
 def _run(connection: Connection, report: RunReport) -> Run | None:

@@ -12,7 +12,7 @@ from claudomator_py.domain.breaker import Breaker
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.decision import Classification as Decided
 from claudomator_py.domain.decision import Versions
-from claudomator_py.domain.limits import Bucket, Hold, RanOn, hold_after
+from claudomator_py.domain.limits import Bucket, Hold, RanOn
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.units import SECOND_MS
@@ -34,6 +34,7 @@ from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Classification
 from claudomator_py.tasks.decisions import record_tier
+from claudomator_py.tasks.holds import hold_account
 
 log = get_logger("claudomator.classify")
 
@@ -251,11 +252,7 @@ class TierAsker:
         reset_at = None if answer.retry_after_s is None else now_ms + round(answer.retry_after_s * SECOND_MS)
         detail = f"the classifier: {answer.detail}"
         met = Outcome(status=OutcomeStatus.LIMITED, reason=Reason.RATE_LIMITED, detail=detail, reset_at=reset_at)
-        hold = hold_after(met, bucket, hold_rows.latest(connection, bucket), now_ms)
-        if hold is not None:
-            hold_rows.add(connection, hold, None)
-            told = {"bucket": bucket.label, "reason": hold.reason, "until": hold.until_ms}
-            record(connection, now_ms, "hold", task_id=asked.task_id, data={**told, "provenance": hold.provenance})
+        hold_account(connection, bucket, asked.task_id, met, now_ms)
 
     def _may_try(self, *, anyway: bool) -> bool:
         with self._lock:

@@ -1,15 +1,59 @@
-"""What an operator does to holds: put one on an agent, and end all that are on what it draws on."""
+"""What can happen to holds: a run or the classifier meets a limit, an operator puts one on an agent, or ends those on
+what it draws on; and to the drain, which holds everything."""
 
 from sqlalchemy import Connection
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.errors import Problem, refuse
-from claudomator_py.domain.limits import Bucket, Hold, in_family
-from claudomator_py.domain.outcome import Provenance
+from claudomator_py.domain.limits import Bucket, Hold, RanOn, bucket_after, hold_after, in_family
+from claudomator_py.domain.outcome import Outcome, Provenance
 from claudomator_py.domain.units import SECOND_MS, format_instant
 from claudomator_py.domain.views import CheckView, DrainView, HoldRequest, ReleaseRequest
 from claudomator_py.store import hold_rows, run_rows, switch_rows
 from claudomator_py.store.events import record
+from claudomator_py.store.tables import Run
+
+
+def hold_after_run(
+    connection: Connection, run: Run, outcome: Outcome, now_ms: int, *, ended_ms: int, spare: str | None
+) -> hold_rows.Met | None:
+    """Hold what the run draws on, as its outcome demands; None: it demands nothing. Runs that meet one limit together
+    are told of once.
+
+    ended_ms: when the run ended. spare: the model that its agent has for one that is not to be had.
+    """
+    bucket = bucket_after(outcome, RanOn(run.agent, run.kind, run.account, run.model), spare)
+    if bucket is None:
+        return None
+    previous = hold_rows.latest(connection, bucket)
+    found = hold_after(outcome, bucket, previous, now_ms, ended_ms, run.started_ms)
+    if found is None:
+        return None
+    met = hold_rows.meet(connection, found, run.id, ended_ms)
+    if met.news:
+        told = {"agent": run.agent, **_told(met.hold)}
+        record(connection, now_ms, "hold", task_id=run.task_id, run_id=run.id, data=told)
+    return met
+
+
+def hold_account(connection: Connection, bucket: Bucket, task_id: str, outcome: Outcome, now_ms: int) -> None:
+    """Hold the account, as what came of asking the classifier about that task demands."""
+    hold = hold_after(outcome, bucket, hold_rows.latest(connection, bucket), now_ms)
+    if hold is not None:
+        hold_rows.add(connection, hold, None)
+        record(connection, now_ms, "hold", task_id=task_id, data=_told(hold))
+
+
+def _told(hold: Hold) -> dict[str, object]:
+    """What the event says of it."""
+    told = {
+        "bucket": hold.bucket.label,
+        "window": hold.window,
+        "reason": hold.reason,
+        "until": hold.until_ms,
+        "provenance": hold.provenance,
+    }
+    return {key: value for key, value in told.items() if value is not None or key == "until"}
 
 
 def hold_agent(connection: Connection, agent: AgentSpec, request: HoldRequest, now_ms: int) -> None:
@@ -21,8 +65,9 @@ def hold_agent(connection: Connection, agent: AgentSpec, request: HoldRequest, n
         bucket = Bucket(kind=agent.kind, account=agent.quota_account, family=family)
     else:
         bucket = Bucket(agent=agent.name, family=family)
-    hold_rows.add(connection, Hold(bucket, None, until_ms, Provenance.OPERATOR, request.reason or "", now_ms), None)
-    told = {"agent": agent.name, "bucket": bucket.label, "until": until_ms, "provenance": Provenance.OPERATOR}
+    hold = Hold(bucket, None, until_ms, Provenance.OPERATOR, request.reason or "", now_ms)
+    hold_rows.add(connection, hold, None)
+    told = {"agent": agent.name, **_told(hold)}
     record(connection, now_ms, "hold", data=told if request.reason is None else {**told, "source": request.reason})
 
 

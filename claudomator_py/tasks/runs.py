@@ -11,7 +11,7 @@ from claudomator_py.domain.budget import SpentBudget, is_spent
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.inputs import asked_by
 from claudomator_py.domain.lifecycle import Phase, PhaseReached, Requeued, Started
-from claudomator_py.domain.limits import RanOn, believable, bucket_after, hold_after
+from claudomator_py.domain.limits import Hold, believable
 from claudomator_py.domain.outcome import OUTAGES, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.readiness import backoff_ms
@@ -30,12 +30,13 @@ from claudomator_py.prompts.conversations import (
 from claudomator_py.scheduler.after_run import EndedRun, after_run
 from claudomator_py.scheduler.plan import StartRun
 from claudomator_py.scheduler.snapshot import FALLBACK_REASONS, Snapshot
-from claudomator_py.store import decision_rows, hold_rows, run_rows, spending_rows, task_rows
+from claudomator_py.store import decision_rows, run_rows, spending_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.tasks.accept import ENDED, ready_dependents, renew
 from claudomator_py.tasks.decisions import record_placement
+from claudomator_py.tasks.holds import hold_after_run
 
 NOTE_OF = "note_of"
 """In the event of a start: the run of which the agent gets a note, as a fresh conversation takes over its work."""
@@ -58,6 +59,14 @@ class Observed:
         """The snapshot and its address."""
         data = snapshot.model_dump(mode="json")
         return cls(decision_rows.snapshot_hash(data), data)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run that has ended. hold: on what it draws on, if it has met a limit that was not known to last so long."""
+
+    outcome: Outcome
+    hold: Hold | None
 
 
 def planned_run(
@@ -199,11 +208,11 @@ def finish_run(
     input_hold_ms: int = 0,
     spare: str | None = None,
     check_output: str | None = None,
-) -> bool:
+) -> Finished | None:
     """The run has ended: outcome, hold and the task's next state in one transaction. answered: its model did.
 
     input_hold_ms: how long the directory of a task that needs input is kept for it. spare: the model that its agent has
-    for one that is not to be had. check_output: the end of what its check wrote, if that failed. False, and nothing was
+    for one that is not to be had. check_output: the end of what its check wrote, if that failed. None, and nothing was
     written, if it was recorded before.
     """
     ended_ms = exit_record.ended_ms if exit_record is not None else now_ms
@@ -238,9 +247,9 @@ def finish_run(
         **_used_columns(run, Used.by(outcome), now_ms),
     )
     if not written:
-        return False
+        return None
     task = task_rows.get(connection, run.task_id)
-    met = _hold(connection, task, run, outcome, now_ms, ended_ms, spare)
+    met = hold_after_run(connection, run, outcome, now_ms, ended_ms=ended_ms, spare=spare)
     known = met is not None and met.known and outcome.status is OutcomeStatus.LIMITED
     if not answered and (known or outcome.reason in OUTAGES):
         run_rows.note_in_vain(connection, run.id)
@@ -285,7 +294,7 @@ def finish_run(
         changes["kept_until_ms"] = now_ms + input_hold_ms if task.dir_key and input_hold_ms else None
     task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=told, **changes)
     _follow(connection, task, run, restart, now_ms)
-    return True
+    return Finished(outcome, met.hold if met is not None and met.news else None)
 
 
 def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
@@ -307,33 +316,6 @@ def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
     task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=told, cancel_requested_ms=None)
     _follow(connection, task, run, restart, now_ms)
     return True
-
-
-def _hold(
-    connection: Connection, task: Task, run: Run, outcome: Outcome, now_ms: int, ended_ms: int, spare: str | None
-) -> hold_rows.Met | None:
-    """Write down what the outcome holds, if anything. Runs that meet one limit together are told of once."""
-    bucket = bucket_after(outcome, RanOn(run.agent, run.kind, run.account, run.model), spare)
-    if bucket is None:
-        return None
-    previous = hold_rows.latest(connection, bucket)
-    found = hold_after(outcome, bucket, previous, now_ms, ended_ms, run.started_ms)
-    if found is None:
-        return None
-    met = hold_rows.meet(connection, found, run.id, ended_ms)
-    if not met.news:
-        return met
-    told = {
-        "agent": run.agent,
-        "bucket": bucket.label,
-        "window": met.hold.window,
-        "reason": met.hold.reason,
-        "until": met.hold.until_ms,
-        "provenance": met.hold.provenance,
-    }
-    data = {key: value for key, value in told.items() if value is not None or key == "until"}
-    record(connection, now_ms, "hold", task_id=task.id, run_id=run.id, data=data)
-    return met
 
 
 def _check_of(connection: Connection, run: Run, now_ms: int) -> CheckResult:

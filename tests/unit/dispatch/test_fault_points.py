@@ -49,7 +49,7 @@ ELSEWHERE = {
     "collect._listen database.write",  # of a run that tests a limit
     "observe._asked registry.find",  # of a task whose tier is asked for
     # Of a check that the database does not know, as an older copy was put back: tests/e2e/test_backup.py.
-    "collect._without_record host.settle",
+    "collect._without_record host.reconcile",
     "collect._take_over_check database.write",
     # What no task is at: the daemon's begin and end, and what it is asked.
     *("reporting.start_reading monitor.start", "reporting.close monitor.close", "reporting.backlog monitor.backlog"),
@@ -116,9 +116,8 @@ WAYS = {
     "collect._count database.write": Way(BUDGET, then=spending),
     "collect._count host.cancel": Way(BUDGET, then=overspending),
     "collect._without_record host.end_survivors": Way(then=lost),
-    "collect._is_gone host.settle": Way(then=lost),
+    "collect._is_gone host.reconcile": Way(then=lost),
     "apply_report._ended budgets.over": Way(BUDGET, OVER),
-    "apply_report._tell database.read": Way(BUDGET, OVER),
     "reconciler._change database.write": Way({"not_before": "2026-09-21T14:13:21Z"}),
     "start._usd_left database.read": Way(BUDGET),
     "start._usd_left budgets.usd_left": Way(BUDGET),

@@ -26,6 +26,21 @@ def test_a_limited_run_loses_no_attempt_and_goes_on_elsewhere_and_new_tasks_flow
     assert world.running() == {"a": "codex", "b": "codex", "c": "claude"}
 
 
+def test_runs_that_meet_one_limit_together_are_told_of_once_and_a_longer_one_again(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(world.database, agents=(CLAUDE.model_copy(update={"max_concurrent": 3}),))
+    names = ("a", "b", "c")
+    for name in names:
+        world.submit(name)
+    world.tick()
+    world.tick()
+    for name, reset_at in zip(names, (HOUR_MS, HOUR_MS, 3 * HOUR_MS), strict=True):
+        world.limit(name, reset_at=START_MS + reset_at)
+    held = [one.message for one in caplog.records if "agent_held" in one.message]
+    assert len(held) == 2
+
+
 def test_what_falls_due_while_a_tick_is_under_way_is_not_forgotten(world: World) -> None:
     world = World(world.database, agents=(CLAUDE,))
     world.submit("t")
