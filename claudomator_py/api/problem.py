@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from claudomator_py.domain.errors import ErrorStatus, Problem, ServiceError, field_name, shown
+from claudomator_py.domain.errors import ErrorStatus, Problem, ServiceError, field_name, problems_text, shown
 from claudomator_py.domain.views import ProblemDetails
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -127,7 +127,7 @@ def _refused(request: Request, error: Exception) -> Response:
 def _validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - how the handler was installed
     problems = [_as_problem(item) for item in error.errors()]
-    detail = "; ".join(str(problem) for problem in problems[:3])
+    detail = problems_text(problems[:3])
     code, remedy = _PLAIN[422]
     return problem_response(request.url.path, 422, code, "Not valid", detail, remedy, problems=problems)
 

@@ -91,8 +91,7 @@ def strict_query(request: Request) -> None:
         elif count > 1 and not known[name]:
             problems.append(Problem(field=name, message=f"is there {count} times", remedy="send it once"))
     if problems:
-        detail = "; ".join(problem.render() for problem in problems[:3])
-        raise Invalid(detail, remedy="Fix the query.", problems=problems)
+        raise Invalid.of(problems, said=3, remedy="Fix the query.")
 
 
 def _known(request: Request) -> Mapping[str, bool] | None:

@@ -19,6 +19,7 @@ from claudomator_py.cli.status import tasks_table
 from claudomator_py.client.errors import ClientError, ServiceProblem
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import LEAST_USD, Budget
+from claudomator_py.domain.errors import problems_text
 from claudomator_py.domain.views import (
     AnswerRequest,
     ApproveRequest,
@@ -250,7 +251,7 @@ def answer(
         raise typer.BadParameter("give the answer as TEXT, or name a file with --file")
     request = validate(AnswerRequest, {"text": _read(file) if text is None and file is not None else text}, {})
     if not isinstance(request, AnswerRequest):
-        raise typer.BadParameter("; ".join(problem.render() for problem in request))
+        raise typer.BadParameter(problems_text(request))
     _write_task(client.answer(task, request), output)
 
 

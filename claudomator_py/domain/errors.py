@@ -39,6 +39,11 @@ class Problem(BaseModel):
         return self.render()
 
 
+def problems_text(problems: Iterable[Problem]) -> str:
+    """All of them in one line; empty for none."""
+    return "; ".join(problem.render() for problem in problems)
+
+
 def field_name(path: Path) -> str | None:
     """The path as people write it: ``agent.tier``, ``check[0]``; None for the whole document."""
     text = ""
@@ -152,10 +157,15 @@ class Invalid(ServiceError):
     title = "Not valid"
 
     @classmethod
-    def of(cls, problems: Sequence[Problem], *, said: int | None = None) -> "Invalid":
+    def of(
+        cls,
+        problems: Sequence[Problem],
+        *,
+        said: int | None = None,
+        remedy: str = "Fix the listed problems and retry.",
+    ) -> "Invalid":
         """For these problems. said: how many of them ``detail`` has; None: all."""
-        detail = "; ".join(problem.render() for problem in problems[:said])
-        return cls(detail, remedy="Fix the listed problems and retry.", problems=problems)
+        return cls(problems_text(problems[:said]), remedy=remedy, problems=problems)
 
 
 class BadCursor(ServiceError):

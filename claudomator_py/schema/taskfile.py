@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from claudomator_py.domain.errors import Lines, Problem, suggestion
+from claudomator_py.domain.errors import Lines, Problem, problems_text, suggestion
 from claudomator_py.domain.redaction import MARK
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.known_secrets import secrets_in
@@ -129,7 +129,7 @@ def from_document(document: Mapping[str, object]) -> TaskSpec:
     parsed = parse_task(document)
     if isinstance(parsed, TaskSpec):
         return parsed
-    raise ValueError("; ".join(problem.render() for problem in parsed))
+    raise ValueError(problems_text(parsed))
 
 
 def canonical_json(spec: TaskSpec) -> str:

@@ -16,6 +16,7 @@ from apscheduler.triggers.base import BaseTrigger
 from sqlalchemy import Connection
 
 from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.errors import problems_text
 from claudomator_py.domain.schedule import Due, Recurrence, due
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant
@@ -153,7 +154,7 @@ class ScheduleRunner:
         if not found.times and found.missed is None:
             return 0
         problems = placement_problems(spec, self._registry, self._workdirs())
-        why = "; ".join(problem.render() for problem in problems) or None
+        why = problems_text(problems) or None
         dir_key = directory_key(spec.working_dir) if why is None else ""
         crashpoint("schedule-due")
         return self._deal_with(schedule, found, dir_key, why)

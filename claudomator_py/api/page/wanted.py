@@ -15,8 +15,7 @@ def read_fields(kind: type[V], given: Mapping[str, str]) -> V:
     """What the fields that are filled in say. Raises Invalid."""
     found = validate(kind, {key: value for key, value in given.items() if value}, {})
     if isinstance(found, list):
-        detail = "; ".join(problem.render() for problem in found)
-        raise Invalid(detail, remedy="Go back, and choose something else.", problems=found)
+        raise Invalid.of(found, remedy="Go back, and choose something else.")
     return found
 
 

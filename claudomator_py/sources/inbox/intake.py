@@ -6,12 +6,12 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.errors import Problem, problems_text
 from claudomator_py.domain.principal import INBOX
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key, local_zone
-from claudomator_py.faults import text_of
+from claudomator_py.faults import error_text
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
 from claudomator_py.schema.taskfile import content_hash
@@ -124,7 +124,7 @@ class StoreIntake:
             raise
         except Exception as error:
             if len(paths) == 1:
-                log.error("file_not_forgotten", file=paths[0], problem=text_of(error))
+                log.error("file_not_forgotten", file=paths[0], problem=error_text(error))
                 return
             for path in paths:
                 self._together_or_each([path], change)
@@ -134,7 +134,7 @@ class _Refused(Exception):
     """Undoes the transaction that it is raised in."""
 
     def __init__(self, problems: list[Problem]) -> None:
-        super().__init__("; ".join(problem.render() for problem in problems))
+        super().__init__(problems_text(problems))
         self.problems = problems
 
 
