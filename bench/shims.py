@@ -14,8 +14,8 @@ from pathlib import Path
 
 from claudomator_py.domain.run import RunFate, RunLimits, RunSpec
 from claudomator_py.hosts.local.directory import RunDirectory
+from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.launcher import Launcher
-from claudomator_py.hosts.local.settle import settle
 
 RUNS = 100
 ROUNDS = 5
@@ -66,7 +66,7 @@ def rate(start: Start) -> float:
                 time.sleep(0.001)
         end = time.perf_counter()
         for path in paths:
-            while settle(path).fate is not RunFate.ENDED:
+            while decide_fate(path).fate is not RunFate.ENDED:
                 time.sleep(0.001)
     return RUNS / (end - begin)
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from structlog.stdlib import BoundLogger
 
-from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
+from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, blocked_text
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
@@ -120,12 +120,6 @@ class Fault:
             until=self.again_ms,
         )
 
-    @property
-    def sentence(self) -> str:
-        """What fails, how often it did, and why."""
-        often = "failed" if self.times == 1 else f"failed {self.times} times in a row"
-        return f"{self.item.doing.value} {self.item.name or self.item.id} {often}: {self.text}"
-
 
 def item_of(doing: Doing, task: Task) -> Item:
     """What is done for that task, in its present generation and with its present content."""
@@ -184,7 +178,7 @@ class Faults:
     def note(self, item: Item, error: Exception) -> Fault:
         """The item has failed once more. Logged when it is new, or another fault than before."""
         now_ms, before = self._clock(), self.find(item)
-        text = self._redact(text_of(error))
+        text = self._redact(error_text(error))
         times = 1 if before is None else before.times + 1
         first_ms, longest_ms = _PAUSES.get(item.doing, _QUICK)
         pause_ms = min(longest_ms, first_ms << min(times - 1, 20))
@@ -249,7 +243,7 @@ def checks(faults: Iterable[Fault]) -> list[CheckView]:
     if not lasting:
         return [CheckView(name=CHECK, ok=True, detail="nothing fails repeatedly", blocking=False)]
     found = [
-        CheckView(name=CHECK, ok=False, detail=fault.sentence, remedy=fault.remedy, blocking=fault.blocking)
+        CheckView(name=CHECK, ok=False, detail=_detail(fault), remedy=fault.remedy, blocking=fault.blocking)
         for fault in lasting[:SHOWN]
     ]
     more = len(lasting) - SHOWN
@@ -259,10 +253,15 @@ def checks(faults: Iterable[Fault]) -> list[CheckView]:
     return found
 
 
-def text_of(error: BaseException) -> str:
+def _detail(fault: Fault) -> str:
+    """What fails, how often it did, and why. A check has its remedy beside it."""
+    return blocked_text(fault.blocked.having(remedy=None, until=None))
+
+
+def error_text(error: BaseException) -> str:
     """The error in one line, with the path or the line of this program that it is about."""
     if isinstance(error, HostFault) and error.__cause__ is not None:
-        return text_of(error.__cause__)
+        return error_text(error.__cause__)
     if isinstance(error, OSError) and error.strerror:
         names = [str(name) for name in (error.filename, error.filename2) if name is not None]
         text = f"{' -> '.join(names)}: {error.strerror}" if names else error.strerror

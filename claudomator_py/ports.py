@@ -113,13 +113,13 @@ class RunHost(Protocol):
         is called, and not at all if it was revoked or cancelled. Raises OSError.
         """
 
-    def settle(self, run_id: str, step: int = 0) -> RunStatus:
+    def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
         """What became of the run. One that nobody holds and that has not started is revoked by this look, and can
         never start; one whose supervisor was lost is given another one, as long as that makes sense. Raises OSError.
         """
 
     def cancel(self, run_id: str, step: int = 0) -> None:
-        """Have the run end; durable when this returns. That it has ended is told by ``settle``. Raises OSError; also
+        """Have the run end; durable when this returns. That it has ended is told by ``reconcile``. Raises OSError; also
         where there is no such run.
         """
 
@@ -148,7 +148,7 @@ class RunHost(Protocol):
         """How the run or check ended, without secrets; None: its output is being read, and ``news`` comes. Always the
         same for the same run. Nothing that could write is left of it.
 
-        record: what ``settle`` said; None: its supervisor was lost. Raises OSError that kept it from being read.
+        record: what ``reconcile`` said; None: its supervisor was lost. Raises OSError that kept it from being read.
         """
 
     def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> OutputPiece:

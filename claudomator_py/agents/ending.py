@@ -86,7 +86,9 @@ def denials(names: Sequence[str]) -> str | None:
     return f"{calls} denied: {named}. Allow what it needs with permissions.mode or permissions.allowed_tools."
 
 
-def settle(said: Verdict | None, exit_record: ExitRecord | None, unsaid: Callable[[ExitRecord], Verdict]) -> Verdict:
+def verdict_of(
+    said: Verdict | None, exit_record: ExitRecord | None, unsaid: Callable[[ExitRecord], Verdict]
+) -> Verdict:
     """The verdict. said: that of a complete terminal event, if there was one; unsaid: judges without one.
 
     A cancel stays a cancel. Otherwise what the agent said comes first: if it had ended its work before the shim lost

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from claudomator_py.agents.ending import Result, Verdict, outcome, settle, with_lost_conversation
+from claudomator_py.agents.ending import Result, Verdict, outcome, verdict_of, with_lost_conversation
 from claudomator_py.agents.jsonlines import MAX_COUNT, MAX_PEEK_BYTES, Event, EventSplitter, LineSplitter, parse_events
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, readable, shortened, storable
 from claudomator_py.agents.run_events import Ending, RunEvents
@@ -82,7 +82,7 @@ class EventReader:
         stuck = None if exit_record is None or seen.terminal else seen.stuck(exit_record.started_ms)
         if stuck is not None and stuck.status is not OutcomeStatus.LIMITED and not _ran_out(exit_record):
             stuck = None
-        verdict = stuck or settle(
+        verdict = stuck or verdict_of(
             seen.said(ending), exit_record, lambda _: seen.exited_well() if exit_code == 0 else seen.unsaid(ending)
         )
         if seen.resumed and seen.lost is not None:

@@ -299,7 +299,7 @@ class _Measurement(Collector):
             yield _metric(family, self._measured)
 
 
-def text_of(measured: Measured) -> bytes:
+def exposition(measured: Measured) -> bytes:
     """The measurement, and what the kernel says of the process, in the text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Measurement(measured))
@@ -320,7 +320,7 @@ def get_metrics(request: Request) -> Response:
     meter: Meter | None = request.app.state.meter
     if meter is None:
         raise Unavailable("Metrics are not available on this server.", remedy="Scrape a running daemon.")
-    return Response(text_of(meter.measure()), media_type=MEDIA_TYPE)
+    return Response(exposition(meter.measure()), media_type=MEDIA_TYPE)
 
 
 def _metric(family: Family, measured: Measured) -> Metric:

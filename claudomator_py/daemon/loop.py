@@ -10,7 +10,7 @@ from claudomator_py.daemon.health import Pulse
 from claudomator_py.dispatch.reconciler import Reconciler, TickReport
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.views import CheckView
-from claudomator_py.faults import text_of
+from claudomator_py.faults import error_text
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
 from claudomator_py.store.database import StoreUnavailable
@@ -168,7 +168,7 @@ class Daemon:
     def _failed(self, error: Exception) -> None:
         """Logged once for as long as it is the same."""
         known = isinstance(error, StoreUnavailable | OSError)
-        trouble = str(error) if known else f"a tick failed unexpectedly: {text_of(error)}"
+        trouble = str(error) if known else f"a tick failed unexpectedly: {error_text(error)}"
         if self._trouble != trouble:
             log.error("tick_not_completed", problem=trouble, exc_info=None if known else error)
         self._trouble = trouble

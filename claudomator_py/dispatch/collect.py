@@ -74,7 +74,7 @@ class Collector:
     def collect(self, run: Run, now_ms: int) -> bool:
         """Whether the run is still live afterwards."""
         step = run.check_seq if run.state == "checking" else 0
-        status = self._host.settle(run.id, step)
+        status = self._host.reconcile(run.id, step)
         subject = self._subject(run)
         match status.fate:
             case RunFate.STARTING | RunFate.ALIVE:
@@ -94,7 +94,7 @@ class Collector:
 
     def _is_gone(self, run: Run) -> bool:
         """Whether the whole directory of the run is."""
-        return self._host.settle(run.id).fate is RunFate.MISSING
+        return self._host.reconcile(run.id).fate is RunFate.MISSING
 
     def _subject(self, run: Run) -> Subject:
         return self._database.read(
@@ -157,7 +157,7 @@ class Collector:
 
     def _without_record(self, subject: Subject, step: int, now_ms: int) -> bool:
         """The shim is gone, or the directory is. No retry before nothing of the run is left."""
-        if step > 0 and self._host.settle(subject.run.id, step + 1).fate not in (RunFate.MISSING, RunFate.REVOKED):
+        if step > 0 and self._host.reconcile(subject.run.id, step + 1).fate not in (RunFate.MISSING, RunFate.REVOKED):
             # What is left of the run is that check. To end it would fail the task.
             return self._take_over_check(subject, Outcome.model_validate(subject.run.outcome), now_ms)
         if not self._host.end_survivors(subject.run.id):

@@ -116,7 +116,7 @@ class BlockCode(StrEnum):
     FAULT = (
         "fault",
         Why.FAULT,
-        "{doing} {task} failed[ {times} times in a row]: {text}[; {remedy}]; tries again at {until}",
+        "{doing} {task} failed[ {times} times in a row]: {text}[; {remedy}][; tries again at {until}]",
     )
 
     # --- of an agent: it cannot take the task -------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def predicate(what: Blocked, *, brief: bool = False) -> Sentence:
     return filled(what.code.words, dict(_values(what, brief=brief)))
 
 
-def text_of(what: Blocked, clock: Clock = instant_text, *, brief: bool = False, verb: str = "is") -> str:
+def blocked_text(what: Blocked, clock: Clock = instant_text, *, brief: bool = False, verb: str = "is") -> str:
     """The sentence as text, each instant as ``clock`` words it."""
     return worded(sentence(what, brief=brief, verb=verb), clock)
 

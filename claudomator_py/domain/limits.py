@@ -1,4 +1,4 @@
-"""Holds: reasons not to start anything on a bucket until a time, and how long they last."""
+"""Limits that runs meet, and the holds that follow: on what nothing is to be started, and until when."""
 
 import re
 from dataclasses import dataclass, replace

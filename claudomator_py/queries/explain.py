@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, blocked, refs_text, text_of
+from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, blocked, blocked_text, refs_text
 from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.decision import Classification
 from claudomator_py.domain.limits import window_text
@@ -291,13 +291,13 @@ def overridden_text(hint: OverriddenHint, at_ms: int) -> str:
 
 
 def _because(hint: OverriddenHint, at_ms: int) -> str:
-    return "; ".join(text_of(one, utc_clock(at_ms), verb="was") for one in hint.because) or "not picked"
+    return "; ".join(blocked_text(one, utc_clock(at_ms), verb="was") for one in hint.because) or "not picked"
 
 
 def _rejected(candidate: Candidate, at_ms: int) -> str:
     if candidate.rejected is None:
         return f"{candidate.agent} was not picked."
-    return f"{text_of(candidate.rejected, utc_clock(at_ms), verb='was')}."
+    return f"{blocked_text(candidate.rejected, utc_clock(at_ms), verb='was')}."
 
 
 def _clamped(record: DecisionRecord) -> str:

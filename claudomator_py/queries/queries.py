@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.observe import Observer
-from claudomator_py.domain.blocked import BlockCode, Blocked, Why, in_brief, text_of
+from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked_text, in_brief
 from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.lifecycle import WaitReason
@@ -406,7 +406,7 @@ def _blocked(what: Blocked, now_ms: int, holds: tuple[HoldView, ...] = ()) -> _W
     clock, short = due_clock(now_ms), in_brief(what)
     return _Wait(
         what.why,
-        text_of(what, clock),
+        blocked_text(what, clock),
         None if short is None else worded(short, clock),
         what.until,
         holds,

@@ -70,19 +70,19 @@ class Load:
     def taken(self, rules: Rules) -> "Taken":
         """What of this keeps tasks from starting, whoever could run them."""
         kept = Counter(one.dir_key for one in self.kept)
-        full = {key for key in (*self.busy, *kept) if self._full(key, kept[key], rules)}
+        full = {key for key in (*self.busy, *kept) if self._is_full(key, kept[key], rules)}
         return Taken(
             dir_keys=frozenset(full),
             keepers=frozenset(
                 one.task_id
                 for one in self.kept
-                if one.dir_key in full and not self._full(one.dir_key, kept[one.dir_key] - 1, rules)
+                if one.dir_key in full and not self._is_full(one.dir_key, kept[one.dir_key] - 1, rules)
             ),
             threads=self.threads | self.in_turn.keys(),
             in_turn=frozenset(task for thread, task in self.in_turn.items() if thread not in self.threads),
         )
 
-    def _full(self, dir_key: str, kept: int, rules: Rules) -> bool:
+    def _is_full(self, dir_key: str, kept: int, rules: Rules) -> bool:
         """Whether nobody can begin there beside those for whom it is kept. kept: how many these are."""
         return self.busy.get(dir_key, 0) + kept >= rules.per_workdir
 
@@ -219,7 +219,7 @@ def _choose(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms:
     full = [agent for agent in hinted if agent.problem is None and not agent.limited]
     if full and now_ms < head.queued + rules.prefer_wait:
         until = head.queued + rules.prefer_wait
-        return blocked(BlockCode.PREFERRED_FULL, agents=tuple(map(_full, full)), until=until)
+        return blocked(BlockCode.PREFERRED_FULL, agents=tuple(map(_no_slot, full)), until=until)
     rejected = (_rejection(agent) for agent in hinted)
     because = tuple(one for one in rejected if one is not None) if hinted else (_unknown(head.agent_type),)
     override = OverriddenHint(agent=head.agent_type, because=because)
@@ -246,7 +246,7 @@ def _balance(
     unlimited_exists = any(not agent.limited for agent in usable)
     if pick is None or (pick.all_limited and unlimited_exists):
         full = [agent for agent in usable if not agent.limited] or usable
-        return blocked(BlockCode.AGENTS_FULL, agents=(*map(_full, full), *_held(usable)))
+        return blocked(BlockCode.AGENTS_FULL, agents=(*map(_no_slot, full), *_held(usable)))
     if pick.all_limited:
         triable = tuple(agent for agent in usable if agent.triable) if rules.when_all_limited == "try" else ()
         pick = pick_agent((agent.status for agent in triable if agent.free), rules.near_limit)
@@ -292,7 +292,7 @@ def _on_hold(agent: str, hold: ActiveHold) -> Blocked:
     )
 
 
-def _full(agent: AgentState) -> Blocked:
+def _no_slot(agent: AgentState) -> Blocked:
     return blocked(BlockCode.FULL, agent=agent.name, active=agent.active, slots=agent.max_concurrent)
 
 
@@ -307,7 +307,7 @@ def _rejection(agent: AgentState) -> Blocked | None:
         return blocked(code, agent=agent.name, text=agent.problem)
     if agent.hold is not None:
         return _on_hold(agent.name, agent.hold)
-    return None if agent.free else _full(agent)
+    return None if agent.free else _no_slot(agent)
 
 
 def _record(

@@ -18,7 +18,7 @@ from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.units import format_duration
 from claudomator_py.domain.worktree import Tree, TreeFault, TreeStanding, TreeState
 from claudomator_py.environment.worktrees import WorktreeManager
-from claudomator_py.faults import Doing, Faults, Item, text_of
+from claudomator_py.faults import Doing, Faults, Item, error_text
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.prompts.conversations import still_needed_by
@@ -112,9 +112,9 @@ class Cleaner:
         except StoreUnavailable:
             raise
         except Exception as error:
-            log.warning("not_cleaned_up", path=path, problem=text_of(error))
+            log.warning("not_cleaned_up", path=path, problem=error_text(error))
             told = {"path": path, "task_id": task_id, "task": None, "bytes": 0}
-            return CleanupItemView.model_validate({"kind": kind, "removed": False, "why": text_of(error), **told})
+            return CleanupItemView.model_validate({"kind": kind, "removed": False, "why": error_text(error), **told})
 
     # --- work trees -------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ import pytest
 
 from claudomator_py.client.errors import DaemonNotRunning
 from claudomator_py.domain.outcome import Outcome
-from claudomator_py.hosts.local.settle import shim_identity
+from claudomator_py.hosts.local.fate import shim_identity
 from claudomator_py.hosts.shim import procfs, record
 from tests.chaos.workload import Operator
 from tests.e2e.harness import Daemon, Site, open_site, wait_until

@@ -74,14 +74,14 @@ class Place(ABC):
         self.host.spawn(RUN, {"PATH": os.environ["PATH"]}, step)
 
     def fate(self, step: int = 0) -> RunFate:
-        return self.host.settle(RUN, step).fate
+        return self.host.reconcile(RUN, step).fate
 
     def until(self, fate: RunFate, step: int = 0) -> RunStatus:
-        return until(lambda: status if (status := self.host.settle(RUN, step)).fate is fate else None)
+        return until(lambda: status if (status := self.host.reconcile(RUN, step)).fate is fate else None)
 
     def report(self, kind: str = "claude", step: int = 0) -> RunReport:
         """The report, however long it takes to read what was printed."""
-        record = self.host.settle(RUN, step).exit
+        record = self.host.reconcile(RUN, step).exit
         return until(lambda: self.host.report(request(kind), record, step))
 
 
@@ -174,7 +174,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 def test_of_a_run_that_is_not_there_nothing_is_said(place: Place) -> None:
     host = place.host
-    assert host.settle(RUN) == RunStatus(RunFate.MISSING)
+    assert host.reconcile(RUN) == RunStatus(RunFate.MISSING)
     assert host.read(RUN, "stdout", 3, 10) == OutputPiece(3, b"", 0)
     assert not host.has_scratch(RUN)
     assert host.end_survivors(RUN)
@@ -216,7 +216,7 @@ def test_a_run_starts_once_however_often_that_is_asked_for(place: Place) -> None
     status = place.until(RunFate.ENDED)
     assert status.exit is not None
     assert (status.exit.exit_code, status.exit.ended_by) == (3, None)
-    assert place.host.settle(RUN) == status
+    assert place.host.reconcile(RUN) == status
     assert place.host.read(RUN, "stdout", 0, 10).data == b"once\n"
 
 
@@ -241,7 +241,7 @@ def test_a_cancelled_run_ends_and_says_so(place: Place) -> None:
     assert status.exit is not None
     assert status.exit.ended_by == "cancel"
     place.host.cancel(RUN)
-    assert place.host.settle(RUN) == status
+    assert place.host.reconcile(RUN) == status
 
 
 def test_a_run_that_is_cancelled_before_it_starts_never_does(place: Place) -> None:
@@ -300,7 +300,7 @@ def test_the_report_of_a_run_is_the_same_whenever_it_is_asked_for(place: Place) 
     until(lambda: place.host.read(RUN, "stdout", 0, 0).size)
     place.end(0)
     report = place.report()
-    assert (report.run_id, report.step, report.exit) == (RUN, 0, place.host.settle(RUN).exit)
+    assert (report.run_id, report.step, report.exit) == (RUN, 0, place.host.reconcile(RUN).exit)
     assert report.outcome is not None
     assert report.outcome.text == "it is [redacted]"
     assert place.report() == report
@@ -400,4 +400,4 @@ def test_a_sweep_leaves_known_runs_and_ends_those_that_live(place: Place) -> Non
     swept = {one.name: one.action for one in place.host.sweep(frozenset({"known"}))}
     assert swept == {RUN: "removed"}
     assert place.fate() is RunFate.MISSING
-    assert place.host.settle("known").fate is RunFate.REVOKED
+    assert place.host.reconcile("known").fate is RunFate.REVOKED

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
+from claudomator_py.domain.blocked import blocked_text
 from claudomator_py.domain.errors import Conflict, Invalid, NotFound
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
 from claudomator_py.store import schedule_rows
@@ -319,7 +320,7 @@ def test_a_schedule_for_which_making_its_task_fails_keeps_no_other_from_its_time
         meet(world, FIRST + number)
     (fault,) = world.schedule_faults.all()
     assert (fault.times, fault.again_ms) == (1, FIRST + 1_000)
-    assert fault.sentence.startswith("creating the task of schedule bad failed: KeyError: 'cron'")
+    assert blocked_text(fault.blocked).startswith("creating the task of schedule bad failed: KeyError: 'cron'")
 
     monkeypatch.undo()
     assert [name.partition(".")[0] for name in meet(world, FIRST + 1_000)] == ["a", "bad", "c"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.domain.blocked import BlockCode, text_of
+from claudomator_py.domain.blocked import BlockCode, blocked_text
 from claudomator_py.domain.views import AgentView, TaskView
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, started, why
@@ -130,7 +130,7 @@ def test_with_every_agent_limited_tasks_wait_for_the_earliest_reset(three: Site)
     assert task.blocked.code is BlockCode.AGENTS_LIMITED
     first, second = task.blocked.params.agents
     assert (first.params.agent, second.params.agent) == ("alpha", "beta")
-    assert text_of(second, brief=True).startswith("beta is limited (simulated, reported) until ")
+    assert blocked_text(second, brief=True).startswith("beta is limited (simulated, reported) until ")
     assert [hold.agent for hold in task.holds] == ["alpha", "beta"]
     assert [run.agent for run in daemon.client.runs("task")] == ["alpha", "beta"]
 

@@ -75,7 +75,7 @@ class MemoryRunHost(ReportingHost):
         self.calls.append(("prepare", order.run_id, step))
         if self.no_room is not None:
             raise self.no_room
-        if (order.run_id, step) in self.directories and self._settle(order.run_id, step).fate is not RunFate.REVOKED:
+        if (order.run_id, step) in self.directories and self._status(order.run_id, step).fate is not RunFate.REVOKED:
             raise RunStarted(order.run_id)
         self.directories[order.run_id, step] = Directory(order)
 
@@ -124,11 +124,11 @@ class MemoryRunHost(ReportingHost):
         if not self.slow:
             self.begin(run_id, step)
 
-    def settle(self, run_id: str, step: int = 0) -> RunStatus:
-        self.calls.append(("settle", run_id, step))
+    def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
+        self.calls.append(("reconcile", run_id, step))
         if self.unreadable is not None:
             raise self.unreadable
-        status = self._settle(run_id, step)
+        status = self._status(run_id, step)
         if status.fate is not RunFate.ORPHANED or step > 0:
             return status
         if self.no_processes is not None:
@@ -225,7 +225,7 @@ class MemoryRunHost(ReportingHost):
         if (run_id, step) in self.watched:
             self.news()
 
-    def _settle(self, run_id: str, step: int) -> RunStatus:
+    def _status(self, run_id: str, step: int) -> RunStatus:
         directory = self.directories.get((run_id, step))
         if directory is None:
             return RunStatus(RunFate.MISSING)

@@ -3,7 +3,7 @@
 import re
 
 from claudomator_py.agents.command import INFO
-from claudomator_py.agents.ending import Result, Verdict, failed, outcome, settle
+from claudomator_py.agents.ending import Result, Verdict, failed, outcome, verdict_of
 from claudomator_py.agents.plaintext import MAX_DETAIL, Tail
 from claudomator_py.agents.programs import find_program
 from claudomator_py.agents.transcript import LineTranscript, TextTranscript
@@ -99,7 +99,7 @@ class CommandReader:
 
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
         """What the run came to. Without an exit code, nothing says that it succeeded."""
-        verdict = settle(None, exit_record, self._by_exit_code)
+        verdict = verdict_of(None, exit_record, self._by_exit_code)
         return outcome(verdict, Result(text=self._tails["stdout"].text() or None))
 
     def _by_exit_code(self, exit_record: ExitRecord) -> Verdict:

@@ -7,7 +7,7 @@ from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.run import RunConflict, RunFate, RunSpec
 from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.durable import flush_directory, write_new
-from claudomator_py.hosts.local.settle import held_lock, mark, settle, shim_identity, write_revoked
+from claudomator_py.hosts.local.fate import decide_fate, held_lock, mark, shim_identity, write_revoked
 from claudomator_py.hosts.shim import events, output, procfs, record, spec
 from claudomator_py.hosts.shim.main import PROMPT
 
@@ -42,7 +42,7 @@ class RunDirectory:
         earlier attempt left without starting the run is replaced. Raises RunStarted, RunAlive, OSError.
         """
         if self.path.exists():
-            if settle(self.path).fate is not RunFate.REVOKED:
+            if decide_fate(self.path).fate is not RunFate.REVOKED:
                 raise RunStarted(f"the run in {self.path} has been started already")
             self.remove()
         new = self.path.with_name(f".{self.path.name}{NEW_SUFFIX}")

@@ -30,7 +30,7 @@ class ShimIdentity:
     start_time: int
 
 
-def settle(path: Path, *, awaited: bool = False) -> RunStatus:
+def decide_fate(path: Path, *, awaited: bool = False) -> RunStatus:
     """Decide what became of the run in that directory. One that nobody holds and that was not started is revoked: a
     shim that wakes late leaves.
 

@@ -11,9 +11,9 @@ from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import RunFate, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.local.directory import CHECK, SCRATCH, TRASH_SUFFIX, RunDirectory
+from claudomator_py.hosts.local.fate import ShimIdentity, decide_fate
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.output import read_output
-from claudomator_py.hosts.local.settle import ShimIdentity, settle
 from claudomator_py.hosts.local.sweep import kill_survivors, sweep
 from claudomator_py.hosts.local.watcher import RunWatcher
 from claudomator_py.hosts.reporting import RedactorOf, ReportingHost
@@ -122,7 +122,7 @@ class LocalRunHost(ReportingHost):
         identity = self._awaited(self.path(run_id, step))
         return None if identity is None else identity.pid
 
-    def settle(self, run_id: str, step: int = 0) -> RunStatus:
+    def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
         """What became of the run. One that nobody holds and that has not started is revoked by this look, unless the
         shim spawned for it here is still on its way.
 
@@ -131,7 +131,7 @@ class LocalRunHost(ReportingHost):
         """
         path = self.path(run_id, step)
         awaited = self._awaited(path) is not None
-        status = settle(path, awaited=awaited)
+        status = decide_fate(path, awaited=awaited)
         if status.fate is not RunFate.ORPHANED or step > 0 or awaited:
             return status
         with self._lock:

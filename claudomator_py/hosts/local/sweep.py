@@ -9,7 +9,7 @@ from typing import Literal
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.run import RunFate, Swept
 from claudomator_py.hosts.local.directory import NEW_SUFFIX, TRASH_SUFFIX, RunAlive, RunDirectory, remove_tree
-from claudomator_py.hosts.local.settle import settle
+from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.shim import procfs
 from claudomator_py.hosts.shim.stop import end_all
 
@@ -76,7 +76,7 @@ def sweep(root: Path, known_run_ids: Collection[str], *, grace_ms: int) -> list[
 
 
 def _sweep_run(directory: RunDirectory, grace_ms: int) -> Literal["removed", "cancelled", "unkillable"]:
-    alive = [part for part in (directory, *directory.checks()) if settle(part.path).fate in _LIVE]
+    alive = [part for part in (directory, *directory.checks()) if decide_fate(part.path).fate in _LIVE]
     for part in alive:
         part.request_cancel()
     if alive:

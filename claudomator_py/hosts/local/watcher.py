@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from claudomator_py.hosts.local.settle import ShimIdentity, held_lock, shim_identity
+from claudomator_py.hosts.local.fate import ShimIdentity, held_lock, shim_identity
 from claudomator_py.hosts.shim import procfs, record
 
 _FIRST_PAUSE = 0.02
@@ -25,7 +25,7 @@ class _Watched:
 
 
 class RunWatcher:
-    """Calls on_end with the run's id, once, when no shim has the run any more; then ``settle`` says how it ended.
+    """Calls on_end with the run's id, once, when no shim has the run any more; then ``reconcile`` says how it ended.
 
     Everything happens on the loop's thread.
     """

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from claudomator_py.domain.run import Bounds, ExitRecord, RunFate, RunLimits, RunSpec
 from claudomator_py.hosts.local.directory import RunDirectory
-from claudomator_py.hosts.local.settle import settle
+from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import kill_survivors
 
 INSTALLATION = Path(__file__).parents[3]
@@ -141,7 +141,7 @@ class Ended:
 
 def ended(path: Path) -> Ended:
     """The run's end; it has to have come."""
-    status = settle(path)
+    status = decide_fate(path)
     assert status.fate is RunFate.ENDED, status
     assert status.exit is not None
     return Ended(path, status.exit)

@@ -8,7 +8,7 @@ import pytest
 
 from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.directory import RunDirectory
-from claudomator_py.hosts.local.settle import settle
+from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import sweep
 from tests.integration.hosts.rig import INSTALLATION, Rig, ended, until
 
@@ -20,7 +20,7 @@ from claudomator_py.domain import crashpoint
 from claudomator_py.domain.run import RunLimits, RunSpec
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.launcher import Launcher
-from claudomator_py.hosts.local.settle import settle
+from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import kill_survivors
 point, path = sys.argv[1], Path(sys.argv[2])
 assert point in crashpoint.CRASH_POINTS
@@ -53,7 +53,7 @@ def test_a_run_spawned_by_a_daemon_that_was_killed_goes_on(rig: Rig) -> None:
     path = rig.prepare(("sh", "-c", "exit 3"))
     daemon("run-spawned", path, f"Launcher().start(path, {{'PATH': {str(Path('/usr/bin'))!r} + ':/bin'}})")
     until(lambda: (path / "exit.json").exists())
-    until(lambda: settle(path).fate is RunFate.ENDED)
+    until(lambda: decide_fate(path).fate is RunFate.ENDED)
     assert ended(path).exit.exit_code == 3
 
 
@@ -68,9 +68,9 @@ def test_a_cancel_that_was_written_holds(rig: Rig) -> None:
 
 def test_a_run_that_was_given_up_stays_so(rig: Rig) -> None:
     path = rig.prepare(("true",))
-    daemon("revoked-written", path, "settle(path)")
+    daemon("revoked-written", path, "decide_fate(path)")
     assert rig.shim(path).wait() == 3
-    assert settle(path).fate is RunFate.REVOKED
+    assert decide_fate(path).fate is RunFate.REVOKED
 
 
 @pytest.mark.parametrize("point", ["revoked-written", "run-dir-trashed", "run-dir-removed"])
@@ -88,5 +88,5 @@ def test_survivors_that_were_ended_stay_so(rig: Rig) -> None:
     shim = rig.shim(path, crash="agent-spawned")
     shim.wait()
     daemon("survivors-ended", path, "kill_survivors(path.name, grace_ms=100)")
-    assert settle(path).fate is RunFate.UNFINISHED
+    assert decide_fate(path).fate is RunFate.UNFINISHED
     RunDirectory(path).remove()

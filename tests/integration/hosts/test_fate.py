@@ -12,7 +12,7 @@ import pytest
 
 from claudomator_py.domain.run import RunFate, RunSpec
 from claudomator_py.hosts.local.directory import RunAlive, RunDirectory, RunStarted
-from claudomator_py.hosts.local.settle import held_lock, settle, shim_identity
+from claudomator_py.hosts.local.fate import decide_fate, held_lock, shim_identity
 from claudomator_py.hosts.shim import procfs
 from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, until
 
@@ -31,11 +31,11 @@ def test_of_two_shims_exactly_one_starts_the_run(rig: Rig, tmp_path: Path) -> No
 
 def test_a_run_that_was_given_up_is_never_started(rig: Rig) -> None:
     path = rig.prepare(("touch", "never"))
-    assert settle(path).fate is RunFate.REVOKED
+    assert decide_fate(path).fate is RunFate.REVOKED
     assert rig.shim(path).wait() == 3
     assert not (path / "started").exists()
     assert not (path / "work" / "never").exists()
-    assert settle(path).fate is RunFate.REVOKED
+    assert decide_fate(path).fate is RunFate.REVOKED
 
 
 def test_a_shim_that_wakes_while_the_daemon_decides_respects_the_decision(rig: Rig) -> None:
@@ -71,26 +71,26 @@ def test_a_live_run_is_alive_until_the_lock_is_free(rig: Rig) -> None:
     path = rig.prepare(WAIT)
     shim = rig.shim(path)
     shim.output("ready")
-    assert settle(path).fate is RunFate.ALIVE
+    assert decide_fate(path).fate is RunFate.ALIVE
     identity = shim_identity(path)
     assert identity is not None
     assert identity.pid == shim.process.pid
     # A record alone is no end: the shim still holds the lock.
     (path / "exit.json").write_text("{}")
-    assert settle(path).fate is RunFate.ALIVE
+    assert decide_fate(path).fate is RunFate.ALIVE
 
 
 def test_a_run_whose_shim_is_on_its_way_is_not_revoked(rig: Rig) -> None:
     path = rig.prepare(("true",))
-    assert settle(path, awaited=True).fate is RunFate.STARTING
+    assert decide_fate(path, awaited=True).fate is RunFate.STARTING
     assert rig.shim(path).wait() == 0
 
 
 def test_a_lock_without_a_known_holder_counts_as_a_start(rig: Rig) -> None:
     path = rig.prepare(("true",))
     with held_lock(path):
-        assert settle(path).fate is RunFate.STARTING
-    assert settle(path).fate is RunFate.REVOKED
+        assert decide_fate(path).fate is RunFate.STARTING
+    assert decide_fate(path).fate is RunFate.REVOKED
 
 
 def test_settling_at_the_same_time_gives_one_answer(rig: Rig) -> None:
@@ -100,7 +100,7 @@ def test_settling_at_the_same_time_gives_one_answer(rig: Rig) -> None:
 
         def look(path: Path = path, barrier: threading.Barrier = barrier) -> RunFate:
             barrier.wait()
-            return settle(path).fate
+            return decide_fate(path).fate
 
         with ThreadPoolExecutor(4) as pool:
             fates = [future.result() for future in [pool.submit(look) for _ in range(4)]]
@@ -108,22 +108,22 @@ def test_settling_at_the_same_time_gives_one_answer(rig: Rig) -> None:
 
 
 def test_a_missing_directory_is_missing(tmp_path: Path) -> None:
-    assert settle(tmp_path / "gone").fate is RunFate.MISSING
+    assert decide_fate(tmp_path / "gone").fate is RunFate.MISSING
 
 
 def test_an_unfinished_temporary_record_is_ignored(rig: Rig) -> None:
     path = rig.prepare(("true",))
     (path / "started").touch()
     (path / "exit.json.tmp").write_text(json.dumps({"exit_code": 0}))
-    assert settle(path).fate is RunFate.UNFINISHED
+    assert decide_fate(path).fate is RunFate.UNFINISHED
 
 
 @pytest.mark.parametrize("record", ["", "{", "[]", "{}", '{"exit_code": 0}', "\0" * 100])
 def test_a_record_that_cannot_be_read_is_no_record(rig: Rig, record: str) -> None:
     path = rig.prepare(("true",))
     (path / "exit.json").write_text(record)
-    assert settle(path).fate is RunFate.UNFINISHED
-    assert settle(path).exit is None
+    assert decide_fate(path).fate is RunFate.UNFINISHED
+    assert decide_fate(path).exit is None
 
 
 def _write_shim(path: Path, **changes: object) -> None:
@@ -142,7 +142,7 @@ def test_a_pid_in_use_again_is_not_taken_for_the_shim(rig: Rig) -> None:
         _write_shim(path, pid=stranger.pid, start_time=1)
         assert shim_identity(path) is None
         RunDirectory(path).request_cancel()
-        assert settle(path).fate is RunFate.UNFINISHED
+        assert decide_fate(path).fate is RunFate.UNFINISHED
         assert alive(stranger.pid)
     finally:
         stranger.kill()
@@ -171,7 +171,7 @@ def test_a_run_from_before_a_reboot_is_unfinished(rig: Rig) -> None:
     (path / "started").touch()
     _write_shim(path, boot_id="00000000-0000-0000-0000-000000000000")
     assert shim_identity(path) is None
-    assert settle(path).fate is RunFate.UNFINISHED
+    assert decide_fate(path).fate is RunFate.UNFINISHED
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": "x"}', '{"pid": 1}'])
@@ -207,7 +207,7 @@ def test_a_live_run_cannot_be_removed(rig: Rig) -> None:
     rig.shim(path).output("ready")
     with pytest.raises(RunAlive):
         RunDirectory(path).remove()
-    assert settle(path).fate is RunFate.ALIVE
+    assert decide_fate(path).fate is RunFate.ALIVE
 
 
 def test_a_removed_run_is_never_started(rig: Rig) -> None:

@@ -36,7 +36,7 @@ def order(script: str, **changes: object) -> RunSpec:
 
 
 def end(host: LocalRunHost, step: int = 0) -> RunStatus:
-    return until(lambda: status if (status := host.settle(RUN_ID, step)).fate is RunFate.ENDED else None)
+    return until(lambda: status if (status := host.reconcile(RUN_ID, step)).fate is RunFate.ENDED else None)
 
 
 def run(host: LocalRunHost, script: str, step: int = 0) -> RunStatus:
@@ -51,7 +51,7 @@ def all_of(host: LocalRunHost, stream: Stream, step: int = 0) -> bytes:
 
 def test_it_is_what_the_service_asks_for(host: LocalRunHost) -> None:
     service: RunHost = host
-    assert service.settle(RUN_ID) == RunStatus(RunFate.MISSING)
+    assert service.reconcile(RUN_ID) == RunStatus(RunFate.MISSING)
 
 
 def test_a_run_from_order_to_output(host: LocalRunHost) -> None:
@@ -82,7 +82,7 @@ def test_a_run_works_in_the_scratch_folder_of_the_one_it_goes_on_from(host: Loca
 def test_a_run_just_spawned_is_never_revoked_by_a_look(host: LocalRunHost) -> None:
     host.prepare(order("echo once"))
     host.spawn(RUN_ID, ENV)
-    fates = [host.settle(RUN_ID).fate for _ in range(200)]
+    fates = [host.reconcile(RUN_ID).fate for _ in range(200)]
     assert RunFate.REVOKED not in fates
     end(host)
     assert all_of(host, "stdout") == b"once\n"
@@ -90,10 +90,10 @@ def test_a_run_just_spawned_is_never_revoked_by_a_look(host: LocalRunHost) -> No
 
 def test_a_run_whose_shim_was_lost_from_sight_is_revoked_by_a_look(host: LocalRunHost) -> None:
     host.prepare(order("echo never"))
-    assert host.settle(RUN_ID).fate is RunFate.REVOKED
+    assert host.reconcile(RUN_ID).fate is RunFate.REVOKED
     host.spawn(RUN_ID, ENV)
     until(lambda: host.launched_pid(RUN_ID) is None)
-    assert host.settle(RUN_ID).fate is RunFate.REVOKED
+    assert host.reconcile(RUN_ID).fate is RunFate.REVOKED
     assert all_of(host, "stdout") == b""
 
 
@@ -113,7 +113,7 @@ def test_checks_follow_in_the_runs_scratch_folder(host: LocalRunHost) -> None:
         assert status.exit is not None
         assert status.exit.exit_code == step
         assert all_of(host, "stdout", step) == b"made\n"
-    assert host.settle(RUN_ID).exit is not None
+    assert host.reconcile(RUN_ID).exit is not None
     assert all_of(host, "stdout") == b""
 
 
@@ -132,7 +132,7 @@ def test_cancel_reaches_the_step_it_names(host: LocalRunHost) -> None:
 def test_survivors_of_a_lost_shim_are_ended(host: LocalRunHost) -> None:
     host.prepare(order("echo ready; exec sleep 60"))
     host.spawn(RUN_ID, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-spawned"})
-    until(lambda: host.settle(RUN_ID).fate is RunFate.UNFINISHED)
+    until(lambda: host.reconcile(RUN_ID).fate is RunFate.UNFINISHED)
     assert host.end_survivors(RUN_ID)
     assert not find_survivors(RUN_ID)
 
@@ -142,15 +142,15 @@ def test_an_agent_that_outlives_its_shim_is_taken_over_once(host: LocalRunHost, 
     host.spawn(RUN_ID, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-recorded"})
     first = host.launched_pid(RUN_ID)
     # While the first is on its way out, the run is orphaned already, and nobody has taken it over yet.
-    until(lambda: host.settle(RUN_ID).fate is RunFate.ORPHANED and host.launched_pid(RUN_ID) not in (None, first))
+    until(lambda: host.reconcile(RUN_ID).fate is RunFate.ORPHANED and host.launched_pid(RUN_ID) not in (None, first))
 
     pid = host.launched_pid(RUN_ID)
-    assert host.settle(RUN_ID).fate in (RunFate.ORPHANED, RunFate.STARTING, RunFate.ALIVE), "there is one already"
+    assert host.reconcile(RUN_ID).fate in (RunFate.ORPHANED, RunFate.STARTING, RunFate.ALIVE), "there is one already"
     assert host.launched_pid(RUN_ID) == pid
-    until(lambda: host.settle(RUN_ID).fate is RunFate.ALIVE)
+    until(lambda: host.reconcile(RUN_ID).fate is RunFate.ALIVE)
 
     (tmp_path / "go").touch()
-    until(lambda: host.settle(RUN_ID).fate is RunFate.UNFINISHED)
+    until(lambda: host.reconcile(RUN_ID).fate is RunFate.UNFINISHED)
     assert all_of(host, "stdout") == b"ready\ndone\n"
 
 
@@ -160,9 +160,9 @@ def test_an_agent_whose_shims_are_killed_again_and_again_is_given_up(
     host.prepare(order("echo ready; exec sleep 60"))
     host.spawn(RUN_ID, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-recorded"})
     monkeypatch.setenv("CLAUDOMATOR_CRASH_SHIM", "shim-renamed")
-    until(lambda: host.settle(RUN_ID).fate is RunFate.UNFINISHED)
+    until(lambda: host.reconcile(RUN_ID).fate is RunFate.UNFINISHED)
     assert host.end_survivors(RUN_ID)
-    assert host.settle(RUN_ID).fate is RunFate.UNFINISHED
+    assert host.reconcile(RUN_ID).fate is RunFate.UNFINISHED
     assert not find_survivors(RUN_ID)
 
 
@@ -188,4 +188,4 @@ def test_a_sweep_removes_what_no_row_knows(host: LocalRunHost) -> None:
     run(host, "true")
     assert host.sweep(frozenset({RUN_ID})) == []
     assert host.sweep(frozenset()) == [Swept(RUN_ID, "removed")]
-    assert host.settle(RUN_ID).fate is RunFate.MISSING
+    assert host.reconcile(RUN_ID).fate is RunFate.MISSING

@@ -13,8 +13,8 @@ import pytest
 
 from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.directory import RunDirectory
+from claudomator_py.hosts.local.fate import decide_fate, shim_identity
 from claudomator_py.hosts.local.launcher import Launcher
-from claudomator_py.hosts.local.settle import settle, shim_identity
 from tests.integration.hosts.rig import INSTALLATION, PATH, Rig, alive, ended, stdout, until
 
 ENV = {"PATH": PATH}
@@ -32,7 +32,7 @@ def launcher(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def is_over(path: Path) -> Callable[[], bool]:
-    return lambda: (path / "exit.json").exists() and settle(path).fate is RunFate.ENDED
+    return lambda: (path / "exit.json").exists() and decide_fate(path).fate is RunFate.ENDED
 
 
 def is_dead(pid: int) -> bool:
@@ -219,7 +219,7 @@ def test_a_crash_of_a_shim_leaves_the_fork_server_alone(rig: Rig) -> None:
         pid = launcher.start(crashed, {**ENV, "CLAUDOMATOR_CRASH_SHIM": "agent-spawned"})
         (server,) = servers()
         until(lambda: not alive(pid))
-        assert settle(crashed).fate is RunFate.UNFINISHED
+        assert decide_fate(crashed).fate is RunFate.UNFINISHED
         path = rig.prepare(("true",))
         launcher.start(path, ENV)
         until(is_over(path))

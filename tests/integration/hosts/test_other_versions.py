@@ -10,7 +10,7 @@ import pytest
 
 from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.directory import RunDirectory
-from claudomator_py.hosts.local.settle import settle, shim_identity
+from claudomator_py.hosts.local.fate import decide_fate, shim_identity
 from claudomator_py.hosts.shim import procfs
 from tests.integration.hosts.rig import PATH, Rig, ended, stdout, until
 
@@ -65,7 +65,7 @@ def test_an_end_that_another_version_recorded_is_read(first: Path, written_later
     (first / "started").touch()
     (first / "exit.json").write_text(later(EXIT) if written_later else EXIT)
 
-    status = settle(first)
+    status = decide_fate(first)
 
     assert status.fate is RunFate.ENDED
     assert status.exit is not None
@@ -97,5 +97,5 @@ def test_a_directory_that_another_version_gave_up_stays_given_up(rig: Rig, first
 
     rig.shim(first).wait()
 
-    assert settle(first).fate is RunFate.REVOKED
+    assert decide_fate(first).fate is RunFate.REVOKED
     assert stdout(first) == ""

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.run import RunFate
+from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
-from claudomator_py.hosts.local.settle import settle
 from claudomator_py.hosts.local.sweep import find_survivors
 from claudomator_py.hosts.shim.main import BROKEN
 from tests.integration.hosts.rig import Rig, ended, stdout, until
@@ -58,7 +58,7 @@ def test_a_run_whose_directory_is_removed_is_ended_by_its_shim(rig: Rig) -> None
 
     assert shim.wait() == BROKEN
     assert find_survivors(path.name) == []
-    assert settle(path).fate is RunFate.MISSING
+    assert decide_fate(path).fate is RunFate.MISSING
     assert not os.path.lexists(path), "nothing is made in its place"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.run import RunFate, RunStatus
-from claudomator_py.hosts.local.settle import settle
+from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import find_survivors, kill_survivors
 from claudomator_py.hosts.shim.crash import POINTS as ALL_POINTS
 from tests.integration.hosts.rig import LIMITS, Rig
@@ -51,12 +51,12 @@ def check_ending(status: RunStatus) -> None:
 def test_a_killed_shim_is_settled_for_good(rig: Rig, tmp_path: Path, point: str) -> None:
     path = crashed(rig, point, tmp_path)
 
-    found = settle(path)
+    found = decide_fate(path)
     assert found.fate is not RunFate.ORPHANED or point in ("agent-recorded", "term-sent", "kill-sent")
     assert not kill_survivors(path.name, grace_ms=50).left
     assert not find_survivors(path.name)
 
-    status = settle(path)
+    status = decide_fate(path)
     assert status == found or found.fate is RunFate.ORPHANED
     if POINTS.index(point) < MARKED_FROM:
         assert status.fate is RunFate.REVOKED
@@ -65,7 +65,7 @@ def test_a_killed_shim_is_settled_for_good(rig: Rig, tmp_path: Path, point: str)
         assert (status.fate is RunFate.ENDED) == (POINTS.index(point) >= RECORDED_FROM)
     # A shim that wakes late changes nothing, and neither does asking again.
     rig.shim(path).wait()
-    assert settle(path) == status
+    assert decide_fate(path) == status
     assert starts(tmp_path) <= (1 if POINTS.index(point) >= STARTS_AFTER else 0)
 
 
@@ -75,9 +75,9 @@ def test_a_second_shim_after_a_killed_one_never_starts_it_twice(rig: Rig, tmp_pa
 
     rig.shim(path).wait()
 
-    check_ending(settle(path))
+    check_ending(decide_fate(path))
     if POINTS.index(point) < MARKED_FROM:
-        assert settle(path).fate is RunFate.ENDED
+        assert decide_fate(path).fate is RunFate.ENDED
         assert starts(tmp_path) == 1
     kill_survivors(path.name, grace_ms=50)
     assert starts(tmp_path) <= 1
@@ -86,13 +86,13 @@ def test_a_second_shim_after_a_killed_one_never_starts_it_twice(rig: Rig, tmp_pa
 def test_a_name_that_is_no_crash_point_is_refused(rig: Rig) -> None:
     path = rig.prepare(("true",))
     assert rig.shim(path, crash="no-such-point").wait() == 1
-    assert settle(path).fate is RunFate.REVOKED
+    assert decide_fate(path).fate is RunFate.REVOKED
 
 
 def test_a_fault_of_the_shim_itself_ends_the_run_without_a_status(rig: Rig) -> None:
     """The record cannot be put in place: a folder stands there."""
     path = rig.prepare(("sh", "-c", 'mkdir "$RUN/exit.json"; setsid sleep 60 & exit 0'), env_names=["PATH", "RUN"])
     assert rig.shim(path, env={"RUN": str(path)}).wait() == 4
-    assert settle(path) == RunStatus(RunFate.UNFINISHED)
+    assert decide_fate(path) == RunStatus(RunFate.UNFINISHED)
     assert not find_survivors(path.name)
     assert "Traceback" in (path / "shim.log").read_text()

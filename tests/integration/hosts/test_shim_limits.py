@@ -12,7 +12,7 @@ import pytest
 
 from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.directory import RunDirectory
-from claudomator_py.hosts.local.settle import settle
+from claudomator_py.hosts.local.fate import decide_fate
 from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout, until
 
 FOREVER = "while :; do sleep 1; done"
@@ -89,7 +89,7 @@ def test_a_run_cancelled_before_its_start_never_starts(rig: Rig) -> None:
     path = rig.prepare(("echo", "never"))
     RunDirectory(path).request_cancel()
     rig.shim(path).wait()
-    assert settle(path).fate is RunFate.REVOKED
+    assert decide_fate(path).fate is RunFate.REVOKED
     assert not (path / "started").exists()
 
 
@@ -101,7 +101,7 @@ def test_a_run_cancelled_while_it_starts_never_starts_or_is_ended(rig: Rig, repe
     until(lambda: (path / seen).exists())
     RunDirectory(path).request_cancel()
     shim.wait()
-    status = settle(path)
+    status = decide_fate(path)
     if status.fate is not RunFate.REVOKED:
         assert status.exit is not None
         assert status.exit.ended_by == "cancel"
@@ -231,7 +231,7 @@ def test_nothing_is_started_where_no_end_could_be_recorded(small_disk: Path) -> 
             while os.statvfs(small_disk).f_bfree:
                 file.write(bytes(4096))
         rig.shim(path).wait()
-        assert settle(path).fate is RunFate.REVOKED
+        assert decide_fate(path).fate is RunFate.REVOKED
         assert stdout(path) == ""
     finally:
         rig.clean()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.run import RunFate
-from claudomator_py.hosts.local.settle import settle
+from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import find_survivors, kill_survivors
 from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, until
 
@@ -151,13 +151,13 @@ def test_survivors_of_a_killed_shim_are_found_and_ended(rig: Rig, grace_ms: int)
     until((path / "agent.json").exists)
     shim.process.kill()
     shim.wait()
-    assert settle(path).fate is RunFate.ORPHANED
+    assert decide_fate(path).fate is RunFate.ORPHANED
     assert len(find_survivors(path.name)) == 4
     report = kill_survivors(path.name, grace_ms=grace_ms)
     assert (report.ended, report.left) == (4, ())
     assert not find_survivors(path.name)
-    assert settle(path).fate is RunFate.UNFINISHED
-    assert settle(path).exit is None
+    assert decide_fate(path).fate is RunFate.UNFINISHED
+    assert decide_fate(path).exit is None
 
 
 def test_a_child_that_emptied_its_environment_is_found_below_one_that_did_not(rig: Rig) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from claudomator_py.domain.run import RunFate, RunStatus
 from claudomator_py.hosts.local.directory import RunDirectory
-from claudomator_py.hosts.local.settle import settle
+from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import find_survivors
 from tests.integration.hosts.rig import LIMITS, Rig, Shim, alive, until
 
@@ -26,7 +26,7 @@ def orphaned(rig: Rig, cwd: Path, script: str = GATED, **limits: Any) -> tuple[P
     pid = int(shim.output("ready").split()[1])
     until((path / "agent.json").exists)
     kill(shim)
-    assert settle(path) == RunStatus(RunFate.ORPHANED)
+    assert decide_fate(path) == RunStatus(RunFate.ORPHANED)
     return path, pid
 
 
@@ -38,12 +38,12 @@ def kill(shim: Shim) -> None:
 def taken_over(rig: Rig, path: Path, **fields: Any) -> Shim:
     """The shim that has it now."""
     shim = rig.shim(path, **fields)
-    until(lambda: settle(path).fate is RunFate.ALIVE)
+    until(lambda: decide_fate(path).fate is RunFate.ALIVE)
     return shim
 
 
 def ended_by(path: Path) -> Sequence[object]:
-    status = settle(path)
+    status = decide_fate(path)
     assert status.fate is RunFate.ENDED
     assert status.exit is not None
     return status.exit.ended_by, status.exit.exit_code
@@ -57,7 +57,7 @@ def test_it_is_waited_for_and_its_exit_code_is_not_made_up(rig: Rig, tmp_path: P
     assert shim.wait() == 0
     assert (path / "stdout.jsonl").read_text() == f"ready {pid}\ndone\n"
     assert (tmp_path / "starts").read_text() == "started\n"
-    assert settle(path) == RunStatus(RunFate.UNFINISHED)
+    assert decide_fate(path) == RunStatus(RunFate.UNFINISHED)
     assert rig.shim(path).wait() == 3, "there is nothing to take over any more"
 
 
@@ -75,7 +75,7 @@ def test_it_is_held_to_what_is_left_of_its_timeout(rig: Rig, tmp_path: Path) -> 
     rig.shim(path).wait()
     assert ended_by(path) == ("timeout", None)
     assert not alive(pid)
-    status = settle(path).exit
+    status = decide_fate(path).exit
     assert status is not None
     assert 1_000 <= status.ended_ms - status.started_ms < 15_000, "from the start of the agent"
 
@@ -116,7 +116,7 @@ def test_the_next_shim_may_be_killed_as_well(rig: Rig, tmp_path: Path, point: st
     path, pid = orphaned(rig, tmp_path, "trap '' TERM; echo ready $$; while :; do sleep 0.05; done", timeout_ms=500)
     assert rig.shim(path, crash=point).wait() == -9
     assert alive(pid)
-    assert settle(path).fate is RunFate.ORPHANED
+    assert decide_fate(path).fate is RunFate.ORPHANED
     rig.shim(path).wait()
     assert ended_by(path) == ("timeout", None)
 
@@ -126,7 +126,7 @@ def test_one_that_has_ended_while_nobody_looked_leaves_what_it_left_to_the_daemo
     shim = taken_over(rig, path, crash="orphan-ended")
     (tmp_path / "go").touch()
     assert shim.wait() == -9
-    assert settle(path).fate is RunFate.UNFINISHED
+    assert decide_fate(path).fate is RunFate.UNFINISHED
     assert len(find_survivors(path.name)) == 1
 
 
@@ -138,7 +138,7 @@ def test_a_process_that_only_has_its_pid_is_left_alone(rig: Rig, tmp_path: Path,
     path, pid = orphaned(rig, tmp_path)
     record = path / "agent.json"
     record.write_text(json.dumps({**json.loads(record.read_text()), **changes}))
-    assert settle(path).fate is RunFate.UNFINISHED
+    assert decide_fate(path).fate is RunFate.UNFINISHED
     assert rig.shim(path).wait() == 3
     assert alive(pid)
 

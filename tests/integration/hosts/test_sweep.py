@@ -6,7 +6,7 @@ import pytest
 
 from claudomator_py.domain.run import RunFate, Swept
 from claudomator_py.hosts.local.directory import remove_tree
-from claudomator_py.hosts.local.settle import settle
+from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import find_survivors, sweep
 from tests.integration.hosts.rig import Rig, until
 
@@ -16,7 +16,7 @@ WAIT = ("sh", "-c", "echo ready; exec sleep 60")
 def test_known_runs_are_kept(rig: Rig) -> None:
     run = rig.sh("true")
     assert sweep(rig.root, {run.path.name}, grace_ms=100) == []
-    assert settle(run.path).fate is RunFate.ENDED
+    assert decide_fate(run.path).fate is RunFate.ENDED
 
 
 def test_unknown_runs_are_removed(rig: Rig) -> None:
@@ -40,7 +40,7 @@ def test_a_live_run_without_a_row_is_cancelled_and_removed_after_its_end(rig: Ri
     shim.output("ready")
     assert sweep(rig.root, set(), grace_ms=100) == [Swept(path.name, "cancelled")]
     shim.wait()
-    assert settle(path).fate is RunFate.ENDED
+    assert decide_fate(path).fate is RunFate.ENDED
     assert sweep(rig.root, set(), grace_ms=100) == [Swept(path.name, "removed")]
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local import watcher as module
+from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
-from claudomator_py.hosts.local.settle import settle
 from claudomator_py.hosts.local.watcher import RunWatcher
 from tests.integration.hosts.rig import Rig, until
 
@@ -68,7 +68,7 @@ def test_the_end_of_a_live_run_is_told_once(rig: Rig) -> None:
         assert ends.run_ids == []
         go(path)
         await ends.wait_for("a")
-        assert settle(path).fate is RunFate.ENDED
+        assert decide_fate(path).fate is RunFate.ENDED
         await asyncio.sleep(0.05)
         assert ends.run_ids == ["a"]
 
@@ -83,7 +83,7 @@ def test_a_shim_that_has_not_said_yet_who_it_is_is_waited_for(rig: Rig) -> None:
         assert ends.run_ids == []
         rig.shim(path)
         await ends.wait_for("a")
-        assert settle(path).fate is RunFate.ENDED
+        assert decide_fate(path).fate is RunFate.ENDED
 
     watching(test)
 
@@ -93,7 +93,7 @@ def test_a_shim_is_followed_by_the_launchers_pid(rig: Rig) -> None:
         path = rig.prepare(("true",))
         watcher.watch("a", path, rig.shim(path).process.pid)
         await ends.wait_for("a")
-        assert settle(path).fate is RunFate.ENDED
+        assert decide_fate(path).fate is RunFate.ENDED
 
     watching(test)
 
@@ -135,7 +135,7 @@ def test_a_launched_shim_that_left_at_once_is_told(rig: Rig) -> None:
         shim.wait()
         watcher.watch("a", path, shim.process.pid)
         await ends.wait_for("a")
-        assert settle(path).fate is RunFate.REVOKED
+        assert decide_fate(path).fate is RunFate.REVOKED
 
     watching(test)
 
@@ -149,7 +149,7 @@ def test_a_killed_shim_is_told(rig: Rig) -> None:
         watcher.watch("a", path)
         shim.signal(signal.SIGKILL)
         await ends.wait_for("a")
-        assert settle(path).fate is RunFate.ORPHANED
+        assert decide_fate(path).fate is RunFate.ORPHANED
 
     watching(test)
 
@@ -180,7 +180,7 @@ def test_an_unwatched_run_is_not_told(rig: Rig) -> None:
         watcher.unwatch("a")
         watcher.unwatch("other")
         go(path)
-        await asyncio.to_thread(until, lambda: settle(path).fate is RunFate.ENDED)
+        await asyncio.to_thread(until, lambda: decide_fate(path).fate is RunFate.ENDED)
         await asyncio.sleep(0.05)
         assert ends.run_ids == []
 
@@ -226,7 +226,7 @@ def test_a_run_that_is_taken_over_is_watched_again(rig: Rig, tmp_path: Path) -> 
         host.watch([(path.name, 0)])
         shim.signal(signal.SIGKILL)
         await ends.wait_for(path.name)
-        assert host.settle(path.name).fate is RunFate.ORPHANED
+        assert host.reconcile(path.name).fate is RunFate.ORPHANED
         host.watch([(path.name, 0)])
         (tmp_path / "go").touch()
         await ends.wait_for(path.name, path.name)

@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from claudomator_py.api.metrics import FAMILIES, text_of
+from claudomator_py.api.metrics import FAMILIES, exposition
 from claudomator_py.daemon.loop import Ticks
 from claudomator_py.daemon.metering import Measured, Meter, Wait
 from claudomator_py.domain.histogram import Histogram
@@ -73,7 +73,7 @@ def value(families: dict[str, Metric], name: str, **labels: str) -> float:
 
 @pytest.fixture(scope="module")
 def families() -> dict[str, Metric]:
-    return families_of(text_of(MEASURED))
+    return families_of(exposition(MEASURED))
 
 
 def test_what_is_declared_is_there_and_nothing_else(families: dict[str, Metric]) -> None:

@@ -127,7 +127,7 @@ def test_a_late_look_at_a_lost_check_puts_the_run_back_to_none_before(world: Wor
     assert row.check_seq == 3
     assert not world.collector.collect(late, world.now_ms + 1_000)
     assert world.live("t") == row
-    assert {call[0] for call in world.host.calls[calls:]} == {"settle"}
+    assert {call[0] for call in world.host.calls[calls:]} == {"reconcile"}
     world.host.end(run_id, 0, step=3)
     world.tick()
     assert world.state("t") == "COMPLETED"

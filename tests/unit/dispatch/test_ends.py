@@ -92,14 +92,14 @@ def test_one_unreadable_directory_keeps_nobody_else_waiting(world: World, monkey
     world.submit("bad")
     world.submit("good")
     world.tick()
-    bad, settle = world.live("bad").id, world.host.settle
+    bad, reconcile = world.live("bad").id, world.host.reconcile
 
-    def settle_but_one(run_id: str, step: int = 0) -> object:
+    def reconcile_but_one(run_id: str, step: int = 0) -> object:
         if run_id == bad:
             raise OSError(5, "Input/output error")
-        return settle(run_id, step)
+        return reconcile(run_id, step)
 
-    monkeypatch.setattr(world.host, "settle", settle_but_one)
+    monkeypatch.setattr(world.host, "reconcile", reconcile_but_one)
     world.end("good")
     world.submit("next")
     world.tick()

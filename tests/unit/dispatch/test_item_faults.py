@@ -80,16 +80,16 @@ def test_a_run_whose_reading_raises_is_read_again_with_pauses_that_grow(
     world.submit("bad")
     world.submit("good")
     world.tick()
-    bad, settle = world.live("bad").id, world.host.settle
+    bad, reconcile = world.live("bad").id, world.host.reconcile
     looks: list[int] = []
 
     def broken(run_id: str, step: int = 0) -> RunStatus:
         if run_id == bad:
             looks.append(world.now_ms)
             raise RecursionError("maximum recursion depth exceeded")
-        return settle(run_id, step)
+        return reconcile(run_id, step)
 
-    monkeypatch.setattr(world.host, "settle", broken)
+    monkeypatch.setattr(world.host, "reconcile", broken)
     world.end("good")
     for _ in range(7):
         world.tick()

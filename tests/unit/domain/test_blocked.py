@@ -14,13 +14,13 @@ from claudomator_py.domain.blocked import (
     BlockParams,
     Why,
     blocked,
+    blocked_text,
     brief_of,
     hold_label,
     in_brief,
     on_hold,
     predicate,
     sentence,
-    text_of,
     wait_of,
 )
 from claudomator_py.domain.budget import Figures, Unit
@@ -100,7 +100,7 @@ def test_json_gives_the_same_value_and_leaves_out_what_is_not_known(what: Blocke
 
 @given(values(), st.booleans())
 def test_every_code_has_words_with_any_parameters_that_end_well(what: Blocked, brief: bool) -> None:
-    text = text_of(what, brief=brief)
+    text = blocked_text(what, brief=brief)
     assert text
     assert text == text.strip()
     assert not re.search(r"[\[\]{}|]|\n|  |\(\)| ,|: ?;", _without_free_text(what, text)), text
@@ -112,7 +112,7 @@ def _without_free_text(what: Blocked, text: str) -> str:
     for free in ("text", "remedy", "source"):
         if getattr(what.params, free) is not None:
             cleared = what.having(**{free: "word"})
-            text = text_of(cleared)
+            text = blocked_text(cleared)
             what = cleared
     return text
 
@@ -240,15 +240,15 @@ def test_limited_agents_are_waited_for_until_the_first_resets() -> None:
 def test_a_list_tells_the_first_agent_only() -> None:
     full = tuple(blocked(BlockCode.FULL, agent=agent, active=1, slots=1) for agent in "ab")
     both = blocked(BlockCode.AGENTS_FULL, agents=full)
-    assert text_of(both) == "a is full (1 of 1 slots); b is full (1 of 1 slots)"
+    assert blocked_text(both) == "a is full (1 of 1 slots); b is full (1 of 1 slots)"
     assert brief_of(both, None) == said("a is full (1 of 1 slots)")
 
 
 def test_instants_are_worded_by_whoever_shows_them() -> None:
     waits = blocked(BlockCode.BACKOFF, until=NOW)
     assert sentence(waits) == (Piece("tries again at "), Piece(instant=format_instant(NOW)))
-    assert text_of(waits) == "tries again at 2026-09-21 14:13 UTC"
-    assert text_of(waits, lambda _: "noon") == "tries again at noon"
+    assert blocked_text(waits) == "tries again at 2026-09-21 14:13 UTC"
+    assert blocked_text(waits, lambda _: "noon") == "tries again at noon"
 
 
 def test_without_a_code_the_text_beside_it_counts() -> None:
@@ -269,9 +269,9 @@ def test_decisions_from_before_there_were_codes_say_what_they_said() -> None:
     told = {"rejected_code": "limited", "rejected_because": "limited (5h window, reported)"}
     candidate = Candidate.model_validate(stored | told)
     assert candidate.rejected is not None
-    assert text_of(candidate.rejected) == "codex is limited (5h window, reported) until 2026-09-21 14:13 UTC"
+    assert blocked_text(candidate.rejected) == "codex is limited (5h window, reported) until 2026-09-21 14:13 UTC"
     assert Candidate.model_validate(candidate.model_dump(mode="json")) == candidate
     assert Candidate.model_validate(stored | {"rejected_because": None}).rejected is None
     hint = OverriddenHint.model_validate({"agent": "codex", "why": "codex was full (1 of 1 slots)"})
-    assert [text_of(one) for one in hint.because] == ["codex was full (1 of 1 slots)"]
+    assert [blocked_text(one) for one in hint.because] == ["codex was full (1 of 1 slots)"]
     assert OverriddenHint.model_validate(hint.model_dump(mode="json")) == hint

@@ -3,7 +3,7 @@
 import pytest
 
 from claudomator_py.domain.agent import Tier
-from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked, on_hold, predicate, text_of
+from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked, blocked_text, on_hold, predicate
 from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.rationale import Fallback
@@ -191,12 +191,12 @@ def test_it_waits_for_the_agent_that_has_it_and_says_why() -> None:
     task, codex = head(1, conversation=TALK), agent("codex")
     why = "resumes the conversation of run 41c98f14 on claude"
     busy = waits(task, agent("claude", active=2), codex)
-    assert (busy.why, text_of(busy)) == (Why.SLOTS, f"{why}: claude is full (2 of 2 slots)")
+    assert (busy.why, blocked_text(busy)) == (Why.SLOTS, f"{why}: claude is full (2 of 2 slots)")
     limited = waits(task, agent("claude", hold=HOLD), codex)
     assert (limited.why, limited.until) == (Why.LIMITED, HOLD.until)
-    assert text_of(limited).startswith(f"{why}: claude is limited (")
+    assert blocked_text(limited).startswith(f"{why}: claude is limited (")
     for gone in (agent("claude-2", kind="claude"), agent("claude", kind="gemini")):
-        text = text_of(waits(task, gone, codex))
+        text = blocked_text(waits(task, gone, codex))
         assert text == f"{why}, which is no longer configured; {REMEDY}"
 
 
@@ -220,7 +220,7 @@ def test_when_all_are_limited_it_waits_for_the_first_reset() -> None:
     waiting = waits(head(1), agent("claude", hold=later), agent("codex", hold=HOLD), agent("gemini", hold=LOGIN))
     assert (waiting.why, waiting.until) == (Why.LIMITED, HOLD.until)
     said = "gemini is held (auth: please run /login, reported) until `claudomator release gemini`"
-    assert said in text_of(waiting)
+    assert said in blocked_text(waiting)
 
 
 def test_or_it_tries_the_least_active_as_the_plain_fallback() -> None:
@@ -344,7 +344,7 @@ def test_every_agent_is_in_the_record_and_all_but_the_chosen_have_a_reason() -> 
 
 def test_a_long_source_of_a_hold_is_cut() -> None:
     long = HOLD.model_copy(update={"source": "word " * 200, "reason": Reason.OVERLOADED, "window": None})
-    text = text_of(waits(head(1), agent("claude", hold=long)))
+    text = blocked_text(waits(head(1), agent("claude", hold=long)))
     assert text.startswith("claude is limited (overloaded: word word")
     assert len(text) < 200
 
@@ -352,7 +352,7 @@ def test_a_long_source_of_a_hold_is_cut() -> None:
 def test_an_agent_that_cannot_enforce_what_a_task_asks_for_does_not_get_it() -> None:
     task = head(1, cannot={"claude": "claude cannot count turns"})
     assert decide(task, agent("claude"), agent("codex")).agent == "codex"
-    assert "claude cannot count turns" in text_of(waits(task, agent("claude")))
+    assert "claude cannot count turns" in blocked_text(waits(task, agent("claude")))
     hinted = decide(head(1, agent_type="claude", cannot={"claude": "no turns"}), agent("claude"), agent("codex"))
     assert hinted.agent == "codex"
     assert hinted.overridden is not None

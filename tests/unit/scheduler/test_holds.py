@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.agent import Tier
-from claudomator_py.domain.blocked import Blocked, text_of
+from claudomator_py.domain.blocked import Blocked, blocked_text
 from claudomator_py.domain.outcome import Provenance
 from claudomator_py.domain.units import format_instant
 from claudomator_py.scheduler.admission import admit
@@ -19,7 +19,7 @@ OPUS = HOLD.model_copy(update={"bucket": "claude/default:opus", "family": "opus"
 def verdict(task: QueueHead, *agents: AgentState, **changes: object) -> str:
     """The agent it would go to, or why it waits."""
     found = admit(task, agents, rules(**changes), load_of(snapshot()))
-    return text_of(found, lambda _: "then") if isinstance(found, Blocked) else found.agent
+    return blocked_text(found, lambda _: "then") if isinstance(found, Blocked) else found.agent
 
 
 @given(st.sampled_from(Tier), st.sampled_from(["tier", "kept_tier", "asked", "model"]))
@@ -60,7 +60,7 @@ def test_agents_of_one_account_wait_for_the_longest_of_its_holds() -> None:
     both = agent("claude", holds=(HOLD, longer))
     found = admit(head(1), (both,), rules(), load_of(snapshot()))
     assert isinstance(found, Blocked)
-    assert (text_of(found, str), found.until) == (
+    assert (blocked_text(found, str), found.until) == (
         f"claude is limited (7d window, reported) until {format_instant(NOW + 90_000)}",
         NOW + 90_000,
     )
