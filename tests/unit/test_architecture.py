@@ -1,22 +1,33 @@
-"""The architecture page names what there is: classes and functions of its picture, and files of its text."""
+"""Pages on the code name what there is: classes and functions of the picture, files and functions of the text."""
 
 import ast
 import re
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).parents[2]
 PACKAGE = REPOSITORY / "claudomator_py"
 PAGE = (REPOSITORY / "docs" / "architecture.md").read_text()
+ON_CODE = ("explanation/a-limit-in-the-code.md", "how-to/add-an-endpoint.md")
 NOT_OURS = {"POST", "JSON", "API"}
 
 
-def _defined() -> set[str]:
+def _defined_in(file: Path) -> set[str]:
+    """Classes, what is defined in them with and without the class before it, functions, and names that are assigned."""
     found = set()
-    for file in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                found.add(node.name)
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{part.name}" for part in node.body if isinstance(part, ast.FunctionDef)}
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
     return found
+
+
+def _defined() -> set[str]:
+    return {name for file in PACKAGE.rglob("*.py") for name in _defined_in(file)}
 
 
 def test_the_picture_names_classes_and_functions_that_exist() -> None:
@@ -33,3 +44,21 @@ def test_the_page_names_files_that_exist() -> None:
     missing = {name for name in named if not (PACKAGE / name).exists() and not (REPOSITORY / name).exists()}
     assert len(named) > 20
     assert not missing
+
+
+def _file(name: str) -> Path:
+    return next(folder / name for folder in (PACKAGE, REPOSITORY) if (folder / name).exists())
+
+
+@pytest.mark.parametrize("page", ON_CODE)
+def test_a_page_on_the_code_names_what_is_in_the_files_that_it_names(page: str) -> None:
+    text = " ".join((REPOSITORY / "docs" / page).read_text().split())
+    said = re.findall(r"`([A-Za-z_.]+)(?:\(\))?` (?:\(|in )`([a-z_]+(?:/[a-z_]+)*\.py)`", text)
+    rows = re.findall(r"\| `([a-z_]+/[a-z_]+\.py)` \|[^|]*\| `([A-Za-z_.]+)\(\)` \|", text)
+    said += [(name, file) for file, name in rows]
+    assert len(said) > 4
+    missing = [(name, file) for name, file in said if name not in _defined_in(_file(file))]
+    assert not missing
+    functions = set(re.findall(r"`([A-Za-z_.]+)\(\)`", text))
+    assert functions <= _defined(), functions - _defined()
+    assert all(_file(name) for name in re.findall(r"`([a-z_]+(?:/[a-z_]+)+\.py)`", text))
