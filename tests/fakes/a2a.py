@@ -32,7 +32,7 @@ class Seen:
 
 
 class Scripted(AgentExecutor):
-    """It does what the last word of the prompt says; what it does not know, it repeats."""
+    """It does what the last word of the prompt's first line says; what it does not know, it repeats."""
 
     def __init__(self, seen: Seen) -> None:
         self.seen = seen
@@ -49,7 +49,8 @@ class Scripted(AgentExecutor):
             await event_queue.enqueue_event(new_task_from_user_message(context.message))
         updater = TaskUpdater(event_queue, context.task_id, context.context_id)
         await updater.start_work()
-        word = said.split()[-1] if said.split() else ""
+        first_line = said.partition("\n")[0].split()
+        word = first_line[-1] if first_line else ""
         message = updater.new_agent_message
         if word == "ask" and not going_on:
             await updater.requires_input(message([new_text_part("Which colour?")]))

@@ -1,0 +1,157 @@
+"""Remote agents behind a real daemon: a remote run is a run, whatever happens to the daemon, the shim or the client."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.domain.views import AnswerRequest
+from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.scenarios_support import document, ended, in_state, kill_run, last_run
+from tests.e2e.warm import WarmStarter
+from tests.fakes.a2a import Request, Seen, plain_server, reply, sdk_server
+
+pytestmark = pytest.mark.timeout(120)
+
+SECRET = "s3cret-of-the-docs-bot"
+
+
+@contextmanager
+def remote_site(folder: Path, warm: WarmStarter, url: str, **entry: object) -> Iterator[Site]:
+    agents = {"docs-bot": {"kind": "a2a", "url": url, **entry}}
+    with open_site(folder / "site", warm=warm, agents=agents) as site:
+        yield site
+
+
+@pytest.fixture(params=["1.0", "0.3"])
+def remote(request: pytest.FixtureRequest, tmp_path: Path, warm: WarmStarter) -> Iterator[tuple[Site, Seen]]:
+    with sdk_server((request.param,)) as (url, seen), remote_site(tmp_path, warm, url) as site:
+        yield site, seen
+
+
+def test_its_answer_is_the_tasks(remote: tuple[Site, Seen]) -> None:
+    site, seen = remote
+    daemon = site.start().ready()
+    site.drop("page.yaml", document(None, "Describe the login.", agent="docs-bot"))
+    task = ended(daemon, "page")
+    assert (task.state, task.agent, task.attempts) == ("COMPLETED", "docs-bot", 1)
+    assert "you said: Describe the login." in str(task.result_text)
+    run = last_run(daemon, "page")
+    assert [message_id for message_id, _, _ in seen.messages] == [run.id]
+
+
+def test_its_question_is_answered_in_the_same_remote_task(remote: tuple[Site, Seen]) -> None:
+    site, seen = remote
+    daemon = site.start().ready()
+    site.drop("fence.yaml", document(None, "Paint it and ask", agent="docs-bot"))
+    task = in_state(daemon, "fence", "NEEDS_INPUT")
+    assert (task.reason, task.reason_text) == ("question", "Which colour?")
+    daemon.kill()
+    daemon = site.start().ready()
+    daemon.client.answer("fence", AnswerRequest(text="Blue."))
+    task = ended(daemon, "fence")
+    assert (task.state, task.attempts) == ("COMPLETED", 1)
+    assert "Blue." in str(task.result_text)
+    assert len({task_id for _, _, task_id in seen.messages}) == 1
+    assert len(seen.messages) == 2
+
+
+def begun(daemon: Daemon, name: str) -> None:
+    """Wait until the task's client knows the remote task."""
+
+    def known() -> bool:
+        return any(b'"task"' in daemon.client.log(run.id).data for run in daemon.client.runs(name))
+
+    in_state(daemon, name, "RUNNING")
+    wait_until(known, "the remote task to be known")
+
+
+def test_a_cancelled_task_is_cancelled_there(remote: tuple[Site, Seen]) -> None:
+    site, seen = remote
+    daemon = site.start().ready()
+    site.drop("long.yaml", document(None, "please wait", agent="docs-bot"))
+    begun(daemon, "long")
+    daemon.client.cancel("long")
+    assert ended(daemon, "long").state == "CANCELLED"
+    wait_until(lambda: len(seen.cancelled) == 1, "the remote task to be cancelled")
+
+
+def test_a_run_goes_on_while_the_daemon_is_dead(remote: tuple[Site, Seen]) -> None:
+    site, seen = remote
+    daemon = site.start().ready()
+    site.drop("long.yaml", document(None, "please wait", agent="docs-bot"))
+    begun(daemon, "long")
+    daemon.kill()
+    seen.released.set()
+    daemon = site.start().ready()
+    task = ended(daemon, "long")
+    assert (task.state, task.runs, len(seen.messages)) == ("COMPLETED", 1, 1)
+
+
+def test_after_its_shim_and_client_were_killed_the_next_run_asks_after_the_same_task(
+    remote: tuple[Site, Seen],
+) -> None:
+    site, seen = remote
+    daemon = site.start().ready()
+    site.drop("long.yaml", document(None, "please wait", agent="docs-bot", on_lost="retry", retry={"backoff": "1s"}))
+    begun(daemon, "long")
+    kill_run(site, last_run(daemon, "long").id)
+    wait_until(lambda: len(daemon.client.runs("long")) == 2, "the next run")
+    seen.released.set()
+    task = ended(daemon, "long")
+    assert (task.state, len(seen.messages)) == ("COMPLETED", 1)
+    first, second = daemon.client.runs("long")
+    assert second.resumes == first.id
+    assert "you said: please wait" in str(task.result_text)
+
+
+def test_a_limit_holds_the_agent_until_it_is_over(tmp_path: Path, warm: WarmStarter) -> None:
+    limited = [True]
+
+    def answer(request: Request, handler: BaseHTTPRequestHandler) -> None:
+        if limited[0]:
+            limited[0] = False
+            return reply(handler, 429, b"slow down", Retry_After="2")
+        return reply(handler, 200, b'{"text": "done"}')
+
+    with plain_server(answer) as (url, requests), remote_site(tmp_path, warm, url, protocol="post") as site:
+        daemon = site.start().ready()
+        site.drop("hasty.yaml", document(None, "Do it.", agent="docs-bot", on_limit="wait"))
+        task = ended(daemon, "hasty")
+        assert (task.state, task.result_text, task.attempts, task.runs) == ("COMPLETED", "done", 1, 2)
+        first, second = daemon.client.runs("hasty")
+        assert first.outcome is not None
+        assert (first.outcome.reason, first.outcome.provenance) == ("rate_limited", "reported")
+        assert second.started_at >= str(first.outcome.reset_at)
+        assert len(requests) == 2
+
+
+def test_its_secret_comes_from_the_daemons_environment_and_shows_nowhere(tmp_path: Path, warm: WarmStarter) -> None:
+    def answer(request: Request, handler: BaseHTTPRequestHandler) -> None:
+        said = {"text": f"you sent {request.headers.get('Authorization')}"}
+        reply(handler, 200, json.dumps(said).encode())
+
+    authentication = {"scheme": "bearer", "secret": "DOCS_TOKEN"}
+    with (
+        plain_server(answer) as (url, requests),
+        remote_site(tmp_path, warm, url, protocol="post", authentication=authentication) as site,
+    ):
+        daemon = site.start(DOCS_TOKEN=SECRET).ready()
+        site.drop("echo.yaml", document(None, "Do it.", agent="docs-bot"))
+        task = ended(daemon, "echo")
+        assert requests[0].headers["Authorization"] == f"Bearer {SECRET}"
+        assert SECRET not in str(task.result_text)
+        spec = (site.state / "runs" / last_run(daemon, "echo").id / "spec.json").read_text()
+        assert SECRET not in spec
+
+
+def test_a_task_that_needs_what_it_cannot_be_held_to_is_refused(remote: tuple[Site, Seen]) -> None:
+    site, _ = remote
+    site.start().ready()
+    plan = site.drop("plan.yaml", document(None, "Plan it.", agent="docs-bot", permissions={"mode": "plan"}))
+    refusal = plan.with_name("plan.yaml.error.txt")
+    wait_until(refusal.exists, "the refusal")
+    assert "docs-bot is a remote agent, which cannot be held to permissions.mode" in refusal.read_text()
