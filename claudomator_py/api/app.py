@@ -27,6 +27,7 @@ from claudomator_py.api.request import strict_query
 from claudomator_py.api.runs import runs
 from claudomator_py.api.schedules import schedules
 from claudomator_py.api.settings import WebSettings
+from claudomator_py.api.specialists import specialists
 from claudomator_py.api.tasks import tasks
 from claudomator_py.daemon.metering import Meter
 from claudomator_py.domain.principal import OPERATOR
@@ -38,7 +39,7 @@ names the role that it takes: read, operate or admin, each of which permits what
 Lists are paged by cursor, times are RFC 3339 in UTC, refusals are problem+json and say what to do next."""
 
 
-RESOURCES = (runs, tasks, schedules, agents, daemon, credentials, events, metrics)
+RESOURCES = (runs, tasks, schedules, specialists, agents, daemon, credentials, events, metrics)
 
 
 class _Application(FastAPI):

@@ -1,4 +1,4 @@
-"""Conditional requests (RFC 9110, section 13): a task's version is its entity tag.
+"""Conditional requests (RFC 9110, section 13): the version of a task or a specialist is its entity tag.
 
 The tag is strong: edits compare versions, so If-Match is compared strongly and a weak tag never matches. If-None-Match
 is compared weakly, and 304 says that the task was not changed; what the planner would say of a waiting task at this
@@ -16,7 +16,6 @@ from fastapi import Depends, Header, Request, Response
 
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.principal import LONGEST_KEY, RequestKey
-from claudomator_py.domain.views import TaskView
 
 HEADER: Final = "Idempotency-Key"
 _KEY = re.compile(
@@ -76,7 +75,7 @@ _ANY: Final = "*"
 
 ETAG_HEADER = {
     "ETag": {
-        "description": "The task's version, for If-Match or If-None-Match",
+        "description": "The version, for If-Match or If-None-Match",
         "schema": {"type": "string", "pattern": '^"[0-9]+"$'},
         "required": True,
     }
@@ -84,9 +83,9 @@ ETAG_HEADER = {
 NOT_MODIFIED = {"description": "Still the current version", "headers": ETAG_HEADER}
 
 
-def set_etag(response: Response, task: TaskView) -> None:
-    """Let the response carry the task's version."""
-    response.headers["ETag"] = etag(task.version)
+def set_etag(response: Response, version: int) -> None:
+    """Let the response carry the version of what it tells."""
+    response.headers["ETag"] = etag(version)
 
 
 def etag(version: int) -> str:

@@ -21,6 +21,7 @@ from claudomator_py.api.openapi import refusals, request_body
 from claudomator_py.api.request import JsonObject, OptionalJsonObject
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.views import TaskView
+from claudomator_py.domain.views.specialists import SpecialistView
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import odd_values, validate
 from claudomator_py.service.access import Access, Granted
@@ -28,6 +29,7 @@ from claudomator_py.service.access import Access, Granted
 __all__ = ["Allowed", "Body", "Operations", "Tagged", "access_of", "body", "links", "location", "task_document"]
 
 R = TypeVar("R")
+V = TypeVar("V", TaskView, SpecialistView)
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SAID = 3
@@ -106,16 +108,21 @@ Allowed = Annotated[Granted, Depends(_allowed)]
 """The service as the principal of the request may use it."""
 
 
-def _tagging(response: Response) -> Callable[[TaskView], TaskView]:
-    def tagged(task: TaskView) -> TaskView:
-        set_etag(response, task)
-        return task
+class _Tagging:
+    def __init__(self, response: Response) -> None:
+        self._response = response
 
-    return tagged
+    def __call__(self, view: V) -> V:
+        set_etag(self._response, view.version)
+        return view
 
 
-Tagged = Annotated[Callable[[TaskView], TaskView], Depends(_tagging)]
-"""Lets the answer carry the task's version; to be called with the task that is answered."""
+def _tagging(response: Response) -> _Tagging:
+    return _Tagging(response)
+
+
+Tagged = Annotated[_Tagging, Depends(_tagging)]
+"""Lets the answer carry the version of what is answered; to be called with that."""
 
 _REFUSES: Final[dict[Any, int]] = {versions_to_match: 412, request_key: 409}
 

@@ -78,6 +78,7 @@ from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.service.keyring import Keyring
 from claudomator_py.service.notices import Notices
 from claudomator_py.service.schedules import Schedules
+from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService
 from claudomator_py.service.tokens import Tokens
 from claudomator_py.sources.inbox.claims import InboxInUse
@@ -252,7 +253,8 @@ async def _serve(
         repeats,
     )
     notices, tokens = Notices(database, herald, now_ms), Tokens(database, keyring, now_ms)
-    access = Access(service, queries, schedules, notices, tokens)
+    specialists = Specialists(database, now_ms, repeats)
+    access = Access(service, queries, schedules, notices, tokens, specialists)
     around = ProcessGauges(
         ticks=lambda: daemon.ticks,
         checks=lambda: queries.readiness().checks,

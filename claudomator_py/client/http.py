@@ -11,6 +11,7 @@ import httpx
 from claudomator_py.client.errors import DaemonNotRunning, UnexpectedAnswer
 from claudomator_py.client.streams import PATIENCE_S
 from claudomator_py.client.transport import VERSIONS, Transport
+from claudomator_py.domain.card import Card
 from claudomator_py.domain.notice import DeliveryState, DeliveryView
 from claudomator_py.domain.principal import LONGEST_KEY
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
@@ -48,6 +49,7 @@ from claudomator_py.domain.views import (
     WhyView,
 )
 from claudomator_py.domain.views.schedules import ScheduleView
+from claudomator_py.domain.views.specialists import SearchView, SpecialistView
 from claudomator_py.schema.taskfile import to_document
 
 _PAGE: Final = 200
@@ -311,6 +313,53 @@ class Client(Transport):
     def delete_schedule(self, name: str) -> None:
         """End it; its tasks stay."""
         self._request("DELETE", f"/v1/schedules/{_part(name)}")
+
+    def specialists(self, *, cursor: str | None = None, limit: int = 50) -> Page[SpecialistView]:
+        """One part of the specialists, by id."""
+        query = {"limit": limit} if cursor is None else {"cursor": cursor, "limit": limit}
+        return self._view(Page[SpecialistView], "GET", "/v1/specialists", params=query)
+
+    def all_specialists(self) -> Iterator[SpecialistView]:
+        """All specialists, by id, fetched as they are read."""
+        page = self.specialists(limit=_PAGE)
+        yield from page.items
+        while page.next_cursor is not None:
+            page = self.specialists(cursor=page.next_cursor, limit=_PAGE)
+            yield from page.items
+
+    def specialist(self, specialist_id: str) -> SpecialistView:
+        """One specialist with its card."""
+        return self._view(SpecialistView, "GET", f"/v1/specialists/{_part(specialist_id)}")
+
+    def search_specialists(self, query: str, *, limit: int = 10) -> SearchView:
+        """The specialists that match, the best first."""
+        params = {"query": query, "limit": limit}
+        return self._view(SearchView, "GET", "/v1/specialists/search", params=params)
+
+    def register_specialist(self, card: Card, *, idempotency_key: str | None = None) -> SpecialistView:
+        """Add it, or update one's own of that id. Harmless when repeated."""
+        headers = _headers(idempotency_key)
+        return self._view(SpecialistView, "POST", "/v1/specialists", json=card.document, headers=headers)
+
+    def change_specialist(self, card: Card, *, if_version: int | None = None) -> SpecialistView:
+        """Replace the card of the specialist that has its id."""
+        headers = _headers(None, if_version)
+        path = f"/v1/specialists/{_part(card.id)}"
+        return self._view(SpecialistView, "PUT", path, json=card.document, headers=headers)
+
+    def remove_specialist(self, specialist_id: str, *, if_version: int | None = None) -> None:
+        """Remove it with its grants."""
+        self._request("DELETE", f"/v1/specialists/{_part(specialist_id)}", headers=_headers(None, if_version))
+
+    def grant_specialist(self, specialist_id: str, grantee: str) -> SpecialistView:
+        """Let a shared one exist for a principal, or for all of an organisation: ``org:NAME``."""
+        path = f"/v1/specialists/{_part(specialist_id)}/grants"
+        return self._view(SpecialistView, "POST", path, json={"grantee": grantee})
+
+    def revoke_specialist(self, specialist_id: str, grantee: str) -> SpecialistView:
+        """Take a grant back."""
+        path = f"/v1/specialists/{_part(specialist_id)}/grants/{_part(grantee)}"
+        return self._view(SpecialistView, "DELETE", path)
 
     def drain(self, reason: str | None = None) -> DrainView:
         """Stop starting tasks; running ones finish."""

@@ -33,6 +33,9 @@ LONGEST_PROFILE: Final = 20_000
 SHIPPER: Final = "claudomator"
 """The creator of the cards that come with Claudomator."""
 
+TAKEN_IDS: Final = frozenset({"clarify", "default", "human_review", "reject", "search"})
+"""Labels of routes, which a card may name as its fallback, and a path of the API."""
+
 Source = Literal["shipped", "file", "api", "hub"]
 """How a card came into the registry."""
 
@@ -109,10 +112,18 @@ def _wake_url(value: str) -> str:
     return value
 
 
+def _free(value: str) -> str:
+    if value in TAKEN_IDS:
+        raise refusal(f"`{value}` is a word that Claudomator uses itself", "choose another id")
+    return value
+
+
 class Card(Strict):
     """A specialist, as its author writes it."""
 
-    id: Name = Field(description="How tasks name it: lower-case letters, digits, `-`, `_` and `.`.")
+    id: Annotated[Name, AfterValidator(_free)] = Field(
+        description="How tasks name it: lower-case letters, digits, `-`, `_` and `.`."
+    )
     name: Line | None = Field(None, max_length=200, description="Name shown to people. Default: `id`.")
     description: Prose = Field(
         min_length=1, max_length=LONGEST_PROFILE, description="What it does, and what it is not for."

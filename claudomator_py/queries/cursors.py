@@ -50,6 +50,19 @@ def read_number(cursor: str, listed: Listed) -> int:
     raise _bad()
 
 
+def write_text(text: str, listed: Listed) -> str:
+    """The cursor behind the item that has this text as its key."""
+    return _written((text,), listed)
+
+
+def read_text(cursor: str, listed: Listed) -> str:
+    """The item's key. Raises BadCursor for anything that ``write_text`` did not give for this list."""
+    match _read(cursor, listed):
+        case [str(text)] if "\0" not in text and text.isascii():
+            return text
+    raise _bad()
+
+
 def _tasks(wanted: TaskFilter) -> Listed:
     return {"list": "tasks", **wanted.model_dump(mode="json", exclude_none=True)}
 

@@ -6,6 +6,7 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.queries.queries import Queries
 from claudomator_py.service.notices import Notices
 from claudomator_py.service.schedules import Schedules
+from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService
 from claudomator_py.service.tokens import Tokens
 
@@ -27,19 +28,28 @@ class Granted:
     """Who was told of what."""
     tokens: Tokens
     """Who may ask what."""
+    specialists: Specialists
+    """Who does tasks."""
 
 
 class Access:
     """The service for each who asks. There is none for nobody, so no request is answered without saying whose it is."""
 
     def __init__(
-        self, service: TaskService, queries: Queries, schedules: Schedules, notices: Notices, tokens: Tokens
+        self,
+        service: TaskService,
+        queries: Queries,
+        schedules: Schedules,
+        notices: Notices,
+        tokens: Tokens,
+        specialists: Specialists,
     ) -> None:
         self._service = service
         self._queries = queries
         self._schedules = schedules
         self._notices = notices
         self._tokens = tokens
+        self._specialists = specialists
 
     def as_(self, by: Principal) -> Granted:
         """What that principal may ask. It costs nothing."""
@@ -50,4 +60,5 @@ class Access:
             self._schedules.as_(by, queries.told),
             self._notices.as_(by),
             self._tokens.as_(by),
+            self._specialists.as_(by),
         )

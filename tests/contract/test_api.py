@@ -12,6 +12,7 @@ from claudomator_py.domain.lifecycle import Completed, Failed, InputKind, NeedsI
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.units import HOUR_MS
+from tests.fakes.cards import card
 from tests.fakes.daemon import Answer, Daemon, running
 from tests.fakes.prepared import START_MS, PreparedService
 
@@ -26,6 +27,14 @@ OPERATIONS = {
     ("post", "/v1/tasks/{ref}/reject"): "rejectTask",
     ("get", "/v1/tasks/{ref}/why"): "explainTask",
     ("get", "/v1/tasks/{ref}/runs"): "listRuns",
+    ("get", "/v1/specialists"): "listSpecialists",
+    ("post", "/v1/specialists"): "registerSpecialist",
+    ("get", "/v1/specialists/search"): "searchSpecialists",
+    ("get", "/v1/specialists/{specialist_id}"): "getSpecialist",
+    ("put", "/v1/specialists/{specialist_id}"): "changeSpecialist",
+    ("delete", "/v1/specialists/{specialist_id}"): "removeSpecialist",
+    ("post", "/v1/specialists/{specialist_id}/grants"): "grantSpecialist",
+    ("delete", "/v1/specialists/{specialist_id}/grants/{grantee}"): "revokeSpecialist",
     ("get", "/v1/schedules"): "listSchedules",
     ("post", "/v1/schedules"): "addSchedule",
     ("get", "/v1/schedules/{name}"): "getSchedule",
@@ -299,6 +308,37 @@ def test_schedules_have_the_published_shape(daemon: Daemon, document: dict[str, 
     for method, path, answer, status in answers:
         assert answer.status == status, (method, path)
         if status != 204:
+            _check(document, method, path, answer)
+
+
+def test_specialists_have_the_published_shape(daemon: Daemon, document: dict[str, Any]) -> None:
+    every = "/v1/specialists"
+    one = f"{every}/{{specialist_id}}"
+    body = card("plumber", visibility="shared").document
+    grant = {"grantee": "org:acme"}
+    answers = [
+        ("post", every, daemon.ask("POST", every, json_body=body), 201),
+        ("post", every, daemon.ask("POST", every, json_body={**body, "keyword": "x"}), 422),
+        ("post", every, daemon.ask("POST", every, json_body={**body, "id": "search"}), 422),
+        ("get", every, daemon.ask("GET", f"{every}?limit=1"), 200),
+        ("get", every, daemon.ask("GET", f"{every}?cursor=x"), 400),
+        ("get", f"{every}/search", daemon.ask("GET", f"{every}/search?query=plumber%20work"), 200),
+        ("get", f"{every}/search", daemon.ask("GET", f"{every}/search?query="), 422),
+        ("get", one, daemon.ask("GET", f"{every}/plumber"), 200),
+        ("get", one, daemon.ask("GET", f"{every}/plumber", headers={"If-None-Match": '"1"'}), 304),
+        ("get", one, daemon.ask("GET", f"{every}/missing"), 404),
+        ("put", one, daemon.ask("PUT", f"{every}/plumber", json_body={**body, "description": "Fixes pipes."}), 200),
+        ("put", one, daemon.ask("PUT", f"{every}/other", json_body=body), 422),
+        ("put", one, daemon.ask("PUT", f"{every}/plumber", json_body=body, headers={"If-Match": '"1"'}), 412),
+        ("post", f"{one}/grants", daemon.ask("POST", f"{every}/plumber/grants", json_body=grant), 200),
+        ("post", f"{one}/grants", daemon.ask("POST", f"{every}/plumber/grants", json_body={"grantee": "A B"}), 422),
+        ("delete", f"{one}/grants/{{grantee}}", daemon.ask("DELETE", f"{every}/plumber/grants/org:acme"), 200),
+        ("delete", one, daemon.ask("DELETE", f"{every}/plumber"), 204),
+        ("delete", one, daemon.ask("DELETE", f"{every}/plumber"), 404),
+    ]
+    for method, path, answer, status in answers:
+        assert answer.status == status, (method, path, answer.body)
+        if status not in (204, 304):
             _check(document, method, path, answer)
 
 

@@ -13,6 +13,7 @@ from claudomator_py.client import AnswerRequest, Client, ClientError, HoldReques
 from claudomator_py.domain.lifecycle import Completed, Running
 from claudomator_py.domain.retention import CleanupRequest
 from claudomator_py.domain.views import TokenRequest
+from tests.fakes.cards import card
 from tests.fakes.daemon import Daemon, openapi_document, running
 from tests.fakes.prepared import PreparedService
 
@@ -54,6 +55,14 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "resumeSchedule": lambda client: client.resume_schedule("any"),
     "runSchedule": lambda client: client.run_schedule("any"),
     "deleteSchedule": lambda client: client.delete_schedule("any"),
+    "listSpecialists": lambda client: list(client.all_specialists()),
+    "registerSpecialist": lambda client: client.register_specialist(card("new"), idempotency_key="k"),
+    "searchSpecialists": lambda client: client.search_specialists("any"),
+    "getSpecialist": lambda client: client.specialist("any"),
+    "changeSpecialist": lambda client: client.change_specialist(card("any"), if_version=1),
+    "removeSpecialist": lambda client: client.remove_specialist("any"),
+    "grantSpecialist": lambda client: client.grant_specialist("any", "org:acme"),
+    "revokeSpecialist": lambda client: client.revoke_specialist("any", "org:acme"),
     "makeBackup": lambda client: client.backup(),
     "cleanUp": lambda client: client.clean_up(CleanupRequest(dry_run=True)),
     "listTokens": lambda client: client.tokens(),

@@ -41,6 +41,7 @@ from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.service.keyring import Keyring
 from claudomator_py.service.notices import Notices
 from claudomator_py.service.schedules import Schedules
+from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService
 from claudomator_py.service.tokens import Tokens
 from claudomator_py.sources.inbox.intake import StoreIntake
@@ -156,9 +157,9 @@ class World:
             trees=self.trees,
         )
         self.notices = Notices(database, _NoCouriers(database, self.messengers, self.clock), self.clock)
-        repeats = IdempotentRequests(self.queries.read, self.clock)
+        self.repeats = IdempotentRequests(self.queries.read, self.clock)
         self.schedules = Schedules(
-            database, self.registry, lambda: self.workdirs, self.clock, self.queries.told, repeats
+            database, self.registry, lambda: self.workdirs, self.clock, self.queries.told, self.repeats
         )
         self.schedule_faults = Faults(self.clock)
         self.timekeeper = ScheduleRunner(
@@ -174,10 +175,11 @@ class World:
             lambda: self.workdirs,
             self.clock,
             Cleaner(database, self.host, self.isolating, self.clock),
-            repeats,
+            self.repeats,
         )
         self.tokens = Tokens(database, self.keyring, self.clock)
-        self.access = Access(self.service, self.queries, self.schedules, self.notices, self.tokens)
+        self.specialists = Specialists(database, self.clock, self.repeats)
+        self.access = Access(self.service, self.queries, self.schedules, self.notices, self.tokens, self.specialists)
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.host.serve(self.kinds, self.secrets.redactor, self.clock)
         self.applier = ReportApplier(

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.lifecycle import InputKind, NeedsInput
+from tests.fakes.cards import card
 from tests.fakes.daemon import Answer, Daemon, openapi_document
 from tests.fakes.prepared import PreparedService
 
@@ -15,7 +16,16 @@ _OPERATIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
     for method, operation in methods.items()
 }
 _SCHEDULE = {"name": "nightly", "instructions": "Do it.", "schedule": "0 3 * * *"}
-_PARTS = {"ref": "it", "name": "claude", "run_id": "any", "delivery": "1", "target": "me", "session_id": "any"}
+_PARTS = {
+    "ref": "it",
+    "name": "claude",
+    "run_id": "any",
+    "delivery": "1",
+    "target": "me",
+    "session_id": "any",
+    "specialist_id": "plumber",
+    "grantee": "any",
+}
 
 
 def _body(operation: dict[str, Any]) -> dict[str, Any] | None:
@@ -50,13 +60,14 @@ def _ask(daemon: Daemon, name: str, *, query: str = "", body: object = None, **h
 
 @pytest.fixture
 def task_id(daemon: Daemon, desk: PreparedService, request: pytest.FixtureRequest) -> str:
-    """A task, an agent and a schedule to which every operation can be done."""
+    """A task, an agent, a schedule and a specialist to which every operation can be done."""
     desk.add_agent("claude")
     kind = InputKind.APPROVAL if "approveTask" in request.node.name else InputKind.QUESTION
     task_id = desk.add("it", NeedsInput(kind))
     desk.add_run(task_id, "claude")
     if "addSchedule" not in request.node.name:
         assert daemon.ask("POST", "/v1/schedules", json_body=_SCHEDULE).status == 201
+    assert daemon.ask("POST", "/v1/specialists", json_body=card("plumber").document).status == 201
     return task_id
 
 
@@ -90,10 +101,10 @@ def test_a_value_of_the_wrong_type_is_refused(daemon: Daemon, name: str) -> None
 @pytest.mark.parametrize("name", _BOUND)
 @pytest.mark.usefixtures("task_id")
 def test_nothing_is_done_to_another_version_than_was_seen(daemon: Daemon, desk: PreparedService, name: str) -> None:
-    before = desk.task("it")
+    before = desk.task("it"), daemon.ask("GET", "/v1/specialists").body
     answer = _ask(daemon, name, body=_example(name), If_Match='"99"')
     assert (answer.status, answer.json()["code"]) == (412, "stale_version")
-    assert desk.task("it") == before
+    assert (desk.task("it"), daemon.ask("GET", "/v1/specialists").body) == before
 
 
 @pytest.mark.parametrize("name", _KEYED)
@@ -109,6 +120,15 @@ def test_what_is_sent_again_is_answered_as_it_was(daemon: Daemon, name: str) -> 
 
 
 def test_the_table_has_something_of_each() -> None:
-    assert {"cancelTask", "restartTask", "answerTask", "approveTask", "rejectTask"} == set(_BOUND)
-    assert {"submitTask", "addSchedule", "runSchedule", "holdAgent", "releaseAgent", *_BOUND} == set(_KEYED)
+    tasks = {"cancelTask", "restartTask", "answerTask", "approveTask", "rejectTask"}
+    assert tasks | {"changeSpecialist", "removeSpecialist"} == set(_BOUND)
+    assert {
+        "submitTask",
+        "addSchedule",
+        "runSchedule",
+        "holdAgent",
+        "releaseAgent",
+        "registerSpecialist",
+        *tasks,
+    } == set(_KEYED)
     assert {"drain", "cleanUp", "createToken"} < set(_WITH_BODIES)

@@ -1,0 +1,181 @@
+"""/v1/specialists: the roles that tasks are given to, for whom each exists, and finding one."""
+
+from typing import Annotated
+
+from fastapi import Path, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from claudomator_py.api.conditional import NOT_MODIFIED, IdempotencyKey, IfMatch, IfNoneMatch, etag
+from claudomator_py.api.guard.roles import OPERATE, READ
+from claudomator_py.api.operation import Allowed, Operations, Tagged, body, location
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.errors import Invalid, Problem
+from claudomator_py.domain.views import Page
+from claudomator_py.domain.views.specialists import LONGEST_QUERY, GrantRequest, SearchView, SpecialistView
+
+specialists = Operations("specialists")
+
+SpecialistId = Annotated[str, Path(max_length=128, description="A specialist's id.")]
+
+_Card = Annotated[
+    Card,
+    body(
+        Card,
+        required=True,
+        the_least={"id": "plumber", "description": "Fixes leaks in resource handling: handles, sockets, memory."},
+        shared_with_an_organisation={
+            "id": "release-manager",
+            "name": "Release Manager",
+            "description": "Cuts releases: versions, changelogs, tags. Not for fixing what a release finds.",
+            "system_prompt": "You cut releases. Change nothing but versions and changelogs.",
+            "keywords": ["release candidate", "cut a release"],
+            "skills": [
+                {
+                    "id": "changelog",
+                    "name": "Changelogs",
+                    "description": "Turns commits into a changelog.",
+                    "examples": ["Write the changelog of 2.4 from the commits since v2.3"],
+                }
+            ],
+            "risk_ceiling": "medium",
+            "visibility": "shared",
+        },
+    ),
+]
+
+
+class SpecialistQuery(BaseModel):
+    """How much of the list."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the previous page.")
+    limit: int = Field(default=50, ge=1, le=200, description="Maximum number of specialists, 1 to 200.")
+
+
+class SearchQuery(BaseModel):
+    """What to search for, and how much of what is found."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    query: str = Field(min_length=1, max_length=LONGEST_QUERY, description="What has to be done, in any words.")
+    limit: int = Field(default=10, ge=1, le=100, description="Maximum number of specialists, 1 to 100.")
+
+
+@specialists.operation("GET /v1/specialists", "listSpecialists", READ, "Specialists, by id")
+def list_specialists(granted: Allowed, query: Annotated[SpecialistQuery, Query()]) -> Page[SpecialistView]:
+    """Those that exist for whoever asks: public ones, which is the default, shared ones of its organisation or with a
+    grant, and its own. All others are not listed, found or counted, and refused as what does not exist."""
+    return granted.specialists.page(query.cursor, query.limit)
+
+
+@specialists.operation(
+    "POST /v1/specialists",
+    "registerSpecialist",
+    OPERATE,
+    "Register a specialist",
+    status=201,
+    refuses=(403, 404),
+    told="Registered: it is durable",
+    headers=location("URL of the specialist"),
+)
+def register(granted: Allowed, card: _Card, key: IdempotencyKey, tagged: Tagged, response: Response) -> SpecialistView:
+    """Add it, or update one's own of that id. 409 for an id that is another's, or follows a file; 404 if that one does
+    not exist for whoever asks."""
+    view = tagged(granted.specialists.register(card, key=key))
+    response.headers["Location"] = f"/v1/specialists/{view.id}"
+    return view
+
+
+# Before the operations on one specialist, so that this path is not taken for an id; no card may have it.
+@specialists.operation("GET /v1/specialists/search", "searchSpecialists", READ, "Find a specialist for something")
+def search(granted: Allowed, query: Annotated[SearchQuery, Query()]) -> SearchView:
+    """By meaning and by words: a skill, or the card's own text, scores 0.7 times the one and 0.3 times the other, a
+    specialist as its best. Without an encoder, the words alone count, and `degraded` says so."""
+    return granted.specialists.search(query.query, query.limit)
+
+
+@specialists.operation(
+    "GET /v1/specialists/{specialist_id}",
+    "getSpecialist",
+    READ,
+    "One specialist",
+    refuses=(404,),
+    responses={304: NOT_MODIFIED},
+    response_model=SpecialistView,
+)
+def get_specialist(
+    granted: Allowed, specialist_id: SpecialistId, if_none_match: IfNoneMatch, tagged: Tagged
+) -> SpecialistView | Response:
+    """The specialist with its card. With If-None-Match, 304 says that it has not been changed since."""
+    found = granted.specialists.one(specialist_id)
+    if if_none_match is not None and if_none_match.matches(found.version):
+        return Response(status_code=304, headers={"ETag": etag(found.version)})
+    return tagged(found)
+
+
+@specialists.operation(
+    "PUT /v1/specialists/{specialist_id}",
+    "changeSpecialist",
+    OPERATE,
+    "Change a specialist",
+    refuses=(403, 404, 409),
+)
+def change(
+    granted: Allowed, specialist_id: SpecialistId, card: _Card, if_match: IfMatch, tagged: Tagged
+) -> SpecialistView:
+    """Replace its card. For its creator, and for administrators of the daemon or of its organisation. 409 for one that
+    follows a file: edit the file. An administrator's change of a shipped one is a card that stands for it."""
+    if card.id != specialist_id:
+        raise Invalid.of([Problem(field="id", message="is not that of the path", remedy=f"write {specialist_id}")])
+    return tagged(granted.specialists.change(card, versions=if_match))
+
+
+@specialists.operation(
+    "DELETE /v1/specialists/{specialist_id}",
+    "removeSpecialist",
+    OPERATE,
+    "Remove a specialist",
+    status=204,
+    refuses=(403, 404, 409),
+)
+def remove(granted: Allowed, specialist_id: SpecialistId, if_match: IfMatch) -> None:
+    """With its grants. A shipped one for which it stood is there again. 409 for one that follows a file."""
+    granted.specialists.remove(specialist_id, versions=if_match)
+
+
+@specialists.operation(
+    "POST /v1/specialists/{specialist_id}/grants",
+    "grantSpecialist",
+    OPERATE,
+    "Let a shared specialist exist for somebody else",
+    refuses=(403, 404, 409),
+)
+def grant(
+    granted: Allowed,
+    specialist_id: SpecialistId,
+    wanted: Annotated[
+        GrantRequest,
+        body(GrantRequest, required=True, to_a_token={"grantee": "acme-ci"}, to_all_of_one={"grantee": "org:acme"}),
+    ],
+    tagged: Tagged,
+) -> SpecialistView:
+    """Harmless when repeated. 409 for one that is not shared."""
+    return tagged(granted.specialists.grant(specialist_id, wanted.grantee))
+
+
+@specialists.operation(
+    "DELETE /v1/specialists/{specialist_id}/grants/{grantee}",
+    "revokeSpecialist",
+    OPERATE,
+    "Take a grant back",
+    refuses=(403, 404),
+)
+def revoke(
+    granted: Allowed,
+    specialist_id: SpecialistId,
+    grantee: Annotated[str, Path(max_length=128, description="As it was granted.")],
+    tagged: Tagged,
+) -> SpecialistView:
+    """Harmless when repeated."""
+    return tagged(granted.specialists.revoke(specialist_id, grantee))

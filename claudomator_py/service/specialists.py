@@ -1,0 +1,115 @@
+"""Specialists: who there is for whoever asks, and registering, changing, removing and sharing them."""
+
+from collections.abc import Callable, Collection
+from copy import copy
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.card import Card, Registration
+from claudomator_py.domain.errors import Unavailable
+from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
+from claudomator_py.domain.views import Page
+from claudomator_py.domain.views.specialists import SearchView, SpecialistView
+from claudomator_py.ports import Clock
+from claudomator_py.queries import specialists as queries
+from claudomator_py.queries.reading import read
+from claudomator_py.queries.specialists import Similarity
+from claudomator_py.store import specialist_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.events import caused_by
+from claudomator_py.tasks import specialists as changes
+from claudomator_py.tasks.idempotency import IdempotentRequests
+
+T = TypeVar("T")
+
+
+class Specialists:
+    """What can be asked about specialists. Every method may raise ``domain.errors.ServiceError``: NotFound in the same
+    words for a card that does not exist and for one that does not exist for whoever asks.
+
+    versions: the change is made only if the card has one of these; None: any. similarity: None: there is no encoder.
+    """
+
+    def __init__(
+        self, database: Database, clock: Clock, repeats: IdempotentRequests, similarity: Similarity | None = None
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._repeats = repeats
+        self._similarity = similarity
+        self._by = OPERATOR
+
+    def as_(self, by: Principal) -> "Specialists":
+        """The same, for who asks."""
+        bound = copy(self)
+        bound._by = by
+        return bound
+
+    def page(self, cursor: str | None = None, limit: int = 50) -> Page[SpecialistView]:
+        """A part of the list, by id. Raises BadCursor."""
+        return read(self._database, lambda connection: queries.page(connection, self._by, cursor, limit))
+
+    def one(self, specialist_id: str) -> SpecialistView:
+        """The specialist of that id."""
+
+        def find(connection: Connection) -> SpecialistView:
+            found = specialist_rows.find(connection, specialist_id, self._by)
+            if found is None:
+                raise changes.unknown(connection, specialist_id, self._by)
+            return queries.view(found, self._by)
+
+        return read(self._database, find)
+
+    def search(self, query: str, limit: int = 10) -> SearchView:
+        """The specialists that match, the best first."""
+        return read(
+            self._database,
+            lambda connection: queries.search(connection, query, self._by, limit, self._similarity),
+        )
+
+    def register(self, card: Card, *, key: RequestKey | None = None) -> SpecialistView:
+        """Add the card, or update one's own of that id; harmless when repeated. Raises Conflict, Forbidden."""
+
+        def transaction(connection: Connection) -> SpecialistView:
+            found = changes.register(connection, card, self._by, self._clock())
+            told = queries.view(found, self._by)
+            if key is not None:
+                self._repeats.record(connection, key, told, self._by.id)
+            return told
+
+        with self._repeats.claim(key, self._by.id) as earlier:
+            return SpecialistView.model_validate(earlier) if earlier is not None else self._write(transaction)
+
+    def change(self, card: Card, *, versions: Collection[int] | None = None) -> SpecialistView:
+        """Give the specialist of the card's id that content. Raises Forbidden, StaleVersion, Conflict."""
+        return self._changed(
+            lambda connection, now_ms: changes.change(connection, card, self._by, now_ms, versions=versions)
+        )
+
+    def remove(self, specialist_id: str, *, versions: Collection[int] | None = None) -> None:
+        """Remove it. Raises Forbidden, StaleVersion, Conflict."""
+        self._write(
+            lambda connection: changes.remove(connection, specialist_id, self._by, self._clock(), versions=versions)
+        )
+
+    def grant(self, specialist_id: str, grantee: str) -> SpecialistView:
+        """Let a shared card exist for a principal, or ``org:NAME``. Harmless when repeated."""
+        return self._changed(
+            lambda connection, now_ms: changes.grant(connection, specialist_id, grantee, self._by, now_ms)
+        )
+
+    def revoke(self, specialist_id: str, grantee: str) -> SpecialistView:
+        """Take a grant back. Harmless when repeated."""
+        return self._changed(
+            lambda connection, now_ms: changes.revoke(connection, specialist_id, grantee, self._by, now_ms)
+        )
+
+    def _changed(self, change: Callable[[Connection, int], Registration]) -> SpecialistView:
+        return self._write(lambda connection: queries.view(change(connection, self._clock()), self._by))
+
+    def _write(self, transaction: Callable[[Connection], T]) -> T:
+        try:
+            return self._database.write(caused_by(self._by.id, transaction))
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error

@@ -1,0 +1,241 @@
+"""Specialists for those who ask: what exists for each, tried in every way there is to ask, and what a search finds."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from claudomator_py.domain.card import Registration
+from claudomator_py.domain.errors import BadCursor, Conflict, Forbidden, KeyReused, NotFound, StaleVersion
+from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
+from claudomator_py.queries.specialists import text_scores
+from claudomator_py.service.specialists import Specialists
+from claudomator_py.store.database import Database
+from claudomator_py.store.full_text import Found
+from tests.fakes.cards import card
+from tests.fakes.world import World
+
+ANN = Principal("ann", Role.OPERATE, "acme")
+BOB = Principal("bob", Role.OPERATE, "bolt")
+PRIVATE = {"visibility": "private"}
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    return World(database)
+
+
+def of(world: World, by: Principal = OPERATOR) -> Specialists:
+    return world.access.as_(by).specialists
+
+
+def ids(world: World, by: Principal = OPERATOR) -> list[str]:
+    return [one.id for one in of(world, by).page().items]
+
+
+def found(world: World, query: str, by: Principal = OPERATOR) -> list[str]:
+    result = of(world, by).search(query)
+    assert result.total == len(result.items)
+    return [one.specialist.id for one in result.items]
+
+
+@pytest.mark.both_databases
+def test_a_card_that_does_not_exist_for_somebody_is_told_of_in_no_way(world: World) -> None:
+    of(world, ANN).register(card("plumber", **PRIVATE))
+    bob = of(world, BOB)
+    asks: tuple[Callable[[str], object], ...] = (
+        bob.one,
+        lambda one: bob.change(card(one)),
+        lambda one: bob.change(card(one), versions={1}),
+        bob.remove,
+        lambda one: bob.remove(one, versions={99}),
+        lambda one: bob.grant(one, "bob"),
+        lambda one: bob.revoke(one, "bob"),
+    )
+    for ask in asks:
+        said = set()
+        for name in ("plumber", "plumbez"):
+            with pytest.raises(NotFound) as refused:
+                ask(name)
+            said.add(str(refused.value).replace(name, "ID"))
+        assert said == {"There is no specialist 'ID'. There are no specialists yet."}
+    assert ids(world, BOB) == []
+    assert bob.search("plumber").total == 0
+    assert ids(world, ANN) == ids(world) == ["plumber"]
+
+
+@pytest.mark.both_databases
+def test_a_search_says_the_same_whatever_does_not_exist_for_who_asks(world: World) -> None:
+    of(world).register(card("plumber", description="Fixes leaking pipes."))
+    of(world).register(card("painter", description="Paints walls, and pipes."))
+    before = of(world, BOB).search("leaking pipes on walls")
+    for n in range(5):
+        of(world, ANN).register(card(f"secret-{n}", description="Walls, pipes, leaks.", **PRIVATE))
+    assert of(world, BOB).search("leaking pipes on walls") == before
+    assert of(world, ANN).search("leaking pipes on walls").total == 7
+
+
+def test_pages_have_what_exists_for_who_asks_and_a_cursor_tells_of_nothing_else(world: World) -> None:
+    for name in ("a", "b", "c", "d"):
+        of(world, ANN).register(card(name, **({} if name in "ac" else PRIVATE)))
+    first = of(world, BOB).page(limit=1)
+    assert [one.id for one in first.items] == ["a"]
+    second = of(world, BOB).page(first.next_cursor, limit=1)
+    assert [one.id for one in second.items] == ["c"]
+    assert second.next_cursor is None
+    for cursor in ("x", "", "bm90aGluZw=="):
+        with pytest.raises(BadCursor):
+            of(world, BOB).page(cursor)
+
+
+def test_for_whom_it_is_shared_is_told_to_those_who_may_change_it(world: World) -> None:
+    of(world, ANN).register(card("plumber", visibility="shared"))
+    own = of(world, ANN).grant("plumber", "bob")
+    assert (own.grants, own.changeable, own.version) == (("bob",), True, 2)
+    other = of(world, BOB).one("plumber")
+    assert (other.grants, other.changeable) == ((), False)
+    with pytest.raises(Forbidden):
+        of(world, BOB).grant("plumber", "org:bolt")
+    assert of(world, ANN).revoke("plumber", "bob").grants == ()
+    assert ids(world, BOB) == []
+
+
+def test_a_view_has_the_card_as_it_was_written(world: World) -> None:
+    made = of(world, ANN).register(card("plumber", name="Pipe Doctor", risk_ceiling="low", extra={"x-a": [1]}))
+    assert (made.name, made.creator, made.organisation, made.source) == ("Pipe Doctor", "ann", "acme", "api")
+    assert (made.visibility, made.transport) == ("public", "local")
+    assert made.content == card("plumber", name="Pipe Doctor", risk_ceiling="low", extra={"x-a": [1]})
+    assert "visibility" not in made.card
+    assert of(world, ANN).one("plumber") == made
+
+
+@pytest.mark.both_databases
+def test_a_request_that_is_sent_again_is_answered_as_it_was(world: World) -> None:
+    key = RequestKey("k", "1")
+    first = of(world, ANN).register(card("plumber"), key=key)
+    of(world, ANN).change(card("plumber", description="Fixes pipes."))
+    assert of(world, ANN).register(card("plumber"), key=key) == first
+    assert of(world).one("plumber").description == "Fixes pipes."
+    with pytest.raises(KeyReused):
+        of(world, ANN).register(card("painter"), key=RequestKey("k", "2"))
+
+
+def test_a_change_is_refused_to_who_has_seen_another_version(world: World) -> None:
+    of(world, ANN).register(card("plumber"))
+    with pytest.raises(StaleVersion):
+        of(world, ANN).change(card("plumber", description="Late."), versions={7})
+    with pytest.raises(Conflict):
+        of(world, BOB).register(card("plumber"))
+
+
+def test_changes_are_events_in_the_name_of_who_made_them(world: World) -> None:
+    of(world, ANN).register(card("plumber", visibility="shared"))
+    of(world, ANN).grant("plumber", "bob")
+    of(world, ANN).remove("plumber")
+    live = world.access.as_(OPERATOR).queries.live
+    told = live.events(live.event_filter(None, ()), 0, 9).items
+    assert [(one.kind, one.by) for one in told] == [
+        ("specialist_registered", "ann"),
+        ("specialist_granted", "ann"),
+        ("specialist_removed", "ann"),
+    ]
+
+
+# --- searching ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.both_databases
+def test_words_alone_decide_without_an_encoder_and_the_answer_says_so(world: World) -> None:
+    leaks = {"id": "leaks", "name": "Leaks", "description": "Finds leaks under the sink."}
+    taps = {"id": "taps", "name": "Taps", "description": "Replaces a dripping tap."}
+    of(world).register(card("plumber", skills=[leaks, taps]))
+    of(world).register(card("painter"))
+
+    result = of(world).search("a leak under the sink")
+
+    assert result.degraded
+    (one,) = result.items
+    assert (one.specialist.id, one.best_skill_id, one.score) == ("plumber", "leaks", 1.0)
+    assert [(skill.id, skill.score, skill.text, skill.semantic) for skill in one.skills] == [("leaks", 1.0, 1.0, None)]
+
+
+@pytest.mark.both_databases
+def test_a_card_without_skills_is_found_by_its_own_text(world: World) -> None:
+    of(world).register(card("plumber", description="Fixes pipes.", skills=[]))
+    (one,) = of(world).search("pipes").items
+    assert (one.specialist.id, one.best_skill_id, one.skills) == ("plumber", None, ())
+
+
+def test_rare_words_count_more_than_frequent_ones(world: World) -> None:
+    for n in range(5):
+        of(world).register(card(f"clerk-{n}", description="Writes reports.", skills=[]))
+    of(world).register(card("plumber", description="Fixes pipes.", skills=[]))
+    assert found(world, "reports of pipes")[0] == "plumber"
+
+
+def test_a_word_that_nobody_has_lowers_every_score() -> None:
+    place: Found = ("plumber", None)
+    known = text_scores(["pipes"], {place: {"pipes"}}, 10)[place]
+    both = text_scores(["pipes", "zyzzyva"], {place: {"pipes"}}, 10)[place]
+    assert known == 1.0
+    assert 0 < both < 0.5
+
+
+@pytest.mark.parametrize("texts", [1, 2, 3, 1_000])
+def test_text_scores_are_between_0_and_1(texts: int) -> None:
+    places: list[Found] = [(str(n), None) for n in range(texts)]
+    hits = {place: {"a", "b"} if n % 2 else {"a"} for n, place in enumerate(places)}
+    assert all(0 < score <= 1 for score in text_scores(["a", "b", "c"], hits, texts).values())
+
+
+def test_nothing_is_found_by_words_that_say_nothing(world: World) -> None:
+    of(world).register(card("plumber"))
+    result = of(world).search("the of and")
+    assert (result.items, result.total) == ((), 0)
+
+
+def alike(values: Mapping[Found, float]) -> Callable[[str, Sequence[Registration]], object]:
+    def similarity(query: str, cards: Sequence[Registration]) -> Mapping[Found, float]:
+        assert query == "drips"
+        seen = {one.card.id for one in cards}
+        return {place: value for place, value in values.items() if place[0] in seen}
+
+    return similarity
+
+
+def test_a_score_is_seven_tenths_meaning_and_three_tenths_words(database: Database) -> None:
+    world = World(database)
+    of(world).register(card("plumber", description="Fixes pipes."))
+    of(world).register(card("dripper", description="Drips.", skills=[]))
+    of(world).register(card("painter"))
+    of(world, ANN).register(card("secret", **PRIVATE))
+    values = {
+        ("plumber", "plumber-work"): 0.9,
+        ("plumber", None): 0.5,
+        ("dripper", None): 0.2,
+        ("painter", None): -0.3,
+        ("secret", None): 1.5,
+    }
+    encoded = Specialists(database, world.clock, world.repeats, alike(values)).as_(BOB)  # type: ignore[arg-type]
+
+    result = encoded.search("drips")
+
+    assert not result.degraded
+    assert [(one.specialist.id, one.score, one.best_skill_id) for one in result.items] == [
+        ("plumber", 0.63, "plumber-work"),
+        ("dripper", 0.44, None),
+    ]
+    assert encoded.as_(ANN).search("drips").items[0].score == 0.7
+    assert encoded.search("drips", limit=1).total == 2
+
+
+def test_an_encoder_that_fails_leaves_the_words_at_their_full_score(database: Database) -> None:
+    world = World(database)
+    of(world).register(card("dripper", description="Drips.", skills=[]))
+
+    def broken(query: str, cards: Sequence[Registration]) -> Mapping[Found, float]:
+        raise OSError("no such model")
+
+    result = Specialists(database, world.clock, world.repeats, broken).search("drips")
+
+    assert result.degraded
+    assert [one.score for one in result.items] == [1.0]
