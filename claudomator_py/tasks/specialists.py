@@ -85,7 +85,8 @@ def remove(
     if row.file_path not in (None, file_path):
         raise _follows_file(row)
     specialist_rows.revoke(connection, row.id)
-    _record(connection, "specialist_removed", row, row.version + 1, now_ms)
+    told = {"specialist": row.id, "source": row.source, "version": row.version + 1}
+    record(connection, now_ms, "specialist_removed", data=told)
     if row.shipped is None:
         specialist_rows.index(connection, row.id, None)
         specialist_rows.change(
@@ -117,7 +118,8 @@ def grant(
     there = specialist_rows.get(connection, row.id, by)
     if grantee not in there.grants:
         specialist_rows.grant(connection, row.id, grantee, by.id, now_ms)
-        _granted(connection, "specialist_granted", row, grantee, now_ms)
+        specialist_rows.change(connection, row.id, version=row.version + 1, updated_ms=now_ms)
+        record(connection, now_ms, "specialist_granted", data={"specialist": row.id, "grantee": grantee})
     return specialist_rows.get(connection, row.id, by)
 
 
@@ -135,7 +137,8 @@ def revoke(
     there = specialist_rows.get(connection, row.id, by)
     if grantee in there.grants:
         specialist_rows.revoke(connection, row.id, grantee)
-        _granted(connection, "specialist_revoked", row, grantee, now_ms)
+        specialist_rows.change(connection, row.id, version=row.version + 1, updated_ms=now_ms)
+        record(connection, now_ms, "specialist_revoked", data={"specialist": row.id, "grantee": grantee})
     return specialist_rows.get(connection, row.id, by)
 
 
@@ -259,16 +262,9 @@ def _put(
         created_ms = row.created_ms if there else now_ms
         specialist_rows.change(connection, card.id, created_ms=created_ms, removed_ms=None, **columns)
     specialist_rows.index(connection, card.id, card)
-    row.source = source
-    _record(connection, "specialist_changed" if there else "specialist_registered", row, version, now_ms)
+    told = {"specialist": card.id, "source": source, "version": version}
+    if there:
+        record(connection, now_ms, "specialist_changed", data=told)
+    else:
+        record(connection, now_ms, "specialist_registered", data=told)
     return specialist_rows.get(connection, card.id)
-
-
-def _granted(connection: Connection, kind: str, row: Specialist, grantee: str, now_ms: int) -> None:
-    specialist_rows.change(connection, row.id, version=row.version + 1, updated_ms=now_ms)
-    told = {"specialist": row.id, "grantee": grantee, "version": row.version + 1}
-    record(connection, now_ms, kind, data=told)
-
-
-def _record(connection: Connection, kind: str, row: Specialist, version: int, now_ms: int) -> None:
-    record(connection, now_ms, kind, data={"specialist": row.id, "source": row.source, "version": version})
