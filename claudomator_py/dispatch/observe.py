@@ -302,6 +302,7 @@ class Observer:
             specialist=task.specialist,
             skill=task.skill,
             constraints=Constraints.parse(task.constraints),
+            routed=task.constraints is not None,
         )
 
     @property

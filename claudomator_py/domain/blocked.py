@@ -37,6 +37,7 @@ class Why(StrEnum):
     WORKDIR = "workdir"
     KEPT = "kept"
     CONVERSATION = "conversation"
+    ROUTING = "routing"
     CLASSIFYING = "classifying"
     AGENT = "agent"
     LIMITED = "limited"
@@ -80,6 +81,7 @@ class BlockCode(StrEnum):
     CONVERSATION = "conversation", Why.CONVERSATION, "waiting for its turn[ after {tasks}] in the same thread"
 
     # --- of a task: where, and on which model -------------------------------------------------------------------------
+    ROUTING = "routing", Why.ROUTING, "being routed to a specialist"
     CLASSIFYING = "classifying", Why.CLASSIFYING, "waiting for the tier classifier[, until {until} at most]"
     REQUIRED_AGENT = "required_agent", Why.AGENT, "the task requires agent {agent}, which is not configured"
     CONVERSATION_AGENT = (
@@ -123,6 +125,7 @@ class BlockCode(StrEnum):
     NOT_CONFIGURED = "not_configured", None, "not configured"
     NOT_SELECTABLE = "not_selectable", None, "available only when named explicitly"
     NOT_MEANT = "not_meant", None, "not what the task asks for"
+    NOT_ALLOWED = "not_allowed", None, "not among the agents allowed for the task"
     NO_CONVERSATION = "no_conversation", None, "without the conversation"
     PROBLEM = "problem", None, "unable to run: {text}"
     UNFIT = "unfit", None, "unfit for the task: {text}"

@@ -1,4 +1,4 @@
-"""What routing says of a task: who does it, how much harm it could do, and which agents and tiers are left open."""
+"""What routing says of a task: who does it, how much harm it could do, and what follows for agents and tiers."""
 
 from enum import StrEnum
 from typing import Self
@@ -19,7 +19,7 @@ class Risk(StrEnum):
 
 
 class Constraints(BaseModel):
-    """What is left open of agents and tiers, whatever the task's content and the classifier say."""
+    """What routing and policy say of agents and tiers, whatever the task's content and the classifier say."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -27,6 +27,10 @@ class Constraints(BaseModel):
     """The weakest tier allowed; None: any."""
     tier_ceiling: Tier | None = None
     """The strongest tier allowed; None: any."""
+    default_tier: Tier | None = None
+    """The tier where neither the task nor the classifier says; None: that of the agent."""
+    agents: tuple[str, ...] = ()
+    """Agents, or kinds, that may take it; empty: all."""
 
     @model_validator(mode="after")
     def _leave_a_tier(self) -> Self:
@@ -36,18 +40,22 @@ class Constraints(BaseModel):
 
     @classmethod
     def parse(cls, text: str | None) -> "Constraints":
-        """What ``text`` wrote. Raises ValueError."""
+        """What ``text`` wrote; None: everything is open. Raises ValueError."""
         return cls() if text is None else cls.model_validate_json(text)
 
     @property
-    def text(self) -> str | None:
-        """The same for the same constraints, as the tasks of one lane are told by it; None: everything is open."""
-        return self.model_dump_json(exclude_none=True) if self.binding else None
+    def text(self) -> str:
+        """The same for the same constraints, as the tasks of one lane are told by it."""
+        return self.model_dump_json(exclude_defaults=True)
 
     @property
-    def binding(self) -> bool:
-        """Whether anything is not open."""
-        return self != Constraints()
+    def bounds_tiers(self) -> bool:
+        """Whether a tier is ruled out."""
+        return self.tier_floor is not None or self.tier_ceiling is not None
+
+    def admits(self, agent: str, kind: str) -> bool:
+        """Whether that agent may take the task."""
+        return not self.agents or agent in self.agents or kind in self.agents
 
     @property
     def only_tier(self) -> Tier | None:

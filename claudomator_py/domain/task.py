@@ -211,6 +211,12 @@ class TaskSpec(Strict):
         None, description="Where the task runs; starts with / or ~/. Default: a scratch folder for the run."
     )
     agent: AgentHint = Field(AgentHint(), description="Preferred agent and model strength.")
+    specialist: Name | None = Field(
+        None, description="The specialist who does it, by the id of its card. Default: the task is routed by its text."
+    )
+    skill: Annotated[Line, Field(max_length=100)] | None = Field(
+        None, description="The skill asked of the specialist, by its id. Requires `specialist`."
+    )
     expected_output: Prose | None = Field(None, max_length=20_000, description="What to hand back.")
     priority: PriorityName = Field(
         Priority.NORMAL,
@@ -286,6 +292,13 @@ class TaskSpec(Strict):
         (), description="Labels to find the task by."
     )
     extra: dict[str, Any] = Field({}, description="The `x-*` keys: stored, never interpreted.")
+
+    @field_validator("skill")
+    @classmethod
+    def _skill_of_somebody(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and info.data.get("specialist", "") is None:
+            raise refusal("does not say whose", "add `specialist`, or leave out `skill`")
+        return value
 
     @field_validator("isolation")
     @classmethod

@@ -130,6 +130,8 @@ def decide(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms: 
 
     It is the same for all tasks of a lane, but for those whose question for a tier is open: each has a time of its own.
     """
+    if rules.routing and not head.routed:
+        return blocked(BlockCode.ROUTING)
     agents = tuple(_for_task(head, agents, agent, rules, now_ms) for agent in agents)
     head = _with_choice(head, agents)
     choice = _choose(head, agents, rules, now_ms)
@@ -150,7 +152,9 @@ def _for_task(
     While that model is not decided, a hold on one family keeps it from nothing: once it is, the agent is chosen again.
     """
     sentence = head.cannot.get(agent.name)
-    if sentence is not None:
+    if not head.constraints.admits(agent.name, agent.kind):
+        agent = agent.model_copy(update={"problem": "not for this task", "barred": True})
+    elif sentence is not None:
         agent = agent.model_copy(update={"problem": sentence, "unfit": True})
     hinted = hinted_by(head, agents)
     decided = tier_for(head, hinted, agent, classifier=rules.classifier, now_ms=now_ms)
@@ -198,7 +202,7 @@ def _pins_one_of(head: QueueHead, hinted: Sequence[AgentState], agent: AgentStat
 def _may_have_pinned(head: QueueHead, agent: AgentState) -> bool:
     """Whether the constraints allow the model that it pins. One that stands behind no tier cannot be judged by them."""
     tiers = (tier for tier, choice in agent.models.items() if choice.model == head.model)
-    return not head.constraints.binding or any(head.constraints.allows(tier) for tier in tiers)
+    return not head.constraints.bounds_tiers or any(head.constraints.allows(tier) for tier in tiers)
 
 
 def _choose(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms: int) -> _Choice | Blocked:
@@ -210,7 +214,7 @@ def _choose(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms:
         if not hinted:
             return blocked(BlockCode.REQUIRED_AGENT, agent=head.agent_type)
         return _balance(hinted, rules, why=rationale(RationaleCode.REQUIRED, agent=head.agent_type))
-    open_agents = tuple(agent for agent in agents if agent.auto_select)
+    open_agents = tuple(agent for agent in agents if _is_open(head, agent))
     if not head.agent_type or rules.type_hint == "ignore":
         return _balance(open_agents, rules, why=_LEAST_ACTIVE)
     ready = tuple(agent for agent in hinted if agent.problem is None and not agent.limited and agent.free)
@@ -224,6 +228,11 @@ def _choose(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms:
     because = tuple(one for one in rejected if one is not None) if hinted else (_unknown(head.agent_type),)
     override = OverriddenHint(agent=head.agent_type, because=because)
     return _balance(open_agents, rules, why=_LEAST_ACTIVE, overridden=override)
+
+
+def _is_open(head: QueueHead, agent: AgentState) -> bool:
+    """Whether the balancer may choose it: one that has to be named may be named by a specialist's card as well."""
+    return agent.auto_select or agent.name in head.constraints.agents
 
 
 def _go_on(conversation: HeldBy, agents: Sequence[AgentState], rules: Rules) -> _Choice | Blocked:
@@ -302,6 +311,8 @@ def _unknown(agent: str) -> Blocked:
 
 def _rejection(agent: AgentState) -> Blocked | None:
     """Why it cannot take a task now; None: it can."""
+    if agent.barred:
+        return blocked(BlockCode.NOT_ALLOWED, agent=agent.name)
     if agent.problem is not None:
         code = BlockCode.UNFIT if agent.unfit else BlockCode.PROBLEM
         return blocked(code, agent=agent.name, text=agent.problem)
@@ -322,7 +333,7 @@ def _record(
     mapped = agent.models.get(tier)
     hinted = hinted_by(head, agents)
     pinned_here = _pinned_on(head, hinted, agent)
-    considered = {seen.name for seen in agents if seen.auto_select} | {seen.name for seen in hinted} | choice.pool
+    considered = {seen.name for seen in agents if _is_open(head, seen)} | {seen.name for seen in hinted} | choice.pool
     elsewhere = BlockCode.NOT_MEANT if head.conversation is None else BlockCode.NO_CONVERSATION
     candidates = tuple(_candidate(seen, choice, considered, elsewhere, rules) for seen in agents)
     return DecisionRecord(

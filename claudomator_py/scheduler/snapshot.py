@@ -89,6 +89,8 @@ class AgentState(_Frozen):
     """Why it cannot run at all."""
     unfit: bool = False
     """Its problem is with the task that is looked at, which asks for what it cannot enforce."""
+    barred: bool = False
+    """Its problem is that the task in question is not for it, whatever it could do."""
     holds: tuple[ActiveHold, ...] = ()
     near_limit: bool = False
     """Its account has warned that a limit is near."""
@@ -236,6 +238,8 @@ class QueueHead(_Frozen):
     """See ``specialist``."""
     constraints: Constraints = Constraints()
     """See ``specialist``."""
+    routed: bool = False
+    """Whether it is decided who does it, be it nobody in particular."""
 
     @property
     def exclusive(self) -> str:
@@ -265,6 +269,8 @@ class Rules(_Frozen):
     near_limit: NearLimit = "tie_break"
     prefer_wait: int = 0
     """For how many milliseconds a task waits for a preferred agent that is full."""
+    routing: bool = False
+    """Whether it has to be decided first who does a task."""
     classifier: bool = False
     """Whether there is one to ask."""
     settings_hash: str

@@ -58,7 +58,7 @@ def _unclamped(
     if head.kept_tier is not None:
         what = "an automatic retry" if head.conversation is None else "a continued conversation"
         return head.kept_tier, Classification(source="kept", cause=f"{what} keeps its tier")
-    default = agent.default_tier
+    default = head.constraints.default_tier or agent.default_tier
     asked = head.asked
     if asked is not None and asked.tier is not None and asked.source in ("classifier", "cache"):
         found = Classification(
@@ -88,7 +88,9 @@ def question(
         return None
     if head.constraints.only_tier is not None:
         return None
-    candidates = [agent for agent in hinted or agents if agent.problem is None and (hinted or agent.auto_select)]
+    admitted = [agent for agent in agents if head.constraints.admits(agent.name, agent.kind)]
+    wished = [agent for agent in admitted if agent in hinted]
+    candidates = [agent for agent in wished or admitted if agent.problem is None and (wished or agent.auto_select)]
     pick = pick_agent((agent.status for agent in candidates), near_limit)
     if pick is None:
         return None

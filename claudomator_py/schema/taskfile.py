@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from claudomator_py.domain.errors import Lines, Problem, problems_text, suggestion
@@ -16,23 +15,6 @@ SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 EXTRA_PREFIX = "x-"
 
 
-@dataclass(frozen=True, slots=True)
-class _Later:
-    """A field of the schema that nothing acts on yet. harmless: values that ask for what happens anyway."""
-
-    schema: Mapping[str, Any]
-    meaning: str
-    harmless: tuple[object, ...] = (None,)
-
-
-def _text(meaning: str, **more: object) -> _Later:
-    return _Later({"type": "string", **more}, meaning)
-
-
-_LATER: dict[str, _Later] = {
-    "specialist": _text("The specialist to do the task."),
-    "skill": _text("The skill asked of the specialist."),
-}
 _ELSEWHERE = {
     "model": "agent: {model: ...}",
     "tier": "agent: {tier: ...}",
@@ -84,11 +66,9 @@ def parse_task(
             return problems
         if key.startswith(EXTRA_PREFIX) and len(key) > len(EXTRA_PREFIX):
             extra[key] = value
-        elif key in _LATER:
-            problems += _not_yet(key, value, where)
         elif key not in _ACTED_ON:
             place = _ELSEWHERE.get(key.lower().replace("-", "_"))
-            remedy = f"write {place}" if place is not None else suggestion(key, (*_ACTED_ON, *_LATER))
+            remedy = f"write {place}" if place is not None else suggestion(key, _ACTED_ON)
             problems.append(problem_at(where, (key,), "is not a known key", remedy))
         else:
             fields[key] = value
@@ -99,13 +79,6 @@ def parse_task(
     if isinstance(parsed, TaskSpec):
         return problems or parsed
     return sorted(problems + parsed, key=lambda problem: problem.line or 0)
-
-
-def _not_yet(key: str, value: object, lines: Lines) -> list[Problem]:
-    later = _LATER[key]
-    if value in later.harmless and not isinstance(value, bool):
-        return []
-    return [problem_at(lines, (key,), "is not supported yet", "remove it")]
 
 
 def to_document(spec: TaskSpec, *, defaults: bool = True) -> dict[str, Any]:
@@ -155,10 +128,6 @@ def task_json_schema() -> dict[str, Any]:
     whole = TaskSpec(name="a", instructions="a").model_dump(mode="json")
     _set_defaults(properties, whole, definitions)
     properties["env"]["additionalProperties"] = False
-    for key, later in _LATER.items():
-        harmless = ", ".join(json.dumps(value) for value in later.harmless if value)
-        note = f"Not supported yet, except {harmless}." if harmless else "Not supported yet."
-        properties[key] = {"description": f"{later.meaning} {note}", **later.schema}
     _drop_titles(schema)
     return {
         "$schema": SCHEMA_ID,

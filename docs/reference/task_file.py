@@ -14,22 +14,16 @@ as JSON. An unknown key is an error that names the nearest known one.
 written `90s`, `45m`, `2h`, `1d`; a bare number is refused, as its unit would be a guess.
 """
 _OWN = "`x-*` | anything | none | Stored, never interpreted."
-_LATER = """
-These keys are part of the format, and nothing acts on them yet. A file that uses one is refused, never half obeyed.
-"""
 
 
 def task_file() -> str:
     """Every field of a task file."""
     schema = task_json_schema()
-    known = set(TaskSpec.model_fields)
     values = TaskSpec(name="a", instructions="a").model_dump(mode="json")
     values |= {"name": "the file's stem"}
-    rows, later = [], []
+    rows = []
     for name, part, value in fields(schema, values):
-        if name.partition(".")[0] not in known:
-            later.append((code(name), type_words(part), part["description"].replace("Not supported yet.", "").strip()))
-        elif "properties" not in part:
+        if "properties" not in part:
             rows.append(_row(name, part, value, required=name in schema["required"]))
     rows.append([cell.strip() for cell in _OWN.split("|")])
     head = ("field", "type", "default", "meaning")
@@ -37,9 +31,6 @@ def task_file() -> str:
         "Task file",
         _INTRODUCTION,
         table(head, rows),
-        "## Not supported yet",
-        _LATER,
-        table(("field", "type", "meaning"), later),
     )
 
 

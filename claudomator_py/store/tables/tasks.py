@@ -15,7 +15,7 @@ from claudomator_py.store.tables.columns import (
 )
 
 LANE = "eligibility || " + " || ".join(
-    f"'|' || coalesce({column}, '')" for column in ("tier", "asked_tier", "failed_on", "failed_for")
+    f"'|' || coalesce({column}, '')" for column in ("tier", "asked_tier", "failed_on", "failed_for", "constraints")
 )
 _IN_ORDER = ("rank_ms", "created_ms", "id")
 
@@ -110,8 +110,8 @@ class Task(SQLModel, table=True):
     channel: str | None = None
     """The channel of the message that it was made of."""
     constraints: str | None = None
-    """What routing and policy leave open of agents and tiers in this generation, as ``domain.routing.Constraints``
-    writes it; part of its lane; None: everything."""
+    """What routing and policy say of agents and tiers in this generation, as ``domain.routing.Constraints`` writes it;
+    part of its lane; None: it is not routed."""
     created_ms: int = Field(sa_type=BigInteger)
     updated_ms: int = Field(sa_type=BigInteger)
 

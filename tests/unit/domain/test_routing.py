@@ -33,9 +33,9 @@ def test_a_floor_above_the_ceiling_is_refused() -> None:
         Constraints(tier_floor=POWERFUL, tier_ceiling=FAST)
 
 
-def test_what_leaves_everything_open_is_not_written() -> None:
-    assert Constraints().text is None
-    assert not Constraints().binding
+def test_what_leaves_everything_open_says_nothing() -> None:
+    assert Constraints().text == "{}"
+    assert not Constraints().bounds_tiers
     assert Constraints.parse(None) == Constraints()
 
 

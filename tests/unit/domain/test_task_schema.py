@@ -118,9 +118,3 @@ def test_every_default_is_written_as_a_file_would_write_it() -> None:
     assert properties["priority"]["default"] == "normal"
     assert SCHEMA["$defs"]["RetryPolicy"]["properties"]["backoff"]["default"] == "1m"
     assert SCHEMA["$defs"]["RetryPolicy"]["properties"]["max_attempts"]["default"] == 3
-
-
-def test_a_field_that_nothing_acts_on_yet_says_so() -> None:
-    properties = SCHEMA["properties"]
-    for name in ("specialist", "skill"):
-        assert "Not supported yet." in properties[name]["description"]

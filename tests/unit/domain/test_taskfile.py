@@ -211,8 +211,8 @@ def test_very_many_problems_are_not_all_told(where: str) -> None:
 
 
 LATER: list[tuple[dict[str, object], str]] = [
-    ({"specialist": "backend-engineer"}, "specialist: is not supported yet; remove it"),
-    ({"skill": "api"}, "skill: is not supported yet; remove it"),
+    ({"specialist": "Backend Engineer"}, "specialist: `Backend Engineer` is not a name"),
+    ({"skill": "api"}, "skill: does not say whose; add `specialist`, or leave out `skill`"),
 ]
 
 

@@ -5,14 +5,16 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.blocked import BlockCode, Blocked
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.queries.explain import decision_sentences
 from claudomator_py.scheduler.decision import DecisionRecord
-from claudomator_py.scheduler.plan import StartRun, plan
+from claudomator_py.scheduler.plan import Planner, StartRun, plan
 from claudomator_py.scheduler.snapshot import AskedTier
 from claudomator_py.scheduler.tiers import AskTier
 from tests.unit.scheduler.situations import NOW, agent, head, snapshot, starts
 
+ONLY_CODEX = Constraints(agents=("codex",))
 FLOOR = Constraints(tier_floor=Tier.BALANCED)
 CEILING = Constraints(tier_ceiling=Tier.BALANCED)
 ANSWERED = AskedTier(agent="claude", deadline=NOW, answered=True, source="classifier", tier=Tier.POWERFUL)
@@ -90,3 +92,70 @@ def test_the_question_is_the_same_with_a_floor_as_without() -> None:
 
     without, with_floor = (ask for ask in asked if isinstance(ask, AskTier))
     assert without.models == with_floor.models
+
+
+def test_an_agent_that_is_not_among_those_allowed_is_not_chosen_and_the_decision_says_why() -> None:
+    agents = (agent("claude"), agent("codex", active=1))
+
+    (start,) = starts(snapshot(*agents, heads=(head(1, constraints=ONLY_CODEX),)))
+
+    assert start.decision.agent == "codex"
+    rejected = {one.agent: one.rejected.code for one in start.decision.candidates if one.rejected is not None}
+    assert rejected == {"claude": BlockCode.NOT_ALLOWED}
+
+
+def test_a_preferred_agent_that_is_not_allowed_is_overridden() -> None:
+    agents = (agent("claude"), agent("codex"))
+
+    (start,) = starts(snapshot(*agents, heads=(head(1, constraints=ONLY_CODEX, agent_type="claude"),)))
+
+    assert start.decision.agent == "codex"
+    assert start.decision.overridden is not None
+    assert [one.code for one in start.decision.overridden.because] == [BlockCode.NOT_ALLOWED]
+
+
+def test_a_task_of_which_no_agent_is_allowed_waits_and_says_so() -> None:
+    verdict = Planner(snapshot(agent("claude"))).consider(head(1, constraints=ONLY_CODEX))
+
+    assert isinstance(verdict, Blocked)
+    assert (verdict.code, [one.code for one in verdict.params.agents]) == (
+        BlockCode.AGENTS_UNABLE,
+        [BlockCode.NOT_ALLOWED],
+    )
+
+
+def test_an_agent_that_has_to_be_named_is_open_where_the_constraints_name_it() -> None:
+    agents = (agent("claude"), agent("writer-bot", auto_select=False))
+
+    (start,) = starts(snapshot(*agents, heads=(head(1, constraints=Constraints(agents=("writer-bot",))),)))
+
+    assert start.decision.agent == "writer-bot"
+
+
+def test_nothing_is_asked_for_an_agent_that_is_not_allowed() -> None:
+    agents = (agent("claude"), agent("codex"))
+
+    (ask,) = plan(snapshot(*agents, heads=(head(1, constraints=ONLY_CODEX),), classifier=True))
+
+    assert isinstance(ask, AskTier)
+    assert ask.agent == "codex"
+
+
+def test_the_constraints_say_the_tier_where_nobody_else_does() -> None:
+    powerful = Constraints(default_tier=Tier.POWERFUL)
+
+    (start,) = starts(snapshot(agent("claude"), heads=(head(1, constraints=powerful),)))
+    (pinned,) = starts(snapshot(agent("claude"), heads=(head(1, constraints=powerful, tier=Tier.FAST),)))
+
+    assert (start.decision.tier, pinned.decision.tier) == (Tier.POWERFUL, Tier.FAST)
+
+
+@pytest.mark.parametrize(("routing", "routed", "starting"), [(True, False, 0), (True, True, 1), (False, False, 1)])
+def test_nothing_starts_before_it_is_decided_who_does_it(routing: bool, routed: bool, starting: int) -> None:
+    seen = snapshot(agent("claude"), heads=(head(1, routed=routed),), routing=routing)
+
+    assert len(plan(seen)) == starting
+    if not starting:
+        verdict = Planner(seen).decide(head(1, routed=routed))
+        assert isinstance(verdict, Blocked)
+        assert verdict.code is BlockCode.ROUTING
