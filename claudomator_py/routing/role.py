@@ -1,0 +1,43 @@
+"""What a task is once a specialist does it: what the card adds to its content, and what it leaves open."""
+
+from claudomator_py.domain.card import Card, Transport
+from claudomator_py.domain.routing import Constraints
+from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
+
+_FREEDOM = (PermissionMode.PLAN, PermissionMode.ACCEPT_EDITS, PermissionMode.BYPASS)
+
+
+def done_by(spec: TaskSpec, card: Card) -> TaskSpec:
+    """The task as the specialist is given it: within the card's permissions, and with what it is to hand back."""
+    changes: dict[str, object] = {}
+    if card.permissions is not None:
+        changes["permissions"] = _within(spec.permissions, card.permissions)
+    if spec.expected_output is None and card.expected_output is not None:
+        changes["expected_output"] = card.expected_output
+    return spec.model_copy(update=changes) if changes else spec
+
+
+def _within(asked: Permissions, allowed: Permissions) -> Permissions:
+    """What a task asks for, as far as the card allows it; what it does not say is as the card says.
+
+    The mode ``default`` and an empty list say nothing, in either. Of two modes the stricter one counts, of two lists of allowed
+    tools what is in both, and what either forbids is forbidden.
+    """
+    modes = [one.mode for one in (asked, allowed) if one.mode is not PermissionMode.DEFAULT]
+    mode = min(modes, key=_FREEDOM.index, default=PermissionMode.DEFAULT)
+    tools = asked.allowed_tools or allowed.allowed_tools
+    if asked.allowed_tools and allowed.allowed_tools:
+        tools = tuple(tool for tool in asked.allowed_tools if tool in allowed.allowed_tools)
+    forbidden = tuple(dict.fromkeys((*allowed.disallowed_tools, *asked.disallowed_tools)))
+    return Permissions(mode=mode, allowed_tools=tools, disallowed_tools=forbidden)
+
+
+def constraints_of(card: Card) -> Constraints:
+    """What the card says of agents and tiers."""
+    agents = card.allowed_agents if card.transport is Transport.LOCAL else (agent_of(card),)
+    return Constraints(default_tier=card.default_tier, agents=agents)
+
+
+def agent_of(card: Card) -> str:
+    """The name of the agent that a remote specialist is."""
+    return f"{card.transport.value}:{card.id}"

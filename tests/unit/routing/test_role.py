@@ -1,0 +1,61 @@
+"""What a card adds to a task, and what it leaves open."""
+
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.routing import Constraints
+from claudomator_py.domain.task import Permissions, TaskSpec
+from claudomator_py.routing.role import constraints_of, done_by
+
+
+def card(**fields: Any) -> Card:
+    return Card.model_validate({"id": "writer", "description": "Writes.", **fields})
+
+
+def task(**fields: Any) -> TaskSpec:
+    return TaskSpec.model_validate({"name": "page", "instructions": "Write the page.", **fields})
+
+
+@pytest.mark.parametrize(
+    ("asked", "allowed", "given"),
+    [
+        ({}, {"mode": "acceptEdits"}, {"mode": "acceptEdits"}),
+        ({"mode": "plan"}, {"mode": "acceptEdits"}, {"mode": "plan"}),
+        ({"mode": "bypassPermissions"}, {"mode": "acceptEdits"}, {"mode": "acceptEdits"}),
+        (
+            {"mode": "acceptEdits"},
+            {"disallowed_tools": ["Bash"]},
+            {"mode": "acceptEdits", "disallowed_tools": ["Bash"]},
+        ),
+        ({"allowed_tools": ["Read", "Bash"]}, {"allowed_tools": ["Read"]}, {"allowed_tools": ["Read"]}),
+        ({"allowed_tools": ["Bash"]}, {}, {"allowed_tools": ["Bash"]}),
+        ({}, {"allowed_tools": ["Read"]}, {"allowed_tools": ["Read"]}),
+        ({"disallowed_tools": ["Edit"]}, {"disallowed_tools": ["Bash"]}, {"disallowed_tools": ["Bash", "Edit"]}),
+    ],
+)
+def test_a_task_restricts_what_the_card_allows_and_extends_nothing(
+    asked: dict[str, Any], allowed: dict[str, Any], given: dict[str, Any]
+) -> None:
+    done = done_by(task(permissions=asked), card(permissions=allowed))
+    assert done.permissions == Permissions.model_validate(given)
+
+
+def test_a_card_without_permissions_leaves_them_to_the_task() -> None:
+    asked = task(permissions={"mode": "plan"})
+    assert done_by(asked, card()) is asked
+
+
+def test_the_card_says_what_is_handed_back_where_the_task_does_not() -> None:
+    writes = card(expected_output="The page.")
+    assert done_by(task(), writes).expected_output == "The page."
+    assert done_by(task(expected_output="Two pages."), writes).expected_output == "Two pages."
+
+
+def test_what_a_card_says_of_agents_and_tiers() -> None:
+    assert constraints_of(card()) == Constraints()
+    local = card(allowed_agents=["claude"], default_tier="powerful")
+    assert constraints_of(local) == Constraints(agents=("claude",), default_tier=Tier.POWERFUL)
+    assert constraints_of(card(url="https://example.org")).agents == ("http:writer",)
