@@ -45,8 +45,11 @@ class QueuedTask:
     """A queued task as it was read: its row, its content, and how planning sees it."""
 
     task: Task
+    #: As the specialist is given it.
     spec: TaskSpec
     head: QueueHead
+    #: Of the specialist who does it; None: nobody in particular.
+    card: Card | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from claudomator_py.dispatch.launch import LaunchRules, Prepared, agent_run, lau
 from claudomator_py.dispatch.observe import Observation, QueuedTask
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.card import Card
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
@@ -37,7 +38,9 @@ from claudomator_py.prompts.prompt import (
     follow_note,
     handoff_note,
     left_by,
+    role_of,
 )
+from claudomator_py.routing.role import done_by
 from claudomator_py.scheduler.plan import StartRun
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
@@ -57,7 +60,7 @@ class _Subject:
     """A task to start. earlier: the run whose conversation it goes on in; told: the content that this knows.
 
     obstacle: why it cannot go on after all. left: the run whose work it takes over in a fresh conversation. follows:
-    the run of the task that it continues. tree: the work tree that it needs, if it does.
+    the run of the task that it continues. tree: the work tree that it needs, if it does. card: of the specialist who does it.
     """
 
     task: Task
@@ -68,6 +71,7 @@ class _Subject:
     tree: WorktreeRequest | None = None
     left: Run | None = None
     follows: Run | None = None
+    card: Card | None = None
 
     def prompt(self, handoff: str | None, *, converses: bool) -> str:
         """What the agent is told. handoff: what an earlier run left, if it takes over from one.
@@ -79,7 +83,8 @@ class _Subject:
         if self.earlier is None:
             heard = () if resumption is None else resumption.heard
             may_ask = converses and self.spec.on_input is OnInput.WAIT
-            return compose(self.spec, words, handoff, heard=heard, may_ask=may_ask)
+            role = "" if self.card is None else role_of(self.card, self.task.skill)
+            return compose(self.spec, words, handoff, role=role, heard=heard, may_ask=may_ask)
         if resumption is not None and resumption.answering:
             return compose_answer(resumption.heard[-1])
         if resumption is not None and resumption.follows is not None:
@@ -284,7 +289,7 @@ class Starter:
     def _subject(self, connection: Connection, queued: QueuedTask, agent: str) -> _Subject:
         """What is started, on that agent. Whether the task has changed since it was read shows at the commit."""
         task = queued.task
-        subject = self._going_on(connection, task, queued.spec, agent)
+        subject = replace(self._going_on(connection, task, queued.spec, agent), card=queued.card)
         resumption = resumption_of(task)
         if resumption is not None and resumption.follows is not None:
             subject = _following(connection, subject, resumption.follows)
@@ -292,6 +297,8 @@ class Starter:
             runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()
             subject = replace(subject, left=left_by([run for run in runs if run.generation == task.generation], agent))
         working_dir = isolated(subject.spec)
+        if subject.card is not None:
+            subject = replace(subject, told=done_by(subject.told, subject.card))
         if working_dir is None:
             return subject
         return replace(subject, tree=tree_wanted(connection, task, working_dir, subject.earlier or subject.follows))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
+from claudomator_py.domain.card import Card
 from claudomator_py.domain.conversation import Exchange
 from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.lifecycle import InputKind
@@ -147,22 +148,34 @@ _ADDED = "The operator adds:"
 _SAID = "This is the task:"
 
 
+def role_of(card: Card, skill_id: str | None) -> str:
+    """What a specialist is told of itself, before its task; empty for one whose card says nothing.
+
+    skill_id: of the skill that it is asked to use.
+    """
+    skill = None if skill_id is None else card.skill(skill_id)
+    asked = "" if skill is None else f"You are asked for: {skill.name}. {skill.description}".strip()
+    said = [part for part in (card.system_prompt, asked) if part]
+    return "\n\n".join([f"# Your role: {card.title}", *said, "# Your task"]) if said else ""
+
+
 def compose(
     spec: TaskSpec,
     words: str | None = None,
     handoff: str | None = None,
     *,
+    role: str = "",
     heard: Sequence[Exchange] = (),
     may_ask: bool = False,
 ) -> str:
     """For a fresh conversation: the task's instructions and what is to be handed back.
 
-    handoff: what the agent left that had the task before. words: what the operator said to a conversation that this one
+    role: what the specialist is told of itself; see ``role_of``. handoff: what the agent left that had the task before. words: what the operator said to a conversation that this one
     begins instead of; heard: what was asked in it, and said to that. may_ask: whether it can ask the operator.
     """
     note = [] if handoff is None else [handoff]
     how_to_ask = [HOW_TO_ASK] if may_ask else []
-    return _joined([*_task(spec), *_words(words), *told_afresh(heard), *note, *how_to_ask])
+    return _joined([*([role] if role else []), *_task(spec), *_words(words), *told_afresh(heard), *note, *how_to_ask])
 
 
 def compose_answer(exchange: Exchange) -> str:

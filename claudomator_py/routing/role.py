@@ -20,8 +20,8 @@ def done_by(spec: TaskSpec, card: Card) -> TaskSpec:
 def _within(asked: Permissions, allowed: Permissions) -> Permissions:
     """What a task asks for, as far as the card allows it; what it does not say is as the card says.
 
-    The mode ``default`` and an empty list say nothing, in either. Of two modes the stricter one counts, of two lists of allowed
-    tools what is in both, and what either forbids is forbidden.
+    The mode ``default`` and an empty list say nothing, in either. Of two modes the stricter one counts, of two lists of
+    allowed tools what is in both, and what either forbids is forbidden.
     """
     modes = [one.mode for one in (asked, allowed) if one.mode is not PermissionMode.DEFAULT]
     mode = min(modes, key=_FREEDOM.index, default=PermissionMode.DEFAULT)
