@@ -147,11 +147,9 @@ class Meter:
         load = load_of(present)
         firsts = [queue.first(connection, lane, 1)[0][2] for lane in queue.lanes(connection, Taken())]
         samples = queue.contents(connection, firsts)
-        asked = self._observer.asked(connection, [task for task, _ in samples])
-        heads = {
-            task.lane: self._observer.head(task, TaskSpec.model_validate(spec), asked.get(task.id))
-            for task, spec in samples
-        }
+        specs = [(task, TaskSpec.model_validate(spec)) for task, spec in samples]
+        found = self._observer.heads(connection, specs)
+        heads = {task.lane: found[task.id] for task, _ in samples}
         for group in metric_rows.queued(connection, load.taken(present.rules)):
             place = {"task_id": group.task_id, "dir_key": group.dir_key, "thread": group.thread or None}
             head = heads[group.lane].model_copy(update=place)

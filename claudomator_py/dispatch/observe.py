@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from sqlalchemy import Connection
@@ -11,6 +11,7 @@ from claudomator_py.dispatch.probing import Probed, probed, tries
 from claudomator_py.dispatch.spending import Budgets, Spent
 from claudomator_py.domain.agent import AgentSpec, Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why
+from claudomator_py.domain.card import Card
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.routing import Constraints
@@ -19,6 +20,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Doing, Faults, Item, item_of
 from claudomator_py.ports import Clock
 from claudomator_py.prompts.conversations import resumption_of
+from claudomator_py.routing.role import done_by
 from claudomator_py.scheduler.admission import Taken
 from claudomator_py.scheduler.classification import differs
 from claudomator_py.scheduler.lanes import held_by
@@ -33,7 +35,15 @@ from claudomator_py.scheduler.snapshot import (
     Snapshot,
 )
 from claudomator_py.scheduler.tiers import AskTier
-from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, spending_rows, switch_rows
+from claudomator_py.store import (
+    classification_rows,
+    hold_rows,
+    queue,
+    run_rows,
+    specialist_rows,
+    spending_rows,
+    switch_rows,
+)
 from claudomator_py.store.tables import Classification, Run, Task
 
 AHEAD = 2
@@ -45,11 +55,11 @@ class QueuedTask:
     """A queued task as it was read: its row, its content, and how planning sees it."""
 
     task: Task
-    #: As the specialist is given it.
     spec: TaskSpec
+    """As the specialist is given it."""
     head: QueueHead
-    #: Of the specialist who does it; None: nobody in particular.
     card: Card | None = None
+    """Of the specialist who does it; None: nobody in particular."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +105,16 @@ class _Front:
             return True
         placed = self.head.dir_key not in taken.dir_keys or self.head.task_id in taken.keepers
         return placed and (self.head.exclusive not in taken.threads or self.head.task_id in taken.in_turn)
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What is known of queued tasks from other rows."""
+
+    questions: Mapping[str, Classification] = field(default_factory=dict)
+    """Those for their tiers, by the task's id."""
+    cards: Mapping[str, Card] = field(default_factory=dict)
+    """Of the specialists who do them, by id."""
 
 
 _Planned = tuple[QueuedTask, Action]
@@ -213,21 +233,30 @@ class Observer:
     ) -> dict[str, _Front]:
         """By lane, the next task of it. A lane in which nothing is left has none."""
         found = queue.heads(connection, lanes, planner.taken, after=after, without=without, queued_by=queued_by or {})
-        questions = self._questions(connection, [task for task, _ in found.values()])
-        return {lane: self._front(task, spec, questions.get(task.id)) for lane, (task, spec) in found.items()}
+        about = self._about(connection, [task for task, _ in found.values()])
+        return {lane: self._front(task, spec, about) for lane, (task, spec) in found.items()}
 
-    def _front(self, task: Task, spec: dict[str, object], question: Classification | None) -> _Front:
+    def _front(self, task: Task, spec: dict[str, object], about: "_About") -> _Front:
         item = item_of(Doing.START, task)
-        reading = partial(self._queued, task, spec, question)
+        reading = partial(self._queued, task, spec, about)
         queued: QueuedTask | None = self._faults.attempt(item, reading, whole=False)
         pinned = queued is not None and queued.head.tier is not None
         asked = task.asked_tier is not None or task.tier is not None or pinned
         return _Front(queue.position(task), item, queued, task.eligibility, asked)
 
-    def _queued(self, task: Task, content: dict[str, object], question: Classification | None) -> QueuedTask:
+    def _queued(self, task: Task, content: dict[str, object], about: "_About") -> QueuedTask:
+        return self._given(task, TaskSpec.model_validate(content), about)
+
+    def _given(self, task: Task, content: TaskSpec, about: "_About") -> QueuedTask:
+        question = about.questions.get(task.id)
         asked = None if question is None else _asked(question, self._registry)
-        spec = TaskSpec.model_validate(content)
-        return QueuedTask(task, spec, self.head(task, spec, asked))
+        card = about.cards.get(task.specialist or "")
+        spec = done_by(content, card)
+        return QueuedTask(task, spec, self.head(task, spec, asked), card)
+
+    def _about(self, connection: Connection, tasks: Sequence[Task]) -> "_About":
+        specialists = {task.specialist for task in tasks if task.specialist is not None}
+        return _About(self._questions(connection, tasks), specialist_rows.cards(connection, specialists))
 
     def _paused(self, connection: Connection) -> set[str]:
         """The tasks that are not tried now, as starting them has failed by a fault of their own."""
@@ -246,8 +275,8 @@ class Observer:
         """
         firsts = {lane: queue.first(connection, lane, number) for lane in queue.lanes(connection, Taken())}
         samples = queue.contents(connection, [found[0][2] for found in firsts.values()])
-        questions = self._questions(connection, [task for task, _ in samples])
-        fronts = {str(task.lane): self._front(task, spec, questions.get(task.id)) for task, spec in samples}
+        about = self._about(connection, [task for task, _ in samples])
+        fronts = {str(task.lane): self._front(task, spec, about) for task, spec in samples}
         near: list[queue.Position] = []
         for lane, front in fronts.items():
             if front.head is None:
@@ -261,17 +290,17 @@ class Observer:
         for task, spec in tasks:
             if task.asked_tier is not None or task.id in without:
                 continue
-            front = self._front(task, spec, None)
+            front = self._front(task, spec, _About())
             if (queued := front.queued) is None:
                 continue
             considered = self._faults.attempt(front.item, partial(planner.consider, queued.head), whole=False)
             if isinstance(considered, Blocked):
                 yield from self._question(planner, front, queued, considered)
 
-    def asked(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, AskedTier]:
-        """What was asked about the tiers of these tasks in their present generation."""
-        questions = self._questions(connection, tasks)
-        return {task_id: _asked(question, self._registry) for task_id, question in questions.items()}
+    def heads(self, connection: Connection, tasks: Sequence[tuple[Task, TaskSpec]]) -> dict[str, QueueHead]:
+        """By id, each of these tasks as planning sees it."""
+        about = self._about(connection, [task for task, _ in tasks])
+        return {task.id: self._given(task, spec, about).head for task, spec in tasks}
 
     def _questions(self, connection: Connection, tasks: Sequence[Task]) -> dict[str, Classification]:
         if not self._rules().classifier:

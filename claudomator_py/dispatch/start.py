@@ -60,7 +60,8 @@ class _Subject:
     """A task to start. earlier: the run whose conversation it goes on in; told: the content that this knows.
 
     obstacle: why it cannot go on after all. left: the run whose work it takes over in a fresh conversation. follows:
-    the run of the task that it continues. tree: the work tree that it needs, if it does. card: of the specialist who does it.
+    the run of the task that it continues. tree: the work tree that it needs, if it does. card: of the specialist who
+    does it.
     """
 
     task: Task
@@ -297,8 +298,7 @@ class Starter:
             runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()
             subject = replace(subject, left=left_by([run for run in runs if run.generation == task.generation], agent))
         working_dir = isolated(subject.spec)
-        if subject.card is not None:
-            subject = replace(subject, told=done_by(subject.told, subject.card))
+        subject = replace(subject, told=done_by(subject.told, subject.card))
         if working_dir is None:
             return subject
         return replace(subject, tree=tree_wanted(connection, task, working_dir, subject.earlier or subject.follows))

@@ -170,7 +170,8 @@ def compose(
 ) -> str:
     """For a fresh conversation: the task's instructions and what is to be handed back.
 
-    role: what the specialist is told of itself; see ``role_of``. handoff: what the agent left that had the task before. words: what the operator said to a conversation that this one
+    role: what the specialist is told of itself, see ``role_of``. handoff:
+    what the agent left that had the task before. words: what the operator said to a conversation that this one
     begins instead of; heard: what was asked in it, and said to that. may_ask: whether it can ask the operator.
     """
     note = [] if handoff is None else [handoff]

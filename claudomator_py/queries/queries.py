@@ -285,15 +285,14 @@ class Queries:
         """The shapes of these tasks, with the reason and the time of every wait."""
         runs = reads.runs_of(connection, [task.id for task in tasks])
         present = self._observer.present(connection)
-        asked = self._observer.asked(connection, tasks)
+        specs = {task.id: task_rows.spec_of(connection, task.id, task.revision) for task in tasks}
+        heads = self._observer.heads(connection, [(task, specs[task.id]) for task in tasks])
         limited = any(agent.holds for agent in present.agents)
         holds = hold_views(connection, self._registry.agents, present.now, self._by) if limited else {}
         shapes = []
         for task in tasks:
-            spec = task_rows.spec_of(connection, task.id, task.revision)
-            of_task = runs.get(task.id, [])
-            head = self._observer.head(task, spec, asked.get(task.id))
-            why = self._wait(connection, task, spec, head, of_task, present, holds)
+            spec, of_task = specs[task.id], runs.get(task.id, [])
+            why = self._wait(connection, task, spec, heads[task.id], of_task, present, holds)
             shapes.append(
                 task_view(
                     task,

@@ -7,8 +7,13 @@ from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
 _FREEDOM = (PermissionMode.PLAN, PermissionMode.ACCEPT_EDITS, PermissionMode.BYPASS)
 
 
-def done_by(spec: TaskSpec, card: Card) -> TaskSpec:
-    """The task as the specialist is given it: within the card's permissions, and with what it is to hand back."""
+def done_by(spec: TaskSpec, card: Card | None) -> TaskSpec:
+    """The task as the specialist is given it: within the card's permissions, and with what it is to hand back.
+
+    card: None: nobody in particular does it.
+    """
+    if card is None:
+        return spec
     changes: dict[str, object] = {}
     if card.permissions is not None:
         changes["permissions"] = _within(spec.permissions, card.permissions)

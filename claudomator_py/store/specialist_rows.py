@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
@@ -40,6 +40,15 @@ def find(connection: Connection, specialist_id: str, by: Principal = OPERATOR) -
     query = select(SPECIALIST).where(SPECIALIST.c.id == specialist_id, cards_seen(by))
     row = connection.execute(query).one_or_none()
     return None if row is None else _registration(row, _grants(connection, [specialist_id]))
+
+
+def cards(connection: Connection, ids: Collection[str]) -> dict[str, Card]:
+    """The cards of these ids, as far as they are there, whoever sees them."""
+    if not ids:
+        return {}
+    query = select(SPECIALIST.c.id, SPECIALIST.c.card).where(SPECIALIST.c.id.in_(sorted(ids)))
+    rows = connection.execute(query.where(SPECIALIST.c.removed_ms.is_(None)))
+    return {row.id: Card.model_validate(row.card) for row in rows}
 
 
 def ids_seen(connection: Connection, by: Principal = OPERATOR) -> Sequence[str]:

@@ -1,6 +1,7 @@
 """What an agent reads: the task, or, in a conversation that goes on, only what is new to it."""
 
-from claudomator_py.prompts.prompt import compose, compose_further
+from claudomator_py.domain.card import Card
+from claudomator_py.prompts.prompt import compose, compose_further, role_of
 from tests.fakes.world import spec
 
 GO_ON = "Continue the task where you left off. "
@@ -34,3 +35,21 @@ def test_it_is_told_what_changed_and_what_the_operator_adds() -> None:
 def test_what_the_agent_does_not_read_is_no_change() -> None:
     dig = spec("t", instructions="Dig.")
     assert compose_further(spec("t", instructions="Dig.", timeout="5m"), dig, " \n") == compose_further(dig, dig)
+
+
+def test_a_specialist_is_told_its_role_before_the_task() -> None:
+    card = Card.model_validate(
+        {
+            "id": "digger",
+            "name": "Digger",
+            "description": "Digs.",
+            "system_prompt": "You dig.",
+            "skills": [{"id": "deep", "name": "Deep holes", "description": "Five metres."}],
+        }
+    )
+    dig = spec("t", instructions="Dig.")
+
+    role = "# Your role: Digger\n\nYou dig.\n\n{}# Your task\n\nDig.\n"
+    assert compose(dig, role=role_of(card, None)) == role.format("")
+    assert compose(dig, role=role_of(card, "deep")) == role.format("You are asked for: Deep holes. Five metres.\n\n")
+    assert compose(dig, role=role_of(card.model_copy(update={"system_prompt": ""}), None)) == "Dig.\n"
