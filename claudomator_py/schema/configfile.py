@@ -143,6 +143,9 @@ def _resolved(settings: Settings, base: Path, environ: Mapping[str, str]) -> Set
 
     changes = {
         "inbox": settings.inbox.model_copy(update={"paths": tuple(map(absolute, settings.inbox.paths))}),
+        "routing": settings.routing.model_copy(
+            update={"specialists": tuple(map(absolute, settings.routing.specialists))}
+        ),
         "state_dir": None if settings.state_dir is None else absolute(settings.state_dir),
         "workdir_roots": tuple(map(absolute, settings.workdir_roots)),
         "agents": {name: with_program(agent) for name, agent in settings.agents.items()},

@@ -35,6 +35,7 @@ def secrets_of(settings: Settings, agents: Iterable[AgentSpec], environ: Mapping
     """All that the configuration and the daemon's variables tell. agents: the configured ones, or those detected."""
     agents, targets = list(agents), list(settings.notify.values())
     handed_on = {name for agent in agents for name in agent.pass_env} | {settings.classifier.key_variable or ""}
+    handed_on |= {settings.routing.encoder.key_variable or ""}
     handed_on |= {name for target in targets for name in (target.url_env, target.secret_env) if name is not None}
     passed = {name: environ[name] for name in handed_on if name in environ}
     values = {value for name, value in passed.items() if not _is_plain(name, value)} | secrets_in(environ)
@@ -42,7 +43,7 @@ def secrets_of(settings: Settings, agents: Iterable[AgentSpec], environ: Mapping
         values |= secrets_in(agent.env)
     urls = [*(target.url for target in targets), *(environ.get(target.url_env or "") for target in targets)]
     values |= {part for url in urls if url is not None for part in _parts(url)}
-    for url in (settings.database, settings.classifier.base_url):
+    for url in (settings.database, settings.classifier.base_url, settings.routing.encoder.base_url):
         values |= _passwords(url or "")
     commands = [words for agent in agents for words in (agent.command, agent.extra_args)]
     for words in (*commands, settings.classifier.command, *(target.command for target in targets)):

@@ -30,6 +30,7 @@ from claudomator_py.domain.notice import NotifyTarget
 from claudomator_py.domain.retention import Retention
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.schema.agent_settings import SUPPORTED_KINDS, parse_agents
+from claudomator_py.schema.routing_settings import RoutingSettings
 from claudomator_py.schema.validation import odd_values, problem_at, validate
 
 
@@ -51,7 +52,6 @@ class LogLevel(StrEnum):
 
 # Keys of the schema that nothing acts on yet, with the values that ask for what happens anyway.
 _LATER: dict[str, tuple[object, ...]] = {
-    "routing": (None, {}),
     "policy": (None, []),
     "learning": (None, {}),
 }
@@ -312,6 +312,7 @@ class _Keys(Strict):
     concurrency: Concurrency = Concurrency()
     balancing: Balancing = Balancing()
     classifier: Classifier = Classifier()
+    routing: RoutingSettings = RoutingSettings()
     limits: Limits = Limits()
     budget: DayBudget = DayBudget()
     retention: Retention = Retention()

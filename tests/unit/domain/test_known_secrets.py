@@ -46,6 +46,7 @@ def test_the_configuration_tells_what_is_handed_on_and_where_notices_go() -> Non
         "SIGN": "signing-secret",
         "ASKED": "classifiers-key",
         "OTHER": "nobody-has-it",
+        "VECTORS": "encoders-key",
     }
     found = settings(
         {
@@ -58,6 +59,9 @@ def test_the_configuration_tells_what_is_handed_on_and_where_notices_go() -> Non
                 }
             },
             "classifier": {"kind": "openai", "model": "m", "base_url": "http://x", "api_key_env": "ASKED"},
+            "routing": {
+                "encoder": {"kind": "openai", "base_url": "http://u:encoder-pw@host/v1", "api_key_env": "VECTORS"}
+            },
             "notify": {
                 "hook": {"url_env": "HOOK", "secret_env": "SIGN"},
                 "own": {"url": "https://ntfy.example/my-private-topic"},
@@ -77,4 +81,6 @@ def test_the_configuration_tells_what_is_handed_on_and_where_notices_go() -> Non
         "my-private-topic",
         "in-a-command",
         "database-pw",
+        "encoders-key",
+        "encoder-pw",
     }

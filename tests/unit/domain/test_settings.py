@@ -9,6 +9,7 @@ from claudomator_py.domain.agent import ModelChoice, Price, Tier
 from claudomator_py.domain.errors import Path
 from claudomator_py.domain.remote import Protocol
 from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent
+from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.schema.settings import (
     AfterAccept,
     NearLimit,
@@ -57,12 +58,15 @@ def test_every_key_is_read() -> None:
         limits={"output_cap": "1GiB", "grace": "3s", "min_free": "0B"},
         classifier={"kind": "none"},
         policy=[],
+        routing={"preset": "classic", "specialists": "roles", "encoder": {"kind": "openai", "timeout": "2s"}},
     )
 
     assert full.inbox.paths == ("a", "b")
     assert full.inbox.after_accept is AfterAccept.MOVE
     assert full.workdir_roots == ("~/src",)
     assert (full.http.host, full.http.port) == ("::1", 0)
+    assert (full.routing.preset, full.routing.specialists) == (Preset.CLASSIC, ("roles",))
+    assert (full.routing.encoder.model_name, full.routing.encoder.timeout) == ("text-embedding-3-small", 2_000)
     assert (full.limits.output_cap, full.limits.grace, full.limits.min_free) == (2**30, 3_000, 0)
 
 
@@ -179,7 +183,12 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"agents": {"a2a": {**REMOTE, "authentication": {**TOKEN, "header": "X"}}}}, "is for scheme `apiKey` only"),
     ({"agents": {"a2a": {**REMOTE, "authentication": TOKEN, "env": {"DOCS_TOKEN": "x"}}}}, "agents.a2a.env: has DOCS_"),
     ({"agents": {"claude": REMOTE}}, "agents.claude.url: has no meaning for kind `claude`; remove it"),
-    ({"routing": {"preset": "classic"}}, "routing: is not supported yet; remove it"),
+    ({"routing": {"preset": "clasic"}}, "`clasic` is not one of calibrated, classic, none; did you"),
+    (
+        {"routing": {"encoder": {"kind": "hashed", "model": "m"}}},
+        "routing.encoder: `model` has no meaning for kind `hash",
+    ),
+    ({"routing": {"default_specialist": "The one"}}, "routing.default_specialist: `The one` is not a name"),
     ({"policy": [{}]}, "policy: is not supported yet; remove it"),
     ({"learning": {"rate": 0.1}}, "learning: is not supported yet; remove it"),
     ({"state_dir": "a\0"}, "state_dir: contains a NUL character"),

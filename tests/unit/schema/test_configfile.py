@@ -61,6 +61,7 @@ def test_paths_are_under_the_file_s_folder(tmp_path: Path) -> None:
 inbox: {paths: [tasks, /srv/in, ~/in]}
 state_dir: ./state
 workdir_roots: ["~", ../src]
+routing: {specialists: [roles, ~/roles]}
 agents:
   lint: {kind: command, command: [bin/lint, a/b]}
   make: {kind: command, command: [make, a/b]}
@@ -73,6 +74,7 @@ agents:
     assert settings.inbox.paths == (str(tmp_path / "etc/tasks"), "/srv/in", "/home/u/in")
     assert settings.state_dir == str(tmp_path / "etc/state")
     assert settings.workdir_roots == ("/home/u", str(tmp_path / "src"))
+    assert settings.routing.specialists == (str(tmp_path / "etc/roles"), "/home/u/roles")
     assert settings.agents["lint"].command == (str(tmp_path / "etc/bin/lint"), "a/b")
     assert settings.agents["make"].command == ("make", "a/b")
     assert settings.agents["mine"].command == ("/home/u/bin/x",)

@@ -1,0 +1,116 @@
+"""The configuration's `routing`: how a task that names no specialist finds one."""
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import Field, model_validator
+
+from claudomator_py.domain.fields import Distinct, Duration, EnvName, Line, Name, OneOrMore, Strict, refusal
+from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
+
+
+class Preset(StrEnum):
+    """How the signals of a task are weighed."""
+
+    CALIBRATED = "calibrated"
+    """Skill centroids, with weights and a threshold that were fitted for the encoder."""
+    CLASSIC = "classic"
+    """One vector a card, blended with fixed weights."""
+    NONE = "none"
+    """Nothing is routed: a task without a specialist runs without one."""
+
+
+class EncoderKind(StrEnum):
+    """What turns text into a vector."""
+
+    HASHED = "hashed"
+    """Hashed n-grams: no weights, no network."""
+    OPENAI = "openai"
+    """A service with the ``/v1/embeddings`` of OpenAI; a local one, too."""
+    MINILM = "minilm"
+    """MiniLM in this process, from the extra of that name."""
+
+
+class OnAmbiguity(StrEnum):
+    """What decides between specialists whose scores are too close to tell apart."""
+
+    BEST = "best"
+    """The score, however small the lead."""
+    SIGNALS = "signals"
+    """Keywords, performance and recency."""
+    CLASSIFIER = "classifier"
+    """The classifier is asked which of them; the signals where it does not answer."""
+    CLARIFY = "clarify"
+    """The operator is asked."""
+
+
+_OPENAI_MODEL: Final = "text-embedding-3-small"
+_OPENAI_KEY: Final = "OPENAI_API_KEY"
+
+
+class EncoderSettings(Strict):
+    """What turns tasks and skills into vectors."""
+
+    kind: EncoderKind = Field(
+        EncoderKind.HASHED,
+        description="`hashed`: built in, without a network; `openai`: a server with `/v1/embeddings`; `minilm`: a "
+        "model in this process, from the extra `minilm`.",
+    )
+    model: Line | None = Field(
+        None, description="The model to ask, for kind `openai`. Default: text-embedding-3-small."
+    )
+    base_url: Line | None = Field(
+        None, description="Base URL of the server, for kind `openai`. Default: its public address."
+    )
+    api_key_env: EnvName | None = Field(
+        None, description="Environment variable that holds the key, for kind `openai`. Default: OPENAI_API_KEY."
+    )
+    timeout: Duration = Field(
+        5 * SECOND_MS, ge=100, le=5 * MINUTE_MS, description="Maximum time to wait for vectors, for kind `openai`."
+    )
+
+    @model_validator(mode="after")
+    def _ask_nobody_in_vain(self) -> "EncoderSettings":
+        if self.kind is not EncoderKind.OPENAI:
+            for name in ("model", "base_url", "api_key_env"):
+                if getattr(self, name) is not None:
+                    remedy = "remove it, or write `kind: openai`"
+                    raise refusal(f"`{name}` has no meaning for kind `{self.kind}`", remedy)
+        return self
+
+    @property
+    def model_name(self) -> str | None:
+        """The model to ask; None for a kind that asks nobody."""
+        return self.model or (_OPENAI_MODEL if self.kind is EncoderKind.OPENAI else None)
+
+    @property
+    def key_variable(self) -> str | None:
+        """The variable with the key; None where no key is used."""
+        return self.api_key_env or (_OPENAI_KEY if self.kind is EncoderKind.OPENAI else None)
+
+
+class RoutingSettings(Strict):
+    """How a task that names no specialist finds one."""
+
+    preset: Preset = Field(
+        Preset.CALIBRATED,
+        description="How signals are weighed: `calibrated` compares skills, with weights and a threshold fitted for "
+        "the encoder; `classic` compares cards, with fixed weights; `none` routes nothing.",
+    )
+    default_specialist: Name = Field(
+        "generalist", description="Specialist of a task that fits no other well enough and carries little risk."
+    )
+    encoder: EncoderSettings = EncoderSettings()
+    specialists: Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct] = Field(
+        ("specialists",), description="Folders of card files to watch. One that does not exist is empty."
+    )
+    on_ambiguity: OnAmbiguity = Field(
+        OnAmbiguity.SIGNALS,
+        description="Between specialists with nearly equal scores: take the `best`, let the other `signals` decide, "
+        "ask the `classifier`, or have the operator `clarify`.",
+    )
+
+    @property
+    def enabled(self) -> bool:
+        """Whether tasks are routed at all."""
+        return self.preset is not Preset.NONE
