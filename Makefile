@@ -14,6 +14,8 @@ ARGS ?=
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Where it is set, each worker compiles every test anew: two thirds of the CPU of collecting them.
+unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := .venv/bin/python -m pip install --quiet
 
 help: ## list these targets
