@@ -1,11 +1,14 @@
 """A real browser on a real daemon. Whatever the browser complains about on our pages fails the test."""
 
+import http.client
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
@@ -74,16 +77,31 @@ class Desktop:
         return context
 
     def page(self, **options: Any) -> Page:
-        """The front page, logged in."""
-        page = self.context(**options).new_page()
-        self.log_in(page)
+        """The front page, logged in: by a request, since each page costs a browser as much as many tests do in all."""
+        context = self.context(**options)
+        name, _, value = self.log_in().partition("=")
+        # As the daemon has it set, which `test_login` looks at in the browser itself.
+        context.add_cookies([{"name": name, "value": value, "url": self.url, "httpOnly": True, "sameSite": "Strict"}])
+        page = context.new_page()
+        page.goto(self.url)
         return page
 
-    def log_in(self, page: Page) -> None:
-        """Log in by a code."""
-        page.goto(self.daemon.client.login_code().url)
-        page.get_by_role("button", name="Log in").click()
-        page.wait_for_url(f"{self.url}/")
+    def log_in(self) -> str:
+        """Log in by a code, as a browser's form does; the cookie of the session, as a browser sends it."""
+        connection = http.client.HTTPConnection(self.address, timeout=TIMEOUT_MS / 1_000)
+        form = urlencode({"code": self.daemon.client.login_code().code})
+        headers = {
+            "Host": self.url.removeprefix("http://"),
+            "Origin": self.url,
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
+        try:
+            connection.request("POST", "/login", form, headers)
+            answer = connection.getresponse()
+            assert answer.status == 303, answer.read()
+            return str(answer.headers["Set-Cookie"]).partition(";")[0]
+        finally:
+            connection.close()
 
     def restart(self, how: Callable[[Daemon], object]) -> None:
         """Another daemon on the same port, once the first has ended that way."""
@@ -136,14 +154,39 @@ def warm() -> Iterator[WarmStarter]:
         yield starter
 
 
+@contextmanager
+def _open_desktop(root: Path, warm: WarmStarter, browser: Browser) -> Iterator[Desktop]:
+    with open_site(root, warm=warm, agents=AGENTS) as site:
+        yield Desktop(site, site.start().ready(), browser, Complaints())
+
+
+@contextmanager
+def _without_complaints(desktop: Desktop) -> Iterator[Desktop]:
+    """What a test opens is closed with it, and what the browser said meanwhile is looked at."""
+    desktop.complaints = Complaints()
+    try:
+        yield desktop
+    finally:
+        while desktop.contexts:
+            desktop.contexts.pop().close()
+    assert desktop.complaints.unexpected() == []
+
+
 @pytest.fixture
 def desktop(tmp_path: Path, warm: WarmStarter, browser: Browser) -> Iterator[Desktop]:
     """A daemon with simulated agents, and the browser on it."""
-    with open_site(tmp_path / "site", warm=warm, agents=AGENTS) as site:
-        desktop = Desktop(site, site.start().ready(), browser, Complaints())
-        try:
-            yield desktop
-        finally:
-            for context in desktop.contexts:
-                context.close()
-        assert desktop.complaints.unexpected() == []
+    with _open_desktop(tmp_path / "site", warm, browser) as opened, _without_complaints(opened) as desktop:
+        yield desktop
+
+
+@pytest.fixture(scope="module")
+def _lasting(tmp_path_factory: pytest.TempPathFactory, warm: WarmStarter, browser: Browser) -> Iterator[Desktop]:
+    with _open_desktop(tmp_path_factory.mktemp("lasting") / "site", warm, browser) as desktop:
+        yield desktop
+
+
+@pytest.fixture
+def lasting_desktop(_lasting: Desktop) -> Iterator[Desktop]:
+    """The same with one daemon for a module, whose tests leave their tasks to each other."""
+    with _without_complaints(_lasting) as desktop:
+        yield desktop

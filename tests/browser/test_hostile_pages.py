@@ -101,6 +101,12 @@ def port(server: _Server) -> int:
     return server.server_port
 
 
+@pytest.fixture
+def desktop(lasting_desktop: Desktop) -> Desktop:
+    """One daemon: each test looks at a task of its own."""
+    return lasting_desktop
+
+
 def _hostile(desktop: Desktop, operator: Page, host: str, port: int) -> Page:
     """The hostile page in a tab next to the operator's. Whatever the browser complains about there is expected."""
     desktop.complaints.expect("")
@@ -111,7 +117,8 @@ def _hostile(desktop: Desktop, operator: Page, host: str, port: int) -> Page:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_nothing_gets_through(desktop: Desktop, port: int, host: str) -> None:
-    task = desktop.task("secret-task", not_before="2099-01-01T00:00:00Z")
+    name = f"secret-task-{host}"
+    task = desktop.task(name, not_before="2099-01-01T00:00:00Z")
     operator = desktop.page()
     hostile = _hostile(desktop, operator, host, port)
     said = hostile.evaluate(ATTACK, [desktop.url, task.id])
@@ -125,12 +132,13 @@ def test_nothing_gets_through(desktop: Desktop, port: int, host: str) -> None:
     found = desktop.daemon.client.task(task.id)
     assert (found.state, found.version) == (task.state, task.version)
     operator.reload()  # and the session is what it was
-    expect(operator.locator("#queue")).to_contain_text("secret-task")
+    expect(operator.locator("#queue")).to_contain_text(name)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_link_elsewhere_leads_to_the_page_by_one_more_click(desktop: Desktop, port: int, host: str) -> None:
-    task = desktop.task("it", not_before="2099-01-01T00:00:00Z")
+    name = f"linked-{host}"
+    task = desktop.task(name, not_before="2099-01-01T00:00:00Z")
     operator = desktop.page()
     hostile = _hostile(desktop, operator, host, port)
     hostile.evaluate(
@@ -145,7 +153,7 @@ def test_a_link_elsewhere_leads_to_the_page_by_one_more_click(desktop: Desktop, 
     hostile.get_by_role("link", name="link").click()
     expect(hostile.get_by_role("heading", name="Log in")).to_be_visible()
     hostile.get_by_role("link", name="Continue").click()
-    expect(hostile.get_by_role("heading", name="it", exact=True)).to_be_visible()
+    expect(hostile.get_by_role("heading", name=name, exact=True)).to_be_visible()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "claudomator.localhost"])
@@ -153,7 +161,7 @@ def test_another_server_gets_no_cookie_and_does_not_learn_where_it_counts(
     desktop: Desktop, server: _Server, host: str
 ) -> None:
     """The operator opens it in the same browser, by hand and by a link on our own page."""
-    task = desktop.task("it", not_before="2099-01-01T00:00:00Z")
+    task = desktop.task(f"visited-{host}", not_before="2099-01-01T00:00:00Z")
     operator = desktop.page()
     operator.goto(f"{desktop.url}/tasks/{task.id}")
     theirs = f"http://{host}:{server.server_port}/"
@@ -194,8 +202,8 @@ def test_a_window_that_another_page_opens_is_out_of_its_reach(desktop: Desktop, 
 
 def test_what_an_agent_says_is_shown_and_never_run(desktop: Desktop) -> None:
     hostile = "<img src=x onerror=window.evil=1><script>window.evil=1</script>"
-    desktop.task("it", f"delay=50ms text={hostile!r}", tags=f"[{hostile!r}]")
-    task = desktop.settled("it", "COMPLETED")
+    desktop.task("talks", f"delay=50ms text={hostile!r}", tags=f"[{hostile!r}]")
+    task = desktop.settled("talks", "COMPLETED")
     page = desktop.page()
     expect(page.locator("#recent")).to_contain_text(hostile)
     page.goto(f"{desktop.url}/tasks/{task.id}")
