@@ -12,9 +12,9 @@ from claudomator_py.cli.output import Column, Format, FormatOption, heading, not
 from claudomator_py.cli.times import ago, clock, now_ms, until
 from claudomator_py.domain.budget import Unit, amount_text
 from claudomator_py.domain.limits import window_text
-from claudomator_py.domain.text import clause
 from claudomator_py.domain.units import parse_duration
 from claudomator_py.domain.views import AgentView, HoldRequest, HoldView, NearLimitView, ReleaseRequest
+from claudomator_py.domain.wording import worded
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -26,7 +26,6 @@ _HOLDS = (
     Column("AGENTS", flexible=True),
     Column("WHAT", flexible=True),
     Column("UNTIL"),
-    Column("KNOWN"),
     Column("READ", flexible=True),
     Column("AT", wide=True),
     Column("SINCE", wide=True),
@@ -67,19 +66,12 @@ def _hold(holds: Sequence[HoldView], now: int) -> tuple[str, ...]:
     return (
         hold.bucket,
         ", ".join(one.agent for one in holds),
-        _what(hold),
+        hold.cause,
         _until(hold, now),
-        hold.provenance,
         _read(hold),
         hold.until or "",
         ago(hold.since, now),
     )
-
-
-def _what(hold: HoldView) -> str:
-    if hold.reason is None:
-        return "held by hand"
-    return window_text(hold.window) if hold.window is not None else hold.reason.value
 
 
 def _until(hold: HoldView, now: int) -> str:
@@ -90,8 +82,7 @@ def _until(hold: HoldView, now: int) -> str:
 
 def _read(hold: HoldView) -> str:
     run = f"run {hold.run_id[:_RUN]}" if hold.run_id is not None else ""
-    source = clause(hold.source) if hold.source not in (hold.window, hold.reason) else ""
-    return ": ".join(part for part in (run, source) if part)
+    return ": ".join(part for part in (run, hold.read) if part)
 
 
 def _warning(near: NearLimitView, names: Sequence[str], now: int) -> tuple[str, ...]:
@@ -282,14 +273,13 @@ def _why(agent: AgentView) -> str:
     if not agent.installed:
         return "its program is not installed"
     if not agent.limited:
-        families = [f"{hold.family}: {'tried' if hold.probing else 'held'}" for hold in agent.holds if hold.family]
-        tried = ["tried after its limit" for hold in agent.holds if hold.probing and not hold.family]
+        now = now_ms()
+        holds = [worded(hold.words, lambda instant: clock(instant, now)) for hold in agent.holds]
         budget = agent.budget
         spent = (
             [f"budget: {budget.reached}"] if budget is not None and budget.reached not in (None, budget.text) else []
         )
         near = ["near its limit"] if agent.near_limit is not None else []
         by_name = [] if agent.auto_select else ["only when named explicitly"]
-        return "; ".join([*spent, *tried, *families, *near, *by_name])
-    source = f" ({agent.provenance})" if agent.provenance else ""
-    return f"{agent.hold_reason or 'held'}{source}"
+        return "; ".join([*spent, *holds, *near, *by_name])
+    return agent.hold.cause if agent.hold is not None else agent.hold_reason or ""

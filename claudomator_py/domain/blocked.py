@@ -378,8 +378,14 @@ def _conversation(value: ConversationRef, _: bool) -> Sentence:
     return said(value.text)
 
 
+def hold_cause(what: Blocked) -> str:
+    """Who or what holds, and how the end is known: ``5h window, reported``, ``by the operator: kept for the day``. For
+    where its end stands beside it; empty where nothing is known.
+    """
+    return _limit(what.params)
+
+
 def _limit(params: BlockParams) -> str:
-    """Where a hold comes from, and how its end is known; empty where nothing is known."""
     if params.provenance is None:
         return ""
     source = clause(params.source or "", _SOURCE)

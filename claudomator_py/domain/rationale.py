@@ -97,12 +97,12 @@ ShownStandIn = Annotated[StandIn | None, WrapValidator(known_or_none)]
 class Fallback(WordedCode):
     """Why it was decided for what should not have been, with its words. Values are stored: they are never renamed."""
 
-    ALL_LIMITED = "all_limited", "every agent is limited; tried all the same"
+    ALL_LIMITED = "all_limited", "every agent is limited; one was tried anyway"
 
 
 def _fallback_from_words(value: object) -> object:
-    """Earlier versions have stored the words."""
-    return next((one for one in Fallback if one.words == value), value)
+    """Earlier versions have stored words, of which there were no others."""
+    return Fallback.ALL_LIMITED if isinstance(value, str) and " " in value else value
 
 
 StoredFallback = Annotated[Fallback, BeforeValidator(_fallback_from_words)]

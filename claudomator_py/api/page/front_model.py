@@ -8,9 +8,7 @@ from urllib.parse import urlencode
 from claudomator_py.api.page.rows import Row, row_of, words_of
 from claudomator_py.api.page.schedule_cards import ScheduleCard, cards_of
 from claudomator_py.api.page.words import cost_text, meaning_of
-from claudomator_py.domain.blocked import predicate
 from claudomator_py.domain.limits import window_text
-from claudomator_py.domain.text import clause
 from claudomator_py.domain.views import (
     AgentView,
     BudgetView,
@@ -23,10 +21,8 @@ from claudomator_py.domain.views import (
     TaskView,
 )
 from claudomator_py.domain.views.daemon import ListName
-from claudomator_py.domain.wording import Piece, Sentence, said
+from claudomator_py.domain.wording import Piece, Sentence
 
-_RUN = 8
-"""Characters of a run's id that are enough for people."""
 STATES = ("NEEDS_INPUT", "FAILED", "RUNNING", "QUEUED", "WAITING", "COMPLETED", "CANCELLED")
 
 
@@ -64,18 +60,6 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A hold at the side. bucket: on what it is; read: where that was read; family: the one that a button releases."""
-
-    bucket: str
-    said: Sentence | None
-    read: str | None
-    read_at: str
-    run_id: str | None
-    family: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class AgentCard:
     """An agent at the side. problem: why it cannot run. holds: all on what it draws on; near: a limit that is near.
 
@@ -90,7 +74,7 @@ class AgentCard:
     tone: str
     health: str
     problem: str | None
-    holds: tuple[Held, ...]
+    holds: tuple[HoldView, ...]
     near: Sentence | None
     release: bool
     chosen_by_name: bool
@@ -225,8 +209,9 @@ def _notices(status: StatusView) -> tuple[Notice, ...]:
     for agent in status.agents:
         if agent.limited and agent.limited_until is None:
             # One that an operator has put there has no reason, so no meaning either.
-            reason = next((hold.reason for hold in agent.holds if hold.family is None and not hold.probing), None)
-            lines = tuple(line for line in (meaning_of(reason), agent.hold_reason) if line)
+            cause = agent.hold_reason if agent.hold is None else agent.hold.cause
+            reason = None if agent.hold is None else agent.hold.reason
+            lines = tuple(line for line in (meaning_of(reason), cause) if line)
             remedy = "Fix that, then release the agent: nothing starts on it before."
             found.append(
                 Notice(f"held-{agent.name}", "agent held", agent.name, lines, remedy=remedy, release=agent.name)
@@ -274,7 +259,7 @@ def _card(agent: AgentView) -> AgentCard:
         tone=tone,
         health=health,
         problem=agent.problem,
-        holds=tuple(_held(hold) for hold in agent.holds),
+        holds=agent.holds,
         near=_near(agent.near_limit) if agent.near_limit is not None else None,
         release=agent.limited or bool(agent.holds),
         chosen_by_name=not agent.auto_select,
@@ -298,19 +283,6 @@ def _spent(budget: BudgetView | None) -> Sentence | None:
         return (Piece(f"today {budget.text}"),)
     used = Piece(f"nothing starts: {budget.reached} used")
     return (used,) if budget.until is None else (used, Piece(", until "), Piece(instant=budget.until))
-
-
-def _held(hold: HoldView) -> Held:
-    # The words of the hold name its window, or else what was read.
-    unsaid = hold.window is not None and hold.source not in (hold.window, hold.reason)
-    return Held(
-        bucket=hold.bucket,
-        said=said(hold.text) if hold.blocked is None else predicate(hold.blocked),
-        read=clause(hold.source) or None if unsaid else None,
-        read_at=hold.since,
-        run_id=hold.run_id[:_RUN] if hold.run_id is not None else None,
-        family=hold.family,
-    )
 
 
 def _near(near: NearLimitView) -> Sentence:

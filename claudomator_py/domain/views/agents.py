@@ -3,9 +3,11 @@
 from pydantic import Field
 
 from claudomator_py.domain.agent import ModelChoice, Tier
-from claudomator_py.domain.blocked import Shown
+from claudomator_py.domain.blocked import Shown, hold_cause, predicate
 from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.domain.text import clause
 from claudomator_py.domain.views.base import Instant, View
+from claudomator_py.domain.wording import Sentence, said
 
 
 class SpendingView(View):
@@ -69,6 +71,21 @@ class HoldView(View):
     may_start: int | None = None
     doubted: Instant | None = None
 
+    @property
+    def cause(self) -> str:
+        """Who or what holds, and how the end is known, in words; see ``domain.blocked.hold_cause``."""
+        return hold_cause(self.blocked) if self.blocked is not None else self.text
+
+    @property
+    def words(self) -> Sentence:
+        """All of it, in words that follow the agent's name and `is`."""
+        return predicate(self.blocked) if self.blocked is not None else said(self.text)
+
+    @property
+    def read(self) -> str | None:
+        """Where it was read, in a clause, unless ``cause`` says so."""
+        return clause(self.source) or None if self.window is not None and self.source != self.window else None
+
 
 class NearLimitView(View):
     """A warning that an account is near a limit. used: the share of it that was used up by then, where that is known.
@@ -114,3 +131,8 @@ class AgentView(View):
     near_limit: NearLimitView | None = None
     spent_today: SpendingView = SpendingView()
     budget: BudgetView | None = None
+
+    @property
+    def hold(self) -> HoldView | None:
+        """The hold that stops all of its models the longest; None: none does."""
+        return next((hold for hold in self.holds if hold.family is None and not hold.probing), None)

@@ -189,7 +189,7 @@ def test_agents_and_release(command: Command, desk: PreparedService) -> None:
         desk.add_run(desk.add(name, Running()))
     desk.add_agent("codex", problem="codex is not on PATH; install it")
     lines = command("agents").stdout.splitlines()
-    assert lines[1].split()[:4] == ["claude", "2/2", "LIMITED", "rate_limited:"]
+    assert lines[1].split()[:4] == ["claude", "2/2", "LIMITED", "429,"]
     assert "codex is not on PATH; install it" in lines[2]
     assert "ok" in command("release", "claude").stdout
     assert json.loads(command("agents", "-o", "json").stdout)[0]["limited"] is False

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from freezegun import freeze_time
@@ -84,11 +85,18 @@ def test_a_table_tells_times_relative_to_now(monkeypatch: pytest.MonkeyPatch) ->
 @freeze_time("2026-09-21T14:20:02Z")
 def test_an_agent_tells_when_its_limit_ends() -> None:
     reset = format_instant(now_ms() + 47 * MINUTE_MS)
-    limited = an_agent(
-        "claude", limited=True, limited_until=reset, hold_reason="rate_limited", provenance=Provenance.REPORTED
-    )
+    limited = an_agent("claude", limited=True, limited_until=reset, holds=(a_hold(until=reset),))
     line = agents_table([limited]).splitlines()[1]
-    assert line.split() == ["claude", "0/2", "LIMITED", "rate_limited", "(reported)", "in", "47m", "1.0.0"]
+    assert line.split() == ["claude", "0/2", "LIMITED", "5h", "window,", "reported", "in", "47m", "1.0.0"]
+
+
+def test_an_agent_tells_who_holds_it_and_what_holds_a_family_of_its_models() -> None:
+    by_hand = {"reason": None, "window": None, "provenance": Provenance.OPERATOR, "source": "kept for the day"}
+    held = an_agent("claude", limited=True, holds=(a_hold(until=None, **by_hand),))
+    opus = an_agent("codex", holds=(a_hold(agent="codex", family="opus"),))
+    lines = agents_table([held, opus]).splitlines()
+    assert "by the operator: kept for the day" in lines[1]
+    assert "limited (opus models, 5h window, reported) until" in lines[2]
 
 
 def test_the_overview_leaves_out_what_is_empty() -> None:
@@ -177,8 +185,8 @@ def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def a_hold(**changes: object) -> HoldView:
-    usual: dict[str, object] = {
+def a_hold(**changes: Any) -> HoldView:
+    usual: dict[str, Any] = {
         "agent": "claude",
         "bucket": "claude/default",
         "window": "five_hour",
@@ -189,7 +197,12 @@ def a_hold(**changes: object) -> HoldView:
         "since": format_instant(START_MS),
         "run_id": "0123456789abcdef",
     }
-    return HoldView.model_validate({**usual, **changes})
+    values = {**usual, **changes}
+    until = values["until"]
+    params: dict[str, Any] = {name: values.get(name) for name in ("bucket", "reason", "provenance", "source")}
+    params |= {"family": values.get("family"), "window": values["window"], "room": values.get("may_start")}
+    what = on_hold(values["agent"], until=None if until is None else parse_instant(until), **params)
+    return HoldView.model_validate({**values, "blocked": what})
 
 
 @pytest.mark.usefixtures("in_berlin")
@@ -260,10 +273,10 @@ def test_each_hold_is_listed_once_with_whom_it_stops_and_where_it_was_read(monke
     ]
     assert "\n\n".join(hold_tables(agents)).splitlines() == [
         "HOLDS",
-        "BUCKET          AGENTS        WHAT          UNTIL              KNOWN     READ",
-        "claude/default  claude, work  5h window     17:00              reported  run 01234567",
-        "work:opus       work          held by hand  released           operator  kept for the day",
-        "codex/default   codex         rate_limited  tried, 2 more now  reported  run 01234567: 429",
+        "BUCKET          AGENTS        WHAT                                            UNTIL              READ",
+        "claude/default  claude, work  5h window, reported                             17:00              run 01234567",
+        "work:opus       work          opus models, by the operator: kept for the day  released",
+        "codex/default   codex         429, reported                                   tried, 2 more now  run 01234567",
         "",
         "NEAR LIMITS",
         "AGENTS        WINDOW     USED  UNTIL             READ",

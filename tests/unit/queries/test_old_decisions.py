@@ -64,8 +64,8 @@ def test_reasons_in_words_are_told_in_their_words() -> None:
     stored = STORED | {"reason": "least active; small is its fallback_model after overloaded", "fallback": fallback}
     first, _, tried, *_ = decision_sentences(DecisionRecord.model_validate(stored), 1, AT, AT)
     assert first.endswith("went to one: least active; small is its fallback_model after overloaded (0 of 2 slots).")
-    assert tried == "Every agent is limited; tried all the same."
+    assert tried == "Every agent is limited; one was tried anyway."
     view = decision_view(Decision(id="d", kind="placement", run_id="r", task_id="t", at_ms=AT, data=stored))
-    assert (view.reason, view.fallback) == (stored["reason"], fallback)
+    assert (view.reason, view.fallback) == (stored["reason"], "every agent is limited; one was tried anyway")
     assert view.rationale is not None
     assert (view.rationale.code, view.fallback_code, view.stands_in) == ("text", "all_limited", None)
