@@ -18,6 +18,7 @@ from claudomator_py.schema.taskfiles import ParsedFile
 from claudomator_py.sources.inbox.archive import archive, archived_names
 from claudomator_py.sources.inbox.files import Busy, Entry, Folder, Vanished
 from claudomator_py.sources.inbox.ledger import GONE_S, RACY_S, FileLedger, Refused
+from claudomator_py.sources.inbox.offering import Offering
 from claudomator_py.sources.inbox.refusals import (
     SUFFIX,
     Refusals,
@@ -36,18 +37,12 @@ from claudomator_py.sources.inbox.values import (
     Intake,
     ScanReport,
 )
-from claudomator_py.store.errors import StoreUnavailable
 
 T = TypeVar("T")
 
 CHUNK = 256
 # A step gives way to what came meanwhile after so many seconds of reading.
 _STEP_S = 0.2
-# Files are offered to the intake so many at once that it takes about this long, in seconds: a commit for each of few
-# is slow, and a stop has to wait for very many.
-_OFFER_S = (0.25, 1.0)
-_FEWEST_OFFERED = 16
-_OFFERED_AT_FIRST = 64
 # So many refused files are offered again whenever anything changed, and so many by each rescan.
 _OFFERED_AGAIN = 100
 _OFFERED_BY_RESCAN = 1_000
@@ -92,6 +87,7 @@ class FolderScan:
         self._claim = claim
         self._guard = guard
         self._intake = intake
+        self._offering = Offering(intake)
         self._move = after_accept == "move"
         self._stopped = stopped
         self._ledger = FileLedger()
@@ -101,7 +97,6 @@ class FolderScan:
         self._unswept = True
         self._refusals = refusals
         self._unread: dict[str, None] = {}
-        self._offered_at_once = _OFFERED_AT_FIRST
         self._problem: Problem | None = _NOT_YET
 
     def remember(self, known: Mapping[str, FileStamp]) -> None:
@@ -326,7 +321,7 @@ class FolderScan:
         unmoved: list[str] = []
         later: list[str] = []
         for place, entry in enumerate(entries):
-            full = len(readings) >= self._offered_at_once
+            full = len(readings) >= self._offering.at_once
             if full or self._stopped() or time.monotonic() - now > _STEP_S:
                 later = [entry.name for entry in entries[place:]]
                 break
@@ -396,9 +391,7 @@ class FolderScan:
         if not current:
             return
         crashpoint("inbox-before-take")
-        begin_s = time.monotonic()
-        verdicts = self._take(current)
-        self._adapt(time.monotonic() - begin_s, len(current))
+        verdicts = self._offering.offer(current)
         crashpoint("inbox-after-take")
         accepted = []
         for reading, problems in zip(current, verdicts, strict=True):
@@ -414,13 +407,6 @@ class FolderScan:
         if self._move:
             self._archive(folder, accepted)
 
-    def _adapt(self, took_s: float, count: int) -> None:
-        shortest, longest = _OFFER_S
-        if took_s > longest:
-            self._offered_at_once = max(_FEWEST_OFFERED, count // 2)
-        elif took_s < shortest:
-            self._offered_at_once = min(CHUNK, max(self._offered_at_once, count * 2))
-
     def _is_current(self, folder: Folder, reading: FileReading) -> bool:
         name = Path(reading.path).name
         entry = folder.entry(name)
@@ -429,26 +415,6 @@ class FolderScan:
         stamp = reading.stamp if entry is None else entry.stamp
         self._ledger.wait(name, stamp, "it changed while it was parsed", time.monotonic(), quiet=False)
         return False
-
-    def _take(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
-        if len(readings) > 1:
-            try:
-                return self._intake.take_many(readings)
-            except StoreUnavailable:
-                raise
-            except Exception:
-                log.exception("taking %d files at once failed; taking them one by one", len(readings))
-        return [self._take_one(reading) for reading in readings]
-
-    def _take_one(self, reading: FileReading) -> Sequence[Problem]:
-        try:
-            return self._intake.take(reading)
-        except StoreUnavailable:
-            raise
-        except Exception as error:
-            log.exception("taking %s failed", reading.path)
-            message = f"it is valid, but could not be taken ({type(error).__name__})"
-            return [Problem(message=message, remedy="see the daemon's log; it is tried again at every rescan")]
 
     # --- what follows ---
 
