@@ -4,18 +4,17 @@ import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Final
-from urllib.parse import quote
 
 import httpx
 
-from claudomator_py.client.errors import DaemonNotRunning, UnexpectedAnswer
+from claudomator_py.client.errors import DaemonNotRunning
+from claudomator_py.client.logs import RunLogs
 from claudomator_py.client.streams import PATIENCE_S
-from claudomator_py.client.transport import VERSIONS, Transport
+from claudomator_py.client.transport import path_segment
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.notice import DeliveryState, DeliveryView
 from claudomator_py.domain.principal import LONGEST_KEY
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
-from claudomator_py.domain.run import Stream
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import (
     AgentView,
@@ -28,10 +27,7 @@ from claudomator_py.domain.views import (
     FileProblemPage,
     FileProblemView,
     HoldRequest,
-    LogChunk,
-    LogEntryView,
     LoginCodeView,
-    LogTextView,
     NewTokenView,
     Page,
     ReadinessView,
@@ -53,11 +49,10 @@ from claudomator_py.domain.views.specialists import SearchView, SpecialistView
 from claudomator_py.schema.taskfile import to_document
 
 _PAGE: Final = 200
-_LOG_BYTES: Final = 256 * 1024
 _KEY = re.compile(rf"[\x20-\x7e]{{1,{LONGEST_KEY}}}")
 
 
-class Client(Transport):
+class Client(RunLogs):
     """A connection to the daemon; use it in a ``with`` block.
 
     Every call may raise ``client.errors.ClientError``. ref: a task's id, a unique prefix of it, or its name.
@@ -86,11 +81,11 @@ class Client(Transport):
 
     def task(self, ref: str) -> TaskView:
         """One task with its content."""
-        return self._view(TaskView, "GET", f"/v1/tasks/{_part(ref)}")
+        return self._view(TaskView, "GET", f"/v1/tasks/{path_segment(ref)}")
 
     def task_unless(self, ref: str, version: int) -> TaskView | None:
         """One task with its content; None if it is at that version still, which costs little to ask."""
-        response = self._send("GET", f"/v1/tasks/{_part(ref)}", headers={"If-None-Match": f'"{version}"'})
+        response = self._send("GET", f"/v1/tasks/{path_segment(ref)}", headers={"If-None-Match": f'"{version}"'})
         if response.status_code == httpx.codes.NOT_MODIFIED:
             return None
         if not response.is_success:
@@ -100,7 +95,7 @@ class Client(Transport):
     def cancel(self, ref: str, *, if_version: int | None = None, idempotency_key: str | None = None) -> TaskView:
         """Ask for its end."""
         headers = _headers(idempotency_key, if_version)
-        return self._view(TaskView, "POST", f"/v1/tasks/{_part(ref)}/cancel", headers=headers)
+        return self._view(TaskView, "POST", f"/v1/tasks/{path_segment(ref)}/cancel", headers=headers)
 
     def restart(
         self,
@@ -113,7 +108,7 @@ class Client(Transport):
         """Begin a new generation: the whole decision is made again."""
         body = (request or RestartRequest()).model_dump(mode="json", exclude_defaults=True)
         headers = _headers(idempotency_key, if_version)
-        return self._view(TaskView, "POST", f"/v1/tasks/{_part(ref)}/restart", json=body, headers=headers)
+        return self._view(TaskView, "POST", f"/v1/tasks/{path_segment(ref)}/restart", json=body, headers=headers)
 
     def answer(
         self,
@@ -158,66 +153,15 @@ class Client(Transport):
     ) -> TaskView:
         body = request.model_dump(mode="json", exclude_defaults=True)
         headers = _headers(idempotency_key, if_version)
-        return self._view(TaskView, "POST", f"/v1/tasks/{_part(ref)}/{what}", json=body, headers=headers)
+        return self._view(TaskView, "POST", f"/v1/tasks/{path_segment(ref)}/{what}", json=body, headers=headers)
 
     def runs(self, ref: str) -> list[RunView]:
         """All runs of a task, oldest first."""
-        return list(self._view(Page[RunView], "GET", f"/v1/tasks/{_part(ref)}/runs").items)
+        return list(self._view(Page[RunView], "GET", f"/v1/tasks/{path_segment(ref)}/runs").items)
 
     def run(self, run_id: str) -> RunView:
         """One run, by its whole id."""
-        return self._view(RunView, "GET", f"/v1/runs/{_part(run_id)}")
-
-    def log(
-        self,
-        run_id: str,
-        stream: Stream = "stdout",
-        offset: int = 0,
-        limit: int = _LOG_BYTES,
-        *,
-        check: bool = False,
-    ) -> LogChunk:
-        """Bytes of what the run wrote, from ``offset``. check: of what its check wrote."""
-        query = _log_query(stream, check=check) | {"offset": offset, "limit": limit}
-        response = self._request("GET", f"/v1/runs/{_part(run_id)}/log", params=query)
-        try:
-            following = int(response.headers["Claudomator-Next-Offset"])
-            ended = {"true": True, "false": False}[response.headers["Claudomator-Ended"]]
-        except (KeyError, ValueError) as error:
-            raise UnexpectedAnswer(f"{self.base_url} sent a log without its offsets.", remedy=VERSIONS) from error
-        return LogChunk(response.content, offset, following, ended)
-
-    def follow_text(
-        self, run_id: str, stream: Stream = "stdout", *, check: bool = False, patience_s: float = PATIENCE_S
-    ) -> Generator[str, None, None]:
-        """What the run writes, or its check, as text for people, until the run ends. It outlasts restarts of the
-        daemon."""
-        for kind, data in self._follow(f"/v1/runs/{_part(run_id)}/log", _log_query(stream, check=check), patience_s):
-            if kind == "end":
-                return
-            if kind == "output":
-                yield self._valid(LogTextView, data).text
-
-    def follow_log(
-        self, run_id: str, stream: Stream = "stdout", *, check: bool = False, patience_s: float = PATIENCE_S
-    ) -> Generator[LogEntryView, None, None]:
-        """What the agent says and does, or its check writes, until the run ends. It outlasts restarts of the daemon."""
-        query = _log_query(stream, check=check) | {"view": "structured"}
-        for kind, data in self._follow(f"/v1/runs/{_part(run_id)}/log", query, patience_s):
-            if kind == "end":
-                return
-            if kind == "entry":
-                yield self._valid(LogEntryView, data)
-
-    def log_entries(self, run_id: str, stream: Stream = "stdout", *, check: bool = False) -> Iterator[LogEntryView]:
-        """What the agent has said and done by now, or its check has written."""
-        for page in self._log_pages(run_id, _log_query(stream, check=check) | {"view": "structured"}):
-            yield from (self._valid(LogEntryView, item) for item in page)
-
-    def log_text(self, run_id: str, stream: Stream = "stdout", *, check: bool = False) -> Iterator[str]:
-        """What the run has written by now, or its check, as text for people."""
-        for page in self._log_pages(run_id, _log_query(stream, check=check) | {"view": "text"}):
-            yield from (self._valid(LogTextView, item).text for item in page)
+        return self._view(RunView, "GET", f"/v1/runs/{path_segment(run_id)}")
 
     def events(
         self,
@@ -259,7 +203,7 @@ class Client(Transport):
 
     def why(self, ref: str) -> WhyView:
         """Why a task is where it is."""
-        return self._view(WhyView, "GET", f"/v1/tasks/{_part(ref)}/why")
+        return self._view(WhyView, "GET", f"/v1/tasks/{path_segment(ref)}/why")
 
     def agents(self) -> list[AgentView]:
         """The configured agents."""
@@ -269,7 +213,7 @@ class Client(Transport):
         """Start nothing on an agent, until it is released unless the request says until when."""
         body = (request or HoldRequest()).model_dump(mode="json", exclude_none=True)
         return self._view(
-            AgentView, "POST", f"/v1/agents/{_part(agent)}/hold", json=body, headers=_headers(idempotency_key)
+            AgentView, "POST", f"/v1/agents/{path_segment(agent)}/hold", json=body, headers=_headers(idempotency_key)
         )
 
     def release(
@@ -278,7 +222,7 @@ class Client(Transport):
         """End all holds of an agent, or those on a family of its models."""
         body = (request or ReleaseRequest()).model_dump(mode="json", exclude_none=True)
         return self._view(
-            AgentView, "POST", f"/v1/agents/{_part(agent)}/release", json=body, headers=_headers(idempotency_key)
+            AgentView, "POST", f"/v1/agents/{path_segment(agent)}/release", json=body, headers=_headers(idempotency_key)
         )
 
     def reasons(self) -> list[ReasonView]:
@@ -291,7 +235,7 @@ class Client(Transport):
 
     def schedule(self, name: str) -> ScheduleView:
         """One schedule with its content."""
-        return self._view(ScheduleView, "GET", f"/v1/schedules/{_part(name)}")
+        return self._view(ScheduleView, "GET", f"/v1/schedules/{path_segment(name)}")
 
     def add_schedule(self, spec: TaskSpec, *, idempotency_key: str | None = None) -> ScheduleView:
         """Have the task made at each time of its schedule. Harmless when repeated."""
@@ -300,19 +244,21 @@ class Client(Transport):
 
     def pause_schedule(self, name: str) -> ScheduleView:
         """Have it make no more tasks until it is resumed."""
-        return self._view(ScheduleView, "POST", f"/v1/schedules/{_part(name)}/pause")
+        return self._view(ScheduleView, "POST", f"/v1/schedules/{path_segment(name)}/pause")
 
     def resume_schedule(self, name: str) -> ScheduleView:
         """Resume it, starting with its next scheduled time."""
-        return self._view(ScheduleView, "POST", f"/v1/schedules/{_part(name)}/resume")
+        return self._view(ScheduleView, "POST", f"/v1/schedules/{path_segment(name)}/resume")
 
     def run_schedule(self, name: str, *, idempotency_key: str | None = None) -> TaskView:
         """Create a task now, in addition to the scheduled ones."""
-        return self._view(TaskView, "POST", f"/v1/schedules/{_part(name)}/run", headers=_headers(idempotency_key))
+        return self._view(
+            TaskView, "POST", f"/v1/schedules/{path_segment(name)}/run", headers=_headers(idempotency_key)
+        )
 
     def delete_schedule(self, name: str) -> None:
         """End it; its tasks stay."""
-        self._request("DELETE", f"/v1/schedules/{_part(name)}")
+        self._request("DELETE", f"/v1/schedules/{path_segment(name)}")
 
     def specialists(self, *, cursor: str | None = None, limit: int = 50) -> Page[SpecialistView]:
         """One part of the specialists, by id."""
@@ -329,7 +275,7 @@ class Client(Transport):
 
     def specialist(self, specialist_id: str) -> SpecialistView:
         """One specialist with its card."""
-        return self._view(SpecialistView, "GET", f"/v1/specialists/{_part(specialist_id)}")
+        return self._view(SpecialistView, "GET", f"/v1/specialists/{path_segment(specialist_id)}")
 
     def search_specialists(self, query: str, *, limit: int = 10) -> SearchView:
         """The specialists that match, the best first."""
@@ -344,21 +290,21 @@ class Client(Transport):
     def change_specialist(self, card: Card, *, if_version: int | None = None) -> SpecialistView:
         """Replace the card of the specialist that has its id."""
         headers = _headers(None, if_version)
-        path = f"/v1/specialists/{_part(card.id)}"
+        path = f"/v1/specialists/{path_segment(card.id)}"
         return self._view(SpecialistView, "PUT", path, json=card.document, headers=headers)
 
     def remove_specialist(self, specialist_id: str, *, if_version: int | None = None) -> None:
         """Remove it with its grants."""
-        self._request("DELETE", f"/v1/specialists/{_part(specialist_id)}", headers=_headers(None, if_version))
+        self._request("DELETE", f"/v1/specialists/{path_segment(specialist_id)}", headers=_headers(None, if_version))
 
     def grant_specialist(self, specialist_id: str, grantee: str) -> SpecialistView:
         """Let a shared one exist for a principal, or for all of an organisation: ``org:NAME``."""
-        path = f"/v1/specialists/{_part(specialist_id)}/grants"
+        path = f"/v1/specialists/{path_segment(specialist_id)}/grants"
         return self._view(SpecialistView, "POST", path, json={"grantee": grantee})
 
     def revoke_specialist(self, specialist_id: str, grantee: str) -> SpecialistView:
         """Take a grant back."""
-        path = f"/v1/specialists/{_part(specialist_id)}/grants/{_part(grantee)}"
+        path = f"/v1/specialists/{path_segment(specialist_id)}/grants/{path_segment(grantee)}"
         return self._view(SpecialistView, "DELETE", path)
 
     def drain(self, reason: str | None = None) -> DrainView:
@@ -387,7 +333,7 @@ class Client(Transport):
 
     def test_notification(self, target: str) -> DeliveryView:
         """Send a test notification to a target now."""
-        return self._view(DeliveryView, "POST", f"/v1/notifications/test/{_part(target)}")
+        return self._view(DeliveryView, "POST", f"/v1/notifications/test/{path_segment(target)}")
 
     def backup(self) -> BackupView:
         """Copy the database, on the daemon's machine."""
@@ -427,7 +373,7 @@ class Client(Transport):
 
     def revoke_token(self, ref: str) -> TokenView:
         """End the token of that id or name, at once and for good."""
-        return self._view(TokenView, "DELETE", f"/v1/tokens/{_part(ref)}")
+        return self._view(TokenView, "DELETE", f"/v1/tokens/{path_segment(ref)}")
 
     def login_code(self) -> LoginCodeView:
         """A code that lets one browser in, once, within a minute."""
@@ -439,7 +385,7 @@ class Client(Transport):
 
     def end_session(self, session_id: str) -> SessionView:
         """Log that browser out."""
-        return self._view(SessionView, "DELETE", f"/v1/sessions/{_part(session_id)}")
+        return self._view(SessionView, "DELETE", f"/v1/sessions/{path_segment(session_id)}")
 
     def end_sessions(self) -> list[SessionView]:
         """Log out everywhere; what has ended."""
@@ -470,26 +416,6 @@ class Client(Transport):
         if response.status_code not in (httpx.codes.OK, httpx.codes.SERVICE_UNAVAILABLE):
             raise self._refusal(response)
         return self._parsed(ReadinessView, response)
-
-    def _log_pages(self, run_id: str, query: dict[str, object]) -> Iterator[Sequence[object]]:
-        cursor = "0"
-        while True:
-            params = {**query, "cursor": cursor}
-            page = self._request("GET", f"/v1/runs/{_part(run_id)}/log", params=params).json()
-            yield page["items"]
-            if page["ended"] or page["next_cursor"] == cursor:
-                return
-            cursor = page["next_cursor"]
-
-
-def _log_query(stream: Stream, *, check: bool) -> dict[str, object]:
-    """Which output. An older daemon refuses what it does not know, so the agent's is asked for as ever."""
-    return {"stream": stream, "check": "true"} if check else {"stream": stream}
-
-
-def _part(text: str) -> str:
-    """The text as one segment of a path, whatever is in it."""
-    return quote(text, safe="").replace(".", "%2E") if set(text) <= {"."} else quote(text, safe="")
 
 
 def _headers(idempotency_key: str | None, if_version: int | None = None) -> Mapping[str, str]:

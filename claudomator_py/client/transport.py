@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
+from urllib.parse import quote
 
 import httpx
 from httpx_sse import EventSource, connect_sse
@@ -210,3 +211,8 @@ def _check_connection(event: str, info: Mapping[str, Any]) -> None:
 def _certificates(base_url: str) -> ssl.SSLContext | bool:
     """The system's certificates for TLS; loading them takes longer than a request, so plain HTTP goes without."""
     return ssl.create_default_context() if base_url.startswith("https:") else False
+
+
+def path_segment(text: str) -> str:
+    """The text as one segment of a path, whatever is in it."""
+    return quote(text, safe="").replace(".", "%2E") if set(text) <= {"."} else quote(text, safe="")
