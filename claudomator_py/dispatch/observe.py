@@ -7,12 +7,12 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.probing import Probed, probed, tries
+from claudomator_py.dispatch.agent_states import agent_states
+from claudomator_py.dispatch.probing import probed, tries
 from claudomator_py.dispatch.spending import Budgets, Spent
-from claudomator_py.domain.agent import AgentSpec, Tier
+from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why
 from claudomator_py.domain.card import Card
-from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import TaskSpec
@@ -27,7 +27,6 @@ from claudomator_py.scheduler.lanes import held_by
 from claudomator_py.scheduler.plan import Action, Planner, StartRun
 from claudomator_py.scheduler.snapshot import (
     ActiveHold,
-    AgentState,
     AskedTier,
     Kept,
     QueueHead,
@@ -44,7 +43,7 @@ from claudomator_py.store import (
     spending_rows,
     switch_rows,
 )
-from claudomator_py.store.tables import Classification, Run, Task
+from claudomator_py.store.tables import Classification, Task
 
 AHEAD = 2
 """For so many tasks a slot is asked how strong a model they need before it is free."""
@@ -356,7 +355,7 @@ class Observer:
         return Snapshot(
             now=now_ms,
             rules=rules,
-            agents=_agents(
+            agents=agent_states(
                 self._registry,
                 live,
                 in_force,
@@ -387,39 +386,6 @@ class Observer:
         return found
 
 
-def _agents(
-    registry: AgentRegistry,
-    live: Sequence[Run],
-    holds: Sequence[Hold],
-    tries: Mapping[Bucket, int],
-    probed: Sequence[Probed],
-    warned: Set[tuple[str, str]],
-    spent: Mapping[str, Sequence[ActiveHold]],
-) -> tuple[AgentState, ...]:
-    active = Counter(run.agent for run in live)
-    return tuple(
-        AgentState(
-            name=agent.name,
-            kind=agent.kind,
-            active=active[agent.name],
-            max_concurrent=agent.max_concurrent,
-            auto_select=agent.auto_select,
-            problem=registry.health(agent.name).problem,
-            holds=(
-                *_holds_seen(
-                    agent, [*((hold, None) for hold in holds), *((one.hold, one.room) for one in probed)], tries
-                ),
-                *spent.get(agent.name, ()),
-            ),
-            near_limit=(agent.kind, agent.quota_account) in warned,
-            models=agent.models,
-            default_tier=agent.default_tier,
-            fallback_model=agent.fallback_model,
-        )
-        for agent in sorted(registry.agents, key=lambda agent: agent.name)
-    )
-
-
 def _asked(row: Classification, registry: AgentRegistry) -> AskedTier:
     agent, said = registry.find(row.agent), row.said_agent
     known = (row.agent, agent.kind) if agent is not None else (row.agent,)
@@ -434,24 +400,4 @@ def _asked(row: Classification, registry: AgentRegistry) -> AskedTier:
             "detail": row.detail,
             "said_agent": said if said and all(differs(said, name) for name in known) else None,
         }
-    )
-
-
-def _holds_seen(
-    agent: AgentSpec, holds: Sequence[tuple[Hold, int | None]], tries: Mapping[Bucket, int]
-) -> tuple[ActiveHold, ...]:
-    return tuple(
-        ActiveHold(
-            bucket=hold.bucket.label,
-            reason=hold.reason,
-            until=hold.until_ms,
-            provenance=hold.provenance,
-            source=hold.source,
-            family=hold.bucket.family,
-            window=hold.window,
-            room=room,
-            tries=tries.get(hold.bucket) if room is None else None,
-        )
-        for hold, room in holds
-        if hold.bucket.is_of(agent.name, agent.kind, agent.quota_account)
     )
