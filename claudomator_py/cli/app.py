@@ -65,6 +65,7 @@ COMMANDS: Mapping[str, Command] = {
     "release": Command(
         "End the holds of agents, and of their accounts. Tasks start on them again.", _function("agents:release")
     ),
+    "search": Command("Find a specialist for something, by meaning and by words.", _function("specialists:search")),
     "drain": Command("Stop starting tasks; running ones finish.", _function("operate:drain")),
     "undrain": Command("Start tasks again after `drain`.", _function("operate:undrain")),
     "notifications": Command("List notifications and their delivery.", _function("operate:notifications")),
@@ -78,6 +79,7 @@ COMMANDS: Mapping[str, Command] = {
 
 GROUPS: Mapping[str, Command] = {
     "schedule": Command("Recurring tasks: list, preview, pause, run, end.", _group("schedule:group")),
+    "specialists": Command("Specialists: list, show, add, edit, remove, share.", _group("specialists:group")),
     "token": Command("API tokens: create, list, revoke.", _group("token:group")),
     "sessions": Command("Browser sessions: list, log out.", _group("browser:sessions_group")),
 }

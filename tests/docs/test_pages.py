@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.domain.card import Card
 from claudomator_py.schema.settings import parse_settings
 from claudomator_py.schema.taskfiles import parse_task_file
+from claudomator_py.schema.validation import validate
 from claudomator_py.schema.yamltext import BadText, read_documents
 from tests.docs.follow import follow
 from tests.docs.page import steps_of
@@ -44,7 +46,7 @@ def test_the_tutorial_and_the_readme_are_among_them() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_every_yaml_block_is_a_task_file_or_a_configuration(page: Path) -> None:
+def test_every_yaml_block_is_a_task_file_a_card_or_a_configuration(page: Path) -> None:
     blocks = [step for step in steps_of(page) if step.language == "yaml" and step.kind != "not run"]
     # A page may show a mistake in a file, if it goes on to mend it.
     mended = {step.argument for step in blocks if step.kind == "file" and not _problem(step.body)}
@@ -75,13 +77,15 @@ def test_nothing_is_done_that_a_reader_does_not_see(page: Path) -> None:
 
 
 def _problem(body: list[str]) -> str | None:
-    """Why the block is neither of the two; a part of one may stand alone."""
+    """Why the block is none of these; a part of a task file or a configuration may stand alone."""
     text = "\n".join([*body, ""])
     try:
         documents = read_documents(text)
     except BadText as bad:
         return str(bad.problem)
     if len(documents) == 1 and isinstance(documents[0].value, dict):
+        if isinstance(validate(Card, documents[0].value, {}), Card):
+            return None
         settings = parse_settings(documents[0].value)
         if not isinstance(settings, list):
             return None

@@ -1,0 +1,282 @@
+"""``specialists``: the roles that tasks are given to, and for whom each exists; and ``search``, which finds one."""
+
+import os
+import secrets
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from claudomator_py.cli.card_files import parse, read, text_of
+from claudomator_py.cli.connect import connected
+from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields, heading, note, out, out_json, render
+from claudomator_py.cli.times import ago, now_ms
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.text import plain
+from claudomator_py.domain.views.specialists import SpecialistView
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+
+_COLUMNS = (
+    Column("ID", flexible=True),
+    Column("SKILLS", right=True),
+    Column("VISIBILITY"),
+    Column("CREATOR", flexible=True),
+    Column("ORGANISATION", flexible=True),
+    Column("SOURCE"),
+    Column("CHANGED"),
+    Column("DESCRIPTION", flexible=True),
+    Column("VERSION", wide=True, right=True),
+    Column("URL", wide=True),
+    Column("FILE", wide=True),
+)
+_FOUND_COLUMNS = (
+    Column("SCORE", right=True),
+    Column("SPECIALIST", flexible=True),
+    Column("SKILL", flexible=True),
+    Column("MEANING", wide=True, right=True),
+    Column("WORDS", wide=True, right=True),
+    Column("DESCRIPTION", flexible=True),
+)
+_SKILL_COLUMNS = (Column("SKILL", flexible=True), Column("NAME", flexible=True), Column("DESCRIPTION", flexible=True))
+
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The specialist's id.")]
+GranteeArgument = Annotated[
+    str, typer.Argument(metavar="NAME|org:NAME", help="Name of a token, or `org:` and an organisation.")
+]
+
+
+@connected
+def list_specialists(client: "Client", output: FormatOption = Format.TABLE) -> None:
+    """List the specialists that exist for you.
+
+    These are the public ones, the shared ones of your organisation or with a grant, and your own.
+    """
+    found = list(client.all_specialists())
+    if not found and output is not Format.JSON:
+        note("There are no specialists. Register one: claudomator specialists add FILE")
+    else:
+        _write(found, output)
+
+
+@connected
+def show(client: "Client", specialist: IdArgument, output: FormatOption = Format.TABLE) -> None:
+    """Show one specialist with its card."""
+    found = client.specialist(specialist)
+    if output is Format.JSON:
+        out_json(found)
+        return
+    card = found.content
+    parts = [_summary(found, card)]
+    if card.skills:
+        rows = [(skill.id, skill.name, skill.description) for skill in card.skills]
+        parts.append(f"{heading('SKILLS')}\n{render(_SKILL_COLUMNS, rows, wide=output is Format.WIDE)}")
+    parts.append(f"{heading('DESCRIPTION')}\n{plain(card.description).rstrip()}")
+    if card.system_prompt:
+        parts.append(f"{heading('SYSTEM PROMPT')}\n{plain(card.system_prompt).rstrip()}")
+    out("\n\n".join(parts))
+
+
+@connected
+def add(
+    client: "Client",
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Card files; - reads stdin.")],
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Register the specialists in files, or update your own.
+
+    Everybody sees a specialist unless its card says `visibility: shared` or `private`. All files are read before the
+    first specialist is registered.
+    """
+    cards = [card for path in files for card in read(path)]
+    made = [client.register_specialist(card, idempotency_key=secrets.token_urlsafe(18)) for card in cards]
+    _write(made, output)
+
+
+@connected
+def edit(
+    client: "Client",
+    specialist: IdArgument,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A file with the new card; - reads stdin. Default: an editor.")
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Replace the card of a specialist.
+
+    Without a file, $VISUAL or $EDITOR is opened on it. It is refused if somebody else has changed it meanwhile.
+    """
+    before = client.specialist(specialist)
+    card = _edited(before) if file is None else _only(read(file))
+    if card is None:
+        note("Nothing was changed.")
+        return
+    if card.id != specialist:
+        raise typer.BadParameter(f"the card has the id {card.id}; to make another specialist, use `specialists add`")
+    _write([client.change_specialist(card, if_version=before.version)], output)
+
+
+@connected
+def remove(client: "Client", specialist: IdArgument) -> None:
+    """Remove a specialist.
+
+    If its card stood for one that comes with Claudomator, that one is there again. One that follows a file goes with
+    its file.
+    """
+    client.remove_specialist(specialist)
+    note(f"{specialist} was removed.")
+
+
+@connected
+def grant(
+    client: "Client", specialist: IdArgument, grantee: GranteeArgument, output: FormatOption = Format.TABLE
+) -> None:
+    """Let somebody else see a shared specialist."""
+    _tell_grants(client.grant_specialist(specialist, grantee), output)
+
+
+@connected
+def revoke(
+    client: "Client", specialist: IdArgument, grantee: GranteeArgument, output: FormatOption = Format.TABLE
+) -> None:
+    """Take a grant back."""
+    _tell_grants(client.revoke_specialist(specialist, grantee), output)
+
+
+@connected
+def search(
+    client: "Client",
+    query: Annotated[str, typer.Argument(metavar="TEXT", help="What has to be done, in any words.")],
+    limit: Annotated[int, typer.Option(min=1, max=100, help="How many to show at most.")] = 10,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Find a specialist for something, by meaning and by words."""
+    found = client.search_specialists(query, limit=limit)
+    if output is Format.JSON:
+        out_json(found)
+        return
+    if found.degraded:
+        note("There is no encoder: only words are compared.")
+    if not found.items:
+        note("No specialist matches.")
+        return
+    rows = []
+    for one in found.items:
+        best = one.skills[0] if one.skills else None
+        alike = "" if best is None or best.semantic is None else f"{best.semantic:.2f}"
+        words = "" if best is None else f"{best.text:.2f}"
+        told = (f"{one.score:.2f}", one.specialist.id, "" if best is None else best.id, alike, words)
+        rows.append((*told, one.specialist.description))
+    out(render(_FOUND_COLUMNS, rows, wide=output is Format.WIDE))
+    if (hidden := found.total - len(found.items)) > 0:
+        note(f"{hidden} more; show them with --limit.")
+
+
+def group() -> typer.Typer:
+    """The commands under ``specialists``."""
+    app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    app.command("list")(list_specialists)
+    for command in (show, add, edit, remove, grant, revoke):
+        app.command()(command)
+    return app
+
+
+def _edited(before: SpecialistView) -> Card | None:
+    """The card that somebody makes of it in an editor; None: the same. What is wrong with it can be mended."""
+    text = text_of(before.card)
+    while True:
+        changed = _in_editor(text)
+        if changed == text:
+            return None
+        text = changed
+        found = parse(text.encode())
+        if all(isinstance(one, Card) for one in found):
+            card = _only([one for one in found if isinstance(one, Card)])
+            return None if card == before.content else card
+        for problem in found:
+            if isinstance(problem, Problem):
+                note(str(problem))
+        typer.confirm("Edit it again?", default=True, abort=True, err=True)
+
+
+def _in_editor(text: str) -> str:
+    """The text as the user's editor leaves it."""
+    words = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "card.yaml"
+        file.write_text(text, encoding="utf-8")
+        try:
+            done = subprocess.run([*words, str(file)], check=False)
+        except OSError as failure:
+            fail(f"The editor {words[0]} cannot be started: {failure.strerror}.", "Set EDITOR, or name a file.")
+        if done.returncode != 0:
+            fail(f"The editor {words[0]} ended with {done.returncode}; nothing was changed.")
+        return file.read_text(encoding="utf-8", errors="replace")
+
+
+def _only(cards: Sequence[Card]) -> Card:
+    if len(cards) != 1:
+        raise typer.BadParameter(f"there are {len(cards)} cards in it, and one is wanted")
+    return cards[0]
+
+
+def _summary(found: SpecialistView, card: Card) -> str:
+    now = now_ms()
+    permissions = card.permissions
+    return fields(
+        [
+            ("id", found.id),
+            ("name", found.name if found.name != found.id else ""),
+            ("version", f"{card.version} (registered {found.version}, {ago(found.updated_at, now)})"),
+            ("visibility", found.visibility.value),
+            ("shared with", ", ".join(found.grants)),
+            ("creator", found.creator),
+            ("organisation", found.organisation or ""),
+            ("source", found.file_path or found.source),
+            ("reached by", card.url or "agents of this daemon"),
+            ("keywords", ", ".join(card.keywords)),
+            ("capabilities", ", ".join(card.capabilities)),
+            ("agents", ", ".join(card.allowed_agents)),
+            ("tier", card.default_tier.value if card.default_tier is not None else ""),
+            ("permissions", permissions.mode.value if permissions is not None else ""),
+            ("risk", f"up to {card.risk_ceiling.value}"),
+        ]
+    )
+
+
+def _tell_grants(found: SpecialistView, output: Format) -> None:
+    if output is Format.JSON:
+        out_json(found)
+        return
+    own = "its creator" if found.organisation is None else found.organisation
+    note(f"{found.id} exists for {', '.join((own, *found.grants))}.")
+
+
+def _write(found: Sequence[SpecialistView], output: Format) -> None:
+    if output is Format.JSON:
+        out_json(found)
+        return
+    now = now_ms()
+    rows = [
+        (
+            one.id,
+            str(len(one.content.skills)),
+            one.visibility.value,
+            one.creator,
+            one.organisation or "",
+            one.source,
+            ago(one.updated_at, now),
+            one.description,
+            str(one.version),
+            one.content.url or "",
+            one.file_path or "",
+        )
+        for one in found
+    ]
+    out(render(_COLUMNS, rows, wide=output is Format.WIDE))
