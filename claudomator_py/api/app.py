@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, FastAPI
 
 from claudomator_py import __version__
 from claudomator_py.api import problem
+from claudomator_py.api.a2a.routes import a2a
 from claudomator_py.api.agents import agents
 from claudomator_py.api.credentials import credentials
 from claudomator_py.api.daemon import daemon
@@ -93,6 +94,7 @@ def create_app(
     app.state.sessions, app.state.login_codes, app.state.settings = sessions, codes, settings
     for resource in RESOURCES:
         app.include_router(resource.router)
+    app.include_router(a2a)
     problem.install(app)
     pages.install(app, access, login.Entrance(sessions, codes, throttle, settings))
     app.add_middleware(WithoutSecrets, redactor=redactor)

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked_text, in_brief
+from claudomator_py.domain.card import Card, Visibility
 from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.lifecycle import WaitReason
@@ -74,7 +75,16 @@ from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.plan import load_of
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
-from claudomator_py.store import decision_rows, dependency_rows, events, queue, reads, run_rows, task_rows
+from claudomator_py.store import (
+    decision_rows,
+    dependency_rows,
+    events,
+    queue,
+    reads,
+    run_rows,
+    specialist_rows,
+    task_rows,
+)
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.feasibility import acceptance_warnings
@@ -383,6 +393,11 @@ class Queries:
         """The shapes of all agents."""
         now_ms, budgets = self._clock(), self._observer.budgets
         return agent_views(connection, self._registry, budgets, now_ms, self._by)
+
+    def public_cards(self) -> list[Card]:
+        """The cards of specialists that everybody may know of, by id."""
+        found = self.read(specialist_rows.seen)
+        return [one.card for one in found if one.card.visibility is Visibility.PUBLIC]
 
     def read(self, fn: Callable[[Connection], T]) -> T:
         """What fn reads. Raises what fn raises, and Unavailable."""

@@ -48,6 +48,8 @@ OPERATIONS: Final[dict[str, Needed]] = {}
 """By operation id: what each has said where it is declared."""
 
 PAGES: Final[dict[str, Needed | str]] = {
+    "GET /.well-known/agent-card.json": OPEN,
+    "POST /a2a": READ,
     "GET /login": OPEN,
     "POST /login": OPEN,
     "POST /logout": READ,
@@ -74,7 +76,9 @@ PAGES: Final[dict[str, Needed | str]] = {
     "POST /schedules/{name}/resume": "resumeSchedule",
     "POST /schedules/{name}/run": "runSchedule",
 }
-"""Of the pages, by method and path: acting on one needs what the operation behind it needs, which is named."""
+"""Of the pages and of A2A, by method and path: acting on one needs what the operation behind it needs, which is
+named.
+"""
 
 
 def declare(operation: str, needed: Needed) -> None:

@@ -37,7 +37,7 @@ LOGIN_BODY_BYTES = 4 * 1024
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
 UNIX_HOST = "localhost"
 """What clients of a Unix socket say as the Host, where there is none."""
-PUBLIC_PAGES = re.compile(r"/login|/static/[^/]+")
+PUBLIC_PAGES = re.compile(r"/login|/static/[^/]+|/\.well-known/agent-card\.json")
 _PAGES = re.compile(r"/|/(?:tasks|agents|schedules|select)/.+|/select|/sessions(?:/.+)?|/logout")
 _STREAMS = re.compile(r"/v1/events|/v1/runs/[^/]+/log")
 

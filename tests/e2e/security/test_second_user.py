@@ -203,7 +203,7 @@ def answers(host: str, port: int, requests: list[tuple[str, str]]) -> list[tuple
     return found
 
 
-OPEN_PATHS = {"/livez", "/readyz", "/login"}
+OPEN_PATHS = {"/livez", "/readyz", "/login", "/.well-known/agent-card.json"}
 
 
 def test_the_api_says_nothing_to_whoever_has_no_token(living: Living) -> None:

@@ -1,0 +1,56 @@
+"""The card of this daemon: what it does, for everybody, and where it is asked for it.
+
+Source: a2a-protocol.org, specification 1.0, section 4.4; what 0.3 has in other places is there as well, so that one
+document serves clients of both.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from claudomator_py import __version__
+from claudomator_py.domain.card import Card
+
+MOST_EXAMPLES: Final = 5
+_TEXT: Final = ["text/plain"]
+_ANY: Final = {
+    "id": "task",
+    "name": "Do a task",
+    "description": "Gives the task to the agent that suits it.",
+    "tags": ["task"],
+}
+
+
+def agent_card(base: str, cards: Sequence[Card]) -> dict[str, Any]:
+    """The card as JSON. base: the URL that the request was sent to. cards: the specialists that everybody may know."""
+    url = f"{base}/a2a"
+    versions = ("1.0", "0.3")
+    interfaces = [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": version} for version in versions]
+    return {
+        "name": "Claudomator",
+        "description": "Dispatches tasks to coding agents, unattended. A task without `executor.name` goes to whoever "
+        "suits it; `executor.name` in the message's metadata names one of the skills below.",
+        "version": __version__,
+        "supportedInterfaces": interfaces,
+        "capabilities": {"streaming": True, "pushNotifications": False},
+        "securitySchemes": {"token": {"httpAuthSecurityScheme": {"scheme": "bearer"}}},
+        "securityRequirements": [{"schemes": {"token": {"list": []}}}],
+        "defaultInputModes": _TEXT,
+        "defaultOutputModes": _TEXT,
+        "skills": [_ANY, *map(_skill, cards)],
+        "url": url,
+        "preferredTransport": "JSONRPC",
+        "protocolVersion": "0.3.0",
+    }
+
+
+def _skill(card: Card) -> dict[str, Any]:
+    """A specialist is a skill of ours: its own skills are named in its description."""
+    examples = [example for skill in card.skills for example in skill.examples][:MOST_EXAMPLES]
+    able = ", ".join(f"{skill.name} (`{skill.id}`)" for skill in card.skills)
+    return {
+        "id": card.id,
+        "name": card.title,
+        "description": f"{card.description}{f' Skills, for `skill_used`: {able}.' if able else ''}",
+        "tags": list(card.keywords) or [card.id],
+        **({"examples": examples} if examples else {}),
+    }

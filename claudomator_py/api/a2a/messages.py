@@ -1,0 +1,144 @@
+"""Messages that clients send by A2A: from JSON of either version to what is asked for, or a refusal."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from claudomator_py.domain.errors import Problem, problems_text
+from claudomator_py.domain.principal import RequestKey
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.views import AnswerRequest
+from claudomator_py.schema.taskfile import parse_task
+from claudomator_py.schema.validation import validate
+
+INVALID_REQUEST: Final = -32600
+NO_METHOD: Final = -32601
+INVALID_PARAMS: Final = -32602
+TASK_NOT_FOUND: Final = -32001
+NOT_CANCELABLE: Final = -32002
+NO_PUSH: Final = -32003
+UNSUPPORTED: Final = -32004
+NO_CONTENT_TYPE: Final = -32005
+NO_EXTENDED_CARD: Final = -32007
+NO_VERSION: Final = -32009
+
+LONGEST_ID: Final = 200
+"""Characters of a message's id."""
+_KEY_PREFIX: Final = "a2a:"
+"""Apart from the keys that clients of the API choose."""
+
+
+class RpcError(Exception):
+    """What a request is answered with instead of a result. problems: as a task file has them, for INVALID_PARAMS."""
+
+    def __init__(self, code: int, message: str, problems: tuple[Problem, ...] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.problems = problems
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As JSON-RPC has it; the data as google.rpc.BadRequest, with ``@type``."""
+        said: dict[str, Any] = {"code": self.code, "message": str(self)}
+        if self.problems:
+            violations = [{"field": one.field or "", "description": one.render()} for one in self.problems]
+            said["data"] = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}]
+        return said
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a client says."""
+
+    id: str
+    text: str
+    task_id: str
+    """Of the task that it is said to; empty: it begins one."""
+    context_id: str
+    """Of the tasks that it follows; empty: none."""
+    specialist: str | None
+    """Who is to do the task, as ``executor.name`` names it."""
+    skill: str | None
+    """The skill that it is to use, as ``skill_used`` names it."""
+    waits: bool
+    """Whether the client wants to hear of it only once it has ended or asks."""
+    key: RequestKey
+    """By which a repetition shows."""
+
+    def task(self, continues: str | None) -> TaskSpec:
+        """The task that it begins. continues: the name of the one that it follows. Raises RpcError."""
+        digest = hashlib.sha256(self.id.encode()).hexdigest()[:12]
+        asked = {"specialist": self.specialist, "skill": self.skill, "continues": continues}
+        document = {"name": f"a2a-{digest}", "instructions": self.text, "tags": ["a2a"]}
+        parsed = parse_task(document | {key: value for key, value in asked.items() if value is not None})
+        if isinstance(parsed, TaskSpec):
+            return parsed
+        raise RpcError(INVALID_PARAMS, problems_text(parsed), tuple(parsed))
+
+    def answer(self) -> AnswerRequest:
+        """What it says to a task that asks. Raises RpcError."""
+        parsed = validate(AnswerRequest, {"text": self.text}, {})
+        if isinstance(parsed, AnswerRequest):
+            return parsed
+        raise RpcError(INVALID_PARAMS, problems_text(parsed), tuple(parsed))
+
+
+def parse_message(params: Mapping[str, Any]) -> Message:
+    """The message of either version. Raises RpcError."""
+    said = params.get("message")
+    if not isinstance(said, Mapping):
+        raise RpcError(INVALID_PARAMS, "`message` is missing")
+    message_id = said.get("messageId")
+    if not isinstance(message_id, str) or not 0 < len(message_id) <= LONGEST_ID:
+        raise RpcError(INVALID_PARAMS, f"`message.messageId` is no text of 1 to {LONGEST_ID} characters")
+    if said.get("role") not in ("ROLE_USER", "user"):
+        raise RpcError(INVALID_PARAMS, "`message.role` is not that of the user")
+    configuration = params.get("configuration")
+    configuration = configuration if isinstance(configuration, Mapping) else {}
+    metadata = {**_mapping(params, "metadata"), **_mapping(said, "metadata")}
+    fingerprint = hashlib.sha256(json.dumps([said, metadata], sort_keys=True).encode()).hexdigest()
+    return Message(
+        id=message_id,
+        text=_text(said.get("parts")),
+        task_id=_optional(said, "taskId") or "",
+        context_id=_optional(said, "contextId") or "",
+        specialist=_named(metadata, "executor.name") or _named(_mapping(metadata, "executor"), "name"),
+        skill=_named(metadata, "skill_used"),
+        waits=configuration.get("returnImmediately") is not True and configuration.get("blocking") is not False,
+        key=RequestKey(f"{_KEY_PREFIX}{message_id}", fingerprint),
+    )
+
+
+def _text(parts: object) -> str:
+    if not isinstance(parts, list) or not parts:
+        raise RpcError(INVALID_PARAMS, "`message.parts` is empty")
+    return "\n".join(_part(part) for part in parts)
+
+
+def _part(part: object) -> str:
+    if isinstance(part, Mapping) and isinstance(text := part.get("text"), str):
+        return text
+    if isinstance(part, Mapping) and "data" in part:
+        return json.dumps(part["data"], ensure_ascii=False)
+    raise RpcError(NO_CONTENT_TYPE, "only parts with `text` or `data` are taken; write where a file is to be found")
+
+
+def _mapping(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = value.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _optional(value: Mapping[str, Any], key: str) -> str | None:
+    found = value.get(key)
+    if found is not None and not isinstance(found, str):
+        raise RpcError(INVALID_PARAMS, f"`message.{key}` is not text")
+    return found
+
+
+def _named(metadata: Mapping[str, Any], key: str) -> str | None:
+    found = metadata.get(key)
+    if found is not None and not isinstance(found, str):
+        raise RpcError(INVALID_PARAMS, f"`{key}` in the metadata is not text")
+    return found or None

@@ -1,0 +1,253 @@
+"""/.well-known/agent-card.json and /a2a: other agents give tasks to this one, follow them, and answer what it asks.
+
+The roles are those of the API: looking needs ``read``, anything else what its operation needs. Who has no such token is
+refused by HTTP, as everywhere; what A2A has an error for is answered by JSON-RPC.
+"""
+
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from claudomator_py.api.a2a import tasks as shapes
+from claudomator_py.api.a2a.card import agent_card
+from claudomator_py.api.a2a.messages import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    NO_EXTENDED_CARD,
+    NO_METHOD,
+    NO_PUSH,
+    NO_VERSION,
+    NOT_CANCELABLE,
+    TASK_NOT_FOUND,
+    UNSUPPORTED,
+    Message,
+    RpcError,
+    parse_message,
+)
+from claudomator_py.api.a2a.tasks import Version
+from claudomator_py.api.events import HEARTBEAT, HEARTBEAT_S, EventStream, Following, Streams
+from claudomator_py.api.guard.asking import Asking, Standing
+from claudomator_py.api.guard.roles import OPERATIONS, may, not_permitted
+from claudomator_py.api.operation import Allowed, access_of
+from claudomator_py.api.request import JsonObject
+from claudomator_py.domain.errors import Ambiguous, Conflict, Invalid, KeyReused, NotFound, ServiceError
+from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.views import TaskView
+from claudomator_py.service.access import Granted
+
+a2a = APIRouter(include_in_schema=False)
+"""It is described by its card, and by A2A itself, rather than by the document of the API."""
+
+log = logging.getLogger(__name__)
+
+LONGEST_WAIT_S: Final = 600.0
+"""So long a client may wait for the end in one request; then it hears that the task is under way."""
+
+_METHODS: Final[Mapping[str, tuple[str, Version]]] = {
+    "SendMessage": ("send", "1.0"),
+    "SendStreamingMessage": ("stream", "1.0"),
+    "GetTask": ("get", "1.0"),
+    "CancelTask": ("cancel", "1.0"),
+    "SubscribeToTask": ("subscribe", "1.0"),
+    "message/send": ("send", "0.3"),
+    "message/stream": ("stream", "0.3"),
+    "tasks/get": ("get", "0.3"),
+    "tasks/cancel": ("cancel", "0.3"),
+    "tasks/resubscribe": ("subscribe", "0.3"),
+}
+_NOT_OFFERED: Final = {
+    "ListTasks": UNSUPPORTED,
+    "GetExtendedAgentCard": NO_EXTENDED_CARD,
+    "agent/getAuthenticatedExtendedCard": NO_EXTENDED_CARD,
+}
+_NEEDS: Final = {"send": "submitTask", "stream": "submitTask", "cancel": "cancelTask"}
+_VERSIONS: Final = ("", "0.3", "1.0")
+
+
+@a2a.get("/.well-known/agent-card.json")
+def read_card(request: Request) -> dict[str, Any]:
+    """The card, for everybody: only specialists that are public are in it."""
+    queries = access_of(request).as_(OPERATOR).queries
+    return agent_card(str(request.base_url).rstrip("/"), queries.public_cards())
+
+
+@a2a.post("/a2a")
+async def call(
+    request: Request, document: JsonObject, granted: Allowed, by: Asking, streams: Following, standing: Standing
+) -> Response:
+    """One request of JSON-RPC."""
+    rpc_id = document.get("id")
+    try:
+        method, version, params = _read(document, request.headers.get("A2A-Version", ""))
+        if (operation := _NEEDS.get(method)) is not None and not may(by, operation):
+            raise not_permitted(by, OPERATIONS[operation])
+        caller = _Caller(granted, streams, standing, version, rpc_id)
+        if method in ("stream", "subscribe"):
+            task = await streams.run(partial(_begun, caller, method, params))
+            return EventStream(streams, _told(caller, task))
+        return JSONResponse(_result(rpc_id, await _answered(request, caller, method, params)))
+    except RpcError as error:
+        return JSONResponse({"jsonrpc": "2.0", "id": rpc_id, "error": error.document})
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """Who asks, and how it is answered."""
+
+    granted: Granted
+    streams: Streams
+    standing: Callable[[], bool]
+    version: Version
+    rpc_id: object
+
+    def task(self, task_id: str) -> TaskView:
+        """The task of exactly that id. Raises RpcError."""
+        try:
+            found = self.granted.queries.task(task_id)
+        except (NotFound, Ambiguous):
+            found = None
+        if found is None or found.id != task_id:
+            raise RpcError(TASK_NOT_FOUND, "there is no such task")
+        return found
+
+
+def _read(document: Mapping[str, Any], wanted: str) -> tuple[str, Version, Mapping[str, Any]]:
+    """What is to be done, in which version, with which parameters. Raises RpcError."""
+    name, params, rpc_id = document.get("method"), document.get("params"), document.get("id")
+    if document.get("jsonrpc") != "2.0" or not isinstance(name, str):
+        raise RpcError(INVALID_REQUEST, "it is no request of JSON-RPC 2.0")
+    if isinstance(rpc_id, bool) or not isinstance(rpc_id, str | int | None):
+        raise RpcError(INVALID_REQUEST, "`id` is neither text nor a whole number")
+    if wanted.strip() not in _VERSIONS:
+        raise RpcError(NO_VERSION, f"A2A {wanted[:20]!r} is not spoken here; there are 1.0 and 0.3")
+    if name in _NOT_OFFERED:
+        raise RpcError(_NOT_OFFERED[name], f"{name} is not offered")
+    if "PushNotificationConfig" in name or "pushNotificationConfig" in name:
+        raise RpcError(NO_PUSH, "push notifications are not offered; subscribe to the task instead")
+    if name not in _METHODS:
+        raise RpcError(NO_METHOD, f"there is no method {name[:60]!r}")
+    if not isinstance(params, Mapping):
+        raise RpcError(INVALID_PARAMS, "`params` is no object")
+    return (*_METHODS[name], params)
+
+
+async def _answered(request: Request, caller: _Caller, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The result. Raises RpcError."""
+    run = caller.streams.run
+    if method == "get":
+        return shapes.whole(await run(lambda: caller.task(_id(params))), caller.version)
+    if method == "cancel":
+        return shapes.whole(await run(lambda: _cancel(caller, _id(params))), caller.version)
+    message = parse_message(params)
+    task = await run(lambda: _send(caller, message))
+    if message.waits:
+        task = await _settled(request, caller, task)
+    return shapes.answer(task, caller.version)
+
+
+def _begun(caller: _Caller, method: str, params: Mapping[str, Any]) -> TaskView:
+    """The task that a stream is to tell of. Raises RpcError."""
+    if method == "stream":
+        return _send(caller, parse_message(params))
+    task = caller.task(_id(params))
+    if shapes.state_of(task) in shapes.ENDS:
+        raise RpcError(UNSUPPORTED, f"the task is {task.state}: nothing will happen to it; use GetTask")
+    return task
+
+
+def _id(params: Mapping[str, Any]) -> str:
+    found = params.get("id")
+    if not isinstance(found, str) or not found:
+        raise RpcError(INVALID_PARAMS, "`id` names no task")
+    return found
+
+
+def _send(caller: _Caller, message: Message) -> TaskView:
+    """The task that the message begins, or is said to, as it is then. Raises RpcError."""
+    service = caller.granted.service
+    try:
+        if message.task_id:
+            task = caller.task(message.task_id)
+            if message.context_id not in ("", shapes.context_of(task)):
+                raise RpcError(INVALID_PARAMS, "`message.contextId` is not that of the task")
+            told = service.answer(task.id, message.answer(), key=message.key)
+        else:
+            continues = caller.task(message.context_id).name if message.context_id else None
+            told = service.submit(message.task(continues), key=message.key)
+    except Conflict as error:
+        raise RpcError(UNSUPPORTED, _words(error)) from error
+    except (Invalid, KeyReused) as error:
+        raise RpcError(INVALID_PARAMS, _words(error), tuple(error.problems)) from error
+    # To a repetition the service tells how it was then.
+    return caller.task(told.id)
+
+
+def _cancel(caller: _Caller, task_id: str) -> TaskView:
+    task = caller.task(task_id)
+    try:
+        caller.granted.service.cancel(task.id)
+    except Conflict as error:
+        raise RpcError(NOT_CANCELABLE, _words(error)) from error
+    return caller.task(task.id)
+
+
+def _words(error: ServiceError) -> str:
+    return f"{error.detail} {error.remedy}" if error.remedy else error.detail
+
+
+async def _settled(request: Request, caller: _Caller, task: TaskView) -> TaskView:
+    """The task once it has ended or asks, or as it is when nobody waits any longer."""
+    until = time.monotonic() + LONGEST_WAIT_S
+    streams = caller.streams
+    with streams.place(request.state.principal):
+        while not shapes.is_settled(task) and not streams.closing and time.monotonic() < until:
+            bell = streams.bell()
+            task = await streams.run(lambda: caller.task(task.id))  # noqa: B023 - awaited at once
+            if shapes.is_settled(task):
+                break
+            while not await streams.wait(bell, HEARTBEAT_S):
+                if not caller.standing() or time.monotonic() >= until or await request.is_disconnected():
+                    return task
+    return task
+
+
+async def _told(caller: _Caller, task: TaskView) -> AsyncIterator[bytes]:
+    """The task, and each change of it until it has ended or asks."""
+    try:
+        async for event in _changes(caller, task):
+            yield event
+    except (ServiceError, RpcError) as error:
+        log.warning("a stream of a task ends early: %s", error)  # its client asks after the task
+
+
+async def _changes(caller: _Caller, task: TaskView) -> AsyncIterator[bytes]:
+    yield _event(caller, shapes.answer(task, caller.version))
+    said, streams = shapes.mark(task), caller.streams
+    while not shapes.is_settled(task) and not streams.closing:
+        bell = streams.bell()
+        task = await streams.run(lambda: caller.task(task.id))  # noqa: B023 - awaited at once
+        if not caller.standing():
+            return
+        if shapes.mark(task) != said:
+            said = shapes.mark(task)
+            yield b"".join(_event(caller, change) for change in shapes.changes(task, caller.version))
+            continue
+        while not await streams.wait(bell, HEARTBEAT_S):
+            if not caller.standing():
+                return
+            yield HEARTBEAT
+
+
+def _event(caller: _Caller, result: dict[str, Any]) -> bytes:
+    return f"data: {json.dumps(_result(caller.rpc_id, result))}\n\n".encode()
+
+
+def _result(rpc_id: object, result: dict[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": rpc_id, "result": result}

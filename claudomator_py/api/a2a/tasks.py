@@ -1,0 +1,118 @@
+"""Our tasks as A2A has them, in either version.
+
+Source: a2a-protocol.org, specification 1.0, section 4.1 (as ProtoJSON), and 0.3, section 6.
+"""
+
+from typing import Any, Final, Literal
+
+from claudomator_py.domain.views import TaskView
+
+Version = Literal["1.0", "0.3"]
+
+ENDS: Final = frozenset({"completed", "failed", "canceled", "rejected"})
+
+
+def context_of(task: TaskView) -> str:
+    """The context: the thread that the task is of."""
+    return task.thread or task.id
+
+
+def state_of(task: TaskView) -> str:
+    """Its state, as 0.3 writes it."""
+    match task.state:
+        case "COMPLETED":
+            return "completed"
+        case "CANCELLED":
+            return "canceled"
+        case "FAILED":
+            return "rejected" if task.reason == "rejected" else "failed"
+        case "NEEDS_INPUT":
+            return "input-required"
+        case "RUNNING":
+            return "working"
+    return "working" if task.runs else "submitted"
+
+
+def is_settled(task: TaskView) -> bool:
+    """Whether it has ended, or waits for a person."""
+    return state_of(task) in ENDS or task.state == "NEEDS_INPUT"
+
+
+def whole(task: TaskView, version: Version) -> dict[str, Any]:
+    """The task itself."""
+    said: dict[str, Any] = {
+        "id": task.id,
+        "contextId": context_of(task),
+        "status": _status(task, version),
+        "metadata": _metadata(task),
+    }
+    if (result := _artifact(task, version)) is not None:
+        said["artifacts"] = [result]
+    return {"kind": "task", **said} if version == "0.3" else said
+
+
+def answer(task: TaskView, version: Version) -> dict[str, Any]:
+    """The task as the result of a message."""
+    return whole(task, version) if version == "0.3" else {"task": whole(task, version)}
+
+
+def changes(task: TaskView, version: Version) -> list[dict[str, Any]]:
+    """What is new of it, as events of a stream: its result first, as a client reads no further than to the end."""
+    found: list[dict[str, Any]] = []
+    named = {"taskId": task.id, "contextId": context_of(task)}
+    if (result := _artifact(task, version)) is not None:
+        piece = {**named, "artifact": result, "append": False, "lastChunk": True}
+        found.append({"kind": "artifact-update", **piece} if version == "0.3" else {"artifactUpdate": piece})
+    status = {**named, "status": _status(task, version), "metadata": _metadata(task)}
+    if version == "0.3":
+        found.append({"kind": "status-update", **status, "final": is_settled(task)})
+    else:
+        found.append({"statusUpdate": status})
+    return found
+
+
+def mark(task: TaskView) -> tuple[str, str | None]:
+    """What makes a change of it worth telling."""
+    return state_of(task), _words(task)
+
+
+def _status(task: TaskView, version: Version) -> dict[str, Any]:
+    state = state_of(task)
+    said: dict[str, Any] = {
+        "state": state if version == "0.3" else f"TASK_STATE_{state.upper().replace('-', '_')}",
+        "timestamp": task.updated_at,
+    }
+    if words := _words(task):
+        message = {
+            "messageId": f"{task.id}-{task.version}",
+            "role": "agent" if version == "0.3" else "ROLE_AGENT",
+            "parts": [_part(words, version)],
+            "taskId": task.id,
+            "contextId": context_of(task),
+        }
+        said["message"] = {"kind": "message", **message} if version == "0.3" else message
+    return said
+
+
+def _words(task: TaskView) -> str | None:
+    if task.asks is not None:
+        return task.asks.text
+    return None if task.state == "COMPLETED" else task.reason_text or task.reason
+
+
+def _artifact(task: TaskView, version: Version) -> dict[str, Any] | None:
+    if task.state != "COMPLETED" or not task.result_text:
+        return None
+    return {"artifactId": "result", "name": "result", "parts": [_part(task.result_text, version)]}
+
+
+def _part(text: str, version: Version) -> dict[str, Any]:
+    return {"kind": "text", "text": text} if version == "0.3" else {"text": text}
+
+
+def _metadata(task: TaskView) -> dict[str, Any]:
+    """Our own names for it, and what it has used, as our client reads it of others."""
+    usage = {"input_tokens": task.tokens.input, "output_tokens": task.tokens.output, "cost_usd": task.cost_usd}
+    used = {key: value for key, value in usage.items() if value is not None}
+    named = {"task": task.name, "state": task.state, "executor": task.specialist or task.agent}
+    return {**{key: value for key, value in named.items() if value is not None}, **({"usage": used} if used else {})}

@@ -1,0 +1,218 @@
+"""The daemon as a remote agent: asked by the SDK's client, and by another daemon of ours."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
+from a2a.helpers.proto_helpers import new_text_message
+from a2a.types import CancelTaskRequest, GetTaskRequest, Role, SendMessageConfiguration, SendMessageRequest, TaskState
+from a2a.utils.proto_utils import validate_proto_required_fields
+
+from claudomator_py.domain.views import AnswerRequest, TokenRequest
+from tests.e2e.harness import Daemon, Site, open_site
+from tests.e2e.scenarios_support import document, ended, in_state
+from tests.e2e.warm import WarmStarter
+
+pytestmark = pytest.mark.timeout(120)
+
+AGENTS = {"simulated": {"kind": "simulated", "auto_select": True, "max_concurrent": 4}}
+
+
+@pytest.fixture
+def served(tmp_path: Path, warm: WarmStarter) -> Iterator[tuple[Site, Daemon]]:
+    with open_site(tmp_path / "served", warm=warm, agents=AGENTS) as site:
+        yield site, site.start().ready()
+
+
+def token_of(site: Site) -> str:
+    return (site.state / "token").read_text().strip()
+
+
+@asynccontextmanager
+async def sdk_client(site: Site, **config: Any) -> AsyncIterator[Client]:
+    headers = {"Authorization": f"Bearer {token_of(site)}"}
+    async with httpx.AsyncClient(headers=headers, timeout=60, trust_env=False) as http:
+        card = await A2ACardResolver(http, str(site.endpoint)).get_agent_card()
+        validate_proto_required_fields(card)
+        assert "task" in {skill.id for skill in card.skills}
+        yield ClientFactory(ClientConfig(httpx_client=http, **config)).create(card)
+
+
+def saying(text: str, **fields: Any) -> SendMessageRequest:
+    message = new_text_message(text, role=Role.ROLE_USER, **fields)
+    return SendMessageRequest(message=message, configuration=SendMessageConfiguration())
+
+
+def run(test: Callable[[], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        await test()
+
+    asyncio.run(whole())
+
+
+async def said(client: Client, request: SendMessageRequest) -> list[Any]:
+    return [update async for update in client.send_message(request)]
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_the_sdks_client_gives_a_task_and_gets_its_result(served: tuple[Site, Daemon], streaming: bool) -> None:
+    site, daemon = served
+
+    async def test() -> None:
+        async with sdk_client(site, streaming=streaming) as client:
+            updates = await said(client, saying("simulate: delay=300ms text=painted"))
+            task_id = updates[0].task.id
+            task = await client.get_task(GetTaskRequest(id=task_id))
+            assert task.status.state == TaskState.TASK_STATE_COMPLETED
+            assert task.artifacts[0].parts[0].text == "[simulated] painted"
+            assert daemon.client.task(task_id).state == "COMPLETED"
+            if streaming:
+                assert updates[-1].status_update.status.state == TaskState.TASK_STATE_COMPLETED
+                assert updates[-2].artifact_update.artifact.parts[0].text == "[simulated] painted"
+                assert len(updates) >= 3
+            else:
+                assert len(updates) == 1
+
+    run(test)
+
+
+def test_what_it_asks_is_answered_by_a_message_to_the_task(served: tuple[Site, Daemon]) -> None:
+    site, _ = served
+
+    async def test() -> None:
+        async with sdk_client(site, streaming=False) as client:
+            asks = "simulate: outcome=question text='Red or blue?'\nsimulate: text=painted"
+            asked = (await said(client, saying(asks)))[0].task
+            assert asked.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
+            assert "Red or blue?" in asked.status.message.parts[0].text
+            answer = saying("Blue.", task_id=asked.id, context_id=asked.context_id)
+            done = (await said(client, answer))[0].task
+            assert (done.id, done.status.state) == (asked.id, TaskState.TASK_STATE_COMPLETED)
+            with pytest.raises(Exception, match="asks nothing"):
+                await said(client, saying("And?", task_id=asked.id))
+
+    run(test)
+
+
+def test_a_task_is_cancelled(served: tuple[Site, Daemon]) -> None:
+    site, daemon = served
+
+    async def test() -> None:
+        async with sdk_client(site, streaming=False, polling=True) as client:
+            begun = (await said(client, saying("simulate: delay=10m")))[0].task
+            assert begun.status.state in (TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING)
+            await client.cancel_task(CancelTaskRequest(id=begun.id))
+            await asyncio.to_thread(ended, daemon, begun.id)
+            task = await client.get_task(GetTaskRequest(id=begun.id))
+            assert task.status.state == TaskState.TASK_STATE_CANCELED
+            with pytest.raises(Exception, match="already"):
+                await client.cancel_task(CancelTaskRequest(id=begun.id))
+
+    run(test)
+
+
+def rpc(site: Site, method: str, params: object, token: str | None = None, **headers: str) -> httpx.Response:
+    sent = {
+        "Authorization": f"Bearer {token or token_of(site)}",
+        **{k.replace("_", "-"): v for k, v in headers.items()},
+    }
+    body = {"jsonrpc": "2.0", "id": "x", "method": method, "params": params}
+    with httpx.Client(trust_env=False, headers=sent, timeout=60) as client:
+        return client.post(f"{site.endpoint}/a2a", json=body)
+
+
+def message(text: str = "simulate: text=done", message_id: str = "m-1", **fields: object) -> dict[str, Any]:
+    said = {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": text}], **fields}
+    return {"message": said, "configuration": {"returnImmediately": True}}
+
+
+def test_a_message_that_is_sent_again_begins_nothing(served: tuple[Site, Daemon]) -> None:
+    site, daemon = served
+    first = rpc(site, "SendMessage", message()).json()["result"]["task"]
+    again = rpc(site, "SendMessage", message()).json()["result"]["task"]
+    assert first["id"] == again["id"]
+    assert len(list(daemon.client.all_tasks())) == 1
+    other = rpc(site, "SendMessage", message("simulate: text=other")).json()["error"]
+    assert other["code"] == -32602
+    in_state(daemon, first["id"], "COMPLETED")
+    assert rpc(site, "SendMessage", message()).json()["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+REFUSED: list[tuple[str, object, int]] = [
+    ("SendMessage", {}, -32602),
+    ("SendMessage", [], -32602),
+    ("SendMessage", {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "x"}]}}, -32602),
+    ("SendMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": []}}, -32602),
+    ("SendMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"url": "http://x"}]}}, -32005),
+    ("SendMessage", message("   "), -32602),
+    ("SendMessage", message(message_id="m" * 300), -32602),
+    ("SendMessage", message(taskId="no-such"), -32001),
+    ("SendMessage", message(contextId="no-such"), -32001),
+    ("SendMessage", message(metadata={"executor": {"name": 3}, "skill_used": 4}), -32602),
+    ("SendMessage", message(metadata={"skill_used": 4}), -32602),
+    ("GetTask", {"id": "no-such"}, -32001),
+    ("GetTask", {}, -32602),
+    ("CancelTask", {"id": "no-such"}, -32001),
+    ("SubscribeToTask", {"id": "no-such"}, -32001),
+    ("ListTasks", {}, -32004),
+    ("CreateTaskPushNotificationConfig", {}, -32003),
+    ("GetExtendedAgentCard", {}, -32007),
+    ("NoMethod", {}, -32601),
+]
+
+
+def test_errors_are_those_of_a2a(served: tuple[Site, Daemon]) -> None:
+    site, daemon = served
+    for method, params, code in REFUSED:
+        answer = rpc(site, method, params)
+        assert (answer.status_code, answer.json()["id"]) == (200, "x")
+        assert answer.json()["error"]["code"] == code, (method, params, answer.text)
+    assert list(daemon.client.all_tasks()) == []
+
+
+def test_a_version_that_is_not_spoken_is_told(served: tuple[Site, Daemon]) -> None:
+    assert rpc(served[0], "GetTask", {"id": "x"}, A2A_Version="2.0").json()["error"]["code"] == -32009
+
+
+def test_roles_are_those_of_the_api(served: tuple[Site, Daemon]) -> None:
+    site, daemon = served
+    begun = rpc(site, "SendMessage", message()).json()["result"]["task"]
+    reader = daemon.client.create_token(TokenRequest(name="reader", role="read")).token
+    assert rpc(site, "GetTask", {"id": begun["id"]}, reader).json()["result"]["id"] == begun["id"]
+    for method, params in (("SendMessage", message(message_id="n")), ("CancelTask", {"id": begun["id"]})):
+        assert rpc(site, method, params, reader).status_code == 403
+    assert rpc(site, "GetTask", {"id": begun["id"]}, "wrong").status_code == 401
+    with httpx.Client(trust_env=False) as nobody:
+        assert nobody.get(f"{site.endpoint}/.well-known/agent-card.json").status_code == 200
+        assert nobody.post(f"{site.endpoint}/a2a", json={}).status_code == 401
+
+
+@pytest.mark.parametrize("protocol", ["auto", "1.0", "0.3"])
+def test_one_daemon_is_the_remote_agent_of_another(
+    served: tuple[Site, Daemon], tmp_path: Path, warm: WarmStarter, protocol: str
+) -> None:
+    there, far = served
+    path = "" if protocol == "auto" else "/a2a"
+    entry = {
+        "kind": "a2a",
+        "url": f"{there.endpoint}{path}",
+        "protocol": protocol,
+        "authentication": {"scheme": "bearer", "secret": "FAR_TOKEN"},
+    }
+    with open_site(tmp_path / "near", warm=warm, agents={"far": entry}) as site:
+        near = site.start(FAR_TOKEN=token_of(there)).ready()
+        asks = ("simulate: outcome=question text='Which?' tokens=30/4", "simulate: text=painted tokens=5/6")
+        site.drop("fence.yaml", document(None, *asks, agent="far"))
+        task = in_state(near, "fence", "NEEDS_INPUT")
+        assert "Which?" in str(task.reason_text)
+        near.client.answer("fence", AnswerRequest(text="This."))
+        task = ended(near, "fence")
+        assert (task.state, task.result_text) == ("COMPLETED", "[simulated] painted")
+        (done,) = far.client.all_tasks()
+        assert (done.state, done.runs) == ("COMPLETED", 2)
+        assert task.tokens.input is not None

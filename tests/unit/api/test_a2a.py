@@ -1,0 +1,139 @@
+"""A2A as we serve it: messages that come, tasks as they are told, and the card."""
+
+import json
+from typing import Any
+
+import pytest
+from a2a.client.card_resolver import parse_agent_card
+from a2a.utils.proto_utils import validate_proto_required_fields
+
+from claudomator_py.agents.a2a_client import wire
+from claudomator_py.api.a2a import tasks as shapes
+from claudomator_py.api.a2a.card import agent_card
+from claudomator_py.api.a2a.messages import Message, RpcError, parse_message
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.views import TaskView
+from claudomator_py.domain.views.runs import InputView
+
+AT = "2026-12-01T08:00:00.000Z"
+
+
+def params(*, metadata: Any = None, outer: Any = None, **fields: Any) -> dict[str, Any]:
+    said = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "Paint it."}], **fields}
+    found: dict[str, Any] = {"message": {**said, **({"metadata": metadata} if metadata is not None else {})}}
+    return {**found, **({"metadata": outer} if outer is not None else {})}
+
+
+def view(**fields: Any) -> TaskView:
+    given = {"id": "t1", "name": "a2a-x", "version": 3, "state": "RUNNING", "priority": "normal"}
+    return TaskView.model_validate({**given, "created_at": AT, "updated_at": AT, **fields})
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"executor": {"name": "writer"}, "skill_used": "prose"},
+        {"executor.name": "writer", "skill_used": "prose"},
+    ],
+)
+@pytest.mark.parametrize("where", ["metadata", "outer"])
+def test_the_metadata_say_who_is_to_do_it(metadata: dict[str, Any], where: str) -> None:
+    message = parse_message(params(**{where: metadata}))
+    assert (message.specialist, message.skill) == ("writer", "prose")
+
+
+def test_a_message_of_either_version_is_the_same_task() -> None:
+    old = parse_message(params(kind="message", role="user", parts=[{"kind": "text", "text": "Paint it."}]))
+    new = parse_message(params())
+    assert old.task(None) == new.task(None)
+    assert new.task(None).instructions == "Paint it."
+    assert new.task("first").continues == "first"
+    assert new.task(None).name != parse_message(params(messageId="m-2")).task(None).name
+
+
+def test_another_message_under_the_same_id_has_another_fingerprint() -> None:
+    one, other = parse_message(params()), parse_message(params(parts=[{"text": "Paint it red."}]))
+    assert one.key.key == other.key.key
+    assert one.key.fingerprint != other.key.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("configuration", "waits"),
+    [({}, True), ({"returnImmediately": True}, False), ({"blocking": False}, False), ({"blocking": True}, True)],
+)
+def test_a_client_waits_unless_it_says_otherwise(configuration: dict[str, Any], waits: bool) -> None:
+    assert parse_message({**params(), "configuration": configuration}).waits is waits
+
+
+def test_a_refused_task_names_its_fields() -> None:
+    with pytest.raises(RpcError) as refused:
+        parse_message(params(parts=[{"text": " "}])).task(None)
+    violations = refused.value.document["data"][0]["fieldViolations"]
+    assert violations[0]["field"] == "instructions"
+
+
+def answering(text: str) -> Message:
+    return parse_message(params(parts=[{"text": text}], taskId="t1"))
+
+
+def test_an_answer_that_says_nothing_is_refused() -> None:
+    assert answering("Blue.").answer().text == "Blue."
+    with pytest.raises(RpcError):
+        answering(" ").answer()
+
+
+STATES = [
+    ({"state": "WAITING"}, "submitted"),
+    ({"state": "QUEUED"}, "submitted"),
+    ({"state": "QUEUED", "runs": 1}, "working"),
+    ({"state": "RUNNING", "runs": 1}, "working"),
+    ({"state": "NEEDS_INPUT"}, "input-required"),
+    ({"state": "COMPLETED"}, "completed"),
+    ({"state": "FAILED", "reason": "timeout"}, "failed"),
+    ({"state": "FAILED", "reason": "rejected"}, "rejected"),
+    ({"state": "CANCELLED"}, "canceled"),
+]
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+@pytest.mark.parametrize(("fields", "state"), STATES)
+def test_our_own_client_reads_what_is_told(version: shapes.Version, fields: dict[str, Any], state: str) -> None:
+    task = view(**fields, thread="t0", reason_text="why")
+    for told in (shapes.answer(task, version), shapes.whole(task, version), shapes.changes(task, version)[-1]):
+        update = wire.read(json.loads(json.dumps(told)))
+        assert update is not None
+        assert (update.task_id, update.context_id, update.state) == ("t1", "t0", state)
+        assert update.text == ("" if state == "completed" else "why")
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+def test_result_question_and_use_are_told(version: shapes.Version) -> None:
+    done = view(state="COMPLETED", result_text="painted", tokens={"input": 3, "output": 4}, cost_usd=0.5)
+    update = wire.read(shapes.answer(done, version))
+    assert update is not None
+    assert [one.text for one in update.artifacts] == ["painted"]
+    assert update.usage == {"input_tokens": 3, "output_tokens": 4, "cost_usd": 0.5}
+    asks = InputView.model_validate({"kind": "question", "text": "Red or blue?", "since": AT})
+    asked = wire.read(shapes.answer(view(state="NEEDS_INPUT", asks=asks), version))
+    assert asked is not None
+    assert asked.text == "Red or blue?"
+
+
+def test_the_card_is_one_and_has_the_specialists_as_skills() -> None:
+    skill = {"id": "prose", "name": "Prose", "examples": ["Write a page."]}
+    cards = [
+        Card.model_validate(
+            {"id": "writer", "description": "Writes.", "skills": [skill], "keywords": ["write a page"]}
+        ),
+        Card.model_validate({"id": "plain", "name": "Plain", "description": "Does it plainly."}),
+    ]
+    document = agent_card("https://box.example:8484", cards)
+    card = parse_agent_card(json.loads(json.dumps(document)))
+    validate_proto_required_fields(card)
+    assert [one.id for one in card.skills] == ["task", "writer", "plain"]
+    assert list(card.skills[1].examples) == ["Write a page."]
+    assert {(one.url, one.protocol_version) for one in card.supported_interfaces} == {
+        ("https://box.example:8484/a2a", "1.0"),
+        ("https://box.example:8484/a2a", "0.3"),
+    }
+    assert card.capabilities.streaming
