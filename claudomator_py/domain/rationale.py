@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, WrapValidator
 
 from claudomator_py.domain.coded import Coded, ConversationRef, WordedCode, known_or_none
 from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.wording import filled, placeholders, said, worded
 
 
@@ -27,6 +28,25 @@ class RationaleCode(WordedCode):
     UNANSWERED = "unanswered", "[{text}|no reason was given]"
     """The cause is part of the decision's classification."""
 
+    # --- of a specialist ----------------------------------------------------------------------------------------------
+    NAMED = "named", "the task names {specialist}"
+    MENTIONED = "mentioned", "the task addresses {specialist}"
+    CONTINUED = "continued", "{specialist} did the task that it continues"
+    BY_HAND = "by_hand", "an operator gave it to {specialist}"
+    BEST_MATCH = "best_match", "it is most like what {specialist} does"
+    TIE_BREAK = "tie_break", "{specialist} is as good a match as {chosen}, and other signals speak for it"
+    NO_MATCH = "no_match", "it is not much like what anybody does[; most like {specialist}]"
+    AMBIGUOUS = "ambiguous", "it could be for any of {specialists}"
+    NOT_ROUTED = "not_routed", "[agent {agent} takes no role|routing is off]"
+    GONE = "gone", "there is no specialist {specialist} any more"
+
+    # --- of a specialist who was not chosen ---------------------------------------------------------------------------
+    LESS_ALIKE = "less_alike", "less alike"
+    AS_GOOD = "as_good", "as good a match, but for other signals"
+    BELOW_THRESHOLD = "below_threshold", "below the threshold"
+    TOO_RISKY = "too_risky", "takes tasks of {ceiling} risk at most, and this one is of {risk} risk"
+    LACKS = "lacks", "lacks {lacking}"
+
     # --- what has no code ---------------------------------------------------------------------------------------------
     TEXT = "text", "{text}"
     """The words of an earlier version, which stored no code."""
@@ -41,6 +61,12 @@ class RationaleParams(Coded):
     """The parameters of a code; which of them it has is part of the code. JSON leaves out the others."""
 
     agent: str | None = Field(None, description="The agent that the task names.")
+    specialist: str | None = Field(None, description="The specialist of whom it is said.")
+    specialists: tuple[str, ...] = Field((), description="The specialists of whom it is said.")
+    chosen: str | None = Field(None, description="The specialist with the best score.")
+    risk: Risk | None = Field(None, description="How much harm the task could do.")
+    ceiling: Risk | None = Field(None, description="The most that the specialist may take.")
+    lacking: tuple[str, ...] = Field((), description="Required capabilities that it does not have.")
     conversation: ConversationRef | None = Field(None, description="The conversation that it has to resume.")
     text: str | None = Field(None, description="What another program, or an earlier version, said.")
 
@@ -112,4 +138,6 @@ ShownFallback = Annotated[Fallback | None, WrapValidator(known_or_none)]
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
     return value.text if isinstance(value, ConversationRef) else str(value)

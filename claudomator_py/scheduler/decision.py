@@ -87,8 +87,10 @@ class SpecialistCandidate(BaseModel):
     score: float
     parts: dict[str, float] = {}
     """What each signal adds to the score, by its name, such as ``semantic``; rounded to 1e-6, as the score is."""
-    rejected_because: str | None = None
-    """None for the one chosen."""
+    tie_break: float = 0.0
+    """What counts on top of the score among those that are as good."""
+    rejected: StoredRationale | None = None
+    """Why not; None for the one chosen."""
 
 
 class Record(BaseModel):
@@ -129,6 +131,37 @@ class TierRecord(Record):
     """The tentative pick that it was asked for."""
     classification: Classification
     """Where the tier comes from."""
+
+
+class Route(StrEnum):
+    """Where a task goes. Values are stored and shown to programs: they are never renamed."""
+
+    SPECIALIST = "specialist"
+    """To somebody whose card fits it, or whom it names."""
+    DEFAULT = "default"
+    """To the default specialist, or to nobody in particular."""
+    CLARIFY = "clarify"
+    """To a person, who says who is meant."""
+    HUMAN_REVIEW = "human_review"
+    """To a person, who approves it first."""
+    REJECT = "reject"
+    """Nowhere: it fails."""
+
+
+class SpecialistRecord(Record):
+    """Who does a task."""
+
+    route: Route
+    specialist: str | None
+    """None: nobody in particular, or nobody yet."""
+    skill: str | None = None
+    """The specialist's skill that fits best, or is asked for."""
+    margin: float | None = None
+    """Those within it of the best score were as good."""
+    degraded: bool = False
+    """Whether the encoder could not be asked, and words alone were compared."""
+    required_capabilities: tuple[str, ...] = ()
+    """What the specialist had to be able to do."""
 
 
 class DecisionRecord(Record):

@@ -140,7 +140,10 @@ RECORD = Record(
     topic="documentation",
     specialist_candidates=(
         SpecialistCandidate(
-            specialist="technical-writer", score=0.41, parts={"semantic": 0.4, "keyword": 0.01}, rejected_because="weak"
+            specialist="technical-writer",
+            score=0.41,
+            parts={"semantic": 0.4, "keyword": 0.01},
+            rejected=rationale(RationaleCode.BELOW_THRESHOLD),
         ),
     ),
     versions=Versions(encoder="hashed/1", registry="abc", policy="def"),

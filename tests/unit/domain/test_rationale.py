@@ -16,6 +16,7 @@ from claudomator_py.domain.rationale import (
     StoredRationale,
     rationale,
 )
+from claudomator_py.domain.routing import Risk
 
 EXAMPLES = {
     RationaleCode.LEAST_ACTIVE: (rationale(RationaleCode.LEAST_ACTIVE), "least active"),
@@ -27,6 +28,39 @@ EXAMPLES = {
     ),
     RationaleCode.ANSWERED: (rationale(RationaleCode.ANSWERED, text="a recipe"), "a recipe"),
     RationaleCode.UNANSWERED: (rationale(RationaleCode.UNANSWERED), "no reason was given"),
+    RationaleCode.NAMED: (rationale(RationaleCode.NAMED, specialist="writer"), "the task names writer"),
+    RationaleCode.MENTIONED: (rationale(RationaleCode.MENTIONED, specialist="writer"), "the task addresses writer"),
+    RationaleCode.CONTINUED: (
+        rationale(RationaleCode.CONTINUED, specialist="writer"),
+        "writer did the task that it continues",
+    ),
+    RationaleCode.BY_HAND: (rationale(RationaleCode.BY_HAND, specialist="writer"), "an operator gave it to writer"),
+    RationaleCode.BEST_MATCH: (
+        rationale(RationaleCode.BEST_MATCH, specialist="writer"),
+        "it is most like what writer does",
+    ),
+    RationaleCode.TIE_BREAK: (
+        rationale(RationaleCode.TIE_BREAK, specialist="writer", chosen="editor"),
+        "writer is as good a match as editor, and other signals speak for it",
+    ),
+    RationaleCode.NO_MATCH: (
+        rationale(RationaleCode.NO_MATCH, specialist="writer"),
+        "it is not much like what anybody does; most like writer",
+    ),
+    RationaleCode.AMBIGUOUS: (
+        rationale(RationaleCode.AMBIGUOUS, specialists=("editor", "writer")),
+        "it could be for any of editor, writer",
+    ),
+    RationaleCode.NOT_ROUTED: (rationale(RationaleCode.NOT_ROUTED, agent="lint"), "agent lint takes no role"),
+    RationaleCode.GONE: (rationale(RationaleCode.GONE, specialist="writer"), "there is no specialist writer any more"),
+    RationaleCode.LESS_ALIKE: (rationale(RationaleCode.LESS_ALIKE), "less alike"),
+    RationaleCode.AS_GOOD: (rationale(RationaleCode.AS_GOOD), "as good a match, but for other signals"),
+    RationaleCode.BELOW_THRESHOLD: (rationale(RationaleCode.BELOW_THRESHOLD), "below the threshold"),
+    RationaleCode.TOO_RISKY: (
+        rationale(RationaleCode.TOO_RISKY, risk=Risk.HIGH, ceiling=Risk.LOW),
+        "takes tasks of low risk at most, and this one is of high risk",
+    ),
+    RationaleCode.LACKS: (rationale(RationaleCode.LACKS, lacking=("gpu",)), "lacks gpu"),
     RationaleCode.TEXT: (
         rationale(RationaleCode.TEXT, text="as an earlier version said"),
         "as an earlier version said",

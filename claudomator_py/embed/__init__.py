@@ -1,0 +1,1 @@
+"""Encoders: from a text to a vector, by which texts are compared."""

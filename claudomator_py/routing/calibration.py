@@ -1,0 +1,73 @@
+"""What scores mean: weights, threshold and margin, which belong to an encoder and to no other."""
+
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Weights(BaseModel):
+    """How much each signal counts. Those of a preset add up to at most 1."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    semantic: float = Field(1.0, ge=0, le=1)
+    """How alike the texts are."""
+    performance: float = Field(0.0, ge=0, le=1)
+    """How the specialist has done so far, on this topic."""
+    keyword: float = Field(0.0, ge=0, le=1)
+    """Whether one of its keywords is in the task."""
+    recency: float = Field(0.0, ge=0, le=1)
+    """How lately it has succeeded."""
+
+
+class Calibration(BaseModel):
+    """What was fitted for an encoder, on labelled tasks."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    encoder: str
+    """Its id, with all that changes its vectors; of another one it says nothing."""
+    weights: Weights = Weights()
+    """What the score is made of."""
+    tie_break: Weights = Weights(semantic=0.0)
+    """What is added to decide among those within the margin."""
+    threshold: float = Field(ge=0, le=1)
+    """The least score with which a text goes to a specialist rather than to the default one."""
+    task_threshold: float | None = Field(None, ge=0, le=1)
+    """The same of a task with a name: the longer a text, the less it is like any other; None: the same."""
+    margin: float = Field(0.0, ge=0, le=1)
+    """Of a score: those within it of the best are as good as that, for all that is known."""
+    own_share: float = Field(0.35, ge=0, le=1)
+    """Share of the card's text as a whole in how alike it is to a task; the rest is its best skill's."""
+    name_share: float = Field(0.3, ge=0, le=1)
+    """Share of the task's name; the rest is that of all of its text."""
+    as_one: bool = False
+    """Whether a card is one vector of all that it says, instead of one for each skill."""
+
+    def least(self, views: int) -> float:
+        """The threshold for a task of so many texts, see ``profile.Request.views``."""
+        return self.threshold if views == 1 or self.task_threshold is None else self.task_threshold
+
+    def shares(self, views: int) -> tuple[float, ...]:
+        """How much each of a task's texts counts, see ``profile.Request.views``."""
+        return (1.0,) if views == 1 else (1 - self.name_share, self.name_share)
+
+
+CLASSIC: Final = Calibration(
+    encoder="",
+    weights=Weights(semantic=0.60, performance=0.20, keyword=0.15, recency=0.05),
+    threshold=0.30,
+    name_share=0.0,
+    as_one=True,
+)
+"""The preset ``classic``: the same for every encoder, whatever its scores mean."""
+
+_TIE_BREAK = Weights(semantic=0.0, performance=0.05, keyword=0.05, recency=0.02)
+"""What varies for other reasons than the task, or is right by accident, decides only where likeness does not."""
+
+SHIPPED: Final = {
+    "hashed-4096-v1": Calibration(
+        encoder="hashed-4096-v1", tie_break=_TIE_BREAK, threshold=0.16, task_threshold=0.11, margin=0.01
+    ),
+}
+"""What comes with Claudomator, by encoder."""

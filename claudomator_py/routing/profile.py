@@ -1,0 +1,70 @@
+"""What of a card and of a task is compared: their texts, each of which becomes a vector."""
+
+import hashlib
+from dataclasses import dataclass
+
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.task import TaskSpec
+
+
+def text_hash(text: str) -> str:
+    """By which the vector of a text is kept: SHA-256, in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class SkillTexts:
+    """A skill: a text of its own, and its examples."""
+
+    skill: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A card, as it is compared with tasks."""
+
+    specialist: str
+    own: str
+    """What it says of itself as a whole."""
+    skills: tuple[SkillTexts, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All of its texts."""
+        return (self.own, *(text for skill in self.skills for text in skill.texts))
+
+    @property
+    def as_one(self) -> "Profile":
+        """All of them as one text, without skills."""
+        return Profile(self.specialist, "\n".join(self.texts), ())
+
+
+def profile_of(card: Card) -> Profile:
+    """The profile of the card. The system prompt is for the agent: what it says is no topic of the specialist's."""
+    skills = []
+    for skill in card.skills:
+        own = " ".join((skill.name, skill.description, *skill.tags))
+        skills.append(SkillTexts(skill.id, (own, *skill.examples)))
+    return Profile(card.id, " ".join((card.title, card.description, *card.keywords)), tuple(skills))
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A task, as it is compared with cards: metadata and text only, before anything else of it is loaded."""
+
+    text: str
+    name: str = ""
+    """In a few words what it is about; empty: it has no name that says so."""
+    tags: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, spec: TaskSpec) -> "Request":
+        """Of a task. Its name is given, or that of its file."""
+        return cls(spec.instructions, spec.name.replace("-", " ").replace("_", " "), spec.tags)
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The texts to compare: all of it; and its name alone, if it has one."""
+        whole = "\n".join(part for part in (self.name, self.text, " ".join(self.tags)) if part)
+        return (whole, self.name) if self.name else (whole,)

@@ -1,0 +1,194 @@
+"""From a task and the cards to a decision on who does it: every candidate's score with its parts, and what follows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.decision import Versions
+from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
+from claudomator_py.domain.routing import Risk
+from claudomator_py.routing.calibration import Calibration, Weights
+from claudomator_py.routing.profile import Request
+from claudomator_py.routing.signals import NO_PERFORMANCE, keyword_in, recency
+from claudomator_py.routing.space import Likeness
+from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
+
+DIGITS = 6
+"""Scores are rounded to so many before anything is decided, so that one machine decides like another."""
+_RISKS = tuple(Risk)
+
+
+class OnAmbiguity(StrEnum):
+    """What happens where several specialists are within the margin."""
+
+    BEST = "best"
+    """The first by score does it."""
+    SIGNALS = "signals"
+    """Keywords, and how they have done so far, decide among them."""
+    CLASSIFIER = "classifier"
+    """The cheap model chooses one of them."""
+    CLARIFY = "clarify"
+    """A person does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a specialist has done so far."""
+
+    performance: float = NO_PERFORMANCE
+    """0 to 1, on the topic in question."""
+    last_success_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingRules:
+    """The configuration that routing depends on."""
+
+    calibration: Calibration
+    default: str | None = None
+    """The specialist for what fits nobody; None: nobody in particular."""
+    on_ambiguity: OnAmbiguity = OnAmbiguity.SIGNALS
+    versions: Versions = field(default_factory=Versions)
+
+
+def rank(
+    request: Request,
+    cards: Sequence[Card],
+    likeness: Mapping[str, Likeness],
+    calibration: Calibration,
+    *,
+    standings: Mapping[str, Standing] | None = None,
+    now_ms: int = 0,
+) -> list[SpecialistCandidate]:
+    """The cards with their scores, the best first; of equal ones the first by id. None is rejected yet.
+
+    likeness: of the task to each card, by id; one that is missing is 0. standings: by id.
+    """
+    text, found = "\n".join(request.views), []
+    for card in cards:
+        alike = likeness.get(card.id, Likeness(0.0, None))
+        standing = (standings or {}).get(card.id, Standing())
+        signals = {
+            "semantic": alike.semantic,
+            "performance": standing.performance,
+            "keyword": 1.0 if keyword_in(text, card.keywords) is not None else 0.0,
+            "recency": recency(standing.last_success_ms, now_ms),
+        }
+        parts, tie_break = _weighed(signals, calibration.weights), _weighed(signals, calibration.tie_break)
+        candidate = SpecialistCandidate(
+            specialist=card.id, skill=alike.skill, score=_sum(parts), parts=parts, tie_break=_sum(tie_break)
+        )
+        found.append(candidate)
+    return sorted(found, key=lambda one: (-one.score, one.specialist))
+
+
+def decide(
+    ranked: Sequence[SpecialistCandidate],
+    cards: Mapping[str, Card],
+    rules: RoutingRules,
+    *,
+    risk: Risk | None = None,
+    required: Sequence[str] = (),
+    views: int = 1,
+    degraded: bool = False,
+) -> SpecialistRecord:
+    """Who does it, of those that may. Below the threshold a task of low risk goes to the default specialist, and one of
+    more risk to a person.
+
+    risk: None: nobody has judged it. required: capabilities that the specialist must have. views: how many texts the
+    task has, see ``Request.views``. degraded: the scores are those of words alone.
+    """
+    calibration = rules.calibration
+    barred = {one.specialist: why for one in ranked if (why := _barred(cards[one.specialist], risk, required))}
+    open_ = [one for one in ranked if one.specialist not in barred]
+    best = open_[0] if open_ else None
+    least = calibration.least(views)
+    if best is not None and (own := cards[best.specialist].threshold) is not None:
+        least = own
+    if best is None or best.score < least:
+        return _nobody(ranked, best, barred, rules, least, risk, degraded)
+    close = [one for one in open_ if best.score - one.score <= calibration.margin]
+    chosen, why = best, rationale(RationaleCode.BEST_MATCH, specialist=best.specialist)
+    if len(close) > 1 and rules.on_ambiguity is OnAmbiguity.CLARIFY:
+        names = tuple(one.specialist for one in close)
+        why = rationale(RationaleCode.AMBIGUOUS, specialists=names)
+        return _record(Route.CLARIFY, None, why, ranked, barred, rules, least, risk, degraded, set(names))
+    if len(close) > 1 and rules.on_ambiguity is not OnAmbiguity.BEST:
+        chosen = min(close, key=lambda one: (-_sum({"score": one.score, "more": one.tie_break}), one.specialist))
+        if chosen is not best:
+            why = rationale(RationaleCode.TIE_BREAK, specialist=chosen.specialist, chosen=best.specialist)
+    within = {one.specialist for one in close}
+    return _record(Route.SPECIALIST, chosen, why, ranked, barred, rules, least, risk, degraded, within)
+
+
+def _weighed(signals: Mapping[str, float], weights: Weights) -> dict[str, float]:
+    """Those that count, with what each of them adds."""
+    counting = {name: getattr(weights, name) for name in signals}
+    return {name: round(weight * signals[name], DIGITS) for name, weight in counting.items() if weight}
+
+
+def _sum(parts: Mapping[str, float]) -> float:
+    return round(sum(parts.values()), DIGITS)
+
+
+def _barred(card: Card, risk: Risk | None, required: Sequence[str]) -> Rationale | None:
+    if risk is not None and _RISKS.index(risk) > _RISKS.index(card.risk_ceiling):
+        return rationale(RationaleCode.TOO_RISKY, risk=risk, ceiling=card.risk_ceiling)
+    lacking = tuple(one for one in required if one not in card.capabilities)
+    return rationale(RationaleCode.LACKS, lacking=lacking) if lacking else None
+
+
+def _nobody(
+    ranked: Sequence[SpecialistCandidate],
+    best: SpecialistCandidate | None,
+    barred: Mapping[str, Rationale],
+    rules: RoutingRules,
+    least: float,
+    risk: Risk | None,
+    degraded: bool,
+) -> SpecialistRecord:
+    why = rationale(RationaleCode.NO_MATCH, specialist=None if best is None else best.specialist)
+    route = Route.DEFAULT if risk in (None, Risk.LOW) else Route.CLARIFY
+    return _record(route, None, why, ranked, barred, rules, least, risk, degraded, set())
+
+
+def _record(
+    route: Route,
+    chosen: SpecialistCandidate | None,
+    why: Rationale,
+    ranked: Sequence[SpecialistCandidate],
+    barred: Mapping[str, Rationale],
+    rules: RoutingRules,
+    least: float,
+    risk: Risk | None,
+    degraded: bool,
+    close: set[str],
+) -> SpecialistRecord:
+    best = next((one for one in ranked if one.specialist not in barred), None)
+    default = rules.default if route is Route.DEFAULT else None
+    candidates = tuple(
+        one
+        if chosen is not None and one.specialist == chosen.specialist
+        else one.model_copy(update={"rejected": barred.get(one.specialist) or _less(one, least, close)})
+        for one in ranked
+    )
+    return SpecialistRecord(
+        reason=why,
+        route=route,
+        specialist=chosen.specialist if chosen is not None else default,
+        skill=None if chosen is None else chosen.skill,
+        confidence=None if best is None else min(1.0, max(0.0, (chosen or best).score)),
+        threshold=least,
+        margin=rules.calibration.margin,
+        risk=risk,
+        degraded=degraded,
+        specialist_candidates=candidates,
+        versions=rules.versions,
+    )
+
+
+def _less(one: SpecialistCandidate, least: float, close: set[str]) -> Rationale:
+    if one.score < least:
+        return rationale(RationaleCode.BELOW_THRESHOLD)
+    return rationale(RationaleCode.AS_GOOD if one.specialist in close else RationaleCode.LESS_ALIKE)

@@ -1,0 +1,84 @@
+"""Cards as vectors: one matrix for all, and how alike a task is to each of them, in one product."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from claudomator_py.domain.vectors import Vector, normalised
+from claudomator_py.routing.profile import Profile, text_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How alike a task is to a card."""
+
+    semantic: float
+    """-1 to 1: of its best skill and of what the card says as a whole."""
+    skill: str | None
+    """The skill that is most alike; None: the card has none."""
+
+
+class Space:
+    """The cards of one registry as one encoder sees them. Immutable; made anew when a card changes."""
+
+    def __init__(
+        self,
+        profiles: Sequence[Profile],
+        vectors: Mapping[str, Vector],
+        *,
+        weighs_rarity: bool,
+        own_share: float,
+    ) -> None:
+        """vectors: of all texts of the profiles, by ``text_hash``. weighs_rarity: the vectors are counts of features,
+        which weigh the more the fewer texts have them: ``ln((texts + 1) / (texts with it + 1)) + 1``, the smoothed
+        inverse document frequency (Robertson 2004). own_share: of the text of the card as a whole, 0 to 1, the rest
+        being that of its best skill.
+        """
+        self._profiles = tuple(profiles)
+        self._own_share = own_share
+        self._rarity = self._weigh(vectors) if weighs_rarity else None
+        self._own = self._rows([vectors[text_hash(profile.own)] for profile in profiles])
+        skills = [(at, skill) for at, profile in enumerate(profiles) for skill in profile.skills]
+        # A skill is where its text and its examples are in the mean.
+        centroids = [self._rows([vectors[text_hash(text)] for text in skill.texts]).mean(axis=0) for _, skill in skills]
+        self._skills = normalised(np.stack(centroids)) if centroids else np.zeros((0, 0), dtype=np.float32)
+        owners = np.array([at for at, _ in skills], dtype=np.intp)
+        self._names = tuple(skill.skill for _, skill in skills)
+        # Skills of one card stand together, so that the best of each is one reduction.
+        self._with_skills, self._starts = np.unique(owners, return_index=True)
+
+    def _weigh(self, vectors: Mapping[str, Vector]) -> Vector:
+        texts = [vectors[text_hash(text)] for profile in self._profiles for text in profile.texts]
+        found = np.zeros(len(texts[0]) if texts else 0)
+        for vector in texts:
+            found += vector > 0
+        return (np.log((len(texts) + 1) / (found + 1)) + 1).astype(np.float32)
+
+    def _rows(self, rows: Sequence[Vector]) -> Vector:
+        if not rows:
+            return np.zeros((0, 0), dtype=np.float32)
+        stacked = np.stack(rows)
+        return normalised(stacked if self._rarity is None else stacked * self._rarity)
+
+    def likeness(self, views: Sequence[Vector], shares: Sequence[float]) -> dict[str, Likeness]:
+        """To each card, by its id. views: the vectors of the task's texts; shares: how much each of them counts."""
+        if not self._profiles:
+            return {}
+        asked = self._rows(list(views))
+        weights = np.asarray(shares, dtype=np.float32)
+        semantic = weights @ (asked @ self._own.T)
+        best: dict[int, str] = {}
+        if len(self._names):
+            # Each text of the task finds its own best skill; the one that is named is that of all texts together.
+            per_text = asked @ self._skills.T
+            top = weights @ np.maximum.reduceat(per_text, self._starts, axis=1)
+            semantic[self._with_skills] *= self._own_share
+            semantic[self._with_skills] += (1 - self._own_share) * top
+            together = weights @ per_text
+            ends = (*self._starts[1:], len(self._names))
+            for card, start, end in zip(self._with_skills, self._starts, ends, strict=True):
+                best[int(card)] = self._names[int(start) + int(np.argmax(together[start:end]))]
+        return {
+            profile.specialist: Likeness(float(semantic[at]), best.get(at)) for at, profile in enumerate(self._profiles)
+        }

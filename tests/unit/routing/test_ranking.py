@@ -1,0 +1,203 @@
+"""From a task to a decision on who does it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.rationale import RationaleCode
+from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.vectors import Vector
+from claudomator_py.embed.hashed import Hashed
+from claudomator_py.routing.calibration import CLASSIC, SHIPPED, Calibration, Weights
+from claudomator_py.routing.profile import Request, profile_of, text_hash
+from claudomator_py.routing.ranking import OnAmbiguity, RoutingRules, Standing, decide, rank
+from claudomator_py.routing.signals import HALF_LIFE_MS, keyword_in, recency
+from claudomator_py.routing.space import Likeness, Space
+from claudomator_py.scheduler.decision import Route, SpecialistRecord
+
+ENCODER = Hashed()
+PLAIN = Calibration(encoder="e", threshold=0.3, margin=0.05, tie_break=Weights(semantic=0.0, performance=0.05))
+
+
+def card(specialist: str, **fields: Any) -> Card:
+    return Card.model_validate({"id": specialist, "description": f"Does {specialist}.", **fields})
+
+
+CARDS = (
+    card(
+        "database-administrator",
+        description="Runs databases.",
+        skills=[{"id": "backup", "name": "Backups", "examples": ["Restore last night's dump of the orders database"]}],
+    ),
+    card(
+        "technical-writer",
+        description="Writes documentation.",
+        skills=[
+            {"id": "guide", "name": "Guides", "examples": ["Write a tutorial for the command line"]},
+            {"id": "notes", "name": "Release notes", "examples": ["Summarise what changed since version 2"]},
+        ],
+    ),
+)
+
+
+def space(cards: tuple[Card, ...], own_share: float = 0.35) -> Space:
+    profiles = [profile_of(card) for card in cards]
+    texts = sorted({text for profile in profiles for text in profile.texts})
+    vectors: dict[str, Vector] = dict(zip(map(text_hash, texts), ENCODER.encode(texts), strict=True))
+    return Space(profiles, vectors, weighs_rarity=True, own_share=own_share)
+
+
+def decided(scores: dict[str, float], rules: RoutingRules, **more: Any) -> SpecialistRecord:
+    cards = {name: card(name, **more.pop(name.replace("-", "_"), {})) for name in scores}
+    likeness = {name: Likeness(score, None) for name, score in scores.items()}
+    standings = more.pop("standings", {})
+    ranked = rank(Request("do it"), list(cards.values()), likeness, rules.calibration, standings=standings)
+    return decide(ranked, cards, rules, **more)
+
+
+@pytest.mark.parametrize(
+    ("text", "specialist", "skill"),
+    [
+        ("restore the dump of the customers database", "database-administrator", "backup"),
+        ("a tutorial for the command line, please", "technical-writer", "guide"),
+        ("sumarize wat changed since version three", "technical-writer", "notes"),
+    ],
+)
+def test_a_task_goes_to_whom_it_is_most_like(text: str, specialist: str, skill: str) -> None:
+    views = Request(text).views
+    likeness = space(CARDS).likeness(list(ENCODER.encode(views)), (1.0,))
+    calibration = SHIPPED[ENCODER.id]
+
+    record = decide(
+        rank(Request(text), CARDS, likeness, calibration),
+        {card.id: card for card in CARDS},
+        RoutingRules(calibration, default="generalist"),
+    )
+
+    assert (record.route, record.specialist, record.skill) == (Route.SPECIALIST, specialist, skill)
+    assert record.specialist_candidates[0].parts["semantic"] == record.confidence
+
+
+def test_a_card_without_skills_is_compared_by_what_it_says() -> None:
+    bare = (card("gardener", description="Plants trees and cuts hedges."), *CARDS)
+    likeness = space(bare).likeness(list(ENCODER.encode(["cut the hedges"])), (1.0,))
+
+    assert max(likeness, key=lambda name: likeness[name].semantic) == "gardener"
+    assert likeness["gardener"].skill is None
+
+
+def test_without_cards_and_without_words_nothing_is_alike() -> None:
+    assert space(()).likeness(list(ENCODER.encode(["anything"])), (1.0,)) == {}
+    assert {one.semantic for one in space(CARDS).likeness(list(ENCODER.encode(["?"])), (1.0,)).values()} == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("semantic", "keyword", "score"),
+    [(0.362, True, 0.467), (0.289, False, 0.273), (0.241, False, 0.245), (0.198, False, 0.219)],
+)
+def test_the_classic_blend(semantic: float, keyword: bool, score: float) -> None:
+    one = card("one", keywords=["login page"] if keyword else ["logout page"])
+
+    (ranked,) = rank(Request("Fix the login page"), [one], {"one": Likeness(semantic, None)}, CLASSIC)
+
+    assert ranked.score == pytest.approx(score, abs=0.0005)
+    assert sum(ranked.parts.values()) == pytest.approx(ranked.score, abs=1e-6)
+    assert (decide([ranked], {"one": one}, RoutingRules(CLASSIC)).route is Route.SPECIALIST) is (score >= 0.3)
+
+
+@pytest.mark.parametrize(
+    ("risk", "route", "specialist"),
+    [
+        (None, Route.DEFAULT, "generalist"),
+        (Risk.LOW, Route.DEFAULT, "generalist"),
+        (Risk.MEDIUM, Route.CLARIFY, None),
+        (Risk.HIGH, Route.CLARIFY, None),
+    ],
+)
+def test_below_the_threshold_only_low_risk_goes_to_the_default(
+    risk: Risk | None, route: Route, specialist: str | None
+) -> None:
+    record = decided({"writer": 0.29}, RoutingRules(PLAIN, default="generalist"), risk=risk)
+
+    assert (record.route, record.specialist) == (route, specialist)
+    assert record.reason.code is RationaleCode.NO_MATCH
+    assert (record.confidence, record.threshold) == (0.29, 0.3)
+
+
+def test_who_may_not_take_the_risk_or_lacks_a_capability_is_left_out_and_the_next_does_it() -> None:
+    rules = RoutingRules(PLAIN)
+    careful = decided({"a": 0.9, "b": 0.5}, rules, risk=Risk.MEDIUM, a={"risk_ceiling": "low"})
+    able = decided({"a": 0.9, "b": 0.5}, rules, required=("gpu",), b={"capabilities": ["gpu"]})
+
+    assert [careful.specialist, able.specialist] == ["b", "b"]
+    rejected = [record.specialist_candidates[0].rejected for record in (careful, able)]
+    assert [one and one.code for one in rejected] == [RationaleCode.TOO_RISKY, RationaleCode.LACKS]
+
+
+def test_a_card_may_ask_for_a_threshold_of_its_own() -> None:
+    assert decided({"a": 0.5}, RoutingRules(PLAIN), a={"threshold": 0.6}).route is Route.DEFAULT
+    assert decided({"a": 0.2}, RoutingRules(PLAIN), a={"threshold": 0.1}).specialist == "a"
+
+
+@pytest.mark.parametrize(
+    ("how", "specialist", "route"),
+    [
+        (OnAmbiguity.BEST, "a", Route.SPECIALIST),
+        (OnAmbiguity.SIGNALS, "b", Route.SPECIALIST),
+        (OnAmbiguity.CLARIFY, None, Route.CLARIFY),
+    ],
+)
+def test_within_the_margin_the_configuration_says_what_decides(
+    how: OnAmbiguity, specialist: str | None, route: Route
+) -> None:
+    standings = {"b": Standing(performance=1.0), "c": Standing(performance=1.0)}
+
+    rules = RoutingRules(PLAIN, on_ambiguity=how)
+    record = decided({"a": 0.52, "b": 0.51, "c": 0.4}, rules, standings=standings)
+
+    assert (record.specialist, record.route) == (specialist, route)
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), st.floats(-1, 1), min_size=1), st.permutations("abcdef"))
+def test_the_order_of_cards_changes_nothing(scores: dict[str, float], order: list[str]) -> None:
+    rules = RoutingRules(PLAIN, default="generalist")
+    shuffled = {name: scores[name] for name in order if name in scores}
+    assert decided(scores, rules) == decided(shuffled, rules)
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), st.floats(-1, 1), min_size=1))
+def test_only_who_does_it_is_not_rejected(scores: dict[str, float]) -> None:
+    record = decided(scores, RoutingRules(PLAIN))
+    kept = [one.specialist for one in record.specialist_candidates if one.rejected is None]
+    assert kept == ([] if record.route is Route.DEFAULT else [record.specialist])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Add a REST API endpoint", "rest api"),
+        ("Add a rest\n api", "rest api"),
+        ("the rest apiary", None),
+        ("interest api", None),
+        ("Rest-API", None),
+    ],
+)
+def test_a_keyword_is_found_as_whole_words(text: str, found: str | None) -> None:
+    assert keyword_in(text, ["rest api"]) == found
+
+
+def test_a_success_counts_half_after_two_days() -> None:
+    assert recency(None, 0) == 0.0
+    assert recency(HALF_LIFE_MS, HALF_LIFE_MS) == 1.0
+    assert recency(0, HALF_LIFE_MS) == pytest.approx(0.5)
+    assert recency(HALF_LIFE_MS, 0) == 1.0
+
+
+def test_a_name_is_compared_by_itself_as_well() -> None:
+    assert Request("Do it.", "fix login", ("web",)).views == ("fix login\nDo it.\nweb", "fix login")
+    assert Request("Do it.").views == ("Do it.",)
+    assert np.isclose(sum(PLAIN.shares(2)), 1.0)
