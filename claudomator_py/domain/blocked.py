@@ -52,6 +52,7 @@ class BlockCode(StrEnum):
 
     Those with a ``why`` are said of a task. The others are said of an agent: their words follow its name and ``is``.
     In the words, ``{name}`` is a parameter, and ``[a|b]`` is the first of its alternatives whose parameters are known.
+    Below those with parameters stands an example.
     """
 
     why: Why | None
@@ -73,17 +74,24 @@ class BlockCode(StrEnum):
         Why.BUDGET,
         "the daily budget of all agents is used up[ ({figures})]; nothing starts until {until}",
     )
+    """``the daily budget of all agents is used up (20.10 of 20.00 USD); nothing starts until 2026-11-22 15:00 UTC``"""
     SLOTS = "slots", Why.SLOTS, "all slots are in use ({active} of {slots})"
+    """``all slots are in use (4 of 4)``"""
 
     # --- of a task: its place -----------------------------------------------------------------------------------------
     WORKDIR = "workdir", Why.WORKDIR, "{directory} is in use by [{tasks}|another run]"
+    """``/srv/app is in use by build``"""
     KEPT = "kept", Why.KEPT, "{directory} is reserved for [{tasks}|another task], until its input arrives or {until}"
+    """``/srv/app is reserved for asks, until its input arrives or 2026-11-22 15:00 UTC``"""
     CONVERSATION = "conversation", Why.CONVERSATION, "waiting for its turn[ after {tasks}] in the same thread"
+    """``waiting for its turn after build in the same thread``"""
 
     # --- of a task: where, and on which model -------------------------------------------------------------------------
     ROUTING = "routing", Why.ROUTING, "being routed to a specialist"
     CLASSIFYING = "classifying", Why.CLASSIFYING, "waiting for the tier classifier[, until {until} at most]"
+    """``waiting for the tier classifier, until 2026-11-22 15:00 UTC at most``"""
     REQUIRED_AGENT = "required_agent", Why.AGENT, "the task requires agent {agent}, which is not configured"
+    """``the task requires agent cluade, which is not configured``"""
     CONVERSATION_AGENT = (
         "conversation_agent",
         Why.AGENT,
@@ -92,21 +100,30 @@ class BlockCode(StrEnum):
             "or cancel the task and restart it without resume"
         ),
     )
+    """``resumes the conversation of run 41c98f14 on claude, which is no longer configured; ...``"""
     NO_AGENT = (
         "no_agent",
         Why.AGENT,
         "no agent is open to balancing; install or configure one, or name one with agent.type",
     )
     AGENTS_UNABLE = "agents_unable", Why.AGENT, "[resumes the conversation of {conversation}: ]{agents}"
+    """``gemini is unable to run: gemini is not on PATH``"""
     AGENTS_FULL = "agents_full", Why.SLOTS, "[resumes the conversation of {conversation}: ]{agents}"
+    """``claude is full (2 of 2 slots); codex is full (1 of 1 slots)``"""
     PREFERRED_FULL = "preferred_full", Why.SLOTS, "{agents}; the task prefers to wait, until {until} at most"
+    """``claude is full (2 of 2 slots); the task prefers to wait, until 2026-11-22 15:00 UTC at most``"""
     AGENTS_LIMITED = "agents_limited", Why.LIMITED, "[resumes the conversation of {conversation}: ]{agents}"
+    """``claude is limited (5h window, reported) until 2026-11-22 15:00 UTC``"""
     AGENTS_SPENT = "agents_spent", Why.BUDGET, "[resumes the conversation of {conversation}: ]{agents}"
+    """``claude is out of its daily budget (5.10 of 5.00 USD) until 2026-11-22 15:00 UTC``"""
 
     # --- of a task that is not ready ----------------------------------------------------------------------------------
     DEPENDENCY = "dependency", Why.DEPENDENCY, "waits for [{tasks}|its dependencies]"
+    """``waits for build (RUNNING), test (not seen yet)``"""
     TIME = "time", Why.TIME, "not before [{until}|a time that is not known]"
+    """``not before 2026-11-22 15:00 UTC``"""
     BACKOFF = "backoff", Why.BACKOFF, "tries again at [{until}|a time that is not known]"
+    """``tries again at 2026-11-22 15:00 UTC``"""
     TASK_BUDGET = (
         "task_budget",
         Why.BUDGET,
@@ -115,11 +132,15 @@ class BlockCode(StrEnum):
             "`claudomator restart {task} --budget-{unit} ...`"
         ),
     )
+    """``it has used 2.10 of 2.00 USD; raise budget.usd in /in/big.yaml, or allow it more with
+    `claudomator restart big --budget-usd ...```"""
     FAULT = (
         "fault",
         Why.FAULT,
         "{doing} {task} failed[ {times} times in a row]: {text}[; {remedy}][; tries again at {until}]",
     )
+    """``starting build failed 3 times in a row: /srv/app: Permission denied; give the daemon's user access to it;
+    tries again at 2026-11-22 15:00 UTC``"""
 
     # --- of an agent: it cannot take the task -------------------------------------------------------------------------
     NOT_CONFIGURED = "not_configured", None, "not configured"
@@ -128,27 +149,38 @@ class BlockCode(StrEnum):
     NOT_ALLOWED = "not_allowed", None, "not among the agents allowed for the task"
     NO_CONVERSATION = "no_conversation", None, "without the conversation"
     PROBLEM = "problem", None, "unable to run: {text}"
+    """``gemini is unable to run: gemini is not on PATH``"""
     UNFIT = "unfit", None, "unfit for the task: {text}"
+    """``codex is unfit for the task: codex cannot keep to permissions.mode``"""
     FULL = "full", None, "full ({active} of {slots} slots)"
+    """``claude is full (2 of 2 slots)``"""
     LIMITED = "limited", None, "limited[ ({limit})] until {until}"
+    """``claude is limited (5h window, reported) until 2026-11-22 15:00 UTC``"""
     HELD = "held", None, "held[ ({limit})] until [{until}|`claudomator release {agent}`|it is released]"
+    """``claude is held (by the operator: kept for the day) until `claudomator release claude```"""
     PROBED = (
         "probed",
         None,
         "being tried after its limit[ ({limit})]: [{room} more may start now|more may start once it answers]",
     )
+    """``claude is being tried after its limit (5h window, reported): 2 more may start now``"""
     BUDGET = "budget", None, "out of its daily budget[ ({figures})] until {until}"
+    """``claude is out of its daily budget (5.10 of 5.00 USD) until 2026-11-22 15:00 UTC``"""
     WINDOW_BUDGET = (
         "window_budget",
         None,
         "out of its share of the {window} ({used} used, {share} allowed) until {until}",
     )
+    """``claude is out of its share of the 5h window (81% used, 80% allowed) until 2026-11-22 15:00 UTC``"""
 
     # --- of an agent: another one was the better choice ---------------------------------------------------------------
     NEAR_LIMIT = "near_limit", None, "near its limit"
     BUSIER = "busier", None, "busier ({active} of {slots} slots)"
+    """``codex is busier (2 of 3 slots)``"""
     TIE_NEAR_LIMIT = "tie_near_limit", None, "as busy as {chosen}, and near its limit"
+    """``codex is as busy as claude, and near its limit``"""
     TIE = "tie", None, "as busy as {chosen}, which comes first alphabetically"
+    """``codex is as busy as claude, which comes first alphabetically``"""
 
     # --- what has no code ---------------------------------------------------------------------------------------------
     TEXT = "text", None, "{text}[ until {until}]"

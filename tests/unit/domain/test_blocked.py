@@ -1,5 +1,8 @@
 """What stands in the way, as a value: JSON both ways, and words for every code with any parameters."""
 
+import ast
+import inspect
+import itertools
 import json
 import re
 from typing import Any
@@ -26,7 +29,7 @@ from claudomator_py.domain.blocked import (
 from claudomator_py.domain.budget import Figures, Unit
 from claudomator_py.domain.coded import ConversationRef, TaskRef
 from claudomator_py.domain.outcome import Provenance, Reason
-from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.units import format_instant, parse_instant
 from claudomator_py.domain.wording import Piece, filled, placeholders, said, worded
 from claudomator_py.scheduler.decision import Candidate, OverriddenHint
 
@@ -275,3 +278,72 @@ def test_decisions_from_before_there_were_codes_say_what_they_said() -> None:
     hint = OverriddenHint.model_validate({"agent": "codex", "why": "codex was full (1 of 1 slots)"})
     assert [blocked_text(one) for one in hint.because] == ["codex was full (1 of 1 slots)"]
     assert OverriddenHint.model_validate(hint.model_dump(mode="json")) == hint
+
+
+_THEN = parse_instant("2026-11-22T15:00:00Z")
+_DOLLARS = Figures(unit=Unit.USD, spent=5.1, limit=5)
+_FULL = blocked(BlockCode.FULL, agent="claude", active=2, slots=2)
+_EXAMPLES: dict[BlockCode, dict[str, Any]] = {
+    BlockCode.DAY_BUDGET: {"figures": Figures(unit=Unit.USD, spent=20.1, limit=20), "until": _THEN},
+    BlockCode.SLOTS: {"active": 4, "slots": 4},
+    BlockCode.WORKDIR: {"directory": "/srv/app", "tasks": (TaskRef(name="build", id="1"),)},
+    BlockCode.KEPT: {"directory": "/srv/app", "tasks": (TaskRef(name="asks", id="1"),), "until": _THEN},
+    BlockCode.CONVERSATION: {"tasks": (TaskRef(name="build", id="1"),)},
+    BlockCode.CLASSIFYING: {"until": _THEN},
+    BlockCode.REQUIRED_AGENT: {"agent": "cluade"},
+    BlockCode.CONVERSATION_AGENT: {"conversation": ConversationRef(run="41c98f14aa", agent="claude")},
+    BlockCode.AGENTS_UNABLE: {"agents": (blocked(BlockCode.PROBLEM, agent="gemini", text="gemini is not on PATH"),)},
+    BlockCode.AGENTS_FULL: {"agents": (_FULL, blocked(BlockCode.FULL, agent="codex", active=1, slots=1))},
+    BlockCode.PREFERRED_FULL: {"agents": (_FULL,), "until": _THEN},
+    BlockCode.AGENTS_LIMITED: {"agents": (limited("claude", until=_THEN),)},
+    BlockCode.AGENTS_SPENT: {
+        "agents": (blocked(BlockCode.BUDGET, agent="claude", figures=_DOLLARS, until=_THEN),),
+    },
+    BlockCode.DEPENDENCY: {"tasks": (TaskRef(name="build", state="RUNNING"), TaskRef(name="test"))},
+    BlockCode.TIME: {"until": _THEN},
+    BlockCode.BACKOFF: {"until": _THEN},
+    BlockCode.TASK_BUDGET: {
+        "figures": Figures(unit=Unit.USD, spent=2.1, limit=2),
+        "file": "/in/big.yaml",
+        "task": "big",
+    },
+    BlockCode.FAULT: {
+        "doing": "starting",
+        "task": "build",
+        "times": 3,
+        "text": "/srv/app: Permission denied",
+        "remedy": "give the daemon's user access to it",
+        "until": _THEN,
+    },
+    BlockCode.PROBLEM: {"agent": "gemini", "text": "gemini is not on PATH"},
+    BlockCode.UNFIT: {"agent": "codex", "text": "codex cannot keep to permissions.mode"},
+    BlockCode.FULL: {"agent": "claude", "active": 2, "slots": 2},
+    BlockCode.LIMITED: limited("claude", until=_THEN).params.model_dump(),
+    BlockCode.HELD: {"agent": "claude", "provenance": Provenance.OPERATOR, "source": "kept for the day"},
+    BlockCode.PROBED: limited("claude", until=None, room=2).params.model_dump(),
+    BlockCode.BUDGET: {"agent": "claude", "figures": _DOLLARS, "until": _THEN},
+    BlockCode.WINDOW_BUDGET: {"agent": "claude", "window": "five_hour", "used": 0.81, "share": 0.8, "until": _THEN},
+    BlockCode.BUSIER: {"agent": "codex", "active": 2, "slots": 3},
+    BlockCode.TIE_NEAR_LIMIT: {"agent": "codex", "chosen": "claude"},
+    BlockCode.TIE: {"agent": "codex", "chosen": "claude"},
+}
+
+
+def _examples_in_the_source() -> dict[str, str]:
+    """What stands below each code that has parameters, by its name."""
+    (codes,) = (node for node in ast.parse(inspect.getsource(BlockCode)).body if isinstance(node, ast.ClassDef))
+    found = {}
+    for code, below in itertools.pairwise(codes.body):
+        match code, below:
+            case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str(text))) if "``" in text:
+                found[name] = " ".join(text.removeprefix("``").removesuffix("``").split())
+    return found
+
+
+def test_each_code_with_parameters_has_an_example_beside_it_that_is_true() -> None:
+    examples = _examples_in_the_source()
+    assert examples.keys() == {code.name for code in BlockCode if code.parameters and code is not BlockCode.TEXT}
+    for code, params in _EXAMPLES.items():
+        text = blocked_text(blocked(code, **params))
+        begins, more, _ = examples[code.name].partition("; ...")
+        assert text.startswith(begins) if more else text == begins, code
