@@ -144,8 +144,8 @@ def _become_ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: in
 
 def ask(connection: Connection, task: Task, asked: InputRequest, now_ms: int) -> Task:
     """Let the task wait for a person before its first run."""
-    told, event = {"asks": asked.text}, InputAsked(asked.kind)
-    return task_rows.advance(connection, task, event, now_ms, data=told, asks=asked.model_dump(mode="json"))
+    data, event = {"asks": asked.text}, InputAsked(asked.kind)
+    return task_rows.advance(connection, task, event, now_ms, data=data, asks=asked.model_dump(mode="json"))
 
 
 def go_on(
@@ -303,8 +303,10 @@ def renew(
             # Lending its rank may have changed it since it was listed.
             dependent = task_rows.get(connection, seen.id)
             if _revivable(connection, dependent):
-                told = {"revived_by": dependency.name}
-                begun.append(_renew(connection, dependent, now_ms, revision=dependent.revision, again=True, data=told))
+                revived = {"revived_by": dependency.name}
+                begun.append(
+                    _renew(connection, dependent, now_ms, revision=dependent.revision, again=True, data=revived)
+                )
             elif dependent.state in ("WAITING", "QUEUED"):
                 spec = task_rows.spec_of(connection, dependent.id, dependent.revision)
                 dependent = _become_ready(connection, dependent, spec, now_ms)

@@ -30,8 +30,8 @@ def route(connection: Connection, task: Task, routing: Routing, now_ms: int) -> 
     if all(getattr(task, name) == value for name, value in columns.items()):
         return task
     task_rows.change(connection, task, now_ms, **columns)
-    told = {name: value for name, value in columns.items() if value is not None}
-    events.record(connection, now_ms, ROUTED, task_id=task.id, data=told)
+    data = {name: value for name, value in columns.items() if value is not None}
+    events.record(connection, now_ms, ROUTED, task_id=task.id, data=data)
     return task_rows.get(connection, task.id)
 
 

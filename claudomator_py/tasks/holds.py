@@ -31,8 +31,8 @@ def hold_after_run(
         return None
     met = hold_rows.meet(connection, found, run.id, ended_ms)
     if met.news:
-        told = {"agent": run.agent, **_told(met.hold)}
-        record(connection, now_ms, "hold", task_id=run.task_id, run_id=run.id, data=told)
+        data = {"agent": run.agent, **_hold_data(met.hold)}
+        record(connection, now_ms, "hold", task_id=run.task_id, run_id=run.id, data=data)
     return met
 
 
@@ -41,19 +41,19 @@ def hold_account(connection: Connection, bucket: Bucket, task_id: str, outcome: 
     hold = hold_after(outcome, bucket, hold_rows.latest(connection, bucket), now_ms)
     if hold is not None:
         hold_rows.add(connection, hold, None)
-        record(connection, now_ms, "hold", task_id=task_id, data=_told(hold))
+        record(connection, now_ms, "hold", task_id=task_id, data=_hold_data(hold))
 
 
-def _told(hold: Hold) -> dict[str, object]:
+def _hold_data(hold: Hold) -> dict[str, object]:
     """What the event says of it."""
-    told = {
+    data = {
         "bucket": hold.bucket.label,
         "window": hold.window,
         "reason": hold.reason,
         "until": hold.until_ms,
         "provenance": hold.provenance,
     }
-    return {key: value for key, value in told.items() if value is not None or key == "until"}
+    return {key: value for key, value in data.items() if value is not None or key == "until"}
 
 
 def hold_agent(connection: Connection, agent: AgentSpec, request: HoldRequest, now_ms: int) -> None:
@@ -67,16 +67,16 @@ def hold_agent(connection: Connection, agent: AgentSpec, request: HoldRequest, n
         bucket = Bucket(agent=agent.name, family=family)
     hold = Hold(bucket, None, until_ms, Provenance.OPERATOR, request.reason or "", now_ms)
     hold_rows.add(connection, hold, None)
-    told = {"agent": agent.name, **_told(hold)}
-    record(connection, now_ms, "hold", data=told if request.reason is None else {**told, "source": request.reason})
+    data = {"agent": agent.name, **_hold_data(hold)}
+    record(connection, now_ms, "hold", data=data if request.reason is None else {**data, "source": request.reason})
 
 
 def release_agent(connection: Connection, agent: AgentSpec, request: ReleaseRequest, now_ms: int) -> None:
     """End all holds on what the agent draws on, or those on one family, whoever has put them there."""
     family = request.family.lower() if request.family is not None else None
     released = hold_rows.release(connection, agent.name, agent.kind, agent.quota_account, now_ms, family=family)
-    told = {"agent": agent.name, "holds": released}
-    record(connection, now_ms, "released", data=told if family is None else {**told, "family": family})
+    data = {"agent": agent.name, "holds": released}
+    record(connection, now_ms, "released", data=data if family is None else {**data, "family": family})
 
 
 def _problems(agent: AgentSpec, until_ms: int | None, family: str | None, now_ms: int) -> list[Problem]:

@@ -59,8 +59,8 @@ class IdempotentRequests:
 
     def record(self, connection: Connection, key: RequestKey, answer: BaseModel, principal_id: str) -> None:
         """Keep the answer, in the transaction of what it tells."""
-        told = answer.model_dump(mode="json")
-        request_rows.add(connection, principal_id, key.key, key.fingerprint, told, self._clock())
+        document = answer.model_dump(mode="json")
+        request_rows.add(connection, principal_id, key.key, key.fingerprint, document, self._clock())
 
     def _earlier(self, key: RequestKey, principal_id: str) -> Mapping[str, Any] | None:
         now_ms = self._clock()

@@ -55,8 +55,8 @@ def answer(connection: Connection, task: Task, text: str, registry: AgentRegistr
     if asked.run_id is None:
         remedy = f"Approve it with `claudomator approve {task.name}`, or reject it."
         raise Conflict(f"{task.name} {asked.text}: there is no agent to answer.", remedy=remedy)
-    told = {"answer": _short(text)}
-    record(connection, now_ms, "answered", task_id=task.id, run_id=asked.run_id, data=told)
+    data = {"answer": _short(text)}
+    record(connection, now_ms, "answered", task_id=task.id, run_id=asked.run_id, data=data)
     exchange = Exchange(kind=asked.kind, asked=asked.text, answer=text)
     go_on(connection, task, now_ms, **_with_exchange(connection, task, asked, exchange, registry, now_ms))
 
@@ -90,8 +90,8 @@ def approve(connection: Connection, task: Task, tools: Sequence[str], registry: 
 def reject(connection: Connection, task: Task, reason: str | None, now_ms: int) -> None:
     """End it, as a person does not want it to go on. Raises Conflict."""
     asked = _asked(task, "rejected")
-    told = {} if reason is None else {"reason": reason}
-    record(connection, now_ms, "rejected", task_id=task.id, run_id=asked.run_id, data=told)
+    data = {} if reason is None else {"reason": reason}
+    record(connection, now_ms, "rejected", task_id=task.id, run_id=asked.run_id, data=data)
     said = asked.model_copy(update={"rejected": reason})
     event, why = Failing(Reason.REJECTED), {} if reason is None else {"why": reason}
     task = task_rows.advance(connection, task, event, now_ms, data=why, asks=said.model_dump(mode="json"))

@@ -143,10 +143,10 @@ def commit_start(
         changes |= columns_of(kept, task_rows.spec_of(connection, task.id, task.revision))
     elif obstacle is not None:
         changes |= give_up_conversation(connection, task, run.id, obstacle, run.started_ms)
-    told: dict[str, Any] = {"agent": run.agent, "attempt": run.attempt}
+    data: dict[str, Any] = {"agent": run.agent, "attempt": run.attempt}
     if left is not None:
-        told[NOTE_OF] = left.id
-    task_rows.advance(connection, task, Started(), run.started_ms, run_id=run.id, data=told, **changes)
+        data[NOTE_OF] = left.id
+    task_rows.advance(connection, task, Started(), run.started_ms, run_id=run.id, data=data, **changes)
 
 
 def reach_phase(connection: Connection, run: Run, phase: Phase, now_ms: int) -> None:
@@ -173,8 +173,8 @@ def stop_over_budget(connection: Connection, run: Run, over: SpentBudget, now_ms
     """The run is to be stopped, as that budget is used up. False: it has ended meanwhile."""
     if not run_rows.change(connection, run, over_budget=over.model_dump_json()):
         return False
-    told = {"budget": over.model_dump(mode="json")}
-    record(connection, now_ms, "over_budget", task_id=run.task_id, run_id=run.id, data=told)
+    data = {"budget": over.model_dump(mode="json")}
+    record(connection, now_ms, "over_budget", task_id=run.task_id, run_id=run.id, data=data)
     reach_phase(connection, run, Phase.STOPPING, now_ms)
     return True
 
@@ -273,9 +273,9 @@ def finish_run(
     )
     ending = after_run(outcome, spec, ended, now_ms)
     attempt = run.attempt if ending.counts_attempt else run.attempt - 1
-    told: dict[str, Any] = {"status": outcome.status.value, "agent": run.agent, "detail": outcome.detail}
+    data: dict[str, Any] = {"status": outcome.status.value, "agent": run.agent, "detail": outcome.detail}
     if outcome.over_budget is not None:
-        told["budget"] = outcome.over_budget.model_dump(mode="json")
+        data["budget"] = outcome.over_budget.model_dump(mode="json")
     event = _unless_superseded(task, ending.event)
     tier = ending.tier.value if ending.tier is not None else task.tier
     restart = task.restart_requested
@@ -289,10 +289,10 @@ def finish_run(
             changes |= give_up_conversation(connection, task, run.id, _why_afresh(run, outcome), now_ms)
     if isinstance(event, lifecycle.InputAsked):
         asked = asked_by(outcome, run.agent, run.id, now_ms)
-        told["asks"] = asked.text
+        data["asks"] = asked.text
         changes["asks"] = asked.model_dump(mode="json")
         changes["kept_until_ms"] = now_ms + input_hold_ms if task.dir_key and input_hold_ms else None
-    task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=told, **changes)
+    task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=data, **changes)
     _follow(connection, task, run, restart, now_ms)
     return Finished(outcome, met.hold if met is not None and met.news else None)
 
@@ -312,8 +312,8 @@ def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
     elif (in_a_row := run_rows.given_up_in_a_row(connection, run)) > 1:
         event = lifecycle.Retrying(now_ms + backoff_ms(GIVEN_UP_PAUSE_MS, in_a_row - 1, run.id))
     event = _unless_superseded(task, event)
-    told = {"why": "the run was given up before it started"}
-    task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=told, cancel_requested_ms=None)
+    data = {"why": "the run was given up before it started"}
+    task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=data, cancel_requested_ms=None)
     _follow(connection, task, run, restart, now_ms)
     return True
 
@@ -377,7 +377,7 @@ def _follow(connection: Connection, task: Task, run: Run, restart: dict[str, Any
         meant = meant_by_force(connection, task, run, restart, revision, now_ms) if restart.get("resume") else None
         renew(connection, task, now_ms, revision=revision, data={"restart": restart}, resumption=meant)
     elif task.next_revision is not None:  # which a cancel takes back: this has come since
-        told = {"why": "its content had changed while it ran"}
-        renew(connection, task, now_ms, revision=task.next_revision, data=told)
+        data = {"why": "its content had changed while it ran"}
+        renew(connection, task, now_ms, revision=task.next_revision, data=data)
     elif task.state in ENDED:
         ready_dependents(connection, task, now_ms)

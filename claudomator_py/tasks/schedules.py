@@ -117,8 +117,8 @@ def fire(
     schedule_rows.fire(
         connection, ScheduleFire(schedule_id=schedule.id, due_ms=at_ms, task_id=task.id, by=by, at_ms=now_ms)
     )
-    told = {"schedule": schedule.name, "due": format_instant(at_ms), "by": by}
-    record(connection, now_ms, "schedule_fired", task_id=task.id, data=told)
+    data = {"schedule": schedule.name, "due": format_instant(at_ms), "by": by}
+    record(connection, now_ms, "schedule_fired", task_id=task.id, data=data)
     return task
 
 
@@ -127,8 +127,8 @@ def skip(connection: Connection, schedule: Schedule, at_ms: int, why: str, now_m
     schedule_rows.fire(
         connection, ScheduleFire(schedule_id=schedule.id, due_ms=at_ms, skipped=why, by="clock", at_ms=now_ms)
     )
-    told = {"schedule": schedule.name, "due": format_instant(at_ms), "why": why}
-    record(connection, now_ms, "schedule_skipped", data=told)
+    data = {"schedule": schedule.name, "due": format_instant(at_ms), "why": why}
+    record(connection, now_ms, "schedule_skipped", data=data)
 
 
 def overlapping(connection: Connection, schedule: Schedule) -> Task | None:

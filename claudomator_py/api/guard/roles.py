@@ -1,5 +1,5 @@
-"""Which role each operation needs: it says so where it is declared, and pages are in a table here. What nobody has said
-that of is refused, and a daemon that offers it does not start.
+"""The role that each operation requires. An operation declares it (``api/operation.py``); those of the pages are in a
+table here. One without a role is refused, and a daemon that offers one does not start.
 
 read looks; operate changes tasks and schedules as well; admin is for what concerns the whole daemon: its agents' holds,
 draining, backups, cleaning up, notifications, tokens. A principal of an organisation is kept from what acts on the
