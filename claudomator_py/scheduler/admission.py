@@ -251,19 +251,18 @@ def _balance(
     usable = tuple(agent for agent in agents if agent.problem is None)
     if not usable:
         return _nothing_usable(agents)
-    pick = pick_agent((agent.status for agent in usable if agent.free), rules.near_limit)
+    pick = pick_agent((agent for agent in usable if agent.free), rules.near_limit)
     unlimited_exists = any(not agent.limited for agent in usable)
     if pick is None or (pick.all_limited and unlimited_exists):
         full = [agent for agent in usable if not agent.limited] or usable
         return blocked(BlockCode.AGENTS_FULL, agents=(*map(_no_slot, full), *_held(usable)))
     if pick.all_limited:
         triable = tuple(agent for agent in usable if agent.triable) if rules.when_all_limited == "try" else ()
-        pick = pick_agent((agent.status for agent in triable if agent.free), rules.near_limit)
+        pick = pick_agent((agent for agent in triable if agent.free), rules.near_limit)
         if pick is None:
             return _all_limited(usable)
-    chosen = next(agent for agent in usable if agent.name == pick.name)
     fallback = Fallback.ALL_LIMITED if pick.all_limited else None
-    return _Choice(chosen, frozenset(agent.name for agent in agents), why, overridden, fallback)
+    return _Choice(pick.agent, frozenset(agent.name for agent in agents), why, overridden, fallback)
 
 
 def _nothing_usable(agents: Sequence[AgentState]) -> Blocked:

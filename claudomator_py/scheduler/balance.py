@@ -2,47 +2,30 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
-NearLimit = Literal["tie_break", "avoid", "ignore"]
-"""What it means that an agent is near a limit: it loses ties, or counts as limited while another is not, or nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class AgentStatus:
-    """One candidate. active: its live runs, counted from rows. limited: it is known to have no quota left.
-
-    near_limit: it will have none soon.
-    """
-
-    name: str
-    active: int
-    limited: bool
-    near_limit: bool = False
+from claudomator_py.scheduler.snapshot import AgentState, NearLimit
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
     """The agent chosen. all_limited: every candidate was limited, so this is the fallback."""
 
-    name: str
+    agent: AgentState
     all_limited: bool
 
 
-def pick_agent(candidates: Iterable[AgentStatus], near_limit: NearLimit = "tie_break") -> Pick | None:
+def pick_agent(candidates: Iterable[AgentState], near_limit: NearLimit = "tie_break") -> Pick | None:
     """The least active candidate that is not limited; if all are limited, the least active of all.
 
     Ties go to those that are not near a limit, unless that is to be ignored, then to the alphabetically first name, so
     the order of the candidates never matters. near_limit ``avoid``: one that is near a limit is picked only if all
     others are limited or near one, too. None only without candidates.
     """
-    statuses = tuple(candidates)
-    if not statuses:
+    agents = tuple(candidates)
+    if not agents:
         return None
-    free = tuple(status for status in statuses if not status.limited)
-    far = tuple(status for status in free if not status.near_limit) if near_limit == "avoid" else ()
+    free = tuple(agent for agent in agents if not agent.limited)
+    far = tuple(agent for agent in free if not agent.near_limit) if near_limit == "avoid" else ()
     regarded = near_limit != "ignore"
-    chosen = min(
-        far or free or statuses, key=lambda status: (status.active, regarded and status.near_limit, status.name)
-    )
-    return Pick(chosen.name, all_limited=not free)
+    chosen = min(far or free or agents, key=lambda agent: (agent.active, regarded and agent.near_limit, agent.name))
+    return Pick(chosen, all_limited=not free)

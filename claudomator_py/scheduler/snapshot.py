@@ -11,8 +11,9 @@ from claudomator_py.domain.limits import in_family
 from claudomator_py.domain.outcome import REASON_POLICIES, Provenance, Reason
 from claudomator_py.domain.rationale import StandIn
 from claudomator_py.domain.routing import Constraints
-from claudomator_py.scheduler.balance import AgentStatus, NearLimit
 
+NearLimit = Literal["tie_break", "avoid", "ignore"]
+"""What it means that an agent is near a limit: it loses ties, or counts as limited while another is not, or nothing."""
 FALLBACK_REASONS = frozenset(reason for reason, policy in REASON_POLICIES.items() if policy.falls_back)
 
 
@@ -100,11 +101,6 @@ class AgentState(_Frozen):
     """What stands in for a model that is not to be had."""
     stands_in: StandIn | None = None
     """How it stands in, for the task in question."""
-
-    @property
-    def status(self) -> AgentStatus:
-        """As the balancer sees it."""
-        return AgentStatus(self.name, self.active, self.limited, self.near_limit)
 
     @property
     def free(self) -> bool:

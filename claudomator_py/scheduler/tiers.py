@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.decision import Classification
-from claudomator_py.scheduler.balance import NearLimit, pick_agent
+from claudomator_py.scheduler.balance import pick_agent
 from claudomator_py.scheduler.classification import Cause
-from claudomator_py.scheduler.snapshot import AgentState, QueueHead
+from claudomator_py.scheduler.snapshot import AgentState, NearLimit, QueueHead
 from claudomator_py.schema.agent_settings import usual_models
 
 
@@ -91,10 +91,10 @@ def question(
     admitted = [agent for agent in agents if head.constraints.admits(agent.name, agent.kind)]
     wished = [agent for agent in admitted if agent in hinted]
     candidates = [agent for agent in wished or admitted if agent.problem is None and (wished or agent.auto_select)]
-    pick = pick_agent((agent.status for agent in candidates), near_limit)
+    pick = pick_agent(candidates, near_limit)
     if pick is None:
         return None
-    agent = next(agent for agent in candidates if agent.name == pick.name)
+    agent = pick.agent
     if not _has_choice(agent):
         return None
     models = tuple((tier, choice.model) for tier, choice in sorted(agent.models.items()))
