@@ -1,8 +1,9 @@
 """Specialists in the shapes of the API, and searching them: by meaning where an encoder can tell, and by words."""
 
-import logging
 import math
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection
@@ -16,8 +17,11 @@ from claudomator_py.store import full_text, specialist_rows
 from claudomator_py.store.full_text import Found
 from claudomator_py.tasks.specialists import may_change
 
-Similarity = Callable[[str, Sequence[Registration]], Mapping[Found, float]]
-"""How alike a query is to the skills of these cards, and to their own texts: cosines. May raise anything."""
+Similarity = Callable[[str, Principal], Mapping[Found, float]]
+"""How alike a query is to the skills of the cards that exist for a principal, and to their own texts: cosines.
+
+Asked outside of any transaction, as an encoder may be far away. May raise anything.
+"""
 
 SEMANTIC: Final = 0.7
 TEXT: Final = 0.3
@@ -25,8 +29,6 @@ TEXT: Final = 0.3
 MOST_SKILLS: Final = 10
 """Of one card in an answer; the best."""
 _LIST: Final = {"list": "specialists"}
-
-log = logging.getLogger(__name__)
 
 
 def view(found: Registration, by: Principal) -> SpecialistView:
@@ -54,15 +56,23 @@ def page(connection: Connection, by: Principal, cursor: str | None, limit: int) 
     return Page[SpecialistView](items=tuple(view(one, by) for one in found[:limit]), next_cursor=following)
 
 
-def search(connection: Connection, query: str, by: Principal, limit: int, similarity: Similarity | None) -> SearchView:
-    """The cards that match, of those that exist for the principal. similarity: None: only words can be compared."""
-    cards = specialist_rows.seen(connection, by)
+def search(
+    connection: Connection, query: str, by: Principal, limit: int, semantic: Mapping[Found, float] | None
+) -> SearchView:
+    """The cards that match, of those that exist for the principal. semantic: what ``Similarity`` says of the query;
+    None: nothing, and only words can be compared."""
+    there = set(specialist_rows.ids_seen(connection, by))
     words = full_text.words_of(query)
     text = text_scores(words, full_text.hits(connection, words, by), full_text.count(connection, by))
-    semantic = None if similarity is None else _compared(similarity, query, cards)
-    found = [one for one in (_found(card, text, semantic, by) for card in cards) if one is not None]
-    found.sort(key=lambda one: (-one.score, one.specialist.id))
-    return SearchView(items=tuple(found[:limit]), total=len(found), degraded=semantic is None)
+    scores: dict[str, dict[str | None, _Score]] = defaultdict(dict)
+    for place in text.keys() | (semantic or {}).keys():
+        score = _Score.of(text.get(place, 0.0), None if semantic is None else semantic.get(place, 0.0))
+        if place[0] in there and score.whole > 0:
+            scores[place[0]][place[1]] = score
+    best = sorted(scores, key=lambda one: (-max(score.whole for score in scores[one].values()), one))[:limit]
+    cards = {one.card.id: one for one in specialist_rows.seen(connection, by, ids=best)}
+    found = tuple(_found(cards[one], scores[one], by) for one in best)
+    return SearchView(items=found, total=len(scores), degraded=semantic is None)
 
 
 def text_scores(words: Sequence[str], hits: Mapping[Found, Collection[str]], texts: int) -> Mapping[Found, float]:
@@ -78,36 +88,31 @@ def text_scores(words: Sequence[str], hits: Mapping[Found, Collection[str]], tex
     return {place: round(sum(weight[word] for word in sorted(there)) / whole, 6) for place, there in hits.items()}
 
 
-def _compared(similarity: Similarity, query: str, cards: Sequence[Registration]) -> Mapping[Found, float] | None:
-    try:
-        return similarity(query, cards)
-    except Exception:  # whatever it is, words are still there to go by
-        log.warning("the encoder failed; specialists are searched by words alone", exc_info=True)
-        return None
+@dataclass(frozen=True, slots=True)
+class _Score:
+    """Of one text, each 0 to 1. semantic: None: that could not be found out, and the words are all there is."""
+
+    whole: float
+    text: float
+    semantic: float | None
+
+    @classmethod
+    def of(cls, text: float, cosine: float | None) -> "_Score":
+        if cosine is None:
+            return cls(text, text, None)
+        semantic = round(min(1.0, max(0.0, cosine)), 6)
+        return cls(round(SEMANTIC * semantic + TEXT * text, 6), text, semantic)
 
 
-def _found(
-    card: Registration, text: Mapping[Found, float], semantic: Mapping[Found, float] | None, by: Principal
-) -> FoundSpecialistView | None:
-    def scored(skill_id: str | None) -> tuple[float, float, float | None]:
-        place = (card.card.id, skill_id)
-        words = text.get(place, 0.0)
-        if semantic is None:
-            return words, words, None
-        alike = round(min(1.0, max(0.0, semantic.get(place, 0.0))), 6)
-        return round(SEMANTIC * alike + TEXT * words, 6), words, alike
-
-    skills = []
-    for skill in card.card.skills:
-        score, words, alike = scored(skill.id)
-        if score > 0:
-            skills.append(FoundSkillView(id=skill.id, name=skill.name, score=score, text=words, semantic=alike))
+def _found(card: Registration, scores: Mapping[str | None, _Score], by: Principal) -> FoundSpecialistView:
+    skills = [
+        FoundSkillView(id=skill.id, name=skill.name, score=score.whole, text=score.text, semantic=score.semantic)
+        for skill in card.card.skills
+        if (score := scores.get(skill.id)) is not None
+    ]
     skills.sort(key=lambda one: (-one.score, one.id))
-    best = max(scored(None)[0], skills[0].score if skills else 0.0)
-    if best <= 0:
-        return None
     return FoundSpecialistView(
-        score=best,
+        score=max(score.whole for score in scores.values()),
         best_skill_id=skills[0].id if skills else None,
         skills=tuple(skills[:MOST_SKILLS]),
         specialist=view(card, by),

@@ -1,5 +1,6 @@
 """Specialists: who there is for whoever asks, and registering, changing, removing and sharing them."""
 
+import logging
 from collections.abc import Callable, Collection
 from copy import copy
 from typing import TypeVar
@@ -22,6 +23,8 @@ from claudomator_py.tasks import specialists as changes
 from claudomator_py.tasks.idempotency import IdempotentRequests
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 class Specialists:
@@ -62,11 +65,14 @@ class Specialists:
         return read(self._database, find)
 
     def search(self, query: str, limit: int = 10) -> SearchView:
-        """The specialists that match, the best first."""
-        return read(
-            self._database,
-            lambda connection: queries.search(connection, query, self._by, limit, self._similarity),
-        )
+        """The specialists that match, the best first; by words alone where the encoder fails."""
+        semantic = None
+        if self._similarity is not None:
+            try:
+                semantic = self._similarity(query, self._by)
+            except Exception:  # whatever it is, words are still there to go by
+                log.warning("the encoder failed; specialists are searched by words alone", exc_info=True)
+        return read(self._database, lambda connection: queries.search(connection, query, self._by, limit, semantic))
 
     def register(self, card: Card, *, key: RequestKey | None = None) -> SpecialistView:
         """Add the card, or update one's own of that id; harmless when repeated. Raises Conflict, Forbidden."""

@@ -12,16 +12,27 @@ from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.tables import SPECIALIST, SPECIALIST_GRANT, SPECIALIST_SKILL, Specialist
 from claudomator_py.store.visibility import cards_seen
 
+_FEW = 500
+"""Ids that a query takes one by one; beyond that, all of a table are less work."""
+
 
 def seen(
-    connection: Connection, by: Principal = OPERATOR, *, after: str | None = None, limit: int | None = None
+    connection: Connection,
+    by: Principal = OPERATOR,
+    *,
+    ids: Collection[str] | None = None,
+    after: str | None = None,
+    limit: int | None = None,
 ) -> Sequence[Registration]:
-    """The cards that exist for that principal, by id. after: only those behind this id. limit: at most; None: all."""
+    """The cards that exist for that principal, by id. ids: only these. after: only those behind this id. limit: at
+    most. None: all."""
     query = select(SPECIALIST).where(cards_seen(by)).order_by(SPECIALIST.c.id)
+    if ids is not None:
+        query = query.where(SPECIALIST.c.id.in_(sorted(ids)))
     if after is not None:
         query = query.where(SPECIALIST.c.id > after)
     rows = connection.execute(query if limit is None else query.limit(limit)).all()
-    grants = _grants(connection, [row.id for row in rows] if limit is not None else None)
+    grants = _grants(connection, [row.id for row in rows] if len(rows) <= _FEW else None)
     return [_registration(row, grants) for row in rows]
 
 

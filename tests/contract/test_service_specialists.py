@@ -1,10 +1,9 @@
 """Specialists for those who ask: what exists for each, tried in every way there is to ask, and what a search finds."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import pytest
 
-from claudomator_py.domain.card import Registration
 from claudomator_py.domain.errors import BadCursor, Conflict, Forbidden, KeyReused, NotFound, StaleVersion
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
 from claudomator_py.queries.specialists import text_scores
@@ -193,11 +192,10 @@ def test_nothing_is_found_by_words_that_say_nothing(world: World) -> None:
     assert (result.items, result.total) == ((), 0)
 
 
-def alike(values: Mapping[Found, float]) -> Callable[[str, Sequence[Registration]], object]:
-    def similarity(query: str, cards: Sequence[Registration]) -> Mapping[Found, float]:
-        assert query == "drips"
-        seen = {one.card.id for one in cards}
-        return {place: value for place, value in values.items() if place[0] in seen}
+def alike(values: Mapping[Found, float]) -> Callable[[str, Principal], Mapping[Found, float]]:
+    def similarity(query: str, by: Principal) -> Mapping[Found, float]:
+        assert (query, by.id) in [("drips", "ann"), ("drips", "bob")]
+        return values
 
     return similarity
 
@@ -215,7 +213,7 @@ def test_a_score_is_seven_tenths_meaning_and_three_tenths_words(database: Databa
         ("painter", None): -0.3,
         ("secret", None): 1.5,
     }
-    encoded = Specialists(database, world.clock, world.repeats, alike(values)).as_(BOB)  # type: ignore[arg-type]
+    encoded = Specialists(database, world.clock, world.repeats, alike(values)).as_(BOB)
 
     result = encoded.search("drips")
 
@@ -232,7 +230,7 @@ def test_an_encoder_that_fails_leaves_the_words_at_their_full_score(database: Da
     world = World(database)
     of(world).register(card("dripper", description="Drips.", skills=[]))
 
-    def broken(query: str, cards: Sequence[Registration]) -> Mapping[Found, float]:
+    def broken(query: str, by: Principal) -> Mapping[Found, float]:
         raise OSError("no such model")
 
     result = Specialists(database, world.clock, world.repeats, broken).search("drips")
