@@ -1,0 +1,111 @@
+"""Specialists over HTTP: a card that does not exist for a token gets byte for byte the answer of one that is not."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.views import TokenRequest
+from claudomator_py.domain.views.access import GivenRole
+from tests.fakes.cards import card
+from tests.fakes.daemon import Daemon, running
+from tests.fakes.prepared import PreparedService
+
+HIDDEN, ABSENT = "plumber", "pliable"
+PATHS = ("/v1/specialists/{id}", "/v1/specialists/{id}/grants", "/v1/specialists/{id}/grants/ann")
+REQUESTS: list[tuple[str, str, dict[str, Any] | None, dict[str, str]]] = [
+    ("GET", PATHS[0], None, {}),
+    ("GET", PATHS[0], None, {"If-None-Match": '"1"'}),
+    ("GET", PATHS[0], None, {"If-None-Match": "*"}),
+    ("PUT", PATHS[0], card("x").document, {}),
+    ("PUT", PATHS[0], card("x").document, {"If-Match": '"1"'}),
+    ("PUT", PATHS[0], card("x").document, {"If-Match": '"99"'}),
+    ("DELETE", PATHS[0], None, {}),
+    ("DELETE", PATHS[0], None, {"If-Match": '"99"'}),
+    ("POST", PATHS[1], {"grantee": "bob"}, {}),
+    ("DELETE", PATHS[2], None, {}),
+]
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    desk = PreparedService()
+    with running(desk, tmp_path / "state", holders=desk.world.keyring) as daemon:
+        yield daemon
+    desk.close()
+
+
+def holder(daemon: Daemon, name: str, role: GivenRole = "operate", organisation: str | None = None) -> Daemon:
+    """The daemon as the holder of a new token sees it."""
+    with daemon.client() as client:
+        made = client.create_token(TokenRequest(name=name, role=role, organisation=organisation))
+    return replace(daemon, token=made.token)
+
+
+@pytest.fixture
+def ann(daemon: Daemon) -> Daemon:
+    """Who has a private specialist, and a public one."""
+    ann = holder(daemon, "ann", organisation="acme")
+    for one in (card(HIDDEN, visibility="private"), card("painter")):
+        assert ann.ask("POST", "/v1/specialists", json_body=one.document).status == 201
+    return ann
+
+
+@pytest.mark.usefixtures("ann")
+@pytest.mark.parametrize("role", ["operate", "admin"])
+def test_what_is_hidden_is_answered_as_what_is_absent(daemon: Daemon, role: GivenRole) -> None:
+    for other in (holder(daemon, "bob", role, "bolt"), holder(daemon, "amy", role, "acme")):
+        for method, path, body, headers in REQUESTS:
+            told = []
+            for name in (HIDDEN, ABSENT):
+                sent = body if body is None or "id" not in body else {**body, "id": name}
+                answer = other.ask(method, path.format(id=name), json_body=sent, headers=headers)
+                known = {key: value for key, value in answer.headers.items() if key.lower() != "date"}
+                told.append((answer.status, answer.body.replace(name.encode(), b"ID"), known))
+            assert told[0] == told[1], (method, path)
+            assert told[0][0] == 404
+            assert HIDDEN.encode() not in told[1][1]
+
+
+@pytest.mark.usefixtures("ann")
+def test_neither_lists_searches_nor_pages_tell_of_it(daemon: Daemon) -> None:
+    bob = holder(daemon, "bob", organisation="bolt")
+    listed = bob.ask("GET", "/v1/specialists?limit=1").json()
+    assert ([one["id"] for one in listed["items"]], listed["next_cursor"]) == (["painter"], None)
+    found = bob.ask("GET", f"/v1/specialists/search?query={HIDDEN}%20painter").json()
+    assert ([one["specialist"]["id"] for one in found["items"]], found["total"]) == (["painter"], 1)
+    missing = bob.ask("GET", "/v1/specialists/plumbe").body
+    assert HIDDEN.encode() not in missing
+    assert b"painter" in missing, "what exists is suggested"
+
+
+def test_an_id_that_is_taken_by_what_is_hidden_is_refused_as_what_does_not_exist(daemon: Daemon, ann: Daemon) -> None:
+    bob = holder(daemon, "bob", organisation="bolt")
+    refused = bob.ask("POST", "/v1/specialists", json_body=card(HIDDEN).document)
+    absent = bob.ask("GET", f"/v1/specialists/{ABSENT}")
+    assert (refused.status, refused.json()["code"]) == (404, "not_found")
+    assert refused.json()["detail"] == absent.json()["detail"].replace(ABSENT, HIDDEN)
+    assert ann.ask("GET", f"/v1/specialists/{HIDDEN}").json()["creator"] == "ann"
+
+
+def test_a_token_that_reads_registers_nothing(daemon: Daemon) -> None:
+    reader = holder(daemon, "reader", "read", "acme")
+    answer = reader.ask("POST", "/v1/specialists", json_body=card("x").document)
+    assert (answer.status, answer.json()["code"]) == (403, "not_permitted")
+    assert reader.ask("GET", "/v1/specialists").json()["items"] == []
+
+
+def test_an_answer_to_one_key_is_not_told_to_another_token(daemon: Daemon, ann: Daemon) -> None:
+    body, key = card("sharer", visibility="private").document, {"Idempotency-Key": '"same"'}
+    assert ann.ask("POST", "/v1/specialists", json_body=body, headers=key).status == 201
+    bob = holder(daemon, "bob", organisation="bolt")
+    assert bob.ask("POST", "/v1/specialists", json_body=body, headers=key).status == 404
+
+
+def test_events_of_hidden_specialists_are_told_to_nobody_else(daemon: Daemon, ann: Daemon) -> None:
+    amy = holder(daemon, "amy", "admin", "acme")
+    assert HIDDEN not in json.dumps(amy.ask("GET", "/v1/events?last=50").json())
+    assert HIDDEN in json.dumps(ann.ask("GET", "/v1/events?last=50").json())
