@@ -142,7 +142,7 @@ def test_trying_all_the_same_asks_limited_agents_with_a_growing_pause(three: Sit
 
     # The first run finds the limit, the second is a try; from then on it pauses between two tries.
     in_state(daemon, "task", "WAITING")
-    assert "Every agent is limited; tried all the same." in why(daemon, "task")
+    assert "Every agent is limited; one was tried anyway." in why(daemon, "task")
     wait_until(lambda: len(daemon.client.runs("task")) >= 4, "the fourth run")
     task = in_state(daemon, "task", "WAITING")
     assert (task.reason, task.attempts) == ("backoff", 0)
