@@ -150,6 +150,7 @@ def _environ(root: Path, command: Sequence[str]) -> Mapping[str, str]:
     for tool in _TOOLS:
         if (found := shutil.which(tool)) is not None:
             (programs / tool).symlink_to(found)
+    (programs / "python3").symlink_to(sys.executable)
     # A daemon takes a free port, where the reader's takes the usual one.
     started = shlex.join(command)
     script = [
