@@ -17,8 +17,8 @@ from claudomator_py.store import full_text, specialist_rows
 from claudomator_py.store.full_text import Found
 from claudomator_py.tasks.specialists import may_change
 
-Similarity = Callable[[str, Principal], Mapping[Found, float]]
-"""How alike a query is to the skills of the cards that exist for a principal, and to their own texts: cosines.
+Similarity = Callable[[str], Mapping[Found, float]]
+"""How alike a query is to the skills of all cards, and to the cards' own texts, whoever sees them: cosines.
 
 Asked outside of any transaction, as an encoder may be far away. May raise anything.
 """

@@ -44,6 +44,7 @@ class Space:
         centroids = [self._rows([vectors[text_hash(text)] for text in skill.texts]).mean(axis=0) for _, skill in skills]
         self._skills = normalised(np.stack(centroids)) if centroids else np.zeros((0, 0), dtype=np.float32)
         owners = np.array([at for at, _ in skills], dtype=np.intp)
+        self._owners = tuple(at for at, _ in skills)
         self._names = tuple(skill.skill for _, skill in skills)
         # Skills of one card stand together, so that the best of each is one reduction.
         self._with_skills, self._starts = np.unique(owners, return_index=True)
@@ -60,6 +61,20 @@ class Space:
             return np.zeros((0, 0), dtype=np.float32)
         stacked = np.stack(rows)
         return normalised(stacked if self._rarity is None else stacked * self._rarity)
+
+    def cosines(self, text: Vector) -> dict[tuple[str, str | None], float]:
+        """How alike one text is to each skill, and to what each card says as a whole, by the ids of the card and of the
+        skill, None for the card's own text: -1 to 1. text: its vector."""
+        if not self._profiles:
+            return {}
+        asked = self._rows([text])[0]
+        found: dict[tuple[str, str | None], float] = {}
+        for profile, alike in zip(self._profiles, self._own @ asked, strict=True):
+            found[profile.specialist, None] = float(alike)
+        if self._names:
+            for owner, name, alike in zip(self._owners, self._names, self._skills @ asked, strict=True):
+                found[self._profiles[owner].specialist, name] = float(alike)
+        return found
 
     def likeness(self, views: Sequence[Vector], shares: Sequence[float]) -> dict[str, Likeness]:
         """To each card, by its id. views: the vectors of the task's texts; shares: how much each of them counts."""

@@ -69,7 +69,7 @@ class Specialists:
         semantic = None
         if self._similarity is not None:
             try:
-                semantic = self._similarity(query, self._by)
+                semantic = self._similarity(query)
             except Exception:  # whatever it is, words are still there to go by
                 log.warning("the encoder failed; specialists are searched by words alone", exc_info=True)
         return read(self._database, lambda connection: queries.search(connection, query, self._by, limit, semantic))

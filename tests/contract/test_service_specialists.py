@@ -192,9 +192,9 @@ def test_nothing_is_found_by_words_that_say_nothing(world: World) -> None:
     assert (result.items, result.total) == ((), 0)
 
 
-def alike(values: Mapping[Found, float]) -> Callable[[str, Principal], Mapping[Found, float]]:
-    def similarity(query: str, by: Principal) -> Mapping[Found, float]:
-        assert (query, by.id) in [("drips", "ann"), ("drips", "bob")]
+def alike(values: Mapping[Found, float]) -> Callable[[str], Mapping[Found, float]]:
+    def similarity(query: str) -> Mapping[Found, float]:
+        assert query == "drips"
         return values
 
     return similarity
@@ -230,7 +230,7 @@ def test_an_encoder_that_fails_leaves_the_words_at_their_full_score(database: Da
     world = World(database)
     of(world).register(card("dripper", description="Drips.", skills=[]))
 
-    def broken(query: str, by: Principal) -> Mapping[Found, float]:
+    def broken(query: str) -> Mapping[Found, float]:
         raise OSError("no such model")
 
     result = Specialists(database, world.clock, world.repeats, broken).search("drips")

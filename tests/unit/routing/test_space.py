@@ -1,0 +1,44 @@
+"""Cards as vectors: how alike a text is to each skill, and to what a card says as a whole."""
+
+import numpy as np
+import pytest
+
+from claudomator_py.domain.vectors import cosine
+from claudomator_py.routing.profile import Profile, SkillTexts, text_hash
+from claudomator_py.routing.space import Space
+
+VECTORS = {
+    "east": [1.0, 0.0],
+    "north": [0.0, 1.0],
+    "north-east": [3.0, 3.0],
+    "west": [-2.0, 0.0],
+}
+KEPT = {text_hash(text): np.array(vector, dtype=np.float32) for text, vector in VECTORS.items()}
+COMPASS = Profile("compass", "north", (SkillTexts("right", ("east",)), SkillTexts("between", ("east", "north"))))
+BARE = Profile("bare", "west", ())
+
+
+def space(*profiles: Profile) -> Space:
+    return Space(profiles, KEPT, weighs_rarity=False, own_share=0.5)
+
+
+def test_each_skill_and_each_card_has_its_own_cosine() -> None:
+    asked = KEPT[text_hash("north-east")]
+    found = space(COMPASS, BARE).cosines(asked)
+    half = pytest.approx(0.5**0.5)
+    assert found == {
+        ("compass", None): half,
+        ("compass", "right"): half,
+        ("compass", "between"): pytest.approx(1.0),
+        ("bare", None): pytest.approx(-(0.5**0.5)),
+    }
+    assert found["bare", None] == pytest.approx(cosine(asked, KEPT[text_hash("west")]))
+
+
+def test_nothing_is_compared_with_no_cards_or_with_no_skills() -> None:
+    assert space().cosines(KEPT[text_hash("east")]) == {}
+    assert space(BARE).cosines(KEPT[text_hash("west")]) == {("bare", None): 1.0}
+
+
+def test_a_text_without_words_is_like_nothing() -> None:
+    assert set(space(COMPASS, BARE).cosines(np.zeros(2, dtype=np.float32)).values()) == {0.0}
