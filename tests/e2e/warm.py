@@ -86,12 +86,14 @@ def main() -> None:
 def warm_up() -> None:
     """Do once what every daemon would do for itself."""
     import claudomator_py.app  # noqa: F401
+    from claudomator_py.api import app
     from claudomator_py.api.page import rendering
     from tests.fakes.daemon import openapi_document
 
     for name in _IMPORTED_LATE:
         importlib.import_module(name)
-    openapi_document()
+    document = openapi_document()
+    setattr(app, "build", lambda *_: document)  # noqa: B010 - which a daemon calls for its first request with a query
     for template in rendering._environment.list_templates():
         rendering._environment.get_template(template)
     gc.collect()

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, cast
 from unittest.mock import MagicMock
@@ -25,8 +26,12 @@ from claudomator_py.daemon.metering import Meter
 from claudomator_py.service.access import Access
 
 
+@cache
 def openapi_document() -> dict[str, Any]:
-    """The OpenAPI document, for which nobody has to be asked."""
+    """The OpenAPI document, for which nobody has to be asked. Made once: it takes longer than most tests that need it.
+
+    It is the same in every daemon of this version. Change nothing in it.
+    """
     absent = cast(Access, MagicMock(name="access"))
     return create_app(absent, WebSettings("x" * MIN_TOKEN_LENGTH, "127.0.0.1:8484")).openapi()
 
@@ -138,6 +143,7 @@ def running(
     streams = Streams()
     settings = WebSettings(token=token, listen=address, allowed_hosts=allowed_hosts, limits=limits or Limits())
     app = create_app(served.access, settings, meter, streams=streams, holders=holders)
+    app.openapi_schema = openapi_document()
     server = WebServer(app, [sock, bind_own(state_dir)], streams.close, protocol=protocol, crowd=crowd)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), name="daemon")
     thread.start()
