@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections import defaultdict
 from pathlib import Path
 
 import httpx
@@ -63,7 +64,7 @@ def test_no_get_starts_a_program(site: Site) -> None:
     answers = {}
     with httpx.Client(base_url=str(site.endpoint), headers=headers, timeout=30) as client:
         for path in paths:
-            filled = path.format_map({**dict.fromkeys(("schedule", "target", "agent"), "x"), **values})
+            filled = path.format_map(defaultdict(lambda: "x", values))
             with client.stream("GET", filled) as answer:
                 answers[path] = answer.status_code
                 if "event-stream" not in answer.headers.get("content-type", ""):
