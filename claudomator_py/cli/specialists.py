@@ -13,7 +13,19 @@ import typer
 
 from claudomator_py.cli.card_files import parse, read, text_of
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields, heading, note, out, out_json, render
+from claudomator_py.cli.output import (
+    Column,
+    Format,
+    FormatOption,
+    fail,
+    fields,
+    heading,
+    json_text,
+    note,
+    out,
+    out_json,
+    render,
+)
 from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Problem
@@ -150,6 +162,30 @@ def revoke(
 
 
 @connected
+def export(
+    client: "Client",
+    specialists: Annotated[
+        list[str] | None, typer.Argument(metavar="ID", help="The specialists' ids. Default: all that exist for you.")
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Print cards as a card file, which `specialists add` takes.
+
+    With `-o json`, as a list.
+    """
+    if specialists:
+        found = [client.specialist(one) for one in specialists]
+    else:
+        found = list(client.all_specialists())
+    if output is Format.JSON:
+        out(json_text([one.card for one in found]))
+    elif found:
+        out("---\n".join(text_of(one.card) for one in found))
+    else:
+        note("There are no specialists.")
+
+
+@connected
 def search(
     client: "Client",
     query: Annotated[str, typer.Argument(metavar="TEXT", help="What has to be done, in any words.")],
@@ -182,7 +218,7 @@ def group() -> typer.Typer:
     """The commands under ``specialists``."""
     app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     app.command("list")(list_specialists)
-    for command in (show, add, edit, remove, grant, revoke):
+    for command in (show, add, edit, remove, grant, revoke, export):
         app.command()(command)
     return app
 

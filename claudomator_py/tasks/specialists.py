@@ -17,6 +17,7 @@ from claudomator_py.store import specialist_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Specialist
 
+_LONGEST_HINT = 200
 _SHIPPER = Principal(SHIPPER, Role.ADMIN)
 
 
@@ -173,6 +174,8 @@ def unknown(connection: Connection, specialist_id: str, by: Principal) -> NotFou
     """What is said of an id that does not exist for whoever asks; it suggests only what does."""
     ids = specialist_rows.ids_seen(connection, by)
     hint = suggestion(specialist_id, ids) if ids else "there are no specialists yet"
+    if len(hint) > _LONGEST_HINT:
+        hint = "list them: claudomator specialists list"
     remedy = f"{hint[0].upper()}{hint[1:]}.".replace("?.", "?")
     return NotFound(f"There is no specialist {specialist_id!r}.", remedy=remedy)
 

@@ -169,6 +169,15 @@ def test_only_what_exists_is_suggested(registry: Registry) -> None:
         registry.remove("plumberz", ANN)
 
 
+def test_a_great_many_are_not_all_named(registry: Registry) -> None:
+    for n in range(30):
+        registry.register(card(f"specialist-{n}"))
+    with pytest.raises(NotFound, match="List them: claudomator specialists list"):
+        registry.remove("unlike-any")
+    with pytest.raises(NotFound, match=r"Did you mean `specialist-\d+`\?"):
+        registry.remove("specialst-3")
+
+
 def test_nobody_takes_over_the_card_of_another(registry: Registry) -> None:
     before = registry.register(card("plumber"), ANN)
     for other in (AMY, BOB, ADA, OPERATOR):

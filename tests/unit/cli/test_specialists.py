@@ -143,6 +143,16 @@ def test_one_is_removed(command: Command, cards: Path) -> None:
     assert "There is no specialist 'plumber'." in again.stderr
 
 
+def test_cards_are_exported_as_a_file_that_can_be_added(command: Command, cards: Path) -> None:
+    cards.write_text(f"{PLUMBER}---\nid: painter\ndescription: Paints.\n")
+    command("specialists", "add", str(cards))
+    whole = command("specialists", "export").stdout
+    assert parse(whole.encode())[1] == parse(PLUMBER.encode())[0]
+    assert command("specialists", "add", "-", stdin=whole).returncode == 0
+    assert [one["version"] for one in told(command, "specialists", "list")] == [1, 1]
+    assert [one["id"] for one in told(command, "specialists", "export", "painter")] == ["painter"]
+
+
 def test_one_is_found_by_what_it_does(command: Command, cards: Path) -> None:
     command("specialists", "add", str(cards))
     done = command("search", "something drips")
