@@ -10,7 +10,7 @@ from pydantic import AfterValidator, AnyUrl, BaseModel, ConfigDict, Field, Valid
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.errors import shown
 from claudomator_py.domain.fields import Distinct, Line, Name, OneOrMore, Strict, distinct, refusal
-from claudomator_py.domain.remote import Authentication, Remote, Scheme
+from claudomator_py.domain.remote import Authentication, Remote, Scheme, is_loopback
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import Permissions, Prose
 
@@ -103,6 +103,8 @@ def _url(value: str) -> str:
         raise refusal(f"`{shown(value)}` is not an address", remedy)
     if url.username or url.password:
         raise refusal("contains credentials", "name the variable that holds them under `authentication`")
+    if url.scheme == "http" and not is_loopback(url.host):
+        raise refusal("would be sent unencrypted", "write https://; http:// is for this machine alone")
     return value
 
 

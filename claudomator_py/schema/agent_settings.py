@@ -31,7 +31,7 @@ MODEL_KINDS = tuple(name for name, info in KINDS.items() if info.asks_model)
 BY_NAME_KINDS = tuple(name for name, info in KINDS.items() if not info.asks_model)
 """Kinds that are open to balancing only where the configuration says so: a task has to name them."""
 SUPPORTED_KINDS = (*MODEL_KINDS, *BY_NAME_KINDS)
-LATER_KINDS = ("remote", "hub")
+LATER_KINDS = ("hub",)
 
 
 def _model(value: object) -> object:
@@ -247,7 +247,7 @@ def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str,
         remedy = f"remove the agent; supported are {', '.join(SUPPORTED_KINDS)}"
         return [problem_at(lines, (*at, "kind"), f"`{kind}` is not supported yet", remedy)]
     if kind not in SUPPORTED_KINDS:
-        remedy = suggestion(kind, SUPPORTED_KINDS)
+        remedy = "write `a2a`" if kind == "remote" else suggestion(kind, SUPPORTED_KINDS)
         return [problem_at(lines, (*at, "kind"), f"`{shown(kind)}` is not a known kind", remedy)]
     problems: list[Problem] = []
     if kind == "command" and not entry.command:

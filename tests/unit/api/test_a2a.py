@@ -40,6 +40,13 @@ def view(**fields: Any) -> TaskView:
 def test_the_metadata_say_who_is_to_do_it(metadata: dict[str, Any], where: str) -> None:
     message = parse_message(params(**{where: metadata}))
     assert (message.specialist, message.skill) == ("writer", "prose")
+    task = message.task(None)
+    assert (task.specialist, task.skill) == ("writer", "prose")
+
+
+def test_a_skill_of_nobody_is_refused() -> None:
+    with pytest.raises(RpcError, match="does not say whose"):
+        parse_message(params(metadata={"skill_used": "prose"})).task(None)
 
 
 def test_a_message_of_either_version_is_the_same_task() -> None:

@@ -30,6 +30,8 @@ def test_the_scheme_of_its_url_says_how_it_is_reached(url: str | None, transport
     [
         ({"url": "ftp://example.org"}, "is not an address"),
         ({"url": "https://user:secret@example.org"}, "contains credentials"),
+        ({"url": "http://example.org/a2a"}, "would be sent unencrypted"),
+        ({"wake_url": "http://example.org/wake"}, "would be sent unencrypted"),
         ({"wake_url": "ws-agent://writer"}, "cannot wake anybody"),
         ({"authentication": {"scheme": "bearer", "secret": "sk-live 1234"}}, "not the name of a variable"),
         ({"skills": [{"id": "a", "name": "A"}, {"id": "a", "name": "B"}]}, "appears twice"),

@@ -146,7 +146,7 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"agents": {"a": {}}}, f"agents.a.kind: is missing; write one of {', '.join(KINDS)}"),
     ({"agents": {"a": {"kind": "cluade"}}}, "agents.a.kind: `cluade` is not a known kind; did you mean `claude`?"),
     ({"agents": {"hub": {}}}, "agents.hub.kind: `hub` is not supported yet; remove the agent"),
-    ({"agents": {"a": {"kind": "remote"}}}, "agents.a.kind: `remote` is not supported yet"),
+    ({"agents": {"a": {"kind": "remote"}}}, "agents.a.kind: `remote` is not a known kind; write `a2a`"),
     ({"agents": {"a": {"kind": "command"}}}, "agents.a.command: is missing; write [program, argument]"),
     ({"agents": {"claude": {"comand": "x"}}}, "agents.claude.comand: is not a known key; did you mean `command`?"),
     ({"agents": {"claude": {"script": "x"}}}, "agents.claude.script: has no meaning for kind `claude`; remove it"),
