@@ -90,7 +90,8 @@ def test_an_agent_tells_when_its_limit_ends() -> None:
     assert line.split() == ["claude", "0/2", "LIMITED", "5h", "window,", "reported", "in", "47m", "1.0.0"]
 
 
-def test_an_agent_tells_who_holds_it_and_what_holds_a_family_of_its_models() -> None:
+def test_an_agent_tells_who_holds_it_and_what_holds_a_family_of_its_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     by_hand = {"reason": None, "window": None, "provenance": Provenance.OPERATOR, "source": "kept for the day"}
     held = an_agent("claude", limited=True, holds=(a_hold(until=None, **by_hand),))
     opus = an_agent("codex", holds=(a_hold(agent="codex", family="opus"),))
