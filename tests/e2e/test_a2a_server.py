@@ -1,6 +1,7 @@
 """The daemon as a remote agent: asked by the SDK's client, and by another daemon of ours."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,7 +11,15 @@ import httpx
 import pytest
 from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
 from a2a.helpers.proto_helpers import new_text_message
-from a2a.types import CancelTaskRequest, GetTaskRequest, Role, SendMessageConfiguration, SendMessageRequest, TaskState
+from a2a.types import (
+    CancelTaskRequest,
+    GetTaskRequest,
+    Role,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    SubscribeToTaskRequest,
+    TaskState,
+)
 from a2a.utils.proto_utils import validate_proto_required_fields
 
 from claudomator_py.domain.views import AnswerRequest, TokenRequest
@@ -121,9 +130,13 @@ def rpc(site: Site, method: str, params: object, token: str | None = None, **hea
         "Authorization": f"Bearer {token or token_of(site)}",
         **{k.replace("_", "-"): v for k, v in headers.items()},
     }
-    body = {"jsonrpc": "2.0", "id": "x", "method": method, "params": params}
+    return rpc_of(site, {"jsonrpc": "2.0", "id": "x", "method": method, "params": params}, **sent)
+
+
+def rpc_of(site: Site, body: object, **headers: str) -> httpx.Response:
+    sent = {"Authorization": f"Bearer {token_of(site)}", "Content-Type": "application/json", **headers}
     with httpx.Client(trust_env=False, headers=sent, timeout=60) as client:
-        return client.post(f"{site.endpoint}/a2a", json=body)
+        return client.post(f"{site.endpoint}/a2a", content=json.dumps(body))
 
 
 def message(text: str = "simulate: text=done", message_id: str = "m-1", **fields: object) -> dict[str, Any]:
@@ -173,6 +186,92 @@ def test_errors_are_those_of_a2a(served: tuple[Site, Daemon]) -> None:
         assert (answer.status_code, answer.json()["id"]) == (200, "x")
         assert answer.json()["error"]["code"] == code, (method, params, answer.text)
     assert list(daemon.client.all_tasks()) == []
+
+
+def nested(depth: int) -> object:
+    return [] if depth == 0 else [nested(depth - 1)]
+
+
+ODD: list[object] = [
+    {},
+    {"jsonrpc": "2.0", "id": True, "method": "GetTask", "params": {}},
+    {"jsonrpc": "2.0", "id": {}, "method": "GetTask", "params": {}},
+    {"jsonrpc": "2.0", "id": "\ud800", "method": "GetTask", "params": {"id": "x"}},
+    {"jsonrpc": "1.0", "id": 1, "method": "GetTask", "params": {}},
+    {"jsonrpc": "2.0", "id": 1, "method": "\ud800", "params": {}},
+    *(
+        {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
+        for params in (
+            message(message_id="\ud800"),
+            message(message_id="a\0b"),
+            message(taskId="a\0b"),
+            message(contextId="\ud800"),
+            message("\ud800"),
+            message(metadata={"x": nested(400)}),
+            message(parts=[{"data": nested(400)}]),
+            message(parts=3),
+            message(metadata=3, taskId=4),
+            {"message": 3, "configuration": 4, "metadata": 5},
+        )
+    ),
+]
+
+
+def test_no_request_is_a_fault_of_the_daemon(served: tuple[Site, Daemon]) -> None:
+    site, daemon = served
+    for body in ODD:
+        answer = rpc_of(site, body)
+        assert answer.status_code == 200, (body, answer.text)
+        assert answer.json()["error"]["code"] in (-32600, -32601, -32602), (body, answer.text)
+    assert list(daemon.client.all_tasks()) == []
+    assert "Traceback" not in site.log_text()
+
+
+def test_another_organisations_task_does_not_exist(served: tuple[Site, Daemon]) -> None:
+    site, daemon = served
+    begun = rpc(site, "SendMessage", message("simulate: delay=10m")).json()["result"]["task"]
+    theirs = daemon.client.create_token(TokenRequest(name="acme", role="operate", organisation="acme")).token
+    for method, params in (
+        ("GetTask", {"id": begun["id"]}),
+        ("CancelTask", {"id": begun["id"]}),
+        ("SubscribeToTask", {"id": begun["id"]}),
+        ("SendMessage", message(message_id="n", taskId=begun["id"])),
+        ("SendMessage", message(message_id="n", contextId=begun["id"])),
+    ):
+        assert rpc(site, method, params, theirs).json()["error"]["code"] == -32001
+    # The same messageId is another one's message.
+    own = rpc(site, "SendMessage", message(), theirs).json()["result"]["task"]
+    assert own["id"] != begun["id"]
+    assert daemon.client.task(own["id"]).organisation == "acme"
+
+
+def test_what_follows_in_its_context_continues_the_task(served: tuple[Site, Daemon]) -> None:
+    site, daemon = served
+    first = rpc(site, "SendMessage", message()).json()["result"]["task"]
+    in_state(daemon, first["id"], "COMPLETED")
+    second = rpc(site, "SendMessage", message("And now?", "m-2", contextId=first["contextId"])).json()["result"]["task"]
+    task = in_state(daemon, second["id"], "COMPLETED")
+    assert task.continues is not None
+    assert task.continues.task_id == first["id"]
+    told = rpc(site, "GetTask", {"id": second["id"]}).json()["result"]
+    assert told["contextId"] == first["contextId"]
+
+
+def test_a_stream_is_joined_and_its_errors_are_told(served: tuple[Site, Daemon]) -> None:
+    site, _ = served
+
+    async def test() -> None:
+        async with sdk_client(site, streaming=True) as client:
+            begun = rpc(site, "SendMessage", message("simulate: delay=700ms text=done")).json()["result"]["task"]
+            updates = [one async for one in client.subscribe(SubscribeToTaskRequest(id=begun["id"]))]
+            assert updates[0].task.id == begun["id"]
+            assert updates[-1].status_update.status.state == TaskState.TASK_STATE_COMPLETED
+            with pytest.raises(Exception, match="nothing will happen to it"):
+                assert [one async for one in client.subscribe(SubscribeToTaskRequest(id=begun["id"]))]
+            with pytest.raises(Exception, match="there is no such task"):
+                await said(client, saying("x", task_id="no-such"))
+
+    run(test)
 
 
 def test_a_version_that_is_not_spoken_is_told(served: tuple[Site, Daemon]) -> None:

@@ -37,9 +37,10 @@ from claudomator_py.api.guard.asking import Asking, Standing
 from claudomator_py.api.guard.roles import OPERATIONS, may, not_permitted
 from claudomator_py.api.operation import Allowed, access_of
 from claudomator_py.api.request import JsonObject
-from claudomator_py.domain.errors import Ambiguous, Conflict, Invalid, KeyReused, NotFound, ServiceError
+from claudomator_py.domain.errors import Ambiguous, Conflict, Invalid, KeyReused, NotFound, ServiceError, problems_text
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.views import TaskView
+from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
 from claudomator_py.service.access import Granted
 
 a2a = APIRouter(include_in_schema=False)
@@ -83,8 +84,12 @@ async def call(
     request: Request, document: JsonObject, granted: Allowed, by: Asking, streams: Following, standing: Standing
 ) -> Response:
     """One request of JSON-RPC."""
-    rpc_id = document.get("id")
+    # What no database can hold, no answer can either.
+    odd = odd_values(document, {})
+    rpc_id = None if odd else document.get("id")
     try:
+        if odd:
+            raise RpcError(INVALID_PARAMS, problems_text(odd[:MAX_PROBLEMS]), tuple(odd[:MAX_PROBLEMS]))
         method, version, params = _read(document, request.headers.get("A2A-Version", ""))
         if (operation := _NEEDS.get(method)) is not None and not may(by, operation):
             raise not_permitted(by, OPERATIONS[operation])
