@@ -44,6 +44,7 @@ class Doing(StrEnum):
 
     START = "starting"
     CLASSIFY = "asking for the tier of"
+    ROUTE = "routing"
     COLLECT = "reading the run of"
     STOP = "stopping the run of"
     CANCEL = "cancelling"
@@ -57,7 +58,7 @@ class Doing(StrEnum):
 
 _WHILE = {
     "WAITING": (Doing.READY, Doing.CANCEL),
-    "QUEUED": (Doing.START, Doing.CLASSIFY, Doing.CANCEL),
+    "QUEUED": (Doing.START, Doing.ROUTE, Doing.CLASSIFY, Doing.CANCEL),
     "NEEDS_INPUT": (Doing.CANCEL,),
     "RUNNING": (Doing.COLLECT, Doing.STOP),
 }
@@ -66,7 +67,7 @@ _WHILE = {
 _SLOW = (5 * SECOND_MS, 10 * MINUTE_MS)
 _QUICK = (SECOND_MS, MINUTE_MS)
 _SLOWEST = (MINUTE_MS, HOUR_MS)
-_PAUSES = {Doing.START: _SLOW, Doing.CLASSIFY: _SLOW, Doing.SWEEP: _SLOWEST, Doing.CLEAN: _SLOWEST}
+_PAUSES = {Doing.START: _SLOW, Doing.CLASSIFY: _SLOW, Doing.ROUTE: _SLOW, Doing.SWEEP: _SLOWEST, Doing.CLEAN: _SLOWEST}
 """The first pause and the longest, in milliseconds; it doubles in between."""
 
 

@@ -1,7 +1,7 @@
 """What the service needs from the outside: agents to start and read, and a host that keeps runs alive without it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
@@ -13,6 +13,9 @@ from claudomator_py.domain.report import Backlog, RunReport, Said
 from claudomator_py.domain.run import Entry, ExitRecord, Launch, LaunchRequest, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.scheduler.classification import TierQuestion
+
+if TYPE_CHECKING:
+    from claudomator_py.domain.vectors import Vector  # with numpy, which is for whoever compares
 
 Clock = Callable[[], int]
 """The present, in epoch milliseconds."""
@@ -87,6 +90,28 @@ class AgentKind(Protocol):
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """What the task asks for and this kind cannot enforce, in sentences."""
+
+
+class EncoderFault(Exception):
+    """An encoder gave no vectors. The text says why, and holds no secret."""
+
+
+class Encoder(Protocol):
+    """From texts to vectors. Safe to use from any thread."""
+
+    id: str
+    """With all that changes its vectors: those of another id are never compared with its own."""
+    dimensions: int
+    immediate: bool
+    """Whether it answers at once, so that nothing is gained by keeping its vectors or by waiting elsewhere."""
+    weighs_rarity: bool
+    """Whether its vectors are counts of features, which weigh the more the rarer they are."""
+
+    def encode(self, texts: Sequence[str]) -> "Vector":
+        """A row for each text. Raises EncoderFault."""
+
+    def close(self) -> None:
+        """Let go of what it holds."""
 
 
 class RunHost(Protocol):

@@ -6,7 +6,8 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
@@ -21,11 +22,16 @@ from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.reconciler import Reconciler
+from claudomator_py.dispatch.routing import SpecialistRouter
+from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.run import Bounds
 from claudomator_py.domain.views import CheckView
+from claudomator_py.embed.configured import encoder
+from claudomator_py.embed.hashed import Hashed
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.variables import agent_environment
@@ -36,8 +42,11 @@ from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.log import get_logger
+from claudomator_py.routing.calibration import calibration_for
+from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.known_secrets import secrets_of
+from claudomator_py.schema.routing_settings import RoutingSettings
 from claudomator_py.schema.settings import Classifier, ClassifierKind, Settings, settings_hash
 from claudomator_py.sources.inbox.claims import InboxInUse
 from claudomator_py.sources.inbox.inbox import ConfiguredInbox
@@ -55,6 +64,9 @@ class Configured:
     launch: LaunchRules
     workdirs: Workdirs
     asker: TierAsker | None
+    router: SpecialistRouter | None
+    directory: SpecialistDirectory | None
+    """The specialists as the configured encoder sees them; None: nothing is routed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +90,10 @@ class Parts:
         """Let go of what works beside the loop."""
         self.host.close()
         self.isolating.close()
-        asker = self.current().asker
-        if asker is not None:
-            asker.close()
+        current = self.current()
+        for beside in (current.asker, current.router):
+            if beside is not None:
+                beside.close()
 
 
 def _agents(settings: Settings) -> list[AgentSpec]:
@@ -102,6 +115,31 @@ def _asker(
     )
 
 
+def _router(
+    routing: RoutingSettings,
+    database: Database,
+    registry: AgentRegistry,
+    faults: Faults,
+    rules: Rules,
+    former: Configured | None,
+) -> tuple[SpecialistDirectory | None, SpecialistRouter | None]:
+    """The former ones as long as nothing that they depend on is different, so that nothing is encoded again."""
+    if not routing.enabled:
+        return None, None
+    if former is not None and former.settings.routing == routing:
+        return former.directory, former.router
+    chosen, plain = encoder(routing.encoder), Hashed()
+    versions = Versions(configuration=rules.settings_hash)
+    calibration = calibration_for(routing.preset, chosen.id)
+    own = RoutingRules(calibration, routing.default_specialist, routing.on_ambiguity, versions)
+    without = replace(own, calibration=calibration_for(routing.preset, plain.id))
+    directory = SpecialistDirectory(database, chosen, calibration, now_ms)
+    fallback = SpecialistDirectory(database, plain, without.calibration, now_ms)
+    pool = None if chosen.immediate else ThreadPoolExecutor(max_workers=1, thread_name_prefix="route")
+    router = SpecialistRouter(database, registry, directory, fallback, own, without, now_ms, faults, pool)
+    return directory, router
+
+
 def _configured(
     settings: Settings,
     environ: Mapping[str, str],
@@ -109,6 +147,8 @@ def _configured(
     database: Database,
     run_token: Callable[[str], str] | None,
     former: Configured | None,
+    registry: AgentRegistry,
+    faults: Faults,
 ) -> Configured:
     roots = tuple(Path(root) for root in settings.workdir_roots)
     workdirs = Workdirs(roots, (state, *(Path(path) for path in settings.inbox.paths)))
@@ -119,6 +159,7 @@ def _configured(
         when_all_limited=settings.balancing.when_all_limited.value,
         near_limit=settings.balancing.near_limit.value,
         prefer_wait=settings.balancing.prefer_wait,
+        routing=settings.routing.enabled,
         classifier=settings.classifier.kind is not ClassifierKind.NONE,
         settings_hash=settings_hash(settings),
     )
@@ -131,7 +172,8 @@ def _configured(
         run_token,
     )
     asker = _asker(settings.classifier, environ, database, former)
-    return Configured(settings, rules, launch, workdirs, asker)
+    directory, router = _router(settings.routing, database, registry, faults, rules, former)
+    return Configured(settings, rules, launch, workdirs, asker, router, directory)
 
 
 def assemble(
@@ -159,14 +201,14 @@ def assemble(
         redactor=secrets.redactor,
         clock=now_ms,
     )
-    current = Current(_configured(settings, environ, state, database, run_token, None))
+    faults = Faults(now_ms, secrets.redact_piece)
+    current = Current(_configured(settings, environ, state, database, run_token, None, registry, faults))
 
     def disk_low() -> bool:
         return shutil.disk_usage(state).free < current().settings.limits.min_free
 
     isolating = WorktreeManager(LocalTrees(state / "worktrees", environ, umask=launcher.umask, clean=secrets.redact))
     budgets = Budgets(lambda: current().settings.budget)
-    faults = Faults(now_ms, secrets.redact_piece)
     observer = Observer(registry, lambda: current().rules, now_ms, disk_low, budgets, faults)
     reconciler = Reconciler(
         database,
@@ -184,6 +226,7 @@ def assemble(
         clock=now_ms,
         faults=faults,
         asker=lambda: current().asker,
+        router=lambda: current().router,
     )
     return Parts(host, registry, reconciler, observer, current, isolating, faults)
 
@@ -204,7 +247,9 @@ async def take(
     secrets.add(secrets_of(settings, agents, environ))
     found = await asyncio.to_thread(parts.registry.look, agents)
     former = parts.current()
-    configured = _configured(settings, environ, state, database, former.launch.run_token, former)
+    configured = _configured(
+        settings, environ, state, database, former.launch.run_token, former, parts.registry, parts.faults
+    )
     try:
         inbox.claim(settings.inbox)
     except InboxInUse as error:
@@ -215,6 +260,8 @@ async def take(
     if former.asker is not None and former.asker is not configured.asker:
         # Beside everything else: what it was asked is still answered.
         threading.Thread(target=former.asker.close, kwargs={"wait": True}, daemon=True).start()
+    if former.router is not None and former.router is not configured.router:
+        former.router.close()
     await asyncio.to_thread(inbox.follow, settings.inbox)
     await asyncio.to_thread(herald.follow, settings.notify)
     tell_agents(parts)

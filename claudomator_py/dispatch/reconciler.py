@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.dispatch.collect import Collector
 from claudomator_py.dispatch.observe import Observer
+from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.run import RunConflict
@@ -31,7 +32,7 @@ COUNT_MS = 1_000
 ALL_RUNS = "*"
 _RUN = 8
 """Characters of a run's id that are enough for people."""
-_FOR_TASKS = (Doing.START, Doing.CLASSIFY, Doing.READY, Doing.CANCEL)
+_FOR_TASKS = (Doing.START, Doing.ROUTE, Doing.CLASSIFY, Doing.READY, Doing.CANCEL)
 _LEFT = {
     "cancelled": "its run was alive, and has been asked to end",
     "unkillable": "processes of its run cannot be ended",
@@ -87,8 +88,9 @@ class Reconciler:
         clock: Clock,
         faults: Faults,
         asker: Callable[[], TierAsker | None] = lambda: None,
+        router: Callable[[], SpecialistRouter | None] = lambda: None,
     ) -> None:
-        """faults: those of a tick's items. asker: the one in use at present, if any."""
+        """faults: those of a tick's items. asker, router: the one in use at present, if any."""
         self._database = database
         self._host = host
         self._observer = observer
@@ -97,6 +99,7 @@ class Reconciler:
         self._clock = clock
         self._faults = faults
         self._asker = asker
+        self._router = router
         self._seen: set[str] = set()
         self._none_stale = False
 
@@ -136,6 +139,7 @@ class Reconciler:
         self._collect(now_ms)
         self._act_on_intents(now_ms)
         self._ready_due(now_ms)
+        self._route()
         started = self._start() if starting else 0
         self._forget_ended()
         crashpoint("tick-end")
@@ -185,6 +189,11 @@ class Reconciler:
 
     def _change(self, doing: Doing, task: Task, change: Callable[[Connection], object]) -> None:
         self._faults.attempt(item_of(doing, task), lambda: self._database.write(change))
+
+    def _route(self) -> None:
+        router = self._router()
+        if router is not None:
+            self._faults.attempt(Item(Doing.ROUTE, ALL_RUNS, "all tasks"), router.route)
 
     def _start(self) -> int:
         observed = self._database.read(self._observer.observe)

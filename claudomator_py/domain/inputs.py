@@ -39,6 +39,8 @@ class InputRequest(BaseModel):
     """The tools it requests."""
     rejected: str | None = None
     """What the person said who rejected it."""
+    answer: str | None = None
+    """What the person said who was asked before the first run which specialist is meant."""
 
 
 class ToolGrant(BaseModel):

@@ -6,10 +6,10 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from claudomator_py.domain.vectors import Vector
+if TYPE_CHECKING:
+    from claudomator_py.domain.vectors import Vector
 
 DIMENSIONS = 4_096
 VERSION = 1
@@ -26,10 +26,13 @@ class Hashed:
 
     id = f"hashed-{DIMENSIONS}-v{VERSION}"
     dimensions = DIMENSIONS
+    immediate = True
     weighs_rarity = True
 
-    def encode(self, texts: Sequence[str]) -> Vector:
+    def encode(self, texts: Sequence[str]) -> "Vector":
         """A row for each text: the root of each feature's count, by its sort. Rows are not normalised."""
+        import numpy as np  # a daemon without tasks has no use for it
+
         rows = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
             for (feature, weight), count in Counter(_features(text[:LONGEST])).items():

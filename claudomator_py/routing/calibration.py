@@ -4,6 +4,8 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from claudomator_py.schema.routing_settings import Preset
+
 
 class Weights(BaseModel):
     """How much each signal counts. Those of a preset add up to at most 1."""
@@ -71,3 +73,12 @@ SHIPPED: Final = {
     ),
 }
 """What comes with Claudomator, by encoder."""
+
+
+def calibration_for(preset: Preset, encoder: str) -> Calibration:
+    """What holds for the encoder. One for which nothing was fitted gets the weights of those for which something was,
+    and a threshold that lets little through: fit one with ``claudomator calibrate``.
+    """
+    if preset is Preset.CLASSIC:
+        return CLASSIC
+    return SHIPPED.get(encoder) or Calibration(encoder=encoder, tie_break=_TIE_BREAK, threshold=0.3, margin=0.01)

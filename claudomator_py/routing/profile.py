@@ -68,3 +68,13 @@ class Request:
         """The texts to compare: all of it; and its name alone, if it has one."""
         whole = "\n".join(part for part in (self.name, self.text, " ".join(self.tags)) if part)
         return (whole, self.name) if self.name else (whole,)
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How alike a task is to a card."""
+
+    semantic: float
+    """-1 to 1: of its best skill and of what the card says as a whole."""
+    skill: str | None
+    """The skill that is most alike; None: the card has none."""

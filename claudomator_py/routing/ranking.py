@@ -2,34 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.routing.calibration import Calibration, Weights
-from claudomator_py.routing.profile import Request
+from claudomator_py.routing.profile import Likeness, Request
 from claudomator_py.routing.signals import NO_PERFORMANCE, keyword_in, recency
-from claudomator_py.routing.space import Likeness
 from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
+from claudomator_py.schema.routing_settings import OnAmbiguity
 
 DIGITS = 6
 """Scores are rounded to so many before anything is decided, so that one machine decides like another."""
 _RISKS = tuple(Risk)
-
-
-class OnAmbiguity(StrEnum):
-    """What happens where several specialists are within the margin."""
-
-    BEST = "best"
-    """The first by score does it."""
-    SIGNALS = "signals"
-    """Keywords, and how they have done so far, decide among them."""
-    CLASSIFIER = "classifier"
-    """The cheap model chooses one of them."""
-    CLARIFY = "clarify"
-    """A person does."""
 
 
 @dataclass(frozen=True, slots=True)

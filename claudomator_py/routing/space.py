@@ -1,22 +1,11 @@
 """Cards as vectors: one matrix for all, and how alike a task is to each of them, in one product."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from claudomator_py.domain.vectors import Vector, normalised
-from claudomator_py.routing.profile import Profile, text_hash
-
-
-@dataclass(frozen=True, slots=True)
-class Likeness:
-    """How alike a task is to a card."""
-
-    semantic: float
-    """-1 to 1: of its best skill and of what the card says as a whole."""
-    skill: str | None
-    """The skill that is most alike; None: the card has none."""
+from claudomator_py.routing.profile import Likeness, Profile, text_hash
 
 
 class Space:

@@ -64,6 +64,7 @@ from claudomator_py.tasks.feasibility import placement_problems, placement_warni
 from claudomator_py.tasks.holds import drain, drain_view, hold_agent, release_agent, undrain
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.inputs import answer, approve, reject
+from claudomator_py.tasks.specialists import task_problems
 
 T = TypeVar("T")
 Told = tuple[str, TaskView | None]
@@ -125,6 +126,7 @@ class TaskService:
         """Accept a task; it is durable when this returns. Raises Invalid, such as for a directory outside the roots."""
 
         def transaction(connection: Connection, order: NewTask) -> Told:
+            refuse(task_problems(connection, spec, self._by))
             task = accept(connection, order, self._clock())
             circle = circle_problem(connection, [(task, spec)])
             refuse([circle] if circle is not None else [])
@@ -164,7 +166,6 @@ class TaskService:
         """Begin a new generation. Raises Conflict when queued, or running without ``force``; Invalid."""
 
         def change(connection: Connection) -> str:
-            refuse(_unsupported(request))
             return self._restart(connection, ref, request, if_version)
 
         return self._once(change, key, lambda: crashpoint("restart-committed"))
@@ -321,13 +322,21 @@ class TaskService:
         if earlier is not None and request.agent is None and request.model is not None:
             request = request.model_copy(update={"agent": earlier.agent})
         number = task_rows.newest_given_revision(connection, task.id)
-        if all(asked is None for asked in (request.agent, request.tier, request.model, request.budget)):
+        asked = (request.agent, request.tier, request.model, request.budget, request.specialist)
+        if all(one is None for one in asked):
             return number
         content = task_rows.revision_of(connection, task.id, number)
         spec = TaskSpec.model_validate(content.spec)
-        changes = {"agent": _hint(spec.agent, request), "budget": _budget(spec.budget, request.budget)}
+        changes: dict[str, object] = {
+            "agent": _hint(spec.agent, request),
+            "budget": _budget(spec.budget, request.budget),
+        }
+        if request.specialist is not None:
+            same = request.specialist == spec.specialist
+            changes |= {"specialist": request.specialist, "skill": spec.skill if same else None}
         changed = spec.model_copy(update=changes)
         problems = placement_problems(changed, self._registry, self._workdirs())
+        problems += task_problems(connection, changed, self._by)
         # Who names an agent now is there to correct it.
         odd = placement_warnings(changed, self._registry) if request.agent is not None else []
         refuse([*problems, *odd])
@@ -392,10 +401,3 @@ def _of_a_schedule(spec: TaskSpec) -> list[Problem]:
         return []
     message = "makes this a schedule, not a task"
     return [Problem(field="schedule", message=message, remedy="send it to /v1/schedules, or leave it out")]
-
-
-def _unsupported(request: RestartRequest) -> list[Problem]:
-    problems = []
-    if request.specialist is not None:
-        problems.append(Problem(field="specialist", message="is not supported yet", remedy="leave it out"))
-    return problems

@@ -31,6 +31,7 @@ Content = dict[str, object]
 
 # In so many words, as the conditions of the partial indexes are written.
 _QUEUED = text("task.state = 'QUEUED'")
+_UNROUTED = text("task.state = 'QUEUED' AND task.constraints IS NULL")
 _KEEPING = ("NEEDS_INPUT", "WAITING", "QUEUED")
 _NOT_ENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
 _EXCLUSIVE = func.coalesce(TASK.c.thread, TASK.c.id)
@@ -92,6 +93,12 @@ def contents(connection: Connection, task_ids: Sequence[str]) -> list[tuple[Task
             spec = columns.pop("spec")
             found.append((Task(**columns), spec))
     return sorted(found, key=lambda one: position(one[0]))
+
+
+def unrouted(connection: Connection, limit: int) -> list[tuple[Task, Content]]:
+    """The first tasks of which nobody has decided who does them, with their content, in the queue's order."""
+    query = select(TASK.c.id).where(_UNROUTED).order_by(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id).limit(limit)
+    return contents(connection, connection.execute(query).scalars().all())
 
 
 def first(connection: Connection, lane: str, limit: int) -> list[Position]:

@@ -4,7 +4,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.lifecycle import STATE_NAMES, NeedsInput, Queued, Waiting
 from claudomator_py.domain.routing import Routing
-from claudomator_py.scheduler.decision import DecisionKind, DecisionRecord, Record, TierRecord
+from claudomator_py.scheduler.decision import DecisionKind, DecisionRecord, Record, SpecialistRecord, TierRecord
 from claudomator_py.store import decision_rows, events, task_rows
 from claudomator_py.store.tables import Decision, Run, Task
 
@@ -13,10 +13,11 @@ ROUTED = "routed"
 _BEFORE_A_RUN = frozenset(STATE_NAMES[state] for state in (Waiting, Queued, NeedsInput))
 
 
-def route(connection: Connection, task: Task, routing: Routing, now_ms: int) -> Task:
+def route(connection: Connection, task: Task, routing: Routing, now_ms: int, *, eligibility: str | None = None) -> Task:
     """Write where the task was routed in its present generation; it is in the lane that follows from that.
 
-    task: as it was when it was decided. What was planned for its former lane is void, as its version rises. Raises
+    eligibility: what follows for the agents that can take it, see ``scheduler.lanes``; None: nothing. task: as it was
+    when it was decided. What was planned for its former lane is void, as its version rises. Raises
     VersionConflict if it has changed since, or neither waits for its run nor for a person.
     """
     if task.state not in _BEFORE_A_RUN:
@@ -27,10 +28,12 @@ def route(connection: Connection, task: Task, routing: Routing, now_ms: int) -> 
         "risk": None if routing.risk is None else routing.risk.value,
         "constraints": routing.constraints.text,
     }
+    if eligibility is not None:
+        columns["eligibility"] = eligibility
     if all(getattr(task, name) == value for name, value in columns.items()):
         return task
     task_rows.change(connection, task, now_ms, **columns)
-    data = {name: value for name, value in columns.items() if value is not None}
+    data = {name: value for name, value in columns.items() if value not in (None, "{}") and name != "eligibility"}
     events.record(connection, now_ms, ROUTED, task_id=task.id, data=data)
     return task_rows.get(connection, task.id)
 
@@ -47,6 +50,14 @@ def record_tier(connection: Connection, task: Task, revision: int, record: TierR
     """What came of asking how strong a model the task needs in its present generation. revision: of which content."""
     decision = _decision(connection, task, DecisionKind.TIER, f"{task.id}/{task.generation}", record, now_ms)
     decision.input_ref = f"task:{task.id}/{revision}"
+    decision_rows.add(connection, decision)
+
+
+def record_specialist(connection: Connection, task: Task, record: SpecialistRecord, now_ms: int) -> None:
+    """Who does the task in its present generation, or is to be asked for."""
+    about = f"{task.id}/{task.generation}/{task.version}"
+    decision = _decision(connection, task, DecisionKind.SPECIALIST, about, record, now_ms)
+    decision.specialist, decision.skill = record.specialist, record.skill
     decision_rows.add(connection, decision)
 
 

@@ -52,6 +52,11 @@ def answer(connection: Connection, task: Task, text: str, registry: AgentRegistr
     if asked.kind is InputKind.LOGIN:
         remedy = f"Log in, then: claudomator release {asked.agent or 'AGENT'}"
         raise Conflict(f"{task.name} needs a login, not an answer.", remedy=remedy)
+    if asked.kind is InputKind.CLARIFICATION and asked.run_id is None:
+        record(connection, now_ms, "answered", task_id=task.id, data={"answer": _short(text)})
+        said = asked.model_copy(update={"answer": text})
+        go_on(connection, task, now_ms, asks=said.model_dump(mode="json"))
+        return
     if asked.run_id is None:
         remedy = f"Approve it with `claudomator approve {task.name}`, or reject it."
         raise Conflict(f"{task.name} {asked.text}: there is no agent to answer.", remedy=remedy)

@@ -11,8 +11,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.domain.card import SHIPPER, Card, Registration, Source, Visibility
-from claudomator_py.domain.errors import Conflict, Forbidden, NotFound, StaleVersion, suggestion
+from claudomator_py.domain.errors import Conflict, Forbidden, NotFound, Problem, StaleVersion, shown, suggestion
 from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Specialist
@@ -178,6 +179,24 @@ def unknown(connection: Connection, specialist_id: str, by: Principal) -> NotFou
         hint = "list them: claudomator specialists list"
     remedy = f"{hint[0].upper()}{hint[1:]}.".replace("?.", "?")
     return NotFound(f"There is no specialist {specialist_id!r}.", remedy=remedy)
+
+
+def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list[Problem]:
+    """Why nobody could do the task as it names its specialist: none of that id exists for whoever sends it, or it has
+    no such skill."""
+    if spec.specialist is None:
+        return []
+    found = specialist_rows.find(connection, spec.specialist, by)
+    if found is None:
+        remedy = suggestion(spec.specialist, specialist_rows.ids_seen(connection, by))
+        return [
+            Problem(field="specialist", message=f"there is no specialist `{shown(spec.specialist)}`", remedy=remedy)
+        ]
+    if spec.skill is None or found.card.skill(spec.skill) is not None:
+        return []
+    remedy = suggestion(spec.skill, [skill.id for skill in found.card.skills])
+    message = f"`{shown(spec.skill)}` is no skill of {spec.specialist}"
+    return [Problem(field="skill", message=message, remedy=remedy)]
 
 
 def may_change(registration: Registration, by: Principal) -> bool:

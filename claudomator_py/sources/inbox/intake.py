@@ -23,6 +23,7 @@ from claudomator_py.store.tables import InboxDocument, InboxFile, Task
 from claudomator_py.tasks.accept import ENDED, NewTask, accept, cancel_now, circle_problem, rename, replace_content
 from claudomator_py.tasks.feasibility import acceptance_warnings, placement_problems, zone_problems
 from claudomator_py.tasks.schedules import Plan, begin, end_of_file, move, replace
+from claudomator_py.tasks.specialists import task_problems
 
 log = get_logger("claudomator.inbox")
 
@@ -154,6 +155,7 @@ class _Taking:
         self._path = reading.path
         self._renamed_from = reading.renamed_from
         self._stamp = reading.stamp
+        self._parsed = reading.parsed
         self._specs = reading.parsed.specs
         self._orders = {
             spec.name: NewTask(spec, directory_key(spec.working_dir), "file", self._path, number, creator=INBOX.id)
@@ -167,6 +169,13 @@ class _Taking:
         if self._renamed_from is not None:
             self._follow_rename(connection, self._renamed_from)
         self._refuse([problem for spec in self._specs for problem in self._taken_names(connection, spec)])
+        self._refuse(
+            [
+                self._parsed.located(spec.name, problem)
+                for spec in self._specs
+                for problem in task_problems(connection, spec, INBOX)
+            ]
+        )
         end_of_file(connection, self._path, self._now_ms, besides=self._schedules)
         tasks = [(self._document(connection, spec), spec) for spec in self._specs if spec.schedule is None]
         # Only now, as the documents of one file may name each other, in any order.

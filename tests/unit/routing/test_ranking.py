@@ -13,11 +13,12 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.routing.calibration import CLASSIC, SHIPPED, Calibration, Weights
-from claudomator_py.routing.profile import Request, profile_of, text_hash
-from claudomator_py.routing.ranking import OnAmbiguity, RoutingRules, Standing, decide, rank
+from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
+from claudomator_py.routing.ranking import RoutingRules, Standing, decide, rank
 from claudomator_py.routing.signals import HALF_LIFE_MS, keyword_in, recency
-from claudomator_py.routing.space import Likeness, Space
+from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
+from claudomator_py.schema.routing_settings import OnAmbiguity
 
 ENCODER = Hashed()
 PLAIN = Calibration(encoder="e", threshold=0.3, margin=0.05, tie_break=Weights(semantic=0.0, performance=0.05))

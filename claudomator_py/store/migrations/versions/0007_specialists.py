@@ -39,6 +39,9 @@ _POSTGRESQL = (
 
 def upgrade() -> None:
     """Bring the schema here from the revision before."""
+    unrouted = sa.text("state = 'QUEUED' AND constraints IS NULL")
+    in_order = ["state", "rank_ms", "created_ms", "id"]
+    op.create_index("ix_task_unrouted", "task", in_order, sqlite_where=unrouted, postgresql_where=unrouted)
     op.create_table(
         "embedding",
         sa.Column("encoder", sa.String(), nullable=False),

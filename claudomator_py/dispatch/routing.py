@@ -1,0 +1,254 @@
+"""Deciding who does each task, once it is queued: in one transaction with what follows for the task."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
+
+from sqlalchemy import Connection
+
+from claudomator_py.dispatch.specialists import SpecialistDirectory
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.decision import Versions
+from claudomator_py.domain.inputs import InputRequest
+from claudomator_py.domain.lifecycle import InputKind
+from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
+from claudomator_py.domain.routing import Constraints, Routing
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.faults import Doing, Faults, item_of
+from claudomator_py.log import get_logger
+from claudomator_py.ports import Clock, EncoderFault
+from claudomator_py.prompts.conversations import resumption_of
+from claudomator_py.routing.profile import Request
+from claudomator_py.routing.ranking import RoutingRules, decide, rank
+from claudomator_py.routing.role import constraints_of, done_by
+from claudomator_py.scheduler.decision import Route, SpecialistRecord
+from claudomator_py.scheduler.lanes import eligibility
+from claudomator_py.schema.agent_settings import BY_NAME_KINDS
+from claudomator_py.schema.routing_settings import OnAmbiguity
+from claudomator_py.store import dependency_rows, queue, specialist_rows, task_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.tables import Task
+from claudomator_py.store.task_rows import VersionConflict
+from claudomator_py.tasks.accept import ask
+from claudomator_py.tasks.decisions import record_specialist, route
+from claudomator_py.tasks.inputs import asked_of
+
+log = get_logger("claudomator.routing")
+
+AT_ONCE = 200
+"""Tasks that one look routes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """A queued task of which nobody has decided yet who does it."""
+
+    task: Task
+    spec: TaskSpec
+    request: Request
+    seen: frozenset[str]
+    """The specialists that exist for whoever made it."""
+    before: str | None = None
+    """The specialist who did the task that it continues."""
+    said: str | None = None
+    """What a person said who was asked which specialist is meant."""
+
+
+class SpecialistRouter:
+    """Routes what is queued. No fault of an encoder does more than leave words to be compared.
+
+    rules: those in force; None: nothing is routed. fallback: compares words where the encoder cannot be asked.
+    pool: where an encoder is asked that does not answer at once. news: called, on any thread, once its answer is
+    written.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        registry: AgentRegistry,
+        directory: SpecialistDirectory,
+        fallback: SpecialistDirectory,
+        rules: RoutingRules,
+        fallback_rules: RoutingRules,
+        clock: Clock,
+        faults: Faults,
+        pool: Executor | None = None,
+        news: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._registry = registry
+        self._directory = directory
+        self._fallback = fallback
+        self._rules = rules
+        self._fallback_rules = fallback_rules
+        self._clock = clock
+        self._faults = faults
+        self._pool = pool
+        self._news = news
+        self._away: set[str] = set()
+
+    def route(self) -> int:
+        """Route the next tasks that are not routed; how many of them are. Raises StoreUnavailable."""
+        subjects = self._database.read(self._subjects)
+        if not subjects:
+            return 0
+        if self._directory.encoder.immediate or self._pool is None:
+            return self._decide(subjects)
+        self._away |= {subject.task.id for subject in subjects}
+        self._pool.submit(self._beside, subjects)
+        return 0
+
+    def close(self) -> None:
+        """Ask nothing more."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        self._directory.encoder.close()
+
+    def _beside(self, subjects: Sequence[_Subject]) -> None:
+        try:
+            self._decide(subjects)
+        except StoreUnavailable as error:
+            log.warning("route_not_recorded", problem=str(error))
+        except Exception:
+            log.exception("routing_failed")
+        finally:
+            self._away -= {subject.task.id for subject in subjects}
+            self._news()
+
+    def _subjects(self, connection: Connection) -> list[_Subject]:
+        seen: dict[tuple[str, str | None], frozenset[str]] = {}
+        found = []
+        for task, content in queue.unrouted(connection, AT_ONCE + len(self._away)):
+            if task.id in self._away:
+                continue
+            whose = (task.creator, task.organisation)
+            if whose not in seen:
+                by = Principal(task.creator, Role.OPERATE, task.organisation)
+                seen[whose] = frozenset(specialist_rows.ids_seen(connection, by))
+            spec = TaskSpec.model_validate(content)
+            asked = asked_of(task)
+            said = asked.answer if asked is not None and asked.kind is InputKind.CLARIFICATION else None
+            before = _before(connection, task, spec)
+            found.append(_Subject(task, spec, Request.of(spec), seen[whose], before, said))
+        return found
+
+    def _decide(self, subjects: Sequence[_Subject]) -> int:
+        begun_ms = self._clock()
+        settled = {subject.task.id: record for subject in subjects if (record := self._settled(subject)) is not None}
+        compared = [subject for subject in subjects if subject.task.id not in settled]
+        records = self._compared(compared)
+        took_ms = self._clock() - begun_ms
+        records = {name: record.model_copy(update={"latency_ms": took_ms}) for name, record in records.items()}
+        decided = settled | records
+        written = [
+            (subject, self._database.submit(partial(self._write, subject, decided[subject.task.id])))
+            for subject in subjects
+        ]
+        return sum(bool(self._faults.attempt(item_of(Doing.ROUTE, one.task), future.result)) for one, future in written)
+
+    def _settled(self, subject: _Subject) -> SpecialistRecord | None:
+        """What is decided without comparing anything."""
+        spec, code = subject.spec, None
+        named = spec.specialist
+        if subject.said is not None and subject.said.strip() in subject.seen:
+            named, code = subject.said.strip(), RationaleCode.BY_HAND
+        elif named is not None:
+            code = RationaleCode.NAMED
+        elif subject.before is not None and subject.before in subject.seen:
+            named, code = subject.before, RationaleCode.CONTINUED
+        if named is not None and code is not None:
+            if named not in subject.seen:
+                return _plain(Route.CLARIFY, None, rationale(RationaleCode.GONE, specialist=named), self._versions)
+            why = rationale(code, specialist=named)
+            return _plain(Route.SPECIALIST, named, why, self._versions, spec.skill)
+        if (agent := spec.agent.type) is not None and self._takes_no_role(agent):
+            return _plain(Route.DEFAULT, None, rationale(RationaleCode.NOT_ROUTED, agent=agent), self._versions)
+        return None
+
+    @property
+    def _versions(self) -> Versions:
+        return self._rules.versions
+
+    def _takes_no_role(self, agent_type: str) -> bool:
+        """Whether the task means an agent that does what it is configured to do."""
+        meant = [agent for agent in self._registry.agents if agent_type in (agent.name, agent.kind)]
+        kinds = {agent.kind for agent in meant} or {agent_type}
+        return kinds <= set(BY_NAME_KINDS)
+
+    def _compared(self, subjects: Sequence[_Subject]) -> dict[str, SpecialistRecord]:
+        if not subjects:
+            return {}
+        degraded = False
+        directory, rules = self._directory, self._rules
+        try:
+            roster = directory.roster()
+            found = directory.likeness(roster, [subject.request for subject in subjects])
+        except EncoderFault as fault:
+            log.warning("encoder_failed", problem=str(fault), note="words are compared instead")
+            degraded, directory, rules = True, self._fallback, self._fallback_rules
+            roster = directory.roster()
+            found = directory.likeness(roster, [subject.request for subject in subjects])
+        versions = rules.versions.model_copy(update={"registry": roster.registry_hash, "encoder": directory.encoder.id})
+        rules = replace(rules, versions=versions)
+        records = {}
+        for subject, likeness in zip(subjects, found, strict=True):
+            cards = {name: card for name, card in roster.cards.items() if name in subject.seen}
+            default = rules.default if rules.default in cards else None
+            of_task = replace(rules, default=default)
+            if subject.said is not None:  # A person was asked already, and is not asked again.
+                of_task = replace(of_task, on_ambiguity=OnAmbiguity.SIGNALS)
+            now_ms = self._clock()
+            ranked = rank(subject.request, tuple(cards.values()), likeness, rules.calibration, now_ms=now_ms)
+            views = len(subject.request.views)
+            records[subject.task.id] = decide(ranked, cards, of_task, views=views, degraded=degraded)
+        return records
+
+    def _write(self, subject: _Subject, record: SpecialistRecord, connection: Connection) -> bool:
+        """Whether it is routed; not if the task has changed meanwhile, and is looked at again."""
+        task, now_ms = subject.task, self._clock()
+        card = (
+            None
+            if record.specialist is None
+            else specialist_rows.cards(connection, [record.specialist]).get(record.specialist)
+        )
+        try:
+            if record.route is Route.CLARIFY:
+                ask(connection, task, _question(record, now_ms), now_ms)
+            else:
+                told = eligibility(done_by(subject.spec, card), resumption_of(task))
+                route(connection, task, _routing(record, card), now_ms, eligibility=told)
+        except VersionConflict:
+            return False
+        record_specialist(connection, task_rows.get(connection, task.id), record, now_ms)
+        return True
+
+
+def _routing(record: SpecialistRecord, card: Card | None) -> Routing:
+    constraints = Constraints() if card is None else constraints_of(card)
+    return Routing(specialist=record.specialist, skill=record.skill, risk=record.risk, constraints=constraints)
+
+
+def _plain(
+    route: Route, specialist: str | None, why: Rationale, versions: Versions, skill: str | None = None
+) -> SpecialistRecord:
+    return SpecialistRecord(reason=why, route=route, specialist=specialist, skill=skill, versions=versions)
+
+
+def _question(record: SpecialistRecord, now_ms: int) -> InputRequest:
+    words = record.reason.text
+    close = [one.specialist for one in record.specialist_candidates[:3]]
+    choice = f" Candidates: {', '.join(close)}." if close else ""
+    text = f"{words[0].upper()}{words[1:]}. Which specialist is meant? Answer with its id.{choice}"
+    return InputRequest(kind=InputKind.CLARIFICATION, text=text, since_ms=now_ms)
+
+
+def _before(connection: Connection, task: Task, spec: TaskSpec) -> str | None:
+    """The specialist who did the task that it continues, if it does."""
+    if spec.continues is None:
+        return None
+    ids = [found for name, found, _ in dependency_rows.bound(connection, task.id) if name == spec.continues]
+    earlier = None if not ids or ids[0] is None else task_rows.find(connection, ids[0])
+    return None if earlier is None else earlier.specialist

@@ -1,0 +1,97 @@
+"""The specialists as an encoder sees them, kept until a card changes."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from claudomator_py.domain.card import Card
+from claudomator_py.ports import Clock, Encoder
+from claudomator_py.routing.calibration import Calibration
+from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
+from claudomator_py.store import embedding_rows, specialist_rows
+from claudomator_py.store.database import Database
+
+if TYPE_CHECKING:
+    from claudomator_py.domain.vectors import Vector
+    from claudomator_py.routing.space import Space
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """Who there is, whoever sees them."""
+
+    cards: dict[str, Card]
+    """By id."""
+    space: "Space"
+    registry_hash: str
+
+
+class SpecialistDirectory:
+    """All cards, with the vectors of their texts. Safe to use from any thread.
+
+    calibration: says what of a card is compared.
+    """
+
+    def __init__(self, database: Database, encoder: Encoder, calibration: Calibration, clock: Clock) -> None:
+        self._database = database
+        self._encoder = encoder
+        self._calibration = calibration
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._roster: Roster | None = None
+
+    @property
+    def encoder(self) -> Encoder:
+        """By which it compares."""
+        return self._encoder
+
+    def roster(self) -> Roster:
+        """The cards as they are now; what has changed is encoded first. Raises StoreUnavailable, EncoderFault."""
+        with self._lock:
+            digest = self._database.read(specialist_rows.registry_hash)
+            if self._roster is None or self._roster.registry_hash != digest:
+                self._roster = self._read(digest)
+            return self._roster
+
+    def likeness(self, roster: Roster, requests: Sequence[Request]) -> list[dict[str, Likeness]]:
+        """How alike each task is to each card. Raises EncoderFault."""
+        texts = [text for request in requests for text in request.views]
+        vectors = iter(self._encoder.encode(texts) if texts else ())
+        found = []
+        for request in requests:
+            views = [next(vectors) for _ in request.views]
+            found.append(roster.space.likeness(views, self._calibration.shares(len(views))))
+        return found
+
+    def _read(self, digest: str) -> Roster:
+        from claudomator_py.routing.space import Space  # numpy is for whoever compares
+
+        registered = self._database.read(specialist_rows.seen)
+        cards = {one.card.id: one.card for one in registered}
+        profiles = [profile_of(card) for card in cards.values()]
+        if self._calibration.as_one:
+            profiles = [profile.as_one for profile in profiles]
+        texts = {text_hash(text): text for profile in profiles for text in profile.texts}
+        space = Space(
+            profiles,
+            self._vectors(texts),
+            weighs_rarity=self._encoder.weighs_rarity,
+            own_share=self._calibration.own_share,
+        )
+        return Roster(cards, space, digest)
+
+    def _vectors(self, texts: dict[str, str]) -> "dict[str, Vector]":
+        """By hash of their text; those that are not kept are made, and kept."""
+        encoder = self._encoder
+        kept = {}
+        if not encoder.immediate:
+            kept = dict(self._database.read(lambda connection: embedding_rows.kept(connection, encoder.id, texts)))
+        missing = [digest for digest in texts if digest not in kept]
+        if not missing:
+            return kept
+        made = dict(zip(missing, encoder.encode([texts[digest] for digest in missing]), strict=True))
+        if not encoder.immediate:
+            now_ms = self._clock()
+            self._database.write(lambda connection: embedding_rows.keep(connection, encoder.id, made, now_ms))
+        return kept | made
