@@ -25,7 +25,7 @@ from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World
 
 BYSTANDERS = 19
 GEMINI = AgentSpec(name="gemini", kind="gemini", models=CLAUDE_MODELS)
-MODULES = ("apply_report", "collect", "observe", "reconciler", "start", "../hosts/reporting")
+MODULES = ("apply_report", "collect", "agent_states", "observe", "reconciler", "start", "../hosts/reporting")
 PORTS = (
     *("applier", "budgets", "collector", "database", "host", "isolating", "monitor", "registry"),
     *("resuming", "starter"),
@@ -43,7 +43,7 @@ WHOLE_TICK = {
     "reconciler._stale database.read",
     *("reconciler._start database.read", "reconciler._start starter.start", "reconciler._forget_ended database.read"),
     "reconciler._report database.read",
-    "observe._agents registry.health",
+    "agent_states.agent_states registry.health",
 }
 ELSEWHERE = {
     "collect._listen database.write",  # of a run that tests a limit
