@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Index
 from sqlmodel import Field, SQLModel
 
-from claudomator_py.store.tables.columns import RowNumber, json_column
+from claudomator_py.store.tables.columns import RowNumber, json_column, shown_text_column
 
 
 class Specialist(SQLModel, table=True):
@@ -29,7 +29,7 @@ class Specialist(SQLModel, table=True):
     """The file that it follows."""
     version: int
     card: dict[str, Any] = Field(sa_column=json_column())
-    """Without what is only a default."""
+    """As it was given, since runs need it so, and without what is only a default."""
     content_hash: str
     """Of the card, see ``domain.card.Card``."""
     shipped: dict[str, Any] | None = Field(default=None, sa_column=json_column(nullable=True))
@@ -53,8 +53,8 @@ class SpecialistSkill(SQLModel, table=True):
     specialist_id: str = Field(foreign_key="specialist.id")
     skill: str | None = None
     """Its id; None: the card's own text."""
-    title: str
-    body: str
+    title: str = Field(sa_column=shown_text_column())
+    body: str = Field(sa_column=shown_text_column())
 
 
 class SpecialistGrant(SQLModel, table=True):

@@ -24,6 +24,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 import pytest
 
+from claudomator_py.domain.card import Card
 from claudomator_py.domain.notice import DeliveryState
 from claudomator_py.domain.views import HoldRequest, RejectRequest
 from tests.e2e.harness import COMMAND, REPOSITORY, Daemon, Site, open_site, wait_until
@@ -248,6 +249,9 @@ def _settle(site: Site, daemon: Daemon) -> None:
         in_state(daemon, name, "NEEDS_INPUT")
     daemon.client.reject("long", RejectRequest(reason=f"{CANARY} no, not {known[0]}"))
     daemon.client.hold("plain", HoldRequest(reason=f"{CANARY} {known[1]}"))
+    told = f"{CANARY} {known[1]}"
+    leaky = {"id": "leaky", "description": told, "skills": [{"id": "leaks", "name": "Leaks", "examples": [told]}]}
+    daemon.client.register_specialist(Card.model_validate(leaky))
     daemon.client.drain(reason=f"{CANARY} {known[2]}")
     for place, secret in enumerate(known):
         site.drop(f"refused{place}.yaml", json.dumps({"instructions": "x", "timeout": f"{CANARY} {secret}"}))
@@ -266,7 +270,12 @@ def api_answers(spilt: Spilt) -> dict[str, str]:
     """Every GET of the API's document, of every task, run and schedule, by its path."""
     client, site = spilt.daemon.client, spilt.site
     runs = [run.id for task in client.all_tasks() for run in client.runs(task.id)]
-    values = {"ref": [task.id for task in client.all_tasks()], "run_id": runs, "name": ["yearly"]}
+    values = {
+        "ref": [task.id for task in client.all_tasks()],
+        "run_id": runs,
+        "name": ["yearly"],
+        "specialist_id": ["leaky"],
+    }
     assert site.endpoint is not None
     headers = {"Authorization": f"Bearer {spilt.secrets['token']}"}
     found: dict[str, str] = {}
@@ -299,6 +308,7 @@ _LOGS = tuple(
     for check in ("false", "true")
 )
 _PAGES = {"/v1/events": ("?limit=500",), "/v1/notifications": ("?limit=200",), "/v1/tasks": ("?limit=200",)}
+_PAGES["/v1/specialists/search"] = ("?query=leaky",)
 
 
 def pages(spilt: Spilt) -> dict[str, str]:
@@ -391,7 +401,7 @@ def test_the_database_has_only_what_a_run_needs_as_it_was_given(spilt: Spilt) ->
     found = {place: leaks for place, text in database_rows(spilt).items() if (leaks := spilt.leaks(text))}
     paths = {"task.file_path", "inbox_document.path", "inbox_file.path"}
     assert all(leak.startswith("daemon ") for path in paths for leak in found.pop(path))
-    assert found.keys() == {"task_revision.spec", "schedule.spec"}
+    assert found.keys() == {"task_revision.spec", "schedule.spec", "specialist.card"}
     assert all(leak.startswith("task ") for leak in found["task_revision.spec"])
     assert all(leak.startswith("schedule ") for leak in found["schedule.spec"])
     for place in ("run.outcome", "run.check_result", "event.data", "task.asks", "outbox.notice", "hold.source"):
