@@ -155,3 +155,33 @@ def test_a_task_that_needs_what_it_cannot_be_held_to_is_refused(remote: tuple[Si
     refusal = plan.with_name("plan.yaml.error.txt")
     wait_until(refusal.exists, "the refusal")
     assert "docs-bot is a remote agent, which cannot be held to permissions.mode" in refusal.read_text()
+
+
+def test_a_message_whose_fate_is_unknown_is_lost_and_not_sent_again(tmp_path: Path, warm: WarmStarter) -> None:
+    def answer(request: Request, handler: BaseHTTPRequestHandler) -> None:
+        handler.close_connection = True
+
+    with plain_server(answer) as (url, requests), remote_site(tmp_path, warm, url, protocol="post") as site:
+        daemon = site.start().ready()
+        site.drop("once.yaml", document(None, "Do it.", agent="docs-bot"))
+        task = ended(daemon, "once")
+        assert (task.state, task.reason, task.runs) == ("FAILED", "lost", 1)
+        assert "did not answer" in " ".join(daemon.client.why("once").sentences)
+        assert len(requests) == 1
+
+
+def test_an_agent_that_is_not_there_is_tried_again_at_no_attempts_cost(tmp_path: Path, warm: WarmStarter) -> None:
+    with plain_server(lambda request, handler: None) as (url, _):
+        pass
+    with remote_site(tmp_path, warm, url) as site:
+        daemon = site.start().ready()
+        site.drop("later.yaml", document(None, "Do it.", agent="docs-bot", retry={"max_attempts": 1, "backoff": "1s"}))
+        wait_until(lambda: len(daemon.client.runs("later")) >= 2 if known(daemon) else False, "the next run")
+        first = daemon.client.runs("later")[0]
+        assert first.outcome is not None
+        assert first.outcome.reason == "unreachable"
+        assert daemon.client.task("later").attempts == 0
+
+
+def known(daemon: Daemon) -> bool:
+    return any(daemon.client.all_tasks())

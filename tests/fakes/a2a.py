@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -133,8 +134,10 @@ class Request:
 
 
 @contextlib.contextmanager
-def plain_server(answer: Callable[[Request, BaseHTTPRequestHandler], None]) -> Iterator[tuple[str, list[Request]]]:
-    """A server that answers as it is told; its address, and what came."""
+def plain_server(
+    answer: Callable[[Request, BaseHTTPRequestHandler], None], tls: ssl.SSLContext | None = None
+) -> Iterator[tuple[str, list[Request]]]:
+    """A server that answers as it is told; its address, and what came. tls: for https."""
     requests: list[Request] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -150,10 +153,12 @@ def plain_server(answer: Callable[[Request, BaseHTTPRequestHandler], None]) -> I
             """Nobody reads it."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", requests
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_address[1]}", requests
     finally:
         server.shutdown()
         server.server_close()

@@ -2,13 +2,16 @@
 
 import json
 import os
+import shutil
 import signal
+import ssl
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -431,3 +434,55 @@ def test_a_limit_while_it_is_followed_is_waited_out() -> None:
         outcome = run(remote_at(url, protocol=Protocol.A2A_1_0), "hi")
     assert outcome.status is OutcomeStatus.SUCCEEDED
     assert len(polls) == 3
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+@pytest.mark.parametrize("protocol", [Protocol.POST, Protocol.A2A_1_0, Protocol.AUTO])
+def test_a_certificate_is_checked(tmp_path: Path, protocol: Protocol) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
+    make += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(make, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with plain_server(lambda request, handler: reply(handler, 401), context) as (url, requests):
+        authentication = Authentication(scheme=Scheme.BEARER, secret="DOCS_TOKEN")
+        remote = remote_at(url, protocol=protocol, authentication=authentication)
+        refused = run(remote, "hi", env={"DOCS_TOKEN": SECRET})
+        assert (refused.reason, requests) == (Reason.SETUP_FAILED, [])
+        assert "is not trusted" in (refused.detail or "")
+        trusted = run(remote, "hi", env={"DOCS_TOKEN": SECRET, "SSL_CERT_FILE": str(certificate)})
+        assert (trusted.reason, len(requests)) == (Reason.AUTH, 1)
+        elsewhere = remote_at(url.replace("127.0.0.1", "localhost"), protocol=protocol)
+        named = run(elsewhere, "hi", env={"SSL_CERT_FILE": str(certificate)})
+        assert (named.reason, len(requests)) == (Reason.SETUP_FAILED, 1)
+
+
+def test_a_card_that_leads_to_this_machine_is_not_followed() -> None:
+    card = {
+        "supportedInterfaces": [{"url": "http://127.0.0.1:1/x", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]
+    }
+    with plain_server(lambda request, handler: reply(handler, 200, json.dumps(card).encode())) as (url, requests):
+        outcome = run(remote_at(url), "hi")
+    assert outcome.reason is Reason.SETUP_FAILED
+    assert len(requests) == 1
+
+
+def test_an_answer_whose_fate_is_unknown_is_asked_for_again() -> None:
+    """The remote task still asks after the message to it was cut: somebody is asked again, and nothing is lost."""
+    sent = []
+
+    def answer(request: Request, handler: BaseHTTPRequestHandler) -> None:
+        said = json.loads(request.body)
+        if said["method"] == "SendMessage":
+            sent.append(said["params"]["message"])
+            handler.close_connection = True
+            return
+        status = {"state": "TASK_STATE_INPUT_REQUIRED", "timestamp": "T", "message": {"parts": [{"text": "Which?"}]}}
+        task = {"id": "t", "contextId": "c", "status": status}
+        reply(handler, 200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": task}).encode())
+
+    with plain_server(answer) as (url, _):
+        outcome = run(remote_at(url, protocol=Protocol.A2A_1_0), "This.", "t/c")
+    assert (outcome.status, outcome.question, outcome.conversation_id) == (OutcomeStatus.NEEDS_INPUT, "Which?", "t/c")
+    assert [(one["taskId"], one["contextId"]) for one in sent] == [("t", "c")]
