@@ -51,6 +51,7 @@ from claudomator_py.schema.settings import Classifier, ClassifierKind, Settings,
 from claudomator_py.sources.inbox.claims import InboxInUse
 from claudomator_py.sources.inbox.inbox import ConfiguredInbox
 from claudomator_py.store.database import Database
+from claudomator_py.store.full_text import Found
 
 log = get_logger("claudomator")
 
@@ -85,6 +86,11 @@ class Parts:
     def workdirs(self) -> Workdirs:
         """Where tasks may work at present."""
         return self.current().workdirs
+
+    def cosines(self, query: str) -> dict[Found, float] | None:
+        """How alike a query is to what each card says; None where nothing is routed, and so nothing encoded."""
+        directory = self.current().directory
+        return None if directory is None else directory.cosines(query)
 
     def close(self) -> None:
         """Let go of what works beside the loop."""

@@ -198,7 +198,7 @@ def search(
         out_json(found)
         return
     if found.degraded:
-        note("There is no encoder: only words are compared.")
+        note("Only words are compared: there is no encoder, or it does not answer.")
     if not found.items:
         note("No specialist matches.")
         return

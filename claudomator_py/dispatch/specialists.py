@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from claudomator_py.domain.card import Card
+from claudomator_py.domain.card import Card, Visibility
 from claudomator_py.ports import Clock, Encoder
 from claudomator_py.routing.calibration import Calibration
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
 from claudomator_py.store import embedding_rows, specialist_rows
 from claudomator_py.store.database import Database
+from claudomator_py.store.full_text import Found
 
 if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector
@@ -64,6 +65,13 @@ class SpecialistDirectory:
             found.append(roster.space.likeness(views, self._calibration.shares(len(views))))
         return found
 
+    def cosines(self, query: str) -> dict[Found, float]:
+        """How alike a query is to each skill, and to what each card says as a whole. Raises StoreUnavailable,
+        EncoderFault."""
+        roster = self.roster()
+        (vector,) = self._encoder.encode([query])
+        return roster.space.cosines(vector)
+
     def _read(self, digest: str) -> Roster:
         from claudomator_py.routing.space import Space  # numpy is for whoever compares
 
@@ -78,6 +86,7 @@ class SpecialistDirectory:
             self._vectors(texts),
             weighs_rarity=self._encoder.weighs_rarity,
             own_share=self._calibration.own_share,
+            counted={one.card.id for one in registered if one.card.visibility is Visibility.PUBLIC},
         )
         return Roster(cards, space, digest)
 

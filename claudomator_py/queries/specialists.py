@@ -17,10 +17,11 @@ from claudomator_py.store import full_text, specialist_rows
 from claudomator_py.store.full_text import Found
 from claudomator_py.tasks.specialists import may_change
 
-Similarity = Callable[[str], Mapping[Found, float]]
-"""How alike a query is to the skills of all cards, and to the cards' own texts, whoever sees them: cosines.
+Similarity = Callable[[str], Mapping[Found, float] | None]
+"""How alike a query is to the skills of all cards, and to the cards' own texts, whoever sees them: cosines. None: there
+is no encoder.
 
-Asked outside of any transaction, as an encoder may be far away. May raise anything.
+Asked outside of any transaction, as an encoder may be far away. Raises StoreUnavailable, EncoderFault.
 """
 
 SEMANTIC: Final = 0.7

@@ -1,6 +1,6 @@
 """Cards as vectors: one matrix for all, and how alike a task is to each of them, in one product."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -18,15 +18,17 @@ class Space:
         *,
         weighs_rarity: bool,
         own_share: float,
+        counted: Collection[str] | None = None,
     ) -> None:
         """vectors: of all texts of the profiles, by ``text_hash``. weighs_rarity: the vectors are counts of features,
         which weigh the more the fewer texts have them: ``ln((texts + 1) / (texts with it + 1)) + 1``, the smoothed
         inverse document frequency (Robertson 2004). own_share: of the text of the card as a whole, 0 to 1, the rest
-        being that of its best skill.
+        being that of its best skill. counted: ids of the cards whose texts say how rare a feature is, as a score must
+        not tell somebody of cards that do not exist for them; None: all.
         """
         self._profiles = tuple(profiles)
         self._own_share = own_share
-        self._rarity = self._weigh(vectors) if weighs_rarity else None
+        self._rarity = self._weigh(vectors, counted) if weighs_rarity else None
         self._own = self._rows([vectors[text_hash(profile.own)] for profile in profiles])
         skills = [(at, skill) for at, profile in enumerate(profiles) for skill in profile.skills]
         # A skill is where its text and its examples are in the mean.
@@ -38,9 +40,10 @@ class Space:
         # Skills of one card stand together, so that the best of each is one reduction.
         self._with_skills, self._starts = np.unique(owners, return_index=True)
 
-    def _weigh(self, vectors: Mapping[str, Vector]) -> Vector:
-        texts = [vectors[text_hash(text)] for profile in self._profiles for text in profile.texts]
-        found = np.zeros(len(texts[0]) if texts else 0)
+    def _weigh(self, vectors: Mapping[str, Vector], counted: Collection[str] | None) -> Vector:
+        profiles = [one for one in self._profiles if counted is None or one.specialist in counted]
+        texts = [vectors[text_hash(text)] for profile in profiles for text in profile.texts]
+        found = np.zeros(len(next(iter(vectors.values()), ())))
         for vector in texts:
             found += vector > 0
         return (np.log((len(texts) + 1) / (found + 1)) + 1).astype(np.float32)

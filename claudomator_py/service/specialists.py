@@ -12,7 +12,7 @@ from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.views import Page
 from claudomator_py.domain.views.specialists import SearchView, SpecialistView
-from claudomator_py.ports import Clock
+from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.queries import specialists as queries
 from claudomator_py.queries.reading import read
 from claudomator_py.queries.specialists import Similarity
@@ -31,11 +31,15 @@ class Specialists:
     """What can be asked about specialists. Every method may raise ``domain.errors.ServiceError``: NotFound in the same
     words for a card that does not exist and for one that does not exist for whoever asks.
 
-    versions: the change is made only if the card has one of these; None: any. similarity: None: there is no encoder.
+    versions: the change is made only if the card has one of these; None: any.
     """
 
     def __init__(
-        self, database: Database, clock: Clock, repeats: IdempotentRequests, similarity: Similarity | None = None
+        self,
+        database: Database,
+        clock: Clock,
+        repeats: IdempotentRequests,
+        similarity: Similarity = lambda _: None,
     ) -> None:
         self._database = database
         self._clock = clock
@@ -66,12 +70,13 @@ class Specialists:
 
     def search(self, query: str, limit: int = 10) -> SearchView:
         """The specialists that match, the best first; by words alone where the encoder fails."""
-        semantic = None
-        if self._similarity is not None:
-            try:
-                semantic = self._similarity(query)
-            except Exception:  # whatever it is, words are still there to go by
-                log.warning("the encoder failed; specialists are searched by words alone", exc_info=True)
+        try:
+            semantic = self._similarity(query)
+        except EncoderFault as fault:
+            log.warning("the encoder failed; specialists are searched by words alone: %s", fault)
+            semantic = None
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
         return read(self._database, lambda connection: queries.search(connection, query, self._by, limit, semantic))
 
     def register(self, card: Card, *, key: RequestKey | None = None) -> SpecialistView:

@@ -4,9 +4,14 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.errors import BadCursor, Conflict, Forbidden, KeyReused, NotFound, StaleVersion
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
+from claudomator_py.embed.hashed import Hashed
+from claudomator_py.ports import EncoderFault
 from claudomator_py.queries.specialists import text_scores
+from claudomator_py.routing.calibration import calibration_for
+from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.store.database import Database
 from claudomator_py.store.full_text import Found
@@ -226,12 +231,31 @@ def test_a_score_is_seven_tenths_meaning_and_three_tenths_words(database: Databa
     assert encoded.search("drips", limit=1).total == 2
 
 
+@pytest.mark.both_databases
+def test_with_an_encoder_too_a_search_says_the_same_whatever_does_not_exist(database: Database) -> None:
+    world, encoder = World(database), Hashed()
+    calibration = calibration_for(Preset.CALIBRATED, encoder.id)
+    directory = SpecialistDirectory(database, encoder, calibration, world.clock)
+    specialists = Specialists(database, world.clock, world.repeats, directory.cosines)
+    of(world).register(card("plumber", description="Fixes leaking pipes."))
+    of(world).register(card("painter", description="Paints walls, and pipes."))
+
+    before = specialists.as_(BOB).search("a leeking pipe")
+
+    assert not before.degraded
+    assert before.items[0].specialist.id == "plumber"
+    assert 0 < before.items[0].score <= 1
+    of(world, ANN).register(card("secret", description="Leaking pipes, walls, plumbers.", **PRIVATE))
+    assert specialists.as_(BOB).search("a leeking pipe") == before
+    assert specialists.as_(ANN).search("a leeking pipe").total == 3
+
+
 def test_an_encoder_that_fails_leaves_the_words_at_their_full_score(database: Database) -> None:
     world = World(database)
     of(world).register(card("dripper", description="Drips.", skills=[]))
 
     def broken(query: str) -> Mapping[Found, float]:
-        raise OSError("no such model")
+        raise EncoderFault("no such model")
 
     result = Specialists(database, world.clock, world.repeats, broken).search("drips")
 

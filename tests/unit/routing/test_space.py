@@ -42,3 +42,16 @@ def test_nothing_is_compared_with_no_cards_or_with_no_skills() -> None:
 
 def test_a_text_without_words_is_like_nothing() -> None:
     assert set(space(COMPASS, BARE).cosines(np.zeros(2, dtype=np.float32)).values()) == {0.0}
+
+
+def test_only_counted_cards_say_how_rare_a_feature_is() -> None:
+    asked = KEPT[text_hash("north-east")]
+    other = Profile("other", "north", ())
+
+    def found(*profiles: Profile) -> float:
+        whole = Space(profiles, KEPT, weighs_rarity=True, own_share=0.5, counted={"compass"})
+        return whole.cosines(asked)["compass", "right"]
+
+    assert found(COMPASS) == found(COMPASS, other) == found(COMPASS, other, BARE)
+    uncounted = Space((COMPASS, other), KEPT, weighs_rarity=True, own_share=0.5).cosines(asked)
+    assert uncounted["compass", "right"] != pytest.approx(found(COMPASS))
