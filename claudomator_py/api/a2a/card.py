@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from claudomator_py import __version__
+from claudomator_py.api.a2a.messages import ANY_SKILL
 from claudomator_py.domain.card import Card
 
 MOST_EXAMPLES: Final = 5
 _TEXT: Final = ["text/plain"]
 _ANY: Final = {
-    "id": "task",
+    "id": ANY_SKILL,
     "name": "Do a task",
     "description": "Gives the task to the agent that suits it.",
     "tags": ["task"],
@@ -28,7 +29,8 @@ def agent_card(base: str, cards: Sequence[Card]) -> dict[str, Any]:
     return {
         "name": "Claudomator",
         "description": "Dispatches tasks to coding agents, unattended. A task without `executor.name` goes to whoever "
-        "suits it; `executor.name` in the message's metadata names one of the skills below.",
+        "suits it; `executor.name` in the message's metadata names one of the skills below, and `skill_used` a "
+        "skill of that one.",
         "version": __version__,
         "supportedInterfaces": interfaces,
         "capabilities": {"streaming": True, "pushNotifications": False},

@@ -24,6 +24,8 @@ NO_CONTENT_TYPE: Final = -32005
 NO_EXTENDED_CARD: Final = -32007
 NO_VERSION: Final = -32009
 
+ANY_SKILL: Final = "task"
+"""The skill of our card that is no specialist: whoever suits the task does it."""
 LONGEST_ID: Final = 200
 """Characters of a message's id."""
 _KEY_PREFIX: Final = "a2a:"
@@ -98,14 +100,19 @@ def parse_message(params: Mapping[str, Any]) -> Message:
     configuration = params.get("configuration")
     configuration = configuration if isinstance(configuration, Mapping) else {}
     metadata = {**_mapping(params, "metadata"), **_mapping(said, "metadata")}
+    specialist = _named(metadata, "executor.name") or _named(_mapping(metadata, "executor"), "name")
+    skill = _named(metadata, "skill_used")
+    if specialist is None:
+        # The skills of our card are specialists: who names one of them, and nobody else, means that one.
+        specialist, skill = (None if skill == ANY_SKILL else skill), None
     fingerprint = hashlib.sha256(json.dumps([said, metadata], sort_keys=True).encode()).hexdigest()
     return Message(
         id=message_id,
         text=_text(said.get("parts")),
         task_id=_optional(said, "taskId") or "",
         context_id=_optional(said, "contextId") or "",
-        specialist=_named(metadata, "executor.name") or _named(_mapping(metadata, "executor"), "name"),
-        skill=_named(metadata, "skill_used"),
+        specialist=specialist,
+        skill=skill,
         waits=configuration.get("returnImmediately") is not True and configuration.get("blocking") is not False,
         key=RequestKey(f"{_KEY_PREFIX}{message_id}", fingerprint),
     )

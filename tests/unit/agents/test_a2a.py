@@ -1,6 +1,7 @@
 """Remote agents: what is told their client, what its events mean, and what the wire says in either version."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -42,6 +43,15 @@ def test_what_it_is_to_do_stands_where_no_variable_of_a_task_reaches() -> None:
     assert "--message=run-1" in launch.argv
     assert "--conversation=t/c" in launch.argv
     assert "-I" in launch.argv
+
+
+def test_the_skill_that_the_task_names_goes_before_that_of_the_agent() -> None:
+    agent = AGENT.model_copy(update={"remote": REMOTE.model_copy(update={"skill": "say"})})
+    task = TaskSpec(name="t", instructions="x", specialist="writer", skill="prose")
+    for one, skill in ((request(agent).task, "say"), (task, "prose")):
+        argv = KIND.launch(replace(request(agent), task=one)).argv
+        remote = next(word for word in argv if word.startswith("--remote="))
+        assert json.loads(remote.removeprefix("--remote="))["skill"] == skill
 
 
 def test_one_without_an_address_is_not_started() -> None:

@@ -44,9 +44,11 @@ def test_the_metadata_say_who_is_to_do_it(metadata: dict[str, Any], where: str) 
     assert (task.specialist, task.skill) == ("writer", "prose")
 
 
-def test_a_skill_of_nobody_is_refused() -> None:
-    with pytest.raises(RpcError, match="does not say whose"):
-        parse_message(params(metadata={"skill_used": "prose"})).task(None)
+def test_a_skill_of_our_card_is_a_specialist() -> None:
+    message = parse_message(params(metadata={"skill_used": "writer"}))
+    assert (message.specialist, message.skill) == ("writer", None)
+    anybody = parse_message(params(metadata={"skill_used": "task"}))
+    assert (anybody.specialist, anybody.skill) == (None, None)
 
 
 def test_a_message_of_either_version_is_the_same_task() -> None:
