@@ -62,6 +62,7 @@ from claudomator_py.queries.explain import (
     failure_clause,
     failure_text,
     not_ready,
+    specialist_sentences,
     thread_sentences,
     tree_sentences,
 )
@@ -72,6 +73,7 @@ from claudomator_py.queries.reading import find_run, find_task
 from claudomator_py.queries.schedules import by_next_time
 from claudomator_py.queries.views import decision_view, event_view, run_view, task_view
 from claudomator_py.scheduler.admission import admit
+from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
 from claudomator_py.scheduler.plan import load_of
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
@@ -216,6 +218,7 @@ class Queries:
             spec = task_rows.spec_of(connection, task.id, task.revision)
             sentences += [*schedule_sentences(connection, task), *budget_sentences(connection, task, spec)]
             by_run = {str(decision.run_id): decision for decision in decisions}
+            sentences += self._routed_sentences(connection, task)
             sentences += history_sentences(runs, by_run, told, now_ms)
             return WhyView(
                 task=view,
@@ -225,6 +228,14 @@ class Queries:
             )
 
         return self.read(read)
+
+    def _routed_sentences(self, connection: Connection, task: Task) -> list[str]:
+        """Who does it in its present generation, and who else could have: of those, who exists for whoever asks."""
+        decision = decision_rows.latest(connection, task.id, DecisionKind.SPECIALIST, task.generation)
+        if decision is None:
+            return []
+        record = SpecialistRecord.model_validate(decision.data)
+        return specialist_sentences(task.name, record, frozenset(specialist_rows.ids_seen(connection, self._by)))
 
     def agents(self) -> list[AgentView]:
         """The configured agents, in the order of the configuration."""

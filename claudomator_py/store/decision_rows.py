@@ -61,6 +61,15 @@ def standing(connection: Connection, task_id: str, kind: DecisionKind) -> str | 
     return found
 
 
+def latest(connection: Connection, task_id: str, kind: DecisionKind, generation: int) -> Decision | None:
+    """The last decision of that kind about the task in that generation."""
+    query = select(DECISION).where(
+        DECISION.c.task_id == task_id, DECISION.c.kind == kind.value, DECISION.c.generation == generation
+    )
+    row = connection.execute(query.order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc()).limit(1)).one_or_none()
+    return None if row is None else Decision(**row._mapping)
+
+
 def placements(connection: Connection, task_id: str) -> Sequence[Decision]:
     """Why the task's runs were started where they were, newest first."""
     query = select(DECISION).join(RUN, RUN.c.id == DECISION.c.run_id)

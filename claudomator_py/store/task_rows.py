@@ -94,6 +94,12 @@ def get(connection: Connection, task_id: str) -> Task:
     return task
 
 
+def queued_for(connection: Connection, specialist_id: str) -> list[Task]:
+    """The tasks that were routed to the specialist and of which nothing has run yet in their generation."""
+    query = select(TASK).where(TASK.c.state == "QUEUED", TASK.c.specialist == specialist_id, TASK.c.seq == 0)
+    return [task_from(row) for row in connection.execute(query.order_by(TASK.c.id))]
+
+
 def unended_of_thread(connection: Connection, thread: str) -> list[Task]:
     """The tasks that continue what this one began, and have not ended."""
     open_states = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")

@@ -14,7 +14,7 @@ from claudomator_py.domain.card import SHIPPER, Card, Registration, Source, Visi
 from claudomator_py.domain.errors import Conflict, Forbidden, NotFound, Problem, StaleVersion, shown, suggestion
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.store import specialist_rows
+from claudomator_py.store import specialist_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Specialist
 
@@ -91,6 +91,7 @@ def remove(
     record(connection, now_ms, "specialist_removed", data=told)
     if row.shipped is None:
         specialist_rows.index(connection, row.id, None)
+        _route_again(connection, row.id, now_ms)
         specialist_rows.change(
             connection, row.id, version=row.version + 1, file_path=None, updated_ms=now_ms, removed_ms=now_ms
         )
@@ -284,9 +285,16 @@ def _put(
         created_ms = row.created_ms if there else now_ms
         specialist_rows.change(connection, card.id, created_ms=created_ms, removed_ms=None, **columns)
     specialist_rows.index(connection, card.id, card)
+    _route_again(connection, card.id, now_ms)
     told = {"specialist": card.id, "source": source, "version": version}
     if there:
         record(connection, now_ms, "specialist_changed", data=told)
     else:
         record(connection, now_ms, "specialist_registered", data=told)
     return specialist_rows.get(connection, card.id)
+
+
+def _route_again(connection: Connection, specialist_id: str, now_ms: int) -> None:
+    """What was routed to a card that says something else now is routed anew, unless it has begun."""
+    for task in task_rows.queued_for(connection, specialist_id):
+        task_rows.change(connection, task, now_ms, constraints=None)

@@ -1,0 +1,140 @@
+"""Who does a task: routed by its text, named, continued, asked for; and what the run is told."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.domain.views import AnswerRequest, HoldRequest, RestartRequest, TaskView
+from tests.e2e.harness import Daemon, Site, open_site, wait_until
+from tests.e2e.scenarios_support import document, in_state, why
+from tests.e2e.warm import WarmStarter
+from tests.fakes.cards import card
+
+DONE = "simulate: outcome=success"
+CARDS = (
+    card(
+        "db-admin",
+        description="Runs the databases.",
+        system_prompt="You look after databases.",
+        allowed_agents=["beta"],
+        skills=[{"id": "backup", "name": "Backups", "examples": ["Restore last night's dump of the orders database"]}],
+    ),
+    card("doc-writer", description="Writes tutorials and release notes.", system_prompt="You write plainly."),
+    card("generalist", description="Whatever nobody else does.", system_prompt="You do anything."),
+)
+
+
+@pytest.fixture
+def site(tmp_path: Path, warm: WarmStarter) -> Iterator[Site]:
+    agents = {name: {"kind": "simulated", "auto_select": True} for name in ("alpha", "beta")}
+    with open_site(tmp_path / "site", warm=warm, agents=agents, concurrency={"total": 8}) as site:
+        yield site
+
+
+@pytest.fixture
+def daemon(site: Site) -> Daemon:
+    daemon = site.start().ready()
+    for one in CARDS:
+        daemon.client.register_specialist(one)
+    return daemon
+
+
+def done(site: Site, daemon: Daemon, name: str, *lines: str, **fields: object) -> TaskView:
+    site.drop(f"{name}.yaml", document(None, *lines, DONE, agent=None, **fields))
+    return in_state(daemon, name, "COMPLETED")
+
+
+def prompt_of(site: Site, daemon: Daemon, name: str) -> str:
+    (run,) = daemon.client.runs(name)
+    return (site.state / "runs" / run.id / "prompt.md").read_text()
+
+
+def test_a_task_goes_to_whom_it_is_most_like_and_to_an_agent_of_theirs(site: Site, daemon: Daemon) -> None:
+    routed = done(site, daemon, "nightly", "Restore the dump of the customers database.")
+
+    assert (routed.specialist, routed.agent) == ("db-admin", "beta")
+    told = prompt_of(site, daemon, "nightly")
+    assert told.startswith("# Your role: ")
+    assert told.index("You look after databases.") < told.index("# Your task") < told.index("Restore the dump")
+    said = why(daemon, "nightly")
+    assert "nightly went to db-admin" in said
+    assert "alpha was not among the agents allowed for the task" in said
+
+
+def test_what_is_like_nobody_goes_to_the_default(site: Site, daemon: Daemon) -> None:
+    routed = done(site, daemon, "odd", "Zwölf Boxkämpfer jagen Viktor quer über den Sylter Deich.")
+
+    assert routed.specialist == "generalist"
+    assert "You do anything." in prompt_of(site, daemon, "odd")
+    assert "it is not much like what anybody does" in why(daemon, "odd")
+
+
+def test_a_task_may_name_its_specialist_and_skill(site: Site, daemon: Daemon) -> None:
+    named = done(site, daemon, "named", "Write a tutorial.", specialist="db-admin", skill="backup")
+
+    assert named.specialist == "db-admin"
+    assert "You are asked for: Backups." in prompt_of(site, daemon, "named")
+    assert "the task names db-admin" in why(daemon, "named")
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"specialist": "db-admn"}, "specialist: there is no specialist `db-admn`; did you mean `db-admin`?"),
+        (
+            {"specialist": "db-admin", "skill": "backups"},
+            "skill: `backups` is no skill of db-admin; did you mean `backup`?",
+        ),
+    ],
+)
+def test_a_specialist_that_there_is_not_is_refused_with_the_nearest(
+    site: Site, daemon: Daemon, fields: dict[str, object], problem: str
+) -> None:
+    site.drop("wrong.yaml", document(None, DONE, agent=None, **fields))
+
+    refusal = site.inbox / "wrong.yaml.error.txt"
+    wait_until(refusal.exists, "the refusal")
+    assert problem in refusal.read_text()
+
+
+def test_a_task_stays_with_the_specialist_of_the_one_that_it_continues(site: Site, daemon: Daemon) -> None:
+    done(site, daemon, "first", "Restore the dump of the orders database.")
+
+    second = done(site, daemon, "second", "Write a tutorial and the release notes.", continues="first")
+
+    assert second.specialist == "db-admin"
+    assert "db-admin did the task that it continues" in why(daemon, "second")
+
+
+def test_an_operator_who_restarts_a_task_may_give_it_to_somebody_else(site: Site, daemon: Daemon) -> None:
+    done(site, daemon, "again", "Restore the dump of the customers database.")
+
+    daemon.client.restart("again", RestartRequest(specialist="doc-writer"))
+
+    wait_until(lambda: len(daemon.client.runs("again")) == 2, "the second run")
+    assert in_state(daemon, "again", "COMPLETED").specialist == "doc-writer"
+
+
+def test_a_task_whose_specialist_is_gone_asks_a_person_and_goes_on_with_the_answer(site: Site, daemon: Daemon) -> None:
+    site.drop("later.yaml", document(None, DONE, agent=None, specialist="doc-writer", depends_on=["first"]))
+    in_state(daemon, "later", "WAITING")
+    daemon.client.remove_specialist("doc-writer")
+    done(site, daemon, "first", "Restore the dump of the orders database.")
+
+    asked = in_state(daemon, "later", "NEEDS_INPUT")
+    assert asked.reason == "clarification"
+    daemon.client.answer("later", AnswerRequest(text="db-admin"))
+
+    assert in_state(daemon, "later", "COMPLETED").specialist == "db-admin"
+    assert "an operator gave it to db-admin" in why(daemon, "later")
+
+
+def test_a_card_that_changes_has_its_waiting_tasks_routed_again(site: Site, daemon: Daemon) -> None:
+    daemon.client.hold("beta", HoldRequest(reason="not now"))
+    site.drop("wait.yaml", document(None, "Restore the dump of the customers database.", DONE, agent=None))
+    wait_until(lambda: in_state(daemon, "wait", "QUEUED").specialist == "db-admin", "the route")
+
+    daemon.client.change_specialist(CARDS[0].model_copy(update={"allowed_agents": ("alpha",)}))
+
+    assert in_state(daemon, "wait", "COMPLETED").agent == "alpha"
