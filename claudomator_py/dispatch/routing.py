@@ -8,11 +8,11 @@ from functools import partial
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.specialists import SpecialistDirectory
-from claudomator_py.domain.card import Card
+from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import InputKind
-from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import Constraints, Routing
 from claudomator_py.domain.task import TaskSpec
@@ -23,7 +23,7 @@ from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.prompts.conversations import resumption_of
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules, decide, rank
-from claudomator_py.routing.role import constraints_of, done_by
+from claudomator_py.routing.role import agent_name, agent_of, constraints_of, done_by
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.scheduler.lanes import eligibility
 from claudomator_py.schema.agent_settings import BY_NAME_KINDS
@@ -89,9 +89,11 @@ class SpecialistRouter:
         self._pool = pool
         self._news = news
         self._away: set[str] = set()
+        self._reached: str | None = None
 
     def route(self) -> int:
         """Route the next tasks that are not routed; how many of them are. Raises StoreUnavailable."""
+        self._reach()
         subjects = self._database.read(self._subjects)
         if not subjects:
             return 0
@@ -100,6 +102,22 @@ class SpecialistRouter:
         self._away |= {subject.task.id for subject in subjects}
         self._pool.submit(self._beside, subjects)
         return 0
+
+    def _reach(self) -> None:
+        """Have the agents that remote specialists are, as their cards say at present.
+
+        Of the operator's own cards alone: what is sent there is a task's text, with a secret of the daemon's.
+        """
+        digest = self._database.read(specialist_rows.registry_hash)
+        if digest == self._reached:
+            return
+        cards = self._database.read(lambda connection: specialist_rows.cards_by(connection, OPERATOR.id))
+        self._registry.reach([agent_of(card) for card in cards if card.transport is Transport.HTTP])
+        self._reached = digest
+
+    def _can_do(self, card: Card) -> bool:
+        """Whether there is anybody to do its tasks."""
+        return card.transport is Transport.LOCAL or self._registry.find(agent_name(card)) is not None
 
     def close(self) -> None:
         """Ask nothing more."""
@@ -195,7 +213,7 @@ class SpecialistRouter:
         rules = replace(rules, versions=versions)
         records = {}
         for subject, likeness in zip(subjects, found, strict=True):
-            cards = {name: card for name, card in roster.cards.items() if name in subject.seen}
+            cards = {name: card for name, card in roster.cards.items() if name in subject.seen and self._can_do(card)}
             default = rules.default if rules.default in cards else None
             of_task = replace(rules, default=default)
             if subject.said is not None:  # A person was asked already, and is not asked again.

@@ -33,6 +33,7 @@ class AgentRegistry:
         """clean: takes secrets out of what programs say when they are looked at."""
         self._clean = clean
         self._agents = {agent.name: agent for agent in agents}
+        self._remote: dict[str, AgentSpec] = {}
         self._kinds = kinds
         self._path = path
         self._health: dict[str, AgentHealth] = {}
@@ -70,13 +71,21 @@ class AgentRegistry:
             self._agents = {agent.name: agent for agent in agents}
             self._health = found
 
+    def reach(self, remote: Sequence[AgentSpec]) -> None:
+        """These are the agents that remote specialists are from now on, beside the configured ones. Of the same name,
+        the configured one counts. Runs of others go on."""
+        found = self.look(remote)
+        with self._lock:
+            self._remote = {agent.name: agent for agent in remote}
+            self._health = {**found, **self._health}
+
     def _look(self, agent: AgentSpec) -> AgentHealth:
         return self._clean(self._kinds[agent.kind].health(agent, self._path))
 
     @property
     def agents(self) -> tuple[AgentSpec, ...]:
-        """All agents."""
-        return tuple(self._agents.values())
+        """All agents: those of the configuration, and those that remote specialists are."""
+        return tuple(self._all().values())
 
     @property
     def kinds(self) -> Mapping[str, AgentKind]:
@@ -85,7 +94,10 @@ class AgentRegistry:
 
     def find(self, name: str) -> AgentSpec | None:
         """The agent of that name, or None."""
-        return self._agents.get(name)
+        return self._agents.get(name) or self._remote.get(name)
+
+    def _all(self) -> dict[str, AgentSpec]:
+        return {**self._remote, **self._agents} if self._remote else self._agents
 
     def of(self, name: str, kind: str) -> AgentSpec:
         """The agent of a run; one that is no longer configured is known by its kind only."""
@@ -97,7 +109,7 @@ class AgentRegistry:
 
     def lacking(self, spec: TaskSpec) -> dict[str, str]:
         """By agent, what the task asks for and the agent cannot enforce; without those that can do it all."""
-        found = {agent.name: self.unsupported(spec, agent) for agent in self._agents.values()}
+        found = {agent.name: self.unsupported(spec, agent) for agent in self._all().values()}
         return {name: "; ".join(sentences) for name, sentences in found.items() if sentences}
 
     def unsupported(self, spec: TaskSpec, agent: AgentSpec) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from claudomator_py.domain.card import Card
+from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.conversation import Exchange
 from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.lifecycle import InputKind
@@ -153,6 +153,8 @@ def role_of(card: Card, skill_id: str | None) -> str:
 
     skill_id: of the skill that it is asked to use.
     """
+    if card.transport is not Transport.LOCAL:
+        return ""
     skill = None if skill_id is None else card.skill(skill_id)
     asked = "" if skill is None else f"You are asked for: {skill.name}. {skill.description}".strip()
     said = [part for part in (card.system_prompt, asked) if part]

@@ -1,5 +1,6 @@
 """What a task is once a specialist does it: what the card adds to its content, and what it leaves open."""
 
+from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
@@ -12,8 +13,8 @@ def done_by(spec: TaskSpec, card: Card | None) -> TaskSpec:
 
     card: None: nobody in particular does it.
     """
-    if card is None:
-        return spec
+    if card is None or card.transport is not Transport.LOCAL:
+        return spec  # whoever is remote has a role and permissions of its own
     changes: dict[str, object] = {}
     if card.permissions is not None:
         changes["permissions"] = _within(spec.permissions, card.permissions)
@@ -39,10 +40,24 @@ def _within(asked: Permissions, allowed: Permissions) -> Permissions:
 
 def constraints_of(card: Card) -> Constraints:
     """What the card says of agents and tiers."""
-    agents = card.allowed_agents if card.transport is Transport.LOCAL else (agent_of(card),)
+    agents = card.allowed_agents if card.transport is Transport.LOCAL else (agent_name(card),)
     return Constraints(default_tier=card.default_tier, agents=agents)
 
 
-def agent_of(card: Card) -> str:
+def agent_name(card: Card) -> str:
     """The name of the agent that a remote specialist is."""
     return f"{card.transport.value}:{card.id}"
+
+
+def agent_of(card: Card) -> AgentSpec:
+    """The agent that a specialist is who is reached over HTTP: chosen only where a task is routed to it, and given no
+    variable but the one that holds its secret. Raises ValueError for one that is reached otherwise.
+    """
+    secret = card.authentication.secret
+    return AgentSpec(
+        name=agent_name(card),
+        kind="a2a",
+        remote=card.remote(),
+        auto_select=False,
+        pass_env=() if secret is None else (secret,),
+    )

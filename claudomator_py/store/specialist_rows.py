@@ -62,6 +62,12 @@ def cards(connection: Connection, ids: Collection[str]) -> dict[str, Card]:
     return {row.id: Card.model_validate(row.card) for row in rows}
 
 
+def cards_by(connection: Connection, creator: str) -> Sequence[Card]:
+    """The cards that this principal has registered, by id."""
+    query = select(SPECIALIST.c.card).where(SPECIALIST.c.creator == creator, SPECIALIST.c.removed_ms.is_(None))
+    return [Card.model_validate(row.card) for row in connection.execute(query.order_by(SPECIALIST.c.id))]
+
+
 def ids_seen(connection: Connection, by: Principal = OPERATOR) -> Sequence[str]:
     """The ids of the cards that exist for that principal, in order."""
     return connection.execute(select(SPECIALIST.c.id).where(cards_seen(by)).order_by(SPECIALIST.c.id)).scalars().all()

@@ -156,7 +156,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(world: World) -> None:
         ({"agent": "cluade"}, "did you mean `claude`"),
         ({"agent": ""}, "agent.type"),
         ({"model": "opus"}, "also give `agent`"),
-        ({"specialist": "x"}, "not supported yet"),
+        ({"specialist": "x"}, "there is no specialist `x`"),
     ):
         with pytest.raises(Invalid, match=words):
             world.restart("t", **request)

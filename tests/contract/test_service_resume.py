@@ -347,7 +347,7 @@ def test_what_cannot_be_resumed_is_refused_with_a_remedy(world: World) -> None:
     failed_once(world, "t")
     with pytest.raises(Invalid, match="codex cannot continue a conversation that claude has"):
         world.restart("t", resume=True, agent="codex")
-    with pytest.raises(Invalid, match="not supported yet"):
+    with pytest.raises(Invalid, match="there is no specialist `x`"):
         world.restart("t", resume=True, specialist="x")
 
     world.submit("silent", agent={"type": "codex"})

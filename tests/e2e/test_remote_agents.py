@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.domain.views import AnswerRequest
+from claudomator_py.client.http import Client
+from claudomator_py.domain.views import AnswerRequest, TokenRequest
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, kill_run, last_run
 from tests.e2e.warm import WarmStarter
 from tests.fakes.a2a import Request, Seen, plain_server, reply, sdk_server
+from tests.fakes.cards import card
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -185,3 +187,39 @@ def test_an_agent_that_is_not_there_is_tried_again_at_no_attempts_cost(tmp_path:
 
 def known(daemon: Daemon) -> bool:
     return any(daemon.client.all_tasks())
+
+
+def test_a_specialist_with_an_address_is_an_agent_of_its_own(tmp_path: Path, warm: WarmStarter) -> None:
+    with sdk_server(("1.0",)) as (url, seen), open_site(tmp_path / "site", warm=warm, agents={}) as site:
+        daemon = site.start().ready()
+        paint = {"id": "paint", "name": "Painting", "examples": ["Paint the fence of the house"]}
+        daemon.client.register_specialist(
+            card("painter", description="Paints.", url=url, system_prompt="For others.", skills=[paint])
+        )
+        site.drop("fence.yaml", document(None, "Paint the fence of the house.", agent=None))
+
+        task = ended(daemon, "fence")
+        assert (task.state, task.specialist, task.agent) == ("COMPLETED", "painter", "http:painter")
+        (_, sent, _) = seen.messages[0]
+        assert "For others." not in str(sent)
+
+
+def test_a_card_of_somebody_else_sends_nothing_anywhere(tmp_path: Path, warm: WarmStarter) -> None:
+    with sdk_server(("1.0",)) as (url, seen), open_site(tmp_path / "site", warm=warm) as site:
+        daemon = site.start().ready()
+        token = daemon.client.create_token(TokenRequest(name="guest", role="operate")).token
+        with Client(str(site.endpoint), token) as guest:
+            guest.register_specialist(
+                card(
+                    "painter",
+                    description="Paints fences.",
+                    url=url,
+                    authentication={"scheme": "bearer", "secret": "HOME"},
+                )
+            )
+        site.drop("fence.yaml", document(None, "Paint the fences.", "simulate: outcome=success", agent=None))
+
+        in_state(daemon, "fence", "QUEUED", "COMPLETED")
+
+        assert "http:painter" not in {agent.name for agent in daemon.client.agents()}
+        assert seen.messages == []
