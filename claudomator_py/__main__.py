@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +13,10 @@ from claudomator_py.cli.connect import ConfigOption
 
 if TYPE_CHECKING:
     from claudomator_py.cli import diagnose, task_files
+    from claudomator_py.domain.card import Card
     from claudomator_py.domain.task import TaskSpec
+    from claudomator_py.routing.evaluation import Case, Evaluation
+    from claudomator_py.scheduler.decision import SpecialistRecord
 
 
 def serve_command() -> Callable[..., None]:
@@ -93,9 +96,40 @@ def diagnose_command() -> Callable[..., None]:
     return diagnose.command(readers)
 
 
+class _Routing:
+    """What ``eval`` decides with."""
+
+    encoders: "Sequence[str]" = ("hashed",)
+
+    def __init__(self) -> None:
+        from claudomator_py.routing import evaluation  # with numpy; only ``eval`` decides without a daemon
+
+        self.card, self.case = evaluation.card_of, evaluation.case_of
+
+    def evaluate(
+        self, cards: "Sequence[Card]", cases: "Sequence[Case]", encoder: str, clock_ns: Callable[[], int]
+    ) -> "tuple[Evaluation, Sequence[SpecialistRecord]]":
+        """See ``cli.evaluate.Evaluator``."""
+        from claudomator_py.embed.configured import encoder as encoder_of
+        from claudomator_py.routing.calibration import calibration_for
+        from claudomator_py.routing.evaluation import evaluate
+        from claudomator_py.schema.routing_settings import EncoderSettings, Preset
+
+        chosen = encoder_of(EncoderSettings.model_validate({"kind": encoder}))
+        return evaluate(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id), clock_ns)
+
+
+def eval_command() -> Callable[..., None]:
+    """The command that judges decisions by a labelled set."""
+    from claudomator_py.cli import evaluate
+
+    return evaluate.command(_Routing)
+
+
 OTHERS: Mapping[str, Command] = {
     "validate": Command("Check task files. Exits with 1 if one has a problem.", validate_command),
     "diagnose": Command("Read a saved run of an agent, and print what it came to.", diagnose_command),
+    "eval": Command("Route a set of tasks, and print how many went to the right specialist.", eval_command),
     "serve": Command("Run the daemon in the foreground.", serve_command),
 }
 

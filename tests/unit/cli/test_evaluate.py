@@ -1,0 +1,62 @@
+"""``eval``: the figures, the decisions in a file, and lines that cannot be read."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from claudomator_py.__main__ import application
+
+CARD = {"id": "cook", "description": "Cooks.", "skills": [{"id": "soup", "name": "Soup", "examples": ["boil a soup"]}]}
+TASKS = [
+    {"id": "1", "text": "boil a soup", "agent": "cook", "oos": False},
+    {"id": "2", "text": "boil the soup"},
+]
+
+
+def run(folder: Path, *arguments: str, cards: str = json.dumps(CARD), tasks: str | None = None) -> tuple[int, str, str]:
+    (folder / "cards.jsonl").write_text(cards)
+    (folder / "tasks.jsonl").write_text("\n".join(map(json.dumps, TASKS)) if tasks is None else tasks)
+    given = ["eval", "--specialists", str(folder / "cards.jsonl"), "--data", str(folder / "tasks.jsonl"), *arguments]
+    result = CliRunner().invoke(application(), given)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_it_prints_the_figures_and_writes_each_decision(tmp_path: Path) -> None:
+    code, printed, _ = run(tmp_path, "-o", "json", "--decisions", str(tmp_path / "out.jsonl"))
+
+    assert code == 0
+    figures = json.loads(printed)
+    assert (figures["cases"], figures["top1"], figures["oos_recall"]) == (2, 1.0, None)
+    assert figures["latency_ms"].keys() == {"encode_p50", "score_p50", "p99"}
+    decided = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [one["id"] for one in decided] == ["1", "2"]
+    assert {one["decision"]["specialist"] for one in decided} == {"cook"}
+    assert decided[0]["decision"]["specialist_candidates"][0]["parts"]["semantic"] > 0
+
+
+def test_people_get_a_list(tmp_path: Path) -> None:
+    code, printed, _ = run(tmp_path)
+    assert code == 0
+    assert "top1                1.0" in printed
+
+
+@pytest.mark.parametrize(
+    ("tasks", "said"),
+    [
+        ('{"id": "1", "text": "t"}\nnonsense', "tasks.jsonl:2: "),
+        ("[]", "tasks.jsonl:1: it is no JSON object"),
+        ('{"id": "1"}', "tasks.jsonl:1: it needs an `id` and a `text` or `instructions`"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named(tmp_path: Path, tasks: str, said: str) -> None:
+    code, _, problem = run(tmp_path, tasks=tasks)
+    assert code == 2
+    assert said in problem
+
+
+def test_an_unknown_encoder_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    code, _, problem = run(tmp_path, "--encoder", "hashd")
+    assert code == 2
+    assert "Did you mean `hashed`?" in problem

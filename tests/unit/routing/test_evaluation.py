@@ -1,0 +1,97 @@
+"""What an evaluation counts, and what of a set it reads."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from claudomator_py.embed.hashed import Hashed
+from claudomator_py.routing.calibration import Calibration
+from claudomator_py.routing.evaluation import Case, card_of, case_of, evaluate
+from claudomator_py.routing.profile import Request
+
+CARDS = [
+    card_of(
+        {
+            "id": "cook",
+            "display_name": "Cook",
+            "description": "Cooks.",
+            "allowed_backends": ["claude"],
+            "skills": [{"id": "soup", "name": "Soup", "examples": ["boil a soup of onions"]}],
+            "colour": "white",
+        }
+    ),
+    card_of({"id": "smith", "name": "Smith", "description": "Forges iron: hammers, nails and horseshoes."}),
+]
+
+
+def test_a_card_of_either_shape_is_read() -> None:
+    cook, smith = CARDS
+    assert (cook.title, cook.allowed_agents, smith.title) == ("Cook", ("claude",), "Smith")
+    with pytest.raises(ValueError, match="description: Field required"):
+        card_of({"id": "nobody"})
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ({"id": "1", "text": "t", "agent": "cook", "oos": False}, {"cook"}),
+        ({"id": "1", "text": "t", "agent": "__none__", "oos": True}, set()),
+        ({"id": "1", "text": "t"}, None),
+        ({"id": "1", "instructions": "t", "name": "n", "tags": ["x"]}, None),
+        (
+            {
+                "id": "1",
+                "instructions": "t",
+                "expected": {"route": "specialist", "specialist": "a", "acceptable": ["b"]},
+            },
+            {"a", "b"},
+        ),
+        ({"id": "1", "instructions": "t", "expected": {"route": "human_review", "specialist": "a"}}, {"a"}),
+        ({"id": "1", "instructions": "t", "expected": {"route": "clarify", "specialist": None}}, set()),
+    ],
+)
+def test_a_case_says_who_would_be_right(line: dict[str, Any], expected: set[str] | None) -> None:
+    case = case_of(line)
+    assert case.expected == expected
+    assert case.request.text == "t"
+
+
+@pytest.mark.parametrize("line", [{"id": 1, "text": "t"}, {"id": "1"}, {"id": "1", "text": "t", "tags": "x"}])
+def test_a_line_that_is_no_case_is_refused(line: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"it needs|no list"):
+        case_of(line)
+
+
+def test_what_it_counts() -> None:
+    def case(text: str, *right: str) -> Case:
+        return Case(text, Request(text), frozenset(right))
+
+    cases = [
+        case("boil the soup of onions", "cook"),
+        case("boil the onions for the soup", "smith"),
+        case("forge iron nails", "smith"),
+        case("xyzzy", "cook"),
+        case("qwertz"),
+        case("soup of onions"),
+    ]
+    clock = itertools.count(step=1_000_000)
+
+    found, records = evaluate(CARDS, cases, Hashed(), Calibration(encoder="e", threshold=0.2), lambda: next(clock))
+
+    assert [record.specialist for record in records] == ["cook", "cook", "smith", None, None, "cook"]
+    # Of the four that are for somebody, two are right by their words, and the one without any by the alphabet.
+    assert found.top1 == 0.75
+    assert found.accuracy_with_none == 0.5
+    assert found.oos_recall == 0.5
+    assert found.in_scope_fallback == 0.25
+    assert found.wrong_agent == 0.25
+    assert found.latency_ms is not None
+    assert (found.latency_ms.encode_p50, found.latency_ms.score_p50, found.latency_ms.p99) == (1.0, 1.0, 2.0)
+
+
+def test_without_labels_there_are_decisions_and_no_figures() -> None:
+    found, records = evaluate(
+        CARDS, [Case("a", Request("boil a soup"))], Hashed(), Calibration(encoder="e", threshold=0.2), lambda: 0
+    )
+    assert (found.top1, found.oos_recall, found.cases, len(records)) == (None, None, 1, 1)
