@@ -129,7 +129,7 @@ def eval_command() -> Callable[..., None]:
 OTHERS: Mapping[str, Command] = {
     "validate": Command("Check task files. Exits with 1 if one has a problem.", validate_command),
     "diagnose": Command("Read a saved run of an agent, and print what it came to.", diagnose_command),
-    "eval": Command("Route a set of tasks, and print how many went to the right specialist.", eval_command),
+    "eval": Command("Route labelled tasks, and count what is right.", eval_command),
     "serve": Command("Run the daemon in the foreground.", serve_command),
 }
 

@@ -59,7 +59,7 @@ def command(evaluator: Callable[[], Evaluator]) -> Callable[..., None]:
         ] = None,
         output: FormatOption = Format.TABLE,
     ) -> None:
-        """Route a set of tasks, and print how many went to the right specialist."""
+        """Route labelled tasks, and count what is right."""
         from claudomator_py.domain.errors import suggestion
 
         judge = evaluator()

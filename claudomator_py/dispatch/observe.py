@@ -334,6 +334,7 @@ class Observer:
             skill=task.skill,
             constraints=Constraints.parse(task.constraints),
             routed=task.constraints is not None,
+            names_specialist=spec.specialist is not None,
         )
 
     @property

@@ -94,7 +94,11 @@ class SpecialistRouter:
     def route(self) -> int:
         """Route the next tasks that are not routed; how many of them are. Raises StoreUnavailable."""
         self._reach()
-        subjects = self._database.read(self._subjects)
+        found = self._database.read(self._subjects)
+        subjects = [subject for subject in found if not self._takes_no_role(subject.spec)]
+        if len(subjects) < len(found):
+            ids = [subject.task.id for subject in found if subject not in subjects]
+            self._database.write(lambda connection: queue.pass_routing(connection, ids))
         if not subjects:
             return 0
         if self._directory.encoder.immediate or self._pool is None:
@@ -182,16 +186,17 @@ class SpecialistRouter:
                 return _plain(Route.CLARIFY, None, rationale(RationaleCode.GONE, specialist=named), self._versions)
             why = rationale(code, specialist=named)
             return _plain(Route.SPECIALIST, named, why, self._versions, spec.skill)
-        if (agent := spec.agent.type) is not None and self._takes_no_role(agent):
-            return _plain(Route.DEFAULT, None, rationale(RationaleCode.NOT_ROUTED, agent=agent), self._versions)
         return None
 
     @property
     def _versions(self) -> Versions:
         return self._rules.versions
 
-    def _takes_no_role(self, agent_type: str) -> bool:
-        """Whether the task means an agent that does what it is configured to do."""
+    def _takes_no_role(self, spec: TaskSpec) -> bool:
+        """Whether the task is for an agent that does what it is configured to do, see ``scheduler.admission``."""
+        agent_type = spec.agent.type
+        if agent_type is None or spec.specialist is not None:
+            return False
         meant = [agent for agent in self._registry.agents if agent_type in (agent.name, agent.kind)]
         kinds = {agent.kind for agent in meant} or {agent_type}
         return kinds <= set(BY_NAME_KINDS)

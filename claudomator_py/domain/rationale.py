@@ -37,7 +37,6 @@ class RationaleCode(WordedCode):
     TIE_BREAK = "tie_break", "{specialist} is as good a match as {chosen}, and other signals speak for it"
     NO_MATCH = "no_match", "it is not much like what anybody does[; most like {specialist}]"
     AMBIGUOUS = "ambiguous", "it could be for any of {specialists}"
-    NOT_ROUTED = "not_routed", "[agent {agent} takes no role|routing is off]"
     GONE = "gone", "there is no specialist {specialist} any more"
 
     # --- of a specialist who was not chosen ---------------------------------------------------------------------------

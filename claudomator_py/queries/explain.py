@@ -8,7 +8,6 @@ from claudomator_py.domain.decision import Classification
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.readiness import DependencyState
 from claudomator_py.domain.report import Backlog
 from claudomator_py.domain.run import CheckResult, CheckStatus
@@ -149,8 +148,8 @@ _NAMED_CANDIDATES = 3
 
 def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str]) -> list[str]:
     """Who does the task of that name, why, and what would have changed that. seen: who exists for whoever asks."""
-    if record.reason.code is RationaleCode.NOT_ROUTED:
-        return []
+    if record.route is Route.DEFAULT and not record.specialist_candidates:
+        return []  # there are no specialists
     whom = {Route.CLARIFY: "a person, who is asked for the specialist", Route.REJECT: "nobody"}
     to = record.specialist if record.specialist is not None and record.specialist in seen else None
     skill = f" for {record.skill}" if record.skill and to else ""

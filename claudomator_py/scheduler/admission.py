@@ -130,7 +130,7 @@ def decide(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms: 
 
     It is the same for all tasks of a lane, but for those whose question for a tier is open: each has a time of its own.
     """
-    if rules.routing and not head.routed:
+    if rules.routing and not head.routed and not _takes_no_role(head, agents):
         return blocked(BlockCode.ROUTING)
     agents = tuple(_for_task(head, agents, agent, rules, now_ms) for agent in agents)
     head = _with_choice(head, agents)
@@ -141,6 +141,14 @@ def decide(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms: 
     if isinstance(decided, Undecided):
         return blocked(BlockCode.CLASSIFYING, until=decided.until)
     return _record(head, agents, choice, rules, *decided)
+
+
+def _takes_no_role(head: QueueHead, agents: Sequence[AgentState]) -> bool:
+    """Whether the task is for an agent that does what it is configured to do, whoever is asked."""
+    if head.agent_type is None or head.names_specialist:
+        return False
+    kinds = {agent.kind for agent in hinted_by(head, agents)} or {head.agent_type}
+    return kinds <= set(BY_NAME_KINDS)
 
 
 def _for_task(

@@ -236,6 +236,8 @@ class QueueHead(_Frozen):
     """See ``specialist``."""
     routed: bool = False
     """Whether it is decided who does it, be it nobody in particular."""
+    names_specialist: bool = False
+    """Whether it says itself who does it."""
 
     @property
     def exclusive(self) -> str:

@@ -17,9 +17,11 @@ from sqlalchemy import (
     select,
     text,
     tuple_,
+    update,
 )
 
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.domain.routing import Constraints
 from claudomator_py.scheduler.admission import Taken
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, TASK_REVISION, Task
 from claudomator_py.store.task_rows import task_from
@@ -99,6 +101,12 @@ def unrouted(connection: Connection, limit: int) -> list[tuple[Task, Content]]:
     """The first tasks of which nobody has decided who does them, with their content, in the queue's order."""
     query = select(TASK.c.id).where(_UNROUTED).order_by(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id).limit(limit)
     return contents(connection, connection.execute(query).scalars().all())
+
+
+def pass_routing(connection: Connection, task_ids: Collection[str]) -> None:
+    """Nobody in particular does these tasks. No change of their own: what was planned of them stays planned."""
+    passing = update(TASK).where(TASK.c.id.in_(sorted(task_ids)), _UNROUTED)
+    connection.execute(passing.values(constraints=Constraints().text))
 
 
 def first(connection: Connection, lane: str, limit: int) -> list[Position]:

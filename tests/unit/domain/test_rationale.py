@@ -51,7 +51,6 @@ EXAMPLES = {
         rationale(RationaleCode.AMBIGUOUS, specialists=("editor", "writer")),
         "it could be for any of editor, writer",
     ),
-    RationaleCode.NOT_ROUTED: (rationale(RationaleCode.NOT_ROUTED, agent="lint"), "agent lint takes no role"),
     RationaleCode.GONE: (rationale(RationaleCode.GONE, specialist="writer"), "there is no specialist writer any more"),
     RationaleCode.LESS_ALIKE: (rationale(RationaleCode.LESS_ALIKE), "less alike"),
     RationaleCode.AS_GOOD: (rationale(RationaleCode.AS_GOOD), "as good a match, but for other signals"),

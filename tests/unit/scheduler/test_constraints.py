@@ -159,3 +159,16 @@ def test_nothing_starts_before_it_is_decided_who_does_it(routing: bool, routed: 
         verdict = Planner(seen).decide(head(1, routed=routed))
         assert isinstance(verdict, Blocked)
         assert verdict.code is BlockCode.ROUTING
+
+
+def test_a_task_for_an_agent_that_takes_no_role_need_not_be_routed() -> None:
+    agents = (agent("claude"), agent("lint", kind="command", auto_select=False))
+    seen = snapshot(*agents, routing=True)
+
+    verdicts = [
+        Planner(seen).decide(head(1, agent_type="lint")),
+        Planner(seen).decide(head(1, agent_type="lint", names_specialist=True)),
+        Planner(seen).decide(head(1, agent_type="claude")),
+    ]
+
+    assert [isinstance(verdict, Blocked) for verdict in verdicts] == [False, True, True]
