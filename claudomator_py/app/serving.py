@@ -11,6 +11,8 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from sqlalchemy import Connection
+
 from claudomator_py import __version__
 from claudomator_py.agents.programs import KnownHealth
 from claudomator_py.api.app import create_app
@@ -72,6 +74,7 @@ from claudomator_py.schema.configfile import (
 )
 from claudomator_py.schema.known_secrets import secrets_in
 from claudomator_py.schema.settings import Inbox, Log, LogFormat, OnStop, Settings
+from claudomator_py.schema.shipped_cards import files_hash, shipped_cards, shipped_files
 from claudomator_py.schema.trust import InboxGuard, exposed_config
 from claudomator_py.service.access import Access
 from claudomator_py.service.cleanup import Cleaner
@@ -85,14 +88,18 @@ from claudomator_py.sources.inbox.claims import InboxInUse
 from claudomator_py.sources.inbox.inbox import ConfiguredInbox
 from claudomator_py.sources.inbox.intake import StoreIntake
 from claudomator_py.sources.schedules import Clockwork, ScheduleRunner
+from claudomator_py.store import remembered
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.schema import is_current
 from claudomator_py.tasks.idempotency import IdempotentRequests
+from claudomator_py.tasks.specialists import ship
 
 log = get_logger("claudomator")
 
 HEALTH_S = 300.0
 AGENTS_FILE = "agents.json"
+SHIPPED_CARDS = "shipped_cards"
+"""Under which the hash of the cards is remembered that came with the last version."""
 ON_STOP_VARIABLE = "CLAUDOMATOR_ON_STOP"
 MIGRATION_S = 600
 PRIVATE_UMASK = 0o077
@@ -149,6 +156,7 @@ async def _serve(
     database.clean_with(secrets.clean)
     _migrate(database, notifier)
     claim_database(database, state)
+    _ship(database)
     launcher = Launcher(umask)
     stack.callback(launcher.close)
     parts = assemble(settings, environ, state, database, launcher, secrets, run_tokens.of)
@@ -365,6 +373,25 @@ def _migrate(database: Database, notifier: Notifier) -> None:
         report = migrate(database)
         if report.before is not None:
             log.info("database_migrated", before=report.before, after=report.after, backup=str(report.backup or "none"))
+
+
+def _ship(database: Database) -> None:
+    """Let the registry have the cards of this version, unless it has them already."""
+    contents = shipped_files()
+    shipped = {"hash": files_hash(contents)}
+    try:
+        if database.read(lambda connection: remembered.find(connection, SHIPPED_CARDS)) == shipped:
+            return
+        cards = shipped_cards(contents)
+
+        def put(connection: Connection) -> None:
+            ship(connection, cards, now_ms())
+            remembered.keep(connection, SHIPPED_CARDS, shipped)
+
+        database.write(put)
+    except StoreUnavailable as error:
+        # A full disk must not keep a daemon from telling of it: the next start ships them.
+        log.warning("cards_not_shipped", problem=str(error))
 
 
 def _guarding(wanted: Inbox) -> InboxGuard:

@@ -131,7 +131,7 @@ def test_runs_outlive_a_stop_and_one_drop_in_changes_that(tmp_path: Path) -> Non
     assert {"KillMode=mixed", "Environment=CLAUDOMATOR_ON_STOP=drain"} <= set(drain.read_text().splitlines())
 
 
-def test_a_wheel_carries_the_units(tmp_path: Path) -> None:
+def test_a_wheel_carries_the_units_and_the_cards(tmp_path: Path) -> None:
     built = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")],
         cwd=REPOSITORY,
@@ -144,6 +144,8 @@ def test_a_wheel_carries_the_units(tmp_path: Path) -> None:
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "installed")
+    cards = {path.name for path in (tmp_path / "installed/claudomator_py/specialists").iterdir()}
+    assert cards == {path.name for path in (REPOSITORY / "claudomator_py/specialists").glob("*.yaml")} != set()
     command = Command(tmp_path, {"PYTHONPATH": str(tmp_path / "installed")})
     done = command("init", "--systemd", "user", "--root", "root", "--drop-in", "drain")
     assert done.returncode == 0, done.stderr

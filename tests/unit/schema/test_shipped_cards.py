@@ -1,0 +1,120 @@
+"""The cards that come with Claudomator: valid, distinct, and found by the tasks that are meant for them."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.vectors import Vector
+from claudomator_py.embed.hashed import Hashed
+from claudomator_py.routing.calibration import SHIPPED
+from claudomator_py.routing.profile import Request, profile_of, text_hash
+from claudomator_py.routing.ranking import RoutingRules, decide, rank
+from claudomator_py.routing.role import done_by
+from claudomator_py.routing.space import Space
+from claudomator_py.scheduler.decision import SpecialistRecord
+from claudomator_py.schema.agent_settings import MODEL_KINDS
+from claudomator_py.schema.routing_settings import Routing
+from claudomator_py.schema.shipped_cards import files_hash, shipped_cards, shipped_files
+
+LABELLED = Path(__file__).parents[2] / "data/routing/tasks.jsonl"
+LEAST = 0.6
+"""The share that has to find its specialist: well below what is measured, and far above chance."""
+
+ENCODER = Hashed()
+CALIBRATION = SHIPPED[ENCODER.id]
+FILES = shipped_files()
+CARDS = {card.id: card for card in shipped_cards(FILES)}
+WITH_SKILLS = [card for card in CARDS.values() if card.skills]
+KNOWN: dict[str, Vector] = {}
+
+
+def space(cards: list[Card]) -> Space:
+    profiles = [profile_of(card) for card in cards]
+    new = sorted({text for profile in profiles for text in profile.texts if text_hash(text) not in KNOWN})
+    KNOWN.update(zip(map(text_hash, new), ENCODER.encode(new), strict=True))
+    return Space(profiles, KNOWN, weighs_rarity=True, own_share=CALIBRATION.own_share)
+
+
+def routed(request: Request, cards: list[Card], among: Space) -> SpecialistRecord:
+    views = request.views
+    likeness = among.likeness(list(ENCODER.encode(views)), CALIBRATION.shares(len(views)))
+    rules = RoutingRules(CALIBRATION, default=Routing().default_specialist)
+    ranked = rank(request, cards, likeness, CALIBRATION)
+    return decide(ranked, {card.id: card for card in cards}, rules, views=len(views))
+
+
+def without(card: Card, example: str) -> Card:
+    """The card as if nobody had thought of the example."""
+    skills = [
+        skill.model_copy(update={"examples": tuple(one for one in skill.examples if one != example)})
+        for skill in card.skills
+    ]
+    return card.model_copy(update={"skills": tuple(skills)})
+
+
+def test_each_file_has_the_card_of_its_name() -> None:
+    assert list(CARDS) == sorted(FILES)
+    assert Routing().default_specialist in CARDS
+
+
+def test_the_hash_changes_with_a_name_or_a_letter() -> None:
+    name, content = next(iter(FILES.items()))
+    others = {key: value for key, value in FILES.items() if key != name}
+    told = {files_hash(FILES), files_hash({**FILES, name: content + b"#"}), files_hash({"new": content, **others})}
+    assert len(told) == 3
+
+
+def test_no_keyword_is_shared_or_a_single_word() -> None:
+    found = Counter(keyword.casefold() for card in CARDS.values() for keyword in card.keywords)
+    assert set(found.values()) == {1}
+    assert all(" " in keyword for keyword in found)
+
+
+@pytest.mark.parametrize("card", WITH_SKILLS, ids=lambda card: card.id)
+def test_a_card_says_enough_to_be_found_and_to_be_worked_by(card: Card) -> None:
+    assert 4 <= len(card.keywords) <= 6
+    assert [len(set(skill.examples)) for skill in card.skills] == [5] * 4
+    assert 4 <= len(card.system_prompt.splitlines()) <= 8
+    assert "Not for" in card.description or "not for" in card.description
+
+
+def test_no_example_is_given_twice() -> None:
+    examples = Counter(text for card in CARDS.values() for skill in card.skills for text in skill.examples)
+    assert set(examples.values()) == {1}
+
+
+@pytest.mark.parametrize("card", CARDS.values(), ids=lambda card: card.id)
+@pytest.mark.parametrize("kind", MODEL_KINDS)
+def test_every_kind_of_agent_can_keep_to_the_permissions(card: Card, kind: str) -> None:
+    task = done_by(TaskSpec(name="t", instructions="do it"), card)
+    assert AGENT_KINDS[kind].unsupported(task, AgentSpec(name="a", kind=kind)) == []
+
+
+@pytest.mark.parametrize("card", WITH_SKILLS, ids=lambda card: card.id)
+def test_examples_are_most_like_the_other_examples_of_their_card(card: Card) -> None:
+    examples = [example for skill in card.skills for example in skill.examples]
+    first = []
+    for example in examples:
+        cards = [without(one, example) if one is card else one for one in CARDS.values()]
+        first.append(routed(Request(example), cards, space(cards)).specialist_candidates[0].specialist)
+    assert first.count(card.id) >= LEAST * len(examples), Counter(first)
+
+
+def test_tasks_of_other_subjects_find_their_specialist() -> None:
+    """By what the labelled tasks expect; what nobody is for goes to the default specialist."""
+    cards = list(CARDS.values())
+    among, right, expected = space(cards), Counter[str](), Counter[str]()
+    for line in LABELLED.read_text().splitlines():
+        task = json.loads(line)
+        wanted = task["expected"]["specialist"]
+        request = Request(task["instructions"], task["name"].replace("-", " "))
+        expected[wanted] += 1
+        right[wanted] += routed(request, cards, among).specialist == wanted
+    assert set(expected) == set(CARDS)
+    assert all(right[name] >= LEAST * count for name, count in expected.items()), right
