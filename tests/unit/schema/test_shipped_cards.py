@@ -19,7 +19,7 @@ from claudomator_py.routing.role import done_by
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import SpecialistRecord
 from claudomator_py.schema.agent_settings import MODEL_KINDS
-from claudomator_py.schema.routing_settings import Routing
+from claudomator_py.schema.routing_settings import RoutingSettings
 from claudomator_py.schema.shipped_cards import files_hash, shipped_cards, shipped_files
 
 LABELLED = Path(__file__).parents[2] / "data/routing/tasks.jsonl"
@@ -44,7 +44,7 @@ def space(cards: list[Card]) -> Space:
 def routed(request: Request, cards: list[Card], among: Space) -> SpecialistRecord:
     views = request.views
     likeness = among.likeness(list(ENCODER.encode(views)), CALIBRATION.shares(len(views)))
-    rules = RoutingRules(CALIBRATION, default=Routing().default_specialist)
+    rules = RoutingRules(CALIBRATION, default=RoutingSettings().default_specialist)
     ranked = rank(request, cards, likeness, CALIBRATION)
     return decide(ranked, {card.id: card for card in cards}, rules, views=len(views))
 
@@ -60,7 +60,7 @@ def without(card: Card, example: str) -> Card:
 
 def test_each_file_has_the_card_of_its_name() -> None:
     assert list(CARDS) == sorted(FILES)
-    assert Routing().default_specialist in CARDS
+    assert RoutingSettings().default_specialist in CARDS
 
 
 def test_the_hash_changes_with_a_name_or_a_letter() -> None:
