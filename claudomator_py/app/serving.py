@@ -156,7 +156,7 @@ async def _serve(
     database.clean_with(secrets.clean)
     _migrate(database, notifier)
     claim_database(database, state)
-    _ship(database)
+    _ship(database, wanted=settings.routing.shipped)
     launcher = Launcher(umask)
     stack.callback(launcher.close)
     parts = assemble(settings, environ, state, database, launcher, secrets, run_tokens.of)
@@ -375,12 +375,13 @@ def _migrate(database: Database, notifier: Notifier) -> None:
             log.info("database_migrated", before=report.before, after=report.after, backup=str(report.backup or "none"))
 
 
-def _ship(database: Database) -> None:
-    """Let the registry have the cards of this version, unless it has them already."""
-    contents = shipped_files()
+def _ship(database: Database, *, wanted: bool) -> None:
+    """Let the registry have the cards of this version, unless it has them already; or none of them."""
+    contents = shipped_files() if wanted else {}
     shipped = {"hash": files_hash(contents)}
     try:
-        if database.read(lambda connection: remembered.find(connection, SHIPPED_CARDS)) == shipped:
+        there = database.read(lambda connection: remembered.find(connection, SHIPPED_CARDS))
+        if there == shipped or (there is None and not wanted):
             return
         cards = shipped_cards(contents)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, model_validator
 
-from claudomator_py.domain.fields import Distinct, Duration, EnvName, Line, Name, OneOrMore, Strict, refusal
+from claudomator_py.domain.fields import Distinct, Duration, EnvName, Flag, Line, Name, OneOrMore, Strict, refusal
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 
 
@@ -103,6 +103,9 @@ class RoutingSettings(Strict):
     encoder: EncoderSettings = EncoderSettings()
     specialists: Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct] = Field(
         ("specialists",), description="Folders of card files to watch. One that does not exist is empty."
+    )
+    shipped: Flag = Field(
+        False, description="Whether the specialists that come with Claudomator are registered. Read at the start."
     )
     on_ambiguity: OnAmbiguity = Field(
         OnAmbiguity.SIGNALS,

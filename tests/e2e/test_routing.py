@@ -138,3 +138,17 @@ def test_a_card_that_changes_has_its_waiting_tasks_routed_again(site: Site, daem
     daemon.client.change_specialist(CARDS[0].model_copy(update={"allowed_agents": ("alpha",)}))
 
     assert in_state(daemon, "wait", "COMPLETED").agent == "alpha"
+
+
+def test_the_specialists_that_come_with_it_are_there_where_they_are_wanted(tmp_path: Path, warm: WarmStarter) -> None:
+    agents = {"alpha": {"kind": "simulated", "auto_select": True}}
+    with open_site(tmp_path / "site", warm=warm, agents=agents, routing={"shipped": True}) as site:
+        daemon = site.start().ready()
+        reviewed = done(site, daemon, "look", "Review this pull request and say what you would change in its design.")
+        assert reviewed.specialist == "code-reviewer"
+        assert len(list(daemon.client.all_specialists())) == 10
+
+        daemon.stop()
+        site.configure(routing={"shipped": False})
+        daemon = site.start().ready()
+        assert list(daemon.client.all_specialists()) == []
