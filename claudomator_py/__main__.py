@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from claudomator_py.scheduler.decision import SpecialistRecord
 
 
+ONE_THREAD = ("OPENBLAS_NUM_THREADS", "1")
+"""For numpy, before it is imported: vectors are small, and threads that wait for each other cost more than they do."""
+
+
 def serve_command() -> Callable[..., None]:
     """The command that is the daemon."""
     from claudomator_py.schema.settings import LogFormat  # what other commands do without
@@ -30,6 +34,7 @@ def serve_command() -> Callable[..., None]:
         log_format: Annotated[LogFormat | None, typer.Option(help="How to write the log.", show_default=False)] = None,
     ) -> None:
         """Run the daemon in the foreground."""
+        os.environ.setdefault(*ONE_THREAD)
         gc.disable()  # what is imported stays: the collector would take a seventh of the start to find nothing in it
         from claudomator_py import app
 
@@ -102,6 +107,7 @@ class _Routing:
     encoders: "Sequence[str]" = ("hashed",)
 
     def __init__(self) -> None:
+        os.environ.setdefault(*ONE_THREAD)
         from claudomator_py.routing import evaluation  # with numpy; only ``eval`` decides without a daemon
 
         self.card, self.case = evaluation.card_of, evaluation.case_of

@@ -65,7 +65,7 @@ class Evaluation(BaseModel):
     in_scope_fallback: float | None = None
     """Of the tasks that are for somebody, those that went to nobody."""
     wrong_agent: float | None = None
-    """Of the tasks that are for somebody, those that went to somebody who is not right."""
+    """Of all tasks, those that went to somebody who is not right; where nobody is, nobody is right."""
     latency_ms: Latency | None = None
 
 
@@ -162,7 +162,7 @@ def _summed(
         accuracy_with_none=_share([_is_right(right, one) for right, one in labelled]),
         oos_recall=_share([one.route not in _TO_SOMEBODY for one in outside]),
         in_scope_fallback=_share([one.route not in _TO_SOMEBODY for _, one in inside]),
-        wrong_agent=_share([one.route in _TO_SOMEBODY and one.specialist not in right for right, one in inside]),
+        wrong_agent=_share([one.route in _TO_SOMEBODY and one.specialist not in right for right, one in labelled]),
         latency_ms=latency,
     )
 

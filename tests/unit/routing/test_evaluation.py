@@ -85,7 +85,7 @@ def test_what_it_counts() -> None:
     assert found.accuracy_with_none == 0.5
     assert found.oos_recall == 0.5
     assert found.in_scope_fallback == 0.25
-    assert found.wrong_agent == 0.25
+    assert found.wrong_agent == round(2 / 6, 4)
     assert found.latency_ms is not None
     assert (found.latency_ms.encode_p50, found.latency_ms.score_p50, found.latency_ms.p99) == (1.0, 1.0, 2.0)
 
