@@ -248,14 +248,17 @@ async def take(
     settings: Settings,
 ) -> None:
     """Put other settings in force. Everything is made before anything is replaced. Raises ConfigurationRefused where
-    an inbox is another daemon's."""
+    an inbox is another daemon's, or there is no such encoder."""
     agents = _agents(settings)
     secrets.add(secrets_of(settings, agents, environ))
     found = await asyncio.to_thread(parts.registry.look, agents)
     former = parts.current()
-    configured = _configured(
-        settings, environ, state, database, former.launch.run_token, former, parts.registry, parts.faults
-    )
+    try:
+        configured = _configured(
+            settings, environ, state, database, former.launch.run_token, former, parts.registry, parts.faults
+        )
+    except ValueError as error:
+        raise ConfigurationRefused(str(error)) from error
     try:
         inbox.claim(settings.inbox)
     except InboxInUse as error:

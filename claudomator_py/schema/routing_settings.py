@@ -53,8 +53,8 @@ class EncoderSettings(Strict):
 
     kind: EncoderKind = Field(
         EncoderKind.HASHED,
-        description="`hashed`: built in, without a network; `openai`: a server with `/v1/embeddings`; `minilm`: a "
-        "model in this process, from the extra `minilm`.",
+        description="`hashed`: built in, without a network. Not supported yet: `openai`, a server with "
+        "`/v1/embeddings`, and `minilm`, a model from the extra of that name.",
     )
     model: Line | None = Field(
         None, description="The model to ask, for kind `openai`. Default: text-embedding-3-small."
@@ -102,7 +102,8 @@ class RoutingSettings(Strict):
     )
     encoder: EncoderSettings = EncoderSettings()
     specialists: Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct] = Field(
-        ("specialists",), description="Folders of card files to watch. One that does not exist is empty."
+        ("specialists",),
+        description="Folders of card files. Not watched yet: register cards with `claudomator specialists add`.",
     )
     shipped: Flag = Field(
         False, description="Whether the specialists that come with Claudomator are registered. Read at the start."
