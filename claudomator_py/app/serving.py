@@ -381,7 +381,7 @@ def _ship(database: Database, *, wanted: bool) -> None:
     shipped = {"hash": files_hash(contents)}
     try:
         there = database.read(lambda connection: remembered.find(connection, SHIPPED_CARDS))
-        if there == shipped or (there is None and not wanted):
+        if there == shipped or not (there or wanted):
             return
         cards = shipped_cards(contents)
 

@@ -353,6 +353,8 @@ class Observer:
         live = run_rows.live(connection)
         spent = self._budgets.spent(connection, now_ms) if self.day_end(now_ms) is not None else None
         in_force, rules = hold_rows.in_force(connection, now_ms), self._rules()
+        if rules.routing and not specialist_rows.exist(connection):
+            rules = rules.model_copy(update={"routing": False})
         return Snapshot(
             now=now_ms,
             rules=rules,

@@ -95,7 +95,7 @@ class SpecialistRouter:
         """Route the next tasks that are not routed; how many of them are. Raises StoreUnavailable."""
         self._reach()
         found = self._database.read(self._subjects)
-        subjects = [subject for subject in found if not self._takes_no_role(subject.spec)]
+        subjects = [subject for subject in found if not self._needs_no_route(subject)]
         if len(subjects) < len(found):
             ids = [subject.task.id for subject in found if subject not in subjects]
             self._database.write(lambda connection: queue.pass_routing(connection, ids))
@@ -191,6 +191,11 @@ class SpecialistRouter:
     @property
     def _versions(self) -> Versions:
         return self._rules.versions
+
+    def _needs_no_route(self, subject: _Subject) -> bool:
+        """Whether there is nothing to decide: nobody could do it in particular, or nobody is asked for."""
+        nobody = not subject.seen and subject.spec.specialist is None and subject.said is None
+        return nobody or self._takes_no_role(subject.spec)
 
     def _takes_no_role(self, spec: TaskSpec) -> bool:
         """Whether the task is for an agent that does what it is configured to do, see ``scheduler.admission``."""

@@ -68,6 +68,12 @@ def cards_by(connection: Connection, creator: str) -> Sequence[Card]:
     return [Card.model_validate(row.card) for row in connection.execute(query.order_by(SPECIALIST.c.id))]
 
 
+def exist(connection: Connection) -> bool:
+    """Whether there are any."""
+    query = select(SPECIALIST.c.id).where(SPECIALIST.c.removed_ms.is_(None)).limit(1)
+    return connection.execute(query).one_or_none() is not None
+
+
 def ids_seen(connection: Connection, by: Principal = OPERATOR) -> Sequence[str]:
     """The ids of the cards that exist for that principal, in order."""
     return connection.execute(select(SPECIALIST.c.id).where(cards_seen(by)).order_by(SPECIALIST.c.id)).scalars().all()
