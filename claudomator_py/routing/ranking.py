@@ -89,12 +89,11 @@ def decide(
     barred = {one.specialist: why for one in ranked if (why := _barred(cards[one.specialist], risk, required))}
     open_ = [one for one in ranked if one.specialist not in barred]
     best = open_[0] if open_ else None
-    least = calibration.least(views)
-    if best is not None and (own := cards[best.specialist].threshold) is not None:
-        least = own
+    least = calibration.least(views) if best is None else _least(cards[best.specialist], calibration, views)
     if best is None or best.score < least:
         return _nobody(ranked, best, barred, rules, least, risk, degraded)
-    close = [one for one in open_ if best.score - one.score <= calibration.margin]
+    near = [one for one in open_ if best.score - one.score <= calibration.margin]
+    close = [one for one in near if one.score >= _least(cards[one.specialist], calibration, views)]
     chosen, why = best, rationale(RationaleCode.BEST_MATCH, specialist=best.specialist)
     if len(close) > 1 and rules.on_ambiguity is OnAmbiguity.CLARIFY:
         names = tuple(one.specialist for one in close)
@@ -106,6 +105,11 @@ def decide(
             why = rationale(RationaleCode.TIE_BREAK, specialist=chosen.specialist, chosen=best.specialist)
     within = {one.specialist for one in close}
     return _record(Route.SPECIALIST, chosen, why, ranked, barred, rules, least, risk, degraded, within)
+
+
+def _least(card: Card, calibration: Calibration, views: int) -> float:
+    """The threshold of that card: its own, or what was fitted."""
+    return calibration.least(views) if card.threshold is None else card.threshold
 
 
 def _weighed(signals: Mapping[str, float], weights: Weights) -> dict[str, float]:
@@ -152,7 +156,7 @@ def _record(
     close: set[str],
 ) -> SpecialistRecord:
     best = next((one for one in ranked if one.specialist not in barred), None)
-    default = rules.default if route is Route.DEFAULT else None
+    default = rules.default if route is Route.DEFAULT and rules.default not in barred else None
     candidates = tuple(
         one
         if chosen is not None and one.specialist == chosen.specialist

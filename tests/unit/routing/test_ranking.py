@@ -163,6 +163,20 @@ def test_within_the_margin_the_configuration_says_what_decides(
     assert (record.specialist, record.route) == (specialist, route)
 
 
+def test_a_tie_break_chooses_nobody_below_the_threshold_or_below_one_of_their_own() -> None:
+    standings = {"b": Standing(performance=1.0), "c": Standing(performance=1.0)}
+
+    record = decided({"a": 0.31, "b": 0.29, "c": 0.3}, RoutingRules(PLAIN), standings=standings, c={"threshold": 0.9})
+
+    assert record.specialist == "a"
+
+
+def test_the_default_specialist_lacks_nothing_that_is_required() -> None:
+    record = decided({"g": 0.1}, RoutingRules(PLAIN, default="g"), required=("gpu",))
+
+    assert (record.route, record.specialist) == (Route.DEFAULT, None)
+
+
 @given(st.dictionaries(st.sampled_from("abcdef"), st.floats(-1, 1), min_size=1), st.permutations("abcdef"))
 def test_the_order_of_cards_changes_nothing(scores: dict[str, float], order: list[str]) -> None:
     rules = RoutingRules(PLAIN, default="generalist")
