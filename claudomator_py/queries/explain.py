@@ -8,6 +8,7 @@ from claudomator_py.domain.decision import Classification
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.rationale import Rationale, RationaleCode
 from claudomator_py.domain.readiness import DependencyState
 from claudomator_py.domain.report import Backlog
 from claudomator_py.domain.run import CheckResult, CheckStatus
@@ -142,6 +143,7 @@ def placement_text(record: DecisionRecord) -> str:
     return record.reason.text if stands_in is None else f"{record.reason.text}; {stands_in.text}"
 
 
+_SOMEBODY = "somebody else"
 _NAMED_CANDIDATES = 3
 """Specialists who were not chosen and are named all the same: the best of them."""
 
@@ -153,9 +155,8 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str]) ->
     whom = {Route.CLARIFY: "a person, who is asked for the specialist", Route.REJECT: "nobody"}
     to = record.specialist if record.specialist is not None and record.specialist in seen else None
     skill = f" for {record.skill}" if record.skill and to else ""
-    sentences = [
-        f"{name} went to {whom.get(record.route) or to or 'nobody in particular'}{skill}: {record.reason.text}."
-    ]
+    went = whom.get(record.route) or to or "nobody in particular"
+    sentences = [f"{name} went to {went}{skill}: {_reason_for(record.reason, seen)}."]
     candidates = [one for one in record.specialist_candidates if one.specialist in seen]
     if not candidates or record.threshold is None:
         return sentences
@@ -173,6 +174,19 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str]) ->
     elif others and record.route is Route.SPECIALIST and to == best.specialist:
         sentences.append(f"It would have gone to {others[0].specialist} with {best.score - others[0].score:.2f} more.")
     return sentences
+
+
+def _reason_for(reason: Rationale, seen: Set[str]) -> str:
+    """Why, without the names of those who do not exist for whoever asks; whom the task names itself is no secret."""
+    if reason.code in (RationaleCode.NAMED, RationaleCode.GONE):
+        return reason.text
+    params = reason.params
+    shown: dict[str, object] = {}
+    for name in ("specialist", "chosen"):
+        one = getattr(params, name)
+        shown[name] = one if one is None or one in seen else _SOMEBODY
+    close = tuple(one if one in seen else _SOMEBODY for one in params.specialists)
+    return reason.model_copy(update={"params": params.model_copy(update={**shown, "specialists": close})}).text
 
 
 def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None) -> str:
