@@ -25,6 +25,7 @@ from claudomator_py.api.openapi import build
 from claudomator_py.api.page import application as pages
 from claudomator_py.api.page import errors, login
 from claudomator_py.api.request import strict_query
+from claudomator_py.api.routing import routing
 from claudomator_py.api.runs import runs
 from claudomator_py.api.schedules import schedules
 from claudomator_py.api.settings import WebSettings
@@ -40,7 +41,7 @@ names the role that it takes: read, operate or admin, each of which permits what
 Lists are paged by cursor, times are RFC 3339 in UTC, refusals are problem+json and say what to do next."""
 
 
-RESOURCES = (runs, tasks, schedules, specialists, agents, daemon, credentials, events, metrics)
+RESOURCES = (runs, tasks, schedules, specialists, routing, agents, daemon, credentials, events, metrics)
 
 
 class _Application(FastAPI):

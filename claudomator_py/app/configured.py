@@ -28,6 +28,7 @@ from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.decision import Versions
+from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.run import Bounds
 from claudomator_py.domain.views import CheckView
 from claudomator_py.embed.configured import encoder
@@ -43,7 +44,9 @@ from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.log import get_logger
 from claudomator_py.routing.calibration import calibration_for
+from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules
+from claudomator_py.scheduler.decision import SpecialistRecord
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.known_secrets import secrets_of
 from claudomator_py.schema.routing_settings import RoutingSettings
@@ -91,6 +94,11 @@ class Parts:
         """How alike a query is to what each card says; None where nothing is routed, and so nothing encoded."""
         directory = self.current().directory
         return None if directory is None else directory.cosines(query)
+
+    def preview(self, request: Request, by: Principal) -> SpecialistRecord | None:
+        """Who would do such a task of that principal's; None where nothing is routed."""
+        router = self.current().router
+        return None if router is None else router.preview(request, by)
 
     def close(self) -> None:
         """Let go of what works beside the loop."""

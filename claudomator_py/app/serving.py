@@ -261,7 +261,7 @@ async def _serve(
         repeats,
     )
     notices, tokens = Notices(database, herald, now_ms), Tokens(database, keyring, now_ms)
-    specialists = Specialists(database, now_ms, repeats, parts.cosines)
+    specialists = Specialists(database, now_ms, repeats, parts.cosines, parts.preview)
     access = Access(service, queries, schedules, notices, tokens, specialists)
     around = ProcessGauges(
         ticks=lambda: daemon.ticks,

@@ -66,6 +66,7 @@ COMMANDS: Mapping[str, Command] = {
         "End the holds of agents, and of their accounts. Tasks start on them again.", _function("agents:release")
     ),
     "search": Command("Find a specialist for something, by meaning and by words.", _function("specialists:search")),
+    "route": Command("Show who would do a task, and why.", _function("routing:route")),
     "drain": Command("Stop starting tasks; running ones finish.", _function("operate:drain")),
     "undrain": Command("Start tasks again after `drain`.", _function("operate:undrain")),
     "notifications": Command("List notifications and their delivery.", _function("operate:notifications")),

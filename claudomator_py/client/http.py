@@ -44,6 +44,7 @@ from claudomator_py.domain.views import (
     TokenView,
     WhyView,
 )
+from claudomator_py.domain.views.routing import RouteRequest, RouteView
 from claudomator_py.domain.views.schedules import ScheduleView
 from claudomator_py.domain.views.specialists import SearchView, SpecialistView
 from claudomator_py.schema.taskfile import to_document
@@ -281,6 +282,10 @@ class Client(RunLogs):
         """The specialists that match, the best first."""
         params = {"query": query, "limit": limit}
         return self._view(SearchView, "GET", "/v1/specialists/search", params=params)
+
+    def route(self, asked: RouteRequest) -> RouteView:
+        """Who would do such a task, and why."""
+        return self._view(RouteView, "POST", "/v1/route", json=asked.model_dump(mode="json", exclude_defaults=True))
 
     def register_specialist(self, card: Card, *, idempotency_key: str | None = None) -> SpecialistView:
         """Add it, or update one's own of that id. Harmless when repeated."""

@@ -43,14 +43,23 @@ AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is compared with cards, and whose they may be."""
+
+    request: Request
+    seen: frozenset[str]
+    """The specialists that exist for whoever made it."""
+    finally_: bool = False
+    """Whether a person was asked already, and is not asked again."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Subject:
     """A queued task of which nobody has decided yet who does it."""
 
     task: Task
     spec: TaskSpec
-    request: Request
-    seen: frozenset[str]
-    """The specialists that exist for whoever made it."""
+    asked: _Asked
     before: str | None = None
     """The specialist who did the task that it continues."""
     said: str | None = None
@@ -107,6 +116,13 @@ class SpecialistRouter:
         self._pool.submit(self._beside, subjects)
         return 0
 
+    def preview(self, request: Request, by: Principal) -> SpecialistRecord:
+        """Who would do a task of that content, if that principal made it now. Raises StoreUnavailable."""
+        begun_ms = self._clock()
+        seen = self._database.read(lambda connection: frozenset(specialist_rows.ids_seen(connection, by)))
+        (record,) = self._compared([_Asked(request, seen)])
+        return record.model_copy(update={"latency_ms": self._clock() - begun_ms})
+
     def _reach(self) -> None:
         """Have the agents that remote specialists are, as their cards say at present.
 
@@ -154,17 +170,19 @@ class SpecialistRouter:
             asked = asked_of(task)
             said = asked.answer if asked is not None and asked.kind is InputKind.CLARIFICATION else None
             before = _before(connection, task, spec)
-            found.append(_Subject(task, spec, Request.of(spec), seen[whose], before, said))
+            request = _Asked(Request.of(spec), seen[whose], finally_=said is not None)
+            found.append(_Subject(task, spec, request, before, said))
         return found
 
     def _decide(self, subjects: Sequence[_Subject]) -> int:
         begun_ms = self._clock()
         settled = {subject.task.id: record for subject in subjects if (record := self._settled(subject)) is not None}
         compared = [subject for subject in subjects if subject.task.id not in settled]
-        records = self._compared(compared)
-        took_ms = self._clock() - begun_ms
-        records = {name: record.model_copy(update={"latency_ms": took_ms}) for name, record in records.items()}
-        decided = settled | records
+        records = self._compared([subject.asked for subject in compared])
+        took = {"latency_ms": self._clock() - begun_ms}
+        decided = settled | {
+            subject.task.id: record.model_copy(update=took) for subject, record in zip(compared, records, strict=True)
+        }
         written = [
             (subject, self._database.submit(partial(self._write, subject, decided[subject.task.id])))
             for subject in subjects
@@ -175,14 +193,14 @@ class SpecialistRouter:
         """What is decided without comparing anything."""
         spec, code = subject.spec, None
         named = spec.specialist
-        if subject.said is not None and subject.said.strip() in subject.seen:
+        if subject.said is not None and subject.said.strip() in subject.asked.seen:
             named, code = subject.said.strip(), RationaleCode.BY_HAND
         elif named is not None:
             code = RationaleCode.NAMED
-        elif subject.before is not None and subject.before in subject.seen:
+        elif subject.before is not None and subject.before in subject.asked.seen:
             named, code = subject.before, RationaleCode.CONTINUED
         if named is not None and code is not None:
-            if named not in subject.seen:
+            if named not in subject.asked.seen:
                 return _plain(Route.CLARIFY, None, rationale(RationaleCode.GONE, specialist=named), self._versions)
             why = rationale(code, specialist=named)
             return _plain(Route.SPECIALIST, named, why, self._versions, spec.skill)
@@ -194,7 +212,7 @@ class SpecialistRouter:
 
     def _needs_no_route(self, subject: _Subject) -> bool:
         """Whether there is nothing to decide: nobody could do it in particular, or nobody is asked for."""
-        nobody = not subject.seen and subject.spec.specialist is None and subject.said is None
+        nobody = not subject.asked.seen and subject.spec.specialist is None and subject.said is None
         return nobody or self._takes_no_role(subject.spec)
 
     def _takes_no_role(self, spec: TaskSpec) -> bool:
@@ -206,32 +224,33 @@ class SpecialistRouter:
         kinds = {agent.kind for agent in meant} or {agent_type}
         return kinds <= set(BY_NAME_KINDS)
 
-    def _compared(self, subjects: Sequence[_Subject]) -> dict[str, SpecialistRecord]:
-        if not subjects:
-            return {}
+    def _compared(self, asked: Sequence[_Asked]) -> list[SpecialistRecord]:
+        """The decision on each of them."""
+        if not asked:
+            return []
+        requests = [one.request for one in asked]
         degraded = False
         directory, rules = self._directory, self._rules
         try:
             roster = directory.roster()
-            found = directory.likeness(roster, [subject.request for subject in subjects])
+            found = directory.likeness(roster, requests)
         except EncoderFault as fault:
             log.warning("encoder_failed", problem=str(fault), note="words are compared instead")
             degraded, directory, rules = True, self._fallback, self._fallback_rules
             roster = directory.roster()
-            found = directory.likeness(roster, [subject.request for subject in subjects])
+            found = directory.likeness(roster, requests)
         versions = rules.versions.model_copy(update={"registry": roster.registry_hash, "encoder": directory.encoder.id})
         rules = replace(rules, versions=versions)
-        records = {}
-        for subject, likeness in zip(subjects, found, strict=True):
-            cards = {name: card for name, card in roster.cards.items() if name in subject.seen and self._can_do(card)}
+        records = []
+        for one, likeness in zip(asked, found, strict=True):
+            cards = {name: card for name, card in roster.cards.items() if name in one.seen and self._can_do(card)}
             default = rules.default if rules.default in cards else None
             of_task = replace(rules, default=default)
-            if subject.said is not None:  # A person was asked already, and is not asked again.
+            if one.finally_:
                 of_task = replace(of_task, on_ambiguity=OnAmbiguity.SIGNALS)
-            now_ms = self._clock()
-            ranked = rank(subject.request, tuple(cards.values()), likeness, rules.calibration, now_ms=now_ms)
-            views = len(subject.request.views)
-            records[subject.task.id] = decide(ranked, cards, of_task, views=views, degraded=degraded)
+            ranked = rank(one.request, tuple(cards.values()), likeness, rules.calibration, now_ms=self._clock())
+            views = len(one.request.views)
+            records.append(decide(ranked, cards, of_task, views=views, degraded=degraded))
         return records
 
     def _write(self, subject: _Subject, record: SpecialistRecord, connection: Connection) -> bool:

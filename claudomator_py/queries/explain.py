@@ -1,6 +1,6 @@
 """Explaining: from rows and decisions to sentences that a person reads."""
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 
 from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, blocked, blocked_text, refs_text
 from claudomator_py.domain.coded import TaskRef
@@ -8,7 +8,6 @@ from claudomator_py.domain.decision import Classification
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.domain.rationale import Rationale, RationaleCode
 from claudomator_py.domain.readiness import DependencyState
 from claudomator_py.domain.report import Backlog
 from claudomator_py.domain.run import CheckResult, CheckStatus
@@ -19,7 +18,7 @@ from claudomator_py.domain.wording import Clock
 from claudomator_py.environment.worktrees import TREE_USED
 from claudomator_py.prompts.conversations import GIVEN_UP, resumption_of
 from claudomator_py.scheduler.classification import Cause
-from claudomator_py.scheduler.decision import Candidate, DecisionRecord, OverriddenHint, Route, SpecialistRecord
+from claudomator_py.scheduler.decision import Candidate, DecisionRecord, OverriddenHint
 from claudomator_py.store.tables import Event, Run, Task
 
 _DETAIL = 1_000
@@ -141,52 +140,6 @@ def placement_text(record: DecisionRecord) -> str:
     """Why it was placed there, and which model stands in for another, without a full stop."""
     stands_in = record.stands_in
     return record.reason.text if stands_in is None else f"{record.reason.text}; {stands_in.text}"
-
-
-_SOMEBODY = "somebody else"
-_NAMED_CANDIDATES = 3
-"""Specialists who were not chosen and are named all the same: the best of them."""
-
-
-def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str]) -> list[str]:
-    """Who does the task of that name, why, and what would have changed that. seen: who exists for whoever asks."""
-    if record.route is Route.DEFAULT and not record.specialist_candidates:
-        return []  # there are no specialists
-    whom = {Route.CLARIFY: "a person, who is asked for the specialist", Route.REJECT: "nobody"}
-    to = record.specialist if record.specialist is not None and record.specialist in seen else None
-    skill = f" for {record.skill}" if record.skill and to else ""
-    went = whom.get(record.route) or to or "nobody in particular"
-    sentences = [f"{name} went to {went}{skill}: {_reason_for(record.reason, seen)}."]
-    candidates = [one for one in record.specialist_candidates if one.specialist in seen]
-    if not candidates or record.threshold is None:
-        return sentences
-    best = candidates[0]
-    compared = " (words alone, as the encoder could not be asked)" if record.degraded else ""
-    sentences.append(
-        f"{best.specialist} scored {best.score:.2f}, with a threshold of {record.threshold:.2f}{compared}."
-    )
-    others = [one for one in candidates[1:] if one.specialist != record.specialist][:_NAMED_CANDIDATES]
-    told = "; ".join(f"{one.specialist} {one.score:.2f}, {one.rejected.text}" for one in others if one.rejected)
-    if told:
-        sentences.append(f"Others: {told}.")
-    if record.route is Route.DEFAULT:
-        sentences.append(f"With a threshold of {best.score:.2f} or less it would have gone to {best.specialist}.")
-    elif others and record.route is Route.SPECIALIST and to == best.specialist:
-        sentences.append(f"It would have gone to {others[0].specialist} with {best.score - others[0].score:.2f} more.")
-    return sentences
-
-
-def _reason_for(reason: Rationale, seen: Set[str]) -> str:
-    """Why, without the names of those who do not exist for whoever asks; whom the task names itself is no secret."""
-    if reason.code in (RationaleCode.NAMED, RationaleCode.GONE):
-        return reason.text
-    params = reason.params
-    shown: dict[str, object] = {}
-    for name in ("specialist", "chosen"):
-        one = getattr(params, name)
-        shown[name] = one if one is None or one in seen else _SOMEBODY
-    close = tuple(one if one in seen else _SOMEBODY for one in params.specialists)
-    return reason.model_copy(update={"params": params.model_copy(update={**shown, "specialists": close})}).text
 
 
 def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None) -> str:

@@ -37,6 +37,7 @@ from claudomator_py.domain.views import (
     WhyView,
 )
 from claudomator_py.domain.views.base import StateName
+from claudomator_py.domain.views.routing import RouteView
 from claudomator_py.domain.wording import worded
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
@@ -62,7 +63,6 @@ from claudomator_py.queries.explain import (
     failure_clause,
     failure_text,
     not_ready,
-    specialist_sentences,
     thread_sentences,
     tree_sentences,
 )
@@ -70,6 +70,7 @@ from claudomator_py.queries.history import history_sentences, schedule_sentences
 from claudomator_py.queries.holds import agent_views, hold_sentences, hold_views
 from claudomator_py.queries.inputs import input_sentences, input_view, rejection
 from claudomator_py.queries.reading import find_run, find_task
+from claudomator_py.queries.routing import route_view
 from claudomator_py.queries.schedules import by_next_time
 from claudomator_py.queries.views import decision_view, event_view, run_view, task_view
 from claudomator_py.scheduler.admission import admit
@@ -218,24 +219,26 @@ class Queries:
             spec = task_rows.spec_of(connection, task.id, task.revision)
             sentences += [*schedule_sentences(connection, task), *budget_sentences(connection, task, spec)]
             by_run = {str(decision.run_id): decision for decision in decisions}
-            sentences += self._routed_sentences(connection, task)
+            routing = self._routing(connection, task)
+            sentences += () if routing is None else routing.sentences
             sentences += history_sentences(runs, by_run, told, now_ms)
             return WhyView(
                 task=view,
                 sentences=tuple(sentences),
+                routing=routing,
                 decisions=tuple(decision_view(decision) for decision in decisions),
                 events=tuple(event_view(event) for event in told),
             )
 
         return self.read(read)
 
-    def _routed_sentences(self, connection: Connection, task: Task) -> list[str]:
+    def _routing(self, connection: Connection, task: Task) -> RouteView | None:
         """Who does it in its present generation, and who else could have: of those, who exists for whoever asks."""
         decision = decision_rows.latest(connection, task.id, DecisionKind.SPECIALIST, task.generation)
         if decision is None:
-            return []
+            return None
         record = SpecialistRecord.model_validate(decision.data)
-        return specialist_sentences(task.name, record, frozenset(specialist_rows.ids_seen(connection, self._by)))
+        return route_view(task.name, record, frozenset(specialist_rows.ids_seen(connection, self._by)))
 
     def agents(self) -> list[AgentView]:
         """The configured agents, in the order of the configuration."""

@@ -8,14 +8,18 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from claudomator_py.domain.card import Card, Registration
-from claudomator_py.domain.errors import Unavailable
+from claudomator_py.domain.errors import Conflict, Unavailable
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.views import Page
+from claudomator_py.domain.views.routing import RouteRequest, RouteView
 from claudomator_py.domain.views.specialists import SearchView, SpecialistView
 from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.queries import specialists as queries
 from claudomator_py.queries.reading import read
+from claudomator_py.queries.routing import route_view
 from claudomator_py.queries.specialists import Similarity
+from claudomator_py.routing.profile import Request
+from claudomator_py.scheduler.decision import SpecialistRecord
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by
@@ -23,6 +27,9 @@ from claudomator_py.tasks import specialists as changes
 from claudomator_py.tasks.idempotency import IdempotentRequests
 
 T = TypeVar("T")
+
+Router = Callable[[Request, Principal], SpecialistRecord | None]
+"""Who would do a task of that content, if that principal made it; None: nothing is routed. Raises StoreUnavailable."""
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +47,13 @@ class Specialists:
         clock: Clock,
         repeats: IdempotentRequests,
         similarity: Similarity = lambda _: None,
+        router: Router = lambda *_: None,
     ) -> None:
         self._database = database
         self._clock = clock
         self._repeats = repeats
         self._similarity = similarity
+        self._router = router
         self._by = OPERATOR
 
     def as_(self, by: Principal) -> "Specialists":
@@ -78,6 +87,18 @@ class Specialists:
         except StoreUnavailable as error:
             raise Unavailable(error.reason, remedy=error.remedy) from error
         return read(self._database, lambda connection: queries.search(connection, query, self._by, limit, semantic))
+
+    def route(self, asked: RouteRequest) -> RouteView:
+        """Who would do such a task, if whoever asks made it now. Raises Conflict where nothing is routed."""
+        try:
+            record = self._router(Request(asked.instructions, asked.name or "", asked.tags), self._by)
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+        if record is None:
+            remedy = "Set another `routing.preset` than `none`."
+            raise Conflict("Nothing is routed: the configuration says so.", remedy=remedy)
+        seen = read(self._database, lambda connection: frozenset(specialist_rows.ids_seen(connection, self._by)))
+        return route_view(asked.name or "Such a task", record, seen, tried=True)
 
     def register(self, card: Card, *, key: RequestKey | None = None) -> SpecialistView:
         """Add the card, or update one's own of that id; harmless when repeated. Raises Conflict, Forbidden."""

@@ -29,6 +29,7 @@ OPERATIONS = {
     ("get", "/v1/tasks/{ref}/runs"): "listRuns",
     ("get", "/v1/specialists"): "listSpecialists",
     ("post", "/v1/specialists"): "registerSpecialist",
+    ("post", "/v1/route"): "route",
     ("get", "/v1/specialists/search"): "searchSpecialists",
     ("get", "/v1/specialists/{specialist_id}"): "getSpecialist",
     ("put", "/v1/specialists/{specialist_id}"): "changeSpecialist",

@@ -13,6 +13,7 @@ from claudomator_py.client import AnswerRequest, Client, ClientError, HoldReques
 from claudomator_py.domain.lifecycle import Completed, Running
 from claudomator_py.domain.retention import CleanupRequest
 from claudomator_py.domain.views import TokenRequest
+from claudomator_py.domain.views.routing import RouteRequest
 from tests.fakes.cards import card
 from tests.fakes.daemon import Daemon, openapi_document, running
 from tests.fakes.prepared import PreparedService
@@ -57,6 +58,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "deleteSchedule": lambda client: client.delete_schedule("any"),
     "listSpecialists": lambda client: list(client.all_specialists()),
     "registerSpecialist": lambda client: client.register_specialist(card("new"), idempotency_key="k"),
+    "route": lambda client: client.route(RouteRequest(instructions="Mend the sink.")),
     "searchSpecialists": lambda client: client.search_specialists("any"),
     "getSpecialist": lambda client: client.specialist("any"),
     "changeSpecialist": lambda client: client.change_specialist(card("any"), if_version=1),

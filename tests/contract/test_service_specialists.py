@@ -7,6 +7,7 @@ import pytest
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.errors import BadCursor, Conflict, Forbidden, KeyReused, NotFound, StaleVersion
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
+from claudomator_py.domain.views.routing import RouteRequest
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.ports import EncoderFault
 from claudomator_py.queries.specialists import text_scores
@@ -261,3 +262,61 @@ def test_an_encoder_that_fails_leaves_the_words_at_their_full_score(database: Da
 
     assert result.degraded
     assert [one.score for one in result.items] == [1.0]
+
+
+ROOFER = card(
+    "roofer",
+    description="Covers roofs with tiles.",
+    skills=[{"id": "tiles", "name": "Tiles", "examples": ["Replace the broken tiles of the roof"]}],
+)
+TILER = card("tiler", description="Tiles of bathrooms and kitchens.", skills=[])
+
+
+@pytest.mark.both_databases
+def test_who_would_do_a_task_is_told_with_what_each_score_is_made_of(database: Database) -> None:
+    world = World(database)
+    of(world).register(ROOFER)
+    of(world).register(TILER)
+
+    found = of(world).route(RouteRequest(instructions="Replace broken tiles on the roof.", name="roof-tiles"))
+
+    assert (found.route, found.specialist, found.skill) == ("specialist", "roofer", "tiles")
+    roofer, tiler = found.candidates
+    assert (roofer.specialist, roofer.rejected, roofer.needs) == ("roofer", None, None)
+    assert roofer.score == found.confidence == sum(roofer.parts.values())
+    assert tiler.needs == pytest.approx(roofer.score - tiler.score)
+    assert tiler.rejected in ("less alike", "below the threshold")
+    assert found.sentences[0].startswith("roof-tiles would go to roofer for tiles: ")
+    assert f"It would go to tiler with {tiler.needs:.2f} more." in found.sentences
+
+
+@pytest.mark.both_databases
+def test_what_fits_nobody_would_go_to_the_default(database: Database) -> None:
+    world = World(database)
+    of(world).register(ROOFER)
+    of(world).register(card("generalist", description="Whatever else."))
+
+    found = of(world).route(RouteRequest(instructions="Zwölf Boxkämpfer jagen Viktor quer über den Sylter Deich."))
+
+    assert (found.route, found.specialist) == ("default", "generalist")
+    assert any(text.startswith("With a threshold of ") for text in found.sentences)
+
+
+@pytest.mark.both_databases
+def test_a_route_says_the_same_whatever_does_not_exist(database: Database) -> None:
+    world = World(database)
+    of(world).register(ROOFER)
+    asked = RouteRequest(instructions="Replace broken tiles on the roof.")
+    before = of(world, BOB).route(asked)
+
+    of(world, ANN).register(card("secret", description="Replace broken tiles on the roof.", **PRIVATE))
+
+    assert of(world, BOB).route(asked) == before
+    assert {one.specialist for one in of(world, ANN).route(asked).candidates} == {"roofer", "secret"}
+
+
+def test_where_nothing_is_routed_nobody_would_do_it(database: Database) -> None:
+    world = World(database)
+
+    with pytest.raises(Conflict, match="Nothing is routed"):
+        Specialists(database, world.clock, world.repeats).route(RouteRequest(instructions="any"))

@@ -13,6 +13,8 @@ from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.reconciler import Reconciler, TickReport
+from claudomator_py.dispatch.routing import SpecialistRouter
+from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.agent import AgentSpec, ModelChoice, Tier
@@ -24,6 +26,7 @@ from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.run import Bounds
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.views import CheckView, RestartRequest, TaskFilter, TaskView
+from claudomator_py.embed.hashed import Hashed
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.variables import RunTokens
@@ -33,7 +36,10 @@ from claudomator_py.faults import Faults
 from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.ports import Clock, Messenger
 from claudomator_py.queries.queries import Queries
+from claudomator_py.routing.calibration import calibration_for
+from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.snapshot import Rules
+from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.taskfiles import ParsedFile
 from claudomator_py.service.access import Access
@@ -178,7 +184,15 @@ class World:
             self.repeats,
         )
         self.tokens = Tokens(database, self.keyring, self.clock)
-        self.specialists = Specialists(database, self.clock, self.repeats)
+        encoder = Hashed()
+        calibration = calibration_for(Preset.CALIBRATED, encoder.id)
+        directory = SpecialistDirectory(database, encoder, calibration, self.clock)
+        routing = RoutingRules(calibration, default="generalist")
+        self.router = SpecialistRouter(
+            database, self.registry, directory, directory, routing, routing, self.clock, self.faults
+        )
+        # Without an encoder for searches, whose scores are then those of words alone.
+        self.specialists = Specialists(database, self.clock, self.repeats, router=self.router.preview)
         self.access = Access(self.service, self.queries, self.schedules, self.notices, self.tokens, self.specialists)
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.host.serve(self.kinds, self.secrets.redactor, self.clock)

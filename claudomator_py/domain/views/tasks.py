@@ -15,6 +15,7 @@ from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import Instant as GivenInstant
 from claudomator_py.domain.views.agents import BudgetView, HoldView
 from claudomator_py.domain.views.base import EventView, Instant, StateName, View
+from claudomator_py.domain.views.routing import RouteView
 from claudomator_py.domain.views.runs import InputView
 from claudomator_py.domain.worktree import TreeStanding
 
@@ -197,10 +198,14 @@ class DecisionView(View):
 
 
 class WhyView(View):
-    """Why a task is where it is: sentences for people, newest decision first, and the events in order."""
+    """Why a task is where it is: sentences for people, newest decision first, and the events in order.
+
+    routing: who does it, and why; null: nobody was looked for.
+    """
 
     task: TaskView
     sentences: tuple[str, ...]
+    routing: RouteView | None = None
     decisions: tuple[DecisionView, ...] = ()
     events: tuple[EventView, ...] = ()
 

@@ -162,3 +162,18 @@ def test_one_is_found_by_what_it_does(command: Command, cards: Path) -> None:
     none = command("search", "zyzzyva")
     assert (none.returncode, none.stdout) == (0, "")
     assert "No specialist matches" in none.stderr
+
+
+def test_who_would_do_a_task(command: Command, cards: Path) -> None:
+    nobody = command("route", "Find what drips.")
+    assert (nobody.returncode, nobody.stdout) == (0, "")
+    assert "specialists add FILE" in nobody.stderr
+    assert command("specialists", "add", str(cards)).returncode == 0
+
+    done = command("route", "Find what drips, and fix the leaking pipes.", "--name", "drips", "--tag", "water")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("drips would go to plumber for leaks: ")
+    assert "semantic 0." in done.stdout
+    found = json.loads(command("route", "Find what drips.", "-o", "json").stdout)
+    assert [one["specialist"] for one in found["candidates"]] == ["plumber"]
+    assert command("route", "  ").returncode == 2

@@ -1,0 +1,106 @@
+"""Who does a task, or would do it, in the shape of the API and in sentences, for somebody who may not see everybody."""
+
+from collections.abc import Set
+
+from claudomator_py.domain.rationale import Rationale, RationaleCode
+from claudomator_py.domain.views.routing import RouteCandidateView, RouteView
+from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
+
+_SOMEBODY = "somebody else"
+_NAMED_CANDIDATES = 3
+"""Specialists who were not chosen and are named all the same: the best of them."""
+
+
+def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bool = False) -> list[str]:
+    """Who does the task of that name, why, and what would have changed that. seen: who exists for whoever asks. tried:
+    there is no such task, and the question is who would do it."""
+    if record.route is Route.DEFAULT and not record.specialist_candidates:
+        return []  # there are no specialists
+    went, would_have_gone = ("would go", "would go") if tried else ("went", "would have gone")
+    whom = {Route.CLARIFY: "a person, who is asked for the specialist", Route.REJECT: "nobody"}
+    to = record.specialist if record.specialist is not None and record.specialist in seen else None
+    skill = f" for {record.skill}" if record.skill and to else ""
+    target = whom.get(record.route) or to or "nobody in particular"
+    sentences = [f"{name} {went} to {target}{skill}: {_reason_for(record.reason, seen).text}."]
+    open_ = [one for one in record.specialist_candidates if one.specialist in seen and not _barred(one)]
+    if not open_ or record.threshold is None:
+        return sentences
+    best = open_[0]
+    compared = " (words alone, as the encoder could not be asked)" if record.degraded else ""
+    sentences.append(
+        f"{best.specialist} scored {best.score:.2f}, with a threshold of {record.threshold:.2f}{compared}."
+    )
+    beside = [one for one in record.specialist_candidates if one.specialist in seen and one.rejected is not None]
+    others = [one for one in beside if one is not best][:_NAMED_CANDIDATES]
+    told = "; ".join(f"{one.specialist} {one.score:.2f}, {one.rejected.text}" for one in others if one.rejected)
+    if told:
+        sentences.append(f"Others: {told}.")
+    if record.route is Route.DEFAULT and best.score < record.threshold:
+        lower = f"With a threshold of {best.score:.2f} or less it {would_have_gone} to {best.specialist}."
+        sentences.append(lower)
+    elif len(open_) > 1 and record.route is Route.SPECIALIST and to == best.specialist:
+        lead = best.score - open_[1].score
+        sentences.append(f"It {would_have_gone} to {open_[1].specialist} with {lead:.2f} more.")
+    return sentences
+
+
+def _reason_for(reason: Rationale, seen: Set[str]) -> Rationale:
+    """Why, without the names of those who do not exist for whoever asks; whom the task names itself is no secret."""
+    if reason.code in (RationaleCode.NAMED, RationaleCode.GONE):
+        return reason
+    params = reason.params
+    shown: dict[str, object] = {}
+    for name in ("specialist", "chosen"):
+        one = getattr(params, name)
+        shown[name] = one if one is None or one in seen else _SOMEBODY
+    close = tuple(one if one in seen else _SOMEBODY for one in params.specialists)
+    return reason.model_copy(update={"params": params.model_copy(update={**shown, "specialists": close})})
+
+
+def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bool = False) -> RouteView:
+    """The decision on the task of that name; seen, tried: as for ``specialist_sentences``."""
+    candidates = [one for one in record.specialist_candidates if one.specialist in seen]
+    all_seen = len(candidates) == len(record.specialist_candidates)  # or the best score may tell of somebody hidden
+    to_beat = _to_beat(record, candidates)
+    reason = _reason_for(record.reason, seen)
+    return RouteView(
+        route=record.route.value,
+        specialist=record.specialist if record.specialist in seen else None,
+        skill=record.skill if record.specialist in seen else None,
+        confidence=record.confidence if all_seen else None,
+        threshold=record.threshold,
+        margin=record.margin,
+        degraded=record.degraded,
+        risk=record.risk,
+        reason=reason.text,
+        rationale=reason,
+        candidates=tuple(_candidate_view(one, to_beat) for one in candidates),
+        sentences=tuple(specialist_sentences(name, record, seen, tried=tried)),
+        latency_ms=record.latency_ms,
+    )
+
+
+def _to_beat(record: SpecialistRecord, candidates: list[SpecialistCandidate]) -> float | None:
+    """The score with which somebody else would have been as good as the best."""
+    if record.threshold is None:
+        return None
+    return max((record.threshold, *(one.score for one in candidates if not _barred(one))))
+
+
+def _barred(one: SpecialistCandidate) -> bool:
+    """Whether it could not have been chosen, whatever its score."""
+    return one.rejected is not None and one.rejected.code in (RationaleCode.TOO_RISKY, RationaleCode.LACKS)
+
+
+def _candidate_view(one: SpecialistCandidate, to_beat: float | None) -> RouteCandidateView:
+    helps = one.rejected is not None and to_beat is not None and not _barred(one)
+    return RouteCandidateView(
+        specialist=one.specialist,
+        skill=one.skill,
+        score=one.score,
+        parts=one.parts,
+        tie_break=one.tie_break,
+        rejected=None if one.rejected is None else one.rejected.text,
+        rationale=one.rejected,
+        needs=round(to_beat - one.score, 6) if helps and to_beat is not None else None,
+    )
