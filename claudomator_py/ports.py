@@ -12,7 +12,7 @@ from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.report import Backlog, RunReport, Said
 from claudomator_py.domain.run import Entry, ExitRecord, Launch, LaunchRequest, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.scheduler.classification import TierQuestion
+from claudomator_py.scheduler.classification import ModelQuestion
 
 if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector  # with numpy, which is for whoever compares
@@ -216,14 +216,14 @@ class RunHost(Protocol):
         """
 
 
-class TierModel(Protocol):
-    """A cheap model that is asked for tiers. Safe to use from many threads."""
+class CheapModel(Protocol):
+    """A cheap model that is asked small questions. Safe to use from many threads."""
 
     @property
     def model(self) -> str:
         """Its name."""
 
-    def ask(self, question: TierQuestion, timeout_s: float) -> str:
+    def ask(self, question: ModelQuestion, timeout_s: float) -> str:
         """What it says, within timeout_s seconds. Raises ClassifierFault."""
 
     def close(self) -> None:

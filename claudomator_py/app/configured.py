@@ -16,13 +16,14 @@ from claudomator_py.classify.configured import CLI_VARIABLES, tier_model
 from claudomator_py.daemon.health import agent_check
 from claudomator_py.daemon.reload import ConfigurationRefused, Current
 from claudomator_py.dispatch.apply_report import ReportApplier
-from claudomator_py.dispatch.classify import TierAsker
+from claudomator_py.dispatch.cheap_model import GuardedModel
+from claudomator_py.dispatch.classify import AT_ONCE, TierAsker
 from claudomator_py.dispatch.collect import Collector
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.notifications import NotificationDispatcher
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.reconciler import Reconciler
-from claudomator_py.dispatch.routing import SpecialistRouter
+from claudomator_py.dispatch.routing import Chooser, SpecialistRouter
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.dispatch.start import Starter
@@ -49,7 +50,7 @@ from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.decision import SpecialistRecord
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.known_secrets import secrets_of
-from claudomator_py.schema.routing_settings import RoutingSettings
+from claudomator_py.schema.routing_settings import OnAmbiguity, RoutingSettings
 from claudomator_py.schema.settings import Classifier, ClassifierKind, Settings, settings_hash
 from claudomator_py.sources.inbox.claims import InboxInUse
 from claudomator_py.sources.inbox.inbox import ConfiguredInbox
@@ -125,7 +126,7 @@ def _asker(
     return (
         None
         if model is None
-        else TierAsker(database, model, classifier.timeout, now_ms, account=classifier.shared_account)
+        else TierAsker(database, GuardedModel(model, now_ms, classifier.shared_account), classifier.timeout, now_ms)
     )
 
 
@@ -135,12 +136,14 @@ def _router(
     registry: AgentRegistry,
     faults: Faults,
     rules: Rules,
+    asker: TierAsker | None,
+    timeout_ms: int,
     former: Configured | None,
 ) -> tuple[SpecialistDirectory | None, SpecialistRouter | None]:
     """The former ones as long as nothing that they depend on is different, so that nothing is encoded again."""
     if not routing.enabled:
         return None, None
-    if former is not None and former.settings.routing == routing:
+    if former is not None and former.settings.routing == routing and former.asker is asker:
         return former.directory, former.router
     chosen, plain = encoder(routing.encoder), Hashed()
     versions = Versions(configuration=rules.settings_hash)
@@ -149,8 +152,10 @@ def _router(
     without = replace(own, calibration=calibration_for(routing.preset, plain.id))
     directory = SpecialistDirectory(database, chosen, calibration, now_ms)
     fallback = SpecialistDirectory(database, plain, without.calibration, now_ms)
-    pool = None if chosen.immediate else ThreadPoolExecutor(max_workers=1, thread_name_prefix="route")
-    router = SpecialistRouter(database, registry, directory, fallback, own, without, now_ms, faults, pool)
+    chooser = None if asker is None else Chooser(asker.model, database, timeout_ms, now_ms)
+    asks = chooser is not None and routing.on_ambiguity is OnAmbiguity.CLASSIFIER
+    pool = ThreadPoolExecutor(AT_ONCE, "route") if asks or not chosen.immediate else None
+    router = SpecialistRouter(database, registry, directory, fallback, own, without, now_ms, faults, chooser, pool)
     return directory, router
 
 
@@ -186,7 +191,9 @@ def _configured(
         run_token,
     )
     asker = _asker(settings.classifier, environ, database, former)
-    directory, router = _router(settings.routing, database, registry, faults, rules, former)
+    directory, router = _router(
+        settings.routing, database, registry, faults, rules, asker, settings.classifier.timeout, former
+    )
     return Configured(settings, rules, launch, workdirs, asker, router, directory)
 
 

@@ -4,7 +4,7 @@ import httpx
 
 from claudomator_py.classify.answers import text_at
 from claudomator_py.classify.http import post_json
-from claudomator_py.scheduler.classification import Cause, ClassifierFault, TierQuestion, answer_schema, prompt
+from claudomator_py.scheduler.classification import Cause, ClassifierFault, ModelQuestion
 
 DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com"
 # Structured output can loop; an answer needs far less than this.
@@ -20,17 +20,17 @@ class GeminiApi:
         self._headers = {"x-goog-api-key": api_key}
         self._client = httpx.Client(trust_env=False, follow_redirects=False)
 
-    def ask(self, question: TierQuestion, timeout_s: float) -> str:
+    def ask(self, question: ModelQuestion, timeout_s: float) -> str:
         """The model's text. Raises ClassifierFault."""
         if not self._headers["x-goog-api-key"]:
             raise ClassifierFault(Cause.NOT_CONFIGURED, "there is no key; set the variable of classifier.api_key_env")
         body = {
-            "contents": [{"role": "user", "parts": [{"text": prompt(question)}]}],
+            "contents": [{"role": "user", "parts": [{"text": question.prompt}]}],
             "generationConfig": {
                 "temperature": 0,
                 "maxOutputTokens": MAX_OUTPUT_TOKENS,
                 "responseMimeType": "application/json",
-                "responseSchema": answer_schema(question),
+                "responseSchema": question.answer,
             },
         }
         answer = post_json(self._client, self._url, body, self._headers, timeout_s)

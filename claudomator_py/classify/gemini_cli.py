@@ -14,9 +14,8 @@ from claudomator_py.scheduler.classification import (
     ANSWER_CHARS,
     Cause,
     ClassifierFault,
-    TierQuestion,
+    ModelQuestion,
     json_objects,
-    prompt,
 )
 
 # Without these it starts a second process of itself that ignores signals, and refuses an unknown folder.
@@ -46,14 +45,14 @@ class GeminiCli:
         self._running: set[subprocess.Popen[bytes]] = set()
         self._closed = False
 
-    def ask(self, question: TierQuestion, timeout_s: float) -> str:
+    def ask(self, question: ModelQuestion, timeout_s: float) -> str:
         """The model's text. Raises ClassifierFault."""
         with (
             tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
             tempfile.TemporaryFile() as stdin,
             tempfile.TemporaryFile() as stderr,
         ):
-            stdin.write(prompt(question).encode(errors="replace"))
+            stdin.write(question.prompt.encode(errors="replace"))
             stdin.seek(0)
             process = self._start(folder, stdin, stderr, timeout_s)
             try:

@@ -3,11 +3,13 @@
 Format: https://platform.openai.com/docs/api-reference/chat/create
 """
 
+from collections.abc import Mapping
+
 import httpx
 
 from claudomator_py.classify.answers import text_at
 from claudomator_py.classify.http import post_json
-from claudomator_py.scheduler.classification import TierQuestion, answer_schema, prompt
+from claudomator_py.scheduler.classification import ModelQuestion
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 MAX_OUTPUT_TOKENS = 512
@@ -22,20 +24,19 @@ class OpenAi:
         self._headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
         self._client = httpx.Client(trust_env=False, follow_redirects=False)
 
-    def ask(self, question: TierQuestion, timeout_s: float) -> str:
+    def ask(self, question: ModelQuestion, timeout_s: float) -> str:
         """The model's text. Raises ClassifierFault."""
-        schema = {
-            **answer_schema(question),
-            "required": ["agent_type", "tier", "reason"],
-            "additionalProperties": False,
-        }
+        # Strict means that each property is required, and nothing else is allowed.
+        properties = question.answer["properties"]
+        required = list(properties) if isinstance(properties, Mapping) else []
+        schema = {**question.answer, "required": required, "additionalProperties": False}
         body = {
             "model": self.model,
-            "messages": [{"role": "user", "content": prompt(question)}],
+            "messages": [{"role": "user", "content": question.prompt}],
             "max_completion_tokens": MAX_OUTPUT_TOKENS,
             "response_format": {
                 "type": "json_schema",
-                "json_schema": {"name": "tier", "strict": True, "schema": schema},
+                "json_schema": {"name": "answer", "strict": True, "schema": schema},
             },
         }
         answer = post_json(self._client, self._url, body, self._headers, timeout_s)

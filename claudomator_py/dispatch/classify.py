@@ -1,23 +1,19 @@
 """Asking for tiers beside everything else: the question is committed first, the answer whenever it comes."""
 
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.domain.agent import Tier
-from claudomator_py.domain.breaker import Breaker
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.decision import Classification as Decided
 from claudomator_py.domain.decision import Versions
-from claudomator_py.domain.limits import Bucket, Hold, RanOn
-from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.rationale import RationaleCode, rationale
-from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.log import get_logger
-from claudomator_py.ports import Clock, TierModel
+from claudomator_py.ports import Clock
 from claudomator_py.scheduler.classification import (
     PROMPT_VERSION,
     Cause,
@@ -26,19 +22,20 @@ from claudomator_py.scheduler.classification import (
     Unusable,
     cache_key,
     parse_answer,
+    tier_question,
 )
 from claudomator_py.scheduler.decision import TierRecord
 from claudomator_py.scheduler.tiers import AskTier
-from claudomator_py.store import classification_rows, hold_rows, task_rows
+from claudomator_py.store import classification_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Classification
 from claudomator_py.tasks.decisions import record_tier
-from claudomator_py.tasks.holds import hold_account
 
 log = get_logger("claudomator.classify")
 
 AT_ONCE = 4
+"""Questions that the model is asked side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +69,18 @@ class TierAsker:
     def __init__(
         self,
         database: Database,
-        model: TierModel,
+        model: GuardedModel,
         timeout_ms: int,
         clock: Clock,
         *,
-        account: tuple[str, str] | None = None,
         pool: Executor | None = None,
     ) -> None:
-        """account: kind and account of the agents with which the model shares its limits; None: with nobody.
-
-        pool: where questions are put; None: on threads of its own.
-        """
+        """pool: where questions are put; None: on threads of its own."""
         self._database = database
-        self._model = model
+        self.model = model
         self._timeout_ms = timeout_ms
         self._clock = clock
-        self._bucket = None if account is None else Bucket(kind=account[0], account=account[1])
         self._pool = pool or ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="classify")
-        self._breaker = Breaker()
-        self._lock = threading.Lock()
 
     def ask(self, asks: Sequence[AskTier]) -> dict[str, Exception]:
         """Commit the questions and put them to the model; returns before the answers come.
@@ -118,7 +108,7 @@ class TierAsker:
         With ``wait`` it is answered first, which may take as long as the timeout.
         """
         self._pool.shutdown(wait=wait, cancel_futures=not wait)
-        self._model.close()
+        self.model.close()
 
     def _committing(self, ask: AskTier, now_ms: int) -> Callable[[Connection], _Asked | None]:
         return lambda connection: self._commit(connection, ask, now_ms)
@@ -129,18 +119,18 @@ class TierAsker:
             return None
         if classification_rows.find(connection, task.id, task.generation) is not None:
             return None
-        hold = self._hold(connection, now_ms)
+        hold = self.model.hold(connection, now_ms)
         if hold is not None and not ask.urgent:
             return None  # There is time: it is asked once the account can be used again.
         spec = task_rows.spec_of(connection, task.id, task.revision)
         question = TierQuestion(spec.name, spec.instructions, ask.agent_type, dict(ask.models))
-        key = cache_key(question, self._model.model)
+        key = cache_key(question, self.model.name)
         deadline_ms = now_ms + self._timeout_ms
         row = Classification(
             task_id=task.id,
             generation=task.generation,
             agent=ask.agent,
-            model=self._model.model,
+            model=self.model.name,
             cache_key=key,
             asked_ms=now_ms,
             deadline_ms=deadline_ms,
@@ -154,17 +144,10 @@ class TierAsker:
             self._record(connection, asked, _Answer("cache", tier, detail=reason), now_ms)
             return None
         if hold is not None:
-            detail = f"the account {hold.bucket.label}, which it shares with agents, is limited"
+            detail = self.model.hold_text()
             self._record(connection, asked, _Answer("default", cause=Cause.LIMITED, detail=detail), now_ms)
             return None
         return asked
-
-    def _hold(self, connection: Connection, now_ms: int) -> Hold | None:
-        """What holds the account that it shares with agents, if it does, for the model that is asked."""
-        if self._bucket is None:
-            return None
-        ran_on = RanOn("", self._bucket.kind or "", self._bucket.account or "", self._model.model)
-        return next((hold for hold in hold_rows.in_force(connection, now_ms) if hold.is_on(ran_on)), None)
 
     def _work(self, asked: _Asked) -> None:
         """On a thread of the pool. Whatever happens, an answer is recorded, or the deadline passes without one."""
@@ -180,20 +163,14 @@ class TierAsker:
         left_s = (asked.deadline_ms - self._clock()) / 1000
         if left_s <= 0:
             return _Answer("default", cause=Cause.TIMEOUT, detail="too many questions were ahead of it")
-        # An operator who restarts a task wants to know; the answer then counts like that of a trial.
-        if not self._may_try(anyway=asked.generation > 1):
-            return _Answer("default", cause=Cause.BREAKER_OPEN, detail="it failed several times in a row")
-        ok = False
         try:
-            found = parse_answer(self._model.ask(asked.question, left_s), asked.question)
-            ok = True
+            # An operator who restarts a task wants to know; the answer then counts like that of a trial.
+            text = self.model.ask(tier_question(asked.question), left_s, anyway=asked.generation > 1)
+            found = parse_answer(text, asked.question)
         except ClassifierFault as fault:
             return _Answer("default", cause=fault.cause, detail=fault.detail, retry_after_s=fault.retry_after_s)
         except Unusable as unusable:
-            ok = True  # It answered: the next question may well get a better answer, so it is not left alone.
             return _Answer("default", cause=unusable.cause, detail=unusable.detail)
-        finally:
-            self._tried(ok=ok)
         return _Answer("classifier", found.tier, detail=found.reason, said_agent=found.agent_type)
 
     def _record(self, connection: Connection, asked: _Asked, answer: _Answer, now_ms: int) -> None:
@@ -210,8 +187,8 @@ class TierAsker:
         )
         if not written:
             return
-        if answer.cause is Cause.LIMITED and self._hold(connection, now_ms) is None:
-            self._hold_account(connection, asked, answer, now_ms)
+        if answer.cause is Cause.LIMITED:
+            self.model.met(connection, asked.task_id, answer.detail, answer.retry_after_s, now_ms)
         if answer.source == "classifier" and answer.tier is not None:
             classification_rows.remember(connection, asked.key, answer.tier, answer.detail or "", now_ms)
         told = {"source": answer.source, "tier": answer.tier, "cause": answer.cause, "detail": answer.detail}
@@ -239,28 +216,7 @@ class TierAsker:
             tier=answer.tier,
             agent=asked.agent,
             classification=classification,
-            versions=Versions(classifier=f"{self._model.model}/{PROMPT_VERSION}"),
+            versions=Versions(classifier=f"{self.model.name}/{PROMPT_VERSION}"),
             latency_ms=now_ms - asked.asked_ms,
         )
         record_tier(connection, task, asked.revision, decided, now_ms)
-
-    def _hold_account(self, connection: Connection, asked: _Asked, answer: _Answer, now_ms: int) -> None:
-        """The limit that the model met is that of the agents with which it shares an account."""
-        bucket = self._bucket
-        if bucket is None:
-            return
-        reset_at = None if answer.retry_after_s is None else now_ms + round(answer.retry_after_s * SECOND_MS)
-        detail = f"the classifier: {answer.detail}"
-        met = Outcome(status=OutcomeStatus.LIMITED, reason=Reason.RATE_LIMITED, detail=detail, reset_at=reset_at)
-        hold_account(connection, bucket, asked.task_id, met, now_ms)
-
-    def _may_try(self, *, anyway: bool) -> bool:
-        with self._lock:
-            if not anyway and not self._breaker.allows(self._clock()):
-                return False
-            self._breaker = self._breaker.began()
-            return True
-
-    def _tried(self, *, ok: bool) -> None:
-        with self._lock:
-            self._breaker = self._breaker.succeeded() if ok else self._breaker.failed(self._clock())

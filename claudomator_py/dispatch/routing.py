@@ -1,5 +1,7 @@
 """Deciding who does each task, once it is queued: in one transaction with what follows for the task."""
 
+import threading
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -7,6 +9,7 @@ from functools import partial
 
 from sqlalchemy import Connection
 
+from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.decision import Versions
@@ -21,9 +24,11 @@ from claudomator_py.faults import Doing, Faults, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.prompts.conversations import resumption_of
+from claudomator_py.routing.choice import MOST, PROMPT_VERSION, Choice
 from claudomator_py.routing.profile import Request
-from claudomator_py.routing.ranking import RoutingRules, decide, rank
+from claudomator_py.routing.ranking import RoutingRules, close_of, decide, picked, rank
 from claudomator_py.routing.role import agent_name, agent_of, constraints_of, done_by
+from claudomator_py.scheduler.classification import Cause, ClassifierFault, NoAnswer
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.scheduler.lanes import eligibility
 from claudomator_py.schema.agent_settings import BY_NAME_KINDS
@@ -38,6 +43,8 @@ from claudomator_py.tasks.inputs import asked_of
 
 log = get_logger("claudomator.routing")
 
+_REMEMBERED = 1_000
+"""Choices that are not asked for again."""
 AT_ONCE = 200
 """Tasks that one look routes."""
 
@@ -66,12 +73,59 @@ class _Subject:
     """What a person said who was asked which specialist is meant."""
 
 
+class Chooser:
+    """Lets a cheap model choose among close candidates. No fault of it does more than leave the choice to signals."""
+
+    def __init__(self, model: GuardedModel, database: Database, timeout_ms: int, clock: Clock) -> None:
+        self._model = model
+        self._database = database
+        self._timeout_s = timeout_ms / 1000
+        self._clock = clock
+        self._known: OrderedDict[str, str] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """By which a decision says who chose."""
+        return f"{self._model.name}/{PROMPT_VERSION}"
+
+    def choose(self, choice: Choice, task: Task) -> str | None:
+        """Whom it names; None: nobody, and the log says why. What it has named for the same is not asked again, unless
+        an operator has restarted the task. Takes as long as the timeout. Raises StoreUnavailable.
+        """
+        key = choice.key(self._model.name)
+        with self._lock:
+            known = self._known.get(key)
+        if known is not None and task.generation == 1:
+            return known
+        try:
+            if self._database.read(lambda connection: self._model.hold(connection, self._clock())) is not None:
+                raise ClassifierFault(Cause.LIMITED, self._model.hold_text())
+            said = choice.answer(self._model.ask(choice.question, self._timeout_s, anyway=task.generation > 1))
+        except NoAnswer as fault:
+            log.warning("choice_fallback", task=task.name, task_id=task.id, cause=fault.cause, detail=fault.detail)
+            self._met(task, fault)
+            return None
+        with self._lock:
+            self._known[key] = said
+            while len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        return said
+
+    def _met(self, task: Task, fault: NoAnswer) -> None:
+        if not isinstance(fault, ClassifierFault) or fault.cause is not Cause.LIMITED:
+            return
+        self._database.write(
+            lambda connection: self._model.met(connection, task.id, fault.detail, fault.retry_after_s, self._clock())
+        )
+
+
 class SpecialistRouter:
     """Routes what is queued. No fault of an encoder does more than leave words to be compared.
 
     rules: those in force; None: nothing is routed. fallback: compares words where the encoder cannot be asked.
-    pool: where an encoder is asked that does not answer at once. news: called, on any thread, once its answer is
-    written.
+    chooser: who chooses among close candidates; None: signals do. pool: where an encoder is asked that does not answer
+    at once, and the chooser; None: in the tick.
     """
 
     def __init__(
@@ -84,8 +138,8 @@ class SpecialistRouter:
         fallback_rules: RoutingRules,
         clock: Clock,
         faults: Faults,
+        chooser: Chooser | None = None,
         pool: Executor | None = None,
-        news: Callable[[], None] = lambda: None,
     ) -> None:
         self._database = database
         self._registry = registry
@@ -95,9 +149,10 @@ class SpecialistRouter:
         self._fallback_rules = fallback_rules
         self._clock = clock
         self._faults = faults
+        self._chooser = chooser
         self._pool = pool
-        self._news = news
-        self._away: set[str] = set()
+        self._away: Counter[str] = Counter()
+        self._lock = threading.Lock()
         self._reached: str | None = None
 
     def route(self) -> int:
@@ -112,8 +167,7 @@ class SpecialistRouter:
             return 0
         if self._directory.encoder.immediate or self._pool is None:
             return self._decide(subjects)
-        self._away |= {subject.task.id for subject in subjects}
-        self._pool.submit(self._beside, subjects)
+        self._go(subjects, lambda: self._decide(subjects))
         return 0
 
     def preview(self, request: Request, by: Principal) -> SpecialistRecord:
@@ -145,16 +199,25 @@ class SpecialistRouter:
             self._pool.shutdown(wait=False, cancel_futures=True)
         self._directory.encoder.close()
 
-    def _beside(self, subjects: Sequence[_Subject]) -> None:
+    def _go(self, subjects: Sequence[_Subject], work: Callable[[], object]) -> None:
+        """Do it beside the tick, if there is somewhere to; the tasks are left alone until then."""
+        if self._pool is None:
+            work()
+            return
+        with self._lock:
+            self._away.update(subject.task.id for subject in subjects)
+        self._pool.submit(self._beside, subjects, work)
+
+    def _beside(self, subjects: Sequence[_Subject], work: Callable[[], object]) -> None:
         try:
-            self._decide(subjects)
+            work()
         except StoreUnavailable as error:
             log.warning("route_not_recorded", problem=str(error))
         except Exception:
             log.exception("routing_failed")
         finally:
-            self._away -= {subject.task.id for subject in subjects}
-            self._news()
+            with self._lock:
+                self._away -= Counter(subject.task.id for subject in subjects)
 
     def _subjects(self, connection: Connection) -> list[_Subject]:
         seen: dict[tuple[str, str | None], frozenset[str]] = {}
@@ -183,11 +246,31 @@ class SpecialistRouter:
         decided = settled | {
             subject.task.id: record.model_copy(update=took) for subject, record in zip(compared, records, strict=True)
         }
-        written = [
-            (subject, self._database.submit(partial(self._write, subject, decided[subject.task.id])))
-            for subject in subjects
-        ]
+        choosing = set()
+        if self._chooser is not None and self._rules.on_ambiguity is OnAmbiguity.CLASSIFIER:
+            for subject in compared:
+                record = decided[subject.task.id]
+                if len(close_of(record)) > 1 and not subject.asked.finally_:
+                    choosing.add(subject.task.id)
+                    self._go([subject], partial(self._choose, self._chooser, subject, record))
+        return self._written([(one, decided[one.task.id]) for one in subjects if one.task.id not in choosing])
+
+    def _written(self, decided: Sequence[tuple[_Subject, SpecialistRecord]]) -> int:
+        """How many of them are routed now."""
+        written = [(one, self._database.submit(partial(self._write, one, record))) for one, record in decided]
         return sum(bool(self._faults.attempt(item_of(Doing.ROUTE, one.task), future.result)) for one, future in written)
+
+    def _choose(self, chooser: Chooser, subject: _Subject, record: SpecialistRecord) -> None:
+        """Ask who of the close ones it is. Whatever comes of that, the task is routed."""
+        begun_ms, names = self._clock(), close_of(record)[:MOST]
+        cards = self._database.read(lambda connection: specialist_rows.cards(connection, names))
+        told = {name: cards[name].description for name in names if name in cards}
+        choice = Choice(subject.spec.name, subject.spec.instructions, told)
+        who = chooser.choose(choice, subject.task) if len(told) > 1 else None
+        if who is not None:
+            record = picked(record, who, chooser.name)
+        took_ms = (record.latency_ms or 0) + self._clock() - begun_ms
+        self._written([(subject, record.model_copy(update={"latency_ms": took_ms}))])
 
     def _settled(self, subject: _Subject) -> SpecialistRecord | None:
         """What is decided without comparing anything."""

@@ -107,6 +107,37 @@ def decide(
     return _record(Route.SPECIALIST, chosen, why, ranked, barred, rules, least, risk, degraded, within)
 
 
+def close_of(record: SpecialistRecord) -> tuple[str, ...]:
+    """Those who are as good as the best by their score, the best first; fewer than two: there is nothing to choose."""
+    if record.route is not Route.SPECIALIST:
+        return ()
+    return tuple(
+        one.specialist
+        for one in record.specialist_candidates
+        if one.rejected is None or one.rejected.code is RationaleCode.AS_GOOD
+    )
+
+
+def picked(record: SpecialistRecord, specialist: str, model: str) -> SpecialistRecord:
+    """The decision with another of those close ones, whom the model of that name has picked."""
+    why = rationale(RationaleCode.PICKED, specialists=close_of(record), specialist=specialist)
+    candidates = []
+    for one in record.specialist_candidates:
+        as_good = rationale(RationaleCode.AS_GOOD) if one.rejected is None else one.rejected
+        candidates.append(one.model_copy(update={"rejected": None if one.specialist == specialist else as_good}))
+    chosen = next(one for one in candidates if one.specialist == specialist)
+    return record.model_copy(
+        update={
+            "reason": why,
+            "specialist": specialist,
+            "skill": chosen.skill,
+            "confidence": min(1.0, max(0.0, chosen.score)),
+            "specialist_candidates": tuple(candidates),
+            "versions": record.versions.model_copy(update={"classifier": model}),
+        }
+    )
+
+
 def _least(card: Card, calibration: Calibration, views: int) -> float:
     """The threshold of that card: its own, or what was fitted."""
     return calibration.least(views) if card.threshold is None else card.threshold

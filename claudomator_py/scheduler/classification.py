@@ -27,7 +27,7 @@ _STRENGTH = {tier: strength for strength, tier in enumerate(TIERS)}
 
 
 class Cause(StrEnum):
-    """Why there is no answer, so that the agent's default tier is used."""
+    """Why there is no answer, so that what it would have decided is decided without it."""
 
     OFF = "off"
     NOTHING_TO_CHOOSE = "nothing_to_choose"
@@ -41,6 +41,17 @@ class Cause(StrEnum):
     DISALLOWED = "disallowed"
     BREAKER_OPEN = "breaker_open"
     INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelQuestion:
+    """What a cheap model is asked, whatever it is about."""
+
+    subject: str
+    """The name of the task in question."""
+    prompt: str
+    answer: Mapping[str, object]
+    """JSON Schema of the answer: an object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +78,7 @@ class Classification:
     agent_type: str | None = None
 
 
-class NoTier(Exception):
+class NoAnswer(Exception):
     """There is no answer that counts. cause: its stable name, counted and shown. detail: what happened."""
 
     def __init__(self, cause: Cause, detail: str) -> None:
@@ -76,7 +87,7 @@ class NoTier(Exception):
         self.detail = detail
 
 
-class ClassifierFault(NoTier):
+class ClassifierFault(NoAnswer):
     """The classifier gave no text. retry_after_s: how many seconds it asked to be left alone; None: it did not say."""
 
     def __init__(self, cause: Cause, detail: str, *, retry_after_s: float | None = None) -> None:
@@ -84,17 +95,27 @@ class ClassifierFault(NoTier):
         self.retry_after_s = retry_after_s
 
 
-class Unusable(NoTier):
+class Unusable(NoAnswer):
     """It gave a text that does not count."""
 
 
-def prompt(question: TierQuestion) -> str:
-    """The question. Everything between the markers is the task's text, shortened in the middle.
+def tier_question(question: TierQuestion) -> ModelQuestion:
+    """As a model is asked."""
+    return ModelQuestion(question.name, prompt(question), answer_schema(question))
 
-    The marker is derived from the text, so the text cannot contain it.
+
+def marked(name: str, instructions: str) -> tuple[str, str]:
+    """A task's text as data, shortened in the middle; and the line to put before and after it.
+
+    That marker is derived from the text, so the text cannot contain it.
     """
-    text = json.dumps({"name": question.name, "instructions": shortened(question.instructions)}, ensure_ascii=False)
-    marker = f"TASK-{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:16]}"
+    text = json.dumps({"name": name, "instructions": shortened(instructions)}, ensure_ascii=False)
+    return text, f"TASK-{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:16]}"
+
+
+def prompt(question: TierQuestion) -> str:
+    """The question. Everything between the markers is the task's text."""
+    text, marker = marked(question.name, question.instructions)
     uses = "\n".join(f"- {tier.value}: {TIER_USES[tier]} (model {question.models[tier]})" for tier in question.tiers)
     return (
         f"Choose how strong a model the coding agent {question.agent_type!r} needs for a task.\n"
@@ -132,15 +153,15 @@ def parse_answer(text: str, question: TierQuestion) -> Classification:
     """The answer in the text: JSON bare, in fences, after noise or amid prose. Raises Unusable."""
     objects = [found for found in json_objects(text[:ANSWER_CHARS]) if "tier" in found or "model" in found]
     if not objects:
-        raise Unusable(Cause.GARBAGE, f"no JSON object with a tier in {_shown(text)}")
+        raise Unusable(Cause.GARBAGE, f"no JSON object with a tier in {shown(text)}")
     named = [_tier(found, question) for found in objects]
     strongest = max(range(len(named)), key=lambda index: _STRENGTH[named[index]])
     chosen = objects[strongest]
     reason, agent_type = chosen.get("reason"), chosen.get("agent_type")
     return Classification(
         tier=named[strongest],
-        reason=_shown(reason) if isinstance(reason, str) else "",
-        agent_type=_shown(agent_type) if isinstance(agent_type, str) else None,
+        reason=shown(reason) if isinstance(reason, str) else "",
+        agent_type=shown(agent_type) if isinstance(agent_type, str) else None,
     )
 
 
@@ -165,13 +186,13 @@ def _tier(found: Mapping[str, object], question: TierQuestion) -> Tier:
         for tier in question.tiers:
             if isinstance(model, str) and not differs(model, question.models[tier]):
                 return tier
-        raise Unusable(Cause.DISALLOWED, f"the model {_shown(model)} was not offered")
+        raise Unusable(Cause.DISALLOWED, f"the model {shown(model)} was not offered")
     if not isinstance(value, str):
-        raise Unusable(Cause.GARBAGE, f"the tier is {_shown(value)}, not a text")
+        raise Unusable(Cause.GARBAGE, f"the tier is {shown(value)}, not a text")
     for tier in question.tiers:
         if not differs(value, tier.value):
             return tier
-    raise Unusable(Cause.DISALLOWED, f"the tier {_shown(value)} was not offered")
+    raise Unusable(Cause.DISALLOWED, f"the tier {shown(value)} was not offered")
 
 
 def json_objects(text: str) -> Iterator[dict[str, object]]:
@@ -189,6 +210,6 @@ def json_objects(text: str) -> Iterator[dict[str, object]]:
         position = text.find("{", end)
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     line = " ".join(str(value).split())
     return line if len(line) <= REASON_CHARS else f"{line[: REASON_CHARS - 3]}..."

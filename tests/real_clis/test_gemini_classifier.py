@@ -9,7 +9,7 @@ import pytest
 
 from claudomator_py.classify.gemini_cli import GeminiCli
 from claudomator_py.domain.agent import Tier
-from claudomator_py.scheduler.classification import Cause, ClassifierFault, TierQuestion, parse_answer
+from claudomator_py.scheduler.classification import Cause, ClassifierFault, TierQuestion, parse_answer, tier_question
 from tests.e2e.harness import Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, why
 from tests.fakes.gemini_api import (
@@ -82,12 +82,12 @@ def living_in(home: Path) -> list[str]:
 
 def fault(classifier: GeminiCli, timeout_s: float = TIMEOUT_S) -> ClassifierFault:
     with pytest.raises(ClassifierFault) as raised:
-        classifier.ask(QUESTION, timeout_s)
+        classifier.ask(tier_question(QUESTION), timeout_s)
     return raised.value
 
 
 def test_it_gives_a_tier(classifier: GeminiCli, api: GeminiApi) -> None:
-    answer = parse_answer(classifier.ask(QUESTION, PATIENCE_S), QUESTION)
+    answer = parse_answer(classifier.ask(tier_question(QUESTION), PATIENCE_S), QUESTION)
 
     assert (answer.tier, answer.reason) == (Tier.POWERFUL, "the cause is not known")
     (asked,) = api.requests

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.breaker import FAILURES, FIRST_PAUSE_MS
 from claudomator_py.domain.limits import FIRST_ESTIMATE_MS, Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.units import HOUR_MS, format_instant
-from claudomator_py.scheduler.classification import PROMPT_VERSION, Cause, ClassifierFault, TierQuestion
+from claudomator_py.scheduler.classification import PROMPT_VERSION, Cause, ClassifierFault, ModelQuestion
 from claudomator_py.scheduler.decision import TierRecord
 from claudomator_py.scheduler.tiers import AskTier
 from claudomator_py.store import classification_rows, decision_rows, hold_rows
@@ -43,8 +44,8 @@ class Model:
         self.asked: list[str] = []
         self.closed = False
 
-    def ask(self, question: TierQuestion, timeout_s: float) -> str:
-        self.asked.append(question.name)
+    def ask(self, question: ModelQuestion, timeout_s: float) -> str:
+        self.asked.append(question.subject)
         said = self.says.pop(0) if self.says else FAST
         if isinstance(said, Exception):
             raise said
@@ -76,9 +77,8 @@ class Asking:
     def __init__(self, database: Database, *says: str | Exception, account: tuple[str, str] | None = None) -> None:
         self.world = World(database, agents=(ROOMY,), classifier=True, total=40)
         self.model, self.inline = Model(*says), Inline()
-        self.asker = TierAsker(
-            database, self.model, TIMEOUT_MS, lambda: self.world.now_ms, account=account, pool=self.inline
-        )
+        guarded = GuardedModel(self.model, lambda: self.world.now_ms, account)
+        self.asker = TierAsker(database, guarded, TIMEOUT_MS, lambda: self.world.now_ms, pool=self.inline)
 
     def ask(self, name: str) -> Classification:
         """Submit a task, and ask for its tier as a tick would; what is known of that then."""

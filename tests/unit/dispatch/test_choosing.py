@@ -1,0 +1,169 @@
+"""Routing between close candidates with a cheap model: whatever becomes of the question, the task is routed."""
+
+from concurrent.futures import Executor, Future
+from typing import Any
+
+import pytest
+
+from claudomator_py.dispatch.cheap_model import GuardedModel
+from claudomator_py.dispatch.routing import Chooser, SpecialistRouter
+from claudomator_py.dispatch.specialists import SpecialistDirectory
+from claudomator_py.domain.views import RestartRequest
+from claudomator_py.embed.hashed import Hashed
+from claudomator_py.routing.calibration import calibration_for
+from claudomator_py.routing.ranking import RoutingRules
+from claudomator_py.scheduler.classification import Cause, ClassifierFault, ModelQuestion
+from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
+from claudomator_py.schema.routing_settings import OnAmbiguity, Preset
+from claudomator_py.store import decision_rows
+from claudomator_py.store.database import Database
+from tests.fakes.cards import card
+from tests.fakes.world import World
+
+TASK = "Find out why the handles of the connection pool leak, and mend it."
+ACCOUNT = ("simulated", "shared")
+
+
+class Model:
+    """Says what it is told to, in turn; then that it is the last one. asked: every question."""
+
+    model = "lite"
+
+    def __init__(self, *says: str | Exception) -> None:
+        self.says = list(says)
+        self.asked: list[ModelQuestion] = []
+
+    def ask(self, question: ModelQuestion, timeout_s: float) -> str:
+        self.asked.append(question)
+        said = self.says.pop(0) if self.says else '{"specialist": "twin-b"}'
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class Later(Executor):
+    """Keeps what it is given until somebody lets it be done."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[Any, ...]] = []
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        self.given.append((fn, args))
+        return Future()
+
+    def work(self) -> None:
+        given, self.given = self.given, []
+        for fn, args in given:
+            fn(*args)
+
+
+class Routed:
+    """A world with two specialists who are equally good at everything."""
+
+    def __init__(self, database: Database, *says: str | Exception) -> None:
+        self.world = World(database)
+        for name in ("twin-a", "twin-b"):
+            one = card(name, name="Twin", description="Mends leaking handles of connection pools.", skills=[])
+            self.world.specialists.register(one)
+        self.model, self.pool = Model(*says), Later()
+        clock, encoder = self.world.clock, Hashed()
+        calibration = calibration_for(Preset.CALIBRATED, encoder.id)
+        directory = SpecialistDirectory(database, encoder, calibration, clock)
+        rules = RoutingRules(calibration, on_ambiguity=OnAmbiguity.CLASSIFIER)
+        chooser = Chooser(GuardedModel(self.model, clock, ACCOUNT), database, 5_000, clock)
+        parts = (self.world.registry, directory, directory, rules, rules, clock, self.world.faults)
+        self.router = SpecialistRouter(database, *parts, chooser, self.pool)
+
+    def submit(self, name: str, text: str = TASK) -> None:
+        self.world.submit(name, instructions=text)
+
+    def route(self) -> None:
+        self.router.route()
+        self.pool.work()
+
+    def specialist(self, name: str) -> str | None:
+        return self.world.queries.task(name).specialist
+
+    def record(self, name: str) -> SpecialistRecord:
+        task_id = self.world.queries.task(name).id
+        found = self.world.database.read(lambda c: decision_rows.latest(c, task_id, DecisionKind.SPECIALIST, 1))
+        assert found is not None
+        return SpecialistRecord.model_validate(found.data)
+
+
+@pytest.mark.both_databases
+def test_the_model_chooses_among_those_who_are_as_good(database: Database) -> None:
+    routed = Routed(database)
+    routed.submit("leak")
+
+    routed.route()
+
+    assert routed.specialist("leak") == "twin-b"
+    record = routed.record("leak")
+    assert record.reason.text == "it could be for any of twin-a, twin-b, and the classifier picked twin-b"
+    assert record.versions.classifier == "lite/1"
+    assert [(one.specialist, one.rejected is None) for one in record.specialist_candidates] == [
+        ("twin-a", False),
+        ("twin-b", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [ClassifierFault(Cause.TIMEOUT, "no answer"), "I do not know.", '{"specialist": "root"}', RuntimeError("broken")],
+)
+def test_without_an_answer_the_signals_choose_and_the_task_is_routed(database: Database, said: str | Exception) -> None:
+    routed = Routed(database, said)
+    routed.submit("leak")
+
+    routed.route()
+    if isinstance(said, RuntimeError):  # A fault of our own: it is tried again at the next tick.
+        routed.route()
+
+    assert routed.specialist("leak") in ("twin-a", "twin-b")
+
+
+def test_the_tick_does_not_wait_for_the_model_and_asks_once(database: Database) -> None:
+    routed = Routed(database)
+    routed.submit("leak")
+
+    assert routed.router.route() == 0
+    assert routed.router.route() == 0
+
+    assert len(routed.pool.given) == 1
+    assert routed.specialist("leak") is None
+    routed.pool.work()
+    assert routed.specialist("leak") == "twin-b"
+    assert len(routed.model.asked) == 1
+
+
+def test_the_same_task_is_not_asked_about_again_until_it_is_restarted(database: Database) -> None:
+    routed = Routed(database)
+    routed.submit("leak")
+    routed.route()
+    first = routed.specialist("leak")
+
+    routed.world.service.cancel("leak")
+    routed.world.submit("leak-2", instructions=TASK)
+    routed.route()
+
+    assert (routed.specialist("leak-2"), first) == ("twin-b", "twin-b")
+    assert len(routed.model.asked) == 2, "its name is part of the question"
+    routed.world.service.restart("leak", RestartRequest())
+    routed.route()
+    assert len(routed.model.asked) == 3
+
+
+def test_a_limit_that_it_meets_holds_its_account_and_it_is_left_alone(database: Database) -> None:
+    routed = Routed(database, ClassifierFault(Cause.LIMITED, "quota", retry_after_s=60.0))
+    routed.submit("leak")
+    routed.route()
+    routed.submit("second")
+
+    routed.route()
+
+    assert len(routed.model.asked) == 1
+    assert routed.specialist("second") in ("twin-a", "twin-b")
