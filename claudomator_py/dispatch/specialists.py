@@ -1,7 +1,7 @@
 """The specialists as an encoder sees them, kept until a card changes."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -55,11 +55,11 @@ class SpecialistDirectory:
                 self._roster = self._read(digest)
             return self._roster
 
-    def likeness(self, roster: Roster, requests: Sequence[Request]) -> list[dict[str, Likeness]]:
+    def likeness(self, roster: Roster, requests: Sequence[Request]) -> list[Mapping[str, Likeness]]:
         """How alike each task is to each card. Raises EncoderFault."""
         texts = [text for request in requests for text in request.views]
         vectors = iter(self._encoder.encode(texts) if texts else ())
-        found = []
+        found: list[Mapping[str, Likeness]] = []
         for request in requests:
             views = [next(vectors) for _ in request.views]
             found.append(roster.space.likeness(views, self._calibration.shares(len(views))))

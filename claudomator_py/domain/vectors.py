@@ -21,17 +21,20 @@ def cosine(one: Vector, other: Vector) -> float:
 
 def normalised(rows: Vector) -> Vector:
     """Each row at length 1, so that a product with another of length 1 is their cosine; a row of no length stays 0."""
-    wide = np.atleast_2d(rows).astype(np.float64)
-    out = np.stack([_unit(row) for row in wide]) if len(wide) else wide
-    return out.reshape(rows.shape).astype(np.float32)
+    return _units(np.atleast_2d(rows).astype(np.float64)).reshape(rows.shape).astype(np.float32)
 
 
 def _unit(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    largest = float(np.max(np.abs(vector), initial=0.0))
-    if not np.isfinite(largest) or largest == 0.0:
-        return np.zeros_like(vector)
-    scaled = vector / largest  # else the squares of very large or very small numbers leave the range
-    return scaled / np.linalg.norm(scaled)
+    return _units(vector[np.newaxis]).reshape(vector.shape)
+
+
+def _units(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    largest = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
+    measured = np.isfinite(largest) & (largest != 0.0)
+    # Divided by the largest, as the squares of very large or very small numbers leave the range.
+    scaled = np.where(measured, rows, 0.0) / np.where(measured, largest, 1.0)
+    scaled /= np.where(measured, np.linalg.norm(scaled, axis=1, keepdims=True), 1.0)
+    return scaled
 
 
 def to_bytes(vector: Vector) -> bytes:

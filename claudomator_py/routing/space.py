@@ -1,11 +1,14 @@
 """Cards as vectors: one matrix for all, and how alike a task is to each of them, in one product."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from claudomator_py.domain.vectors import Vector, normalised
 from claudomator_py.routing.profile import Likeness, Profile, text_hash
+
+Indices = npt.NDArray[np.intp]
 
 
 class Space:
@@ -27,6 +30,7 @@ class Space:
         not tell somebody of cards that do not exist for them; None: all.
         """
         self._profiles = tuple(profiles)
+        self._at = {profile.specialist: at for at, profile in enumerate(profiles)}
         self._own_share = own_share
         self._rarity = self._weigh(vectors, counted) if weighs_rarity else None
         self._own = self._rows([vectors[text_hash(profile.own)] for profile in profiles])
@@ -34,11 +38,10 @@ class Space:
         # A skill is where its text and its examples are in the mean.
         centroids = [self._rows([vectors[text_hash(text)] for text in skill.texts]).mean(axis=0) for _, skill in skills]
         self._skills = normalised(np.stack(centroids)) if centroids else np.zeros((0, 0), dtype=np.float32)
-        owners = np.array([at for at, _ in skills], dtype=np.intp)
-        self._owners = tuple(at for at, _ in skills)
+        self._owners = np.array([at for at, _ in skills], dtype=np.intp)
         self._names = tuple(skill.skill for _, skill in skills)
         # Skills of one card stand together, so that the best of each is one reduction.
-        self._with_skills, self._starts = np.unique(owners, return_index=True)
+        self._with_skills, self._starts, self._sizes = np.unique(self._owners, return_index=True, return_counts=True)
 
     def _weigh(self, vectors: Mapping[str, Vector], counted: Collection[str] | None) -> Vector:
         profiles = [one for one in self._profiles if counted is None or one.specialist in counted]
@@ -68,24 +71,53 @@ class Space:
                 found[self._profiles[owner].specialist, name] = float(alike)
         return found
 
-    def likeness(self, views: Sequence[Vector], shares: Sequence[float]) -> dict[str, Likeness]:
+    def likeness(self, views: Sequence[Vector], shares: Sequence[float]) -> Mapping[str, Likeness]:
         """To each card, by its id. views: the vectors of the task's texts; shares: how much each of them counts."""
         if not self._profiles:
             return {}
         asked = self._rows(list(views))
         weights = np.asarray(shares, dtype=np.float32)
-        semantic = weights @ (asked @ self._own.T)
-        best: dict[int, str] = {}
+        semantic = weights @ _products(self._own, asked)
+        best = np.full(len(self._profiles), -1, dtype=np.intp)
         if len(self._names):
             # Each text of the task finds its own best skill; the one that is named is that of all texts together.
-            per_text = asked @ self._skills.T
+            per_text = _products(self._skills, asked)
             top = weights @ np.maximum.reduceat(per_text, self._starts, axis=1)
             semantic[self._with_skills] *= self._own_share
             semantic[self._with_skills] += (1 - self._own_share) * top
-            together = weights @ per_text
-            ends = (*self._starts[1:], len(self._names))
-            for card, start, end in zip(self._with_skills, self._starts, ends, strict=True):
-                best[int(card)] = self._names[int(start) + int(np.argmax(together[start:end]))]
-        return {
-            profile.specialist: Likeness(float(semantic[at]), best.get(at)) for at, profile in enumerate(self._profiles)
-        }
+            best[self._with_skills] = self._first_best(weights @ per_text)
+        return _Found(self._at, semantic, best, self._names)
+
+    def _first_best(self, alike: Vector) -> Indices:
+        """The place of the best skill of each card that has any; of equal ones the first. alike: of each skill."""
+        most = np.maximum.reduceat(alike, self._starts)
+        best = np.flatnonzero(alike == np.repeat(most, self._sizes))
+        return best[np.searchsorted(best, self._starts)]
+
+
+def _products(rows: Vector, asked: Vector) -> Vector:
+    """Of each that is asked, a row of its products with all rows."""
+    # The other way round the matrix, which is what is long, would be read once for each.
+    return np.ascontiguousarray((rows @ asked.T).T)
+
+
+class _Found(Mapping[str, Likeness]):
+    """How alike a task is to each card. Of a great many cards few are looked at, so no value is made before it is."""
+
+    def __init__(self, at: Mapping[str, int], semantic: Vector, best: Indices, names: Sequence[str]) -> None:
+        """at: where a card stands in the rest, by id. best: the places in names; -1: none."""
+        self._at = at
+        self._semantic = semantic
+        self._best = best
+        self._names = names
+
+    def __getitem__(self, specialist: str) -> Likeness:
+        at = self._at[specialist]
+        skill = self._best[at]
+        return Likeness(float(self._semantic[at]), None if skill < 0 else self._names[skill])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._at)
+
+    def __len__(self) -> int:
+        return len(self._at)

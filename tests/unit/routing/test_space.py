@@ -55,3 +55,27 @@ def test_only_counted_cards_say_how_rare_a_feature_is() -> None:
     assert found(COMPASS) == found(COMPASS, other) == found(COMPASS, other, BARE)
     uncounted = Space((COMPASS, other), KEPT, weighs_rarity=True, own_share=0.5).cosines(asked)
     assert uncounted["compass", "right"] != pytest.approx(found(COMPASS))
+
+
+def test_the_first_of_equally_good_skills_is_named() -> None:
+    twins = Profile("twins", "north", (SkillTexts("one", ("east",)), SkillTexts("other", ("east",))))
+    found = space(BARE, twins, COMPASS).likeness([KEPT[text_hash("east")]], (1.0,))
+    assert {name: one.skill for name, one in found.items()} == {"bare": None, "twins": "one", "compass": "right"}
+
+
+def test_likeness_is_that_of_each_card_alone() -> None:
+    chance = np.random.default_rng(1)
+    texts = [f"text {number}" for number in range(120)]
+    kept = dict(zip(map(text_hash, texts), chance.standard_normal((len(texts), 8)).astype(np.float32), strict=True))
+    left, profiles = iter(texts), []
+    for number in range(20):
+        skills = tuple(SkillTexts(f"skill-{one}", (next(left), next(left))) for one in range(number % 4))
+        profiles.append(Profile(f"card-{number}", next(left), skills))
+    views, shares = list(chance.standard_normal((2, 8)).astype(np.float32)), (0.7, 0.3)
+
+    together = Space(profiles, kept, weighs_rarity=False, own_share=0.35).likeness(views, shares)
+    assert list(together) == [profile.specialist for profile in profiles]
+    for profile in profiles:
+        (one,) = Space([profile], kept, weighs_rarity=False, own_share=0.35).likeness(views, shares).values()
+        assert together[profile.specialist].skill == one.skill
+        assert together[profile.specialist].semantic == pytest.approx(one.semantic, abs=1e-6)
