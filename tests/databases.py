@@ -20,12 +20,13 @@ def open_migrated(state_dir: Path) -> Database:
     return Database.open("sqlite", state_dir=state_dir)
 
 
-def put_migrated(state_dir: Path) -> None:
-    """The file of such a database in that folder, which is made if missing."""
+def put_migrated(state_dir: Path, *, begun: bool = False) -> None:
+    """The file of such a database in that folder, which is made if missing. begun: as a daemon leaves it that has
+    started once, with the specialists that come with it."""
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = state_dir / FILE_NAME
     file.touch(mode=0o600)
-    file.write_bytes(_migrated_file())
+    file.write_bytes(_migrated_file(begun))
 
 
 def empty(connection: Connection) -> None:
@@ -36,8 +37,12 @@ def empty(connection: Connection) -> None:
 
 
 @cache
-def _migrated_file() -> bytes:
+def _migrated_file(begun: bool) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         with Database.open("sqlite", state_dir=Path(folder)) as opened:
             migrate(opened)
+            if begun:
+                from claudomator_py.app.serving import ship_cards  # a whole daemon, which few tests need
+
+                ship_cards(opened, wanted=True)
         return (Path(folder) / FILE_NAME).read_bytes()

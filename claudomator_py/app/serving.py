@@ -156,7 +156,7 @@ async def _serve(
     database.clean_with(secrets.clean)
     _migrate(database, notifier)
     claim_database(database, state)
-    _ship(database, wanted=settings.routing.shipped)
+    ship_cards(database, wanted=settings.routing.shipped)
     launcher = Launcher(umask)
     stack.callback(launcher.close)
     parts = assemble(settings, environ, state, database, launcher, secrets, run_tokens.of)
@@ -375,7 +375,7 @@ def _migrate(database: Database, notifier: Notifier) -> None:
             log.info("database_migrated", before=report.before, after=report.after, backup=str(report.backup or "none"))
 
 
-def _ship(database: Database, *, wanted: bool) -> None:
+def ship_cards(database: Database, *, wanted: bool) -> None:
     """Let the registry have the cards of this version, unless it has them already; or none of them."""
     contents = shipped_files() if wanted else {}
     shipped = {"hash": files_hash(contents)}

@@ -106,7 +106,7 @@ class RoutingSettings(Strict):
         description="Folders of card files. Not watched yet: register cards with `claudomator specialists add`.",
     )
     shipped: Flag = Field(
-        False, description="Whether the specialists that come with Claudomator are registered. Read at the start."
+        True, description="Whether the specialists that come with Claudomator are registered. Read at the start."
     )
     on_ambiguity: OnAmbiguity = Field(
         OnAmbiguity.SIGNALS,

@@ -166,7 +166,7 @@ class Site:
         (root / "check.sh").write_text(CHECK)
         self.configure(**config)
         if not new and self.database == "sqlite":
-            put_migrated(self.state)
+            put_migrated(self.state, begun=True)
 
     def configure(self, **changes: Any) -> None:
         """Write the configuration: defaults with an agent ``sh``, which does as its task says, and ``simulated``."""

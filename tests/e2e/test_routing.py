@@ -28,7 +28,9 @@ CARDS = (
 @pytest.fixture
 def site(tmp_path: Path, warm: WarmStarter) -> Iterator[Site]:
     agents = {name: {"kind": "simulated", "auto_select": True} for name in ("alpha", "beta")}
-    with open_site(tmp_path / "site", warm=warm, agents=agents, concurrency={"total": 8}) as site:
+    with open_site(
+        tmp_path / "site", warm=warm, agents=agents, routing={"shipped": False}, concurrency={"total": 8}
+    ) as site:
         yield site
 
 
