@@ -2,6 +2,7 @@
 
 import gc
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from claudomator_py.domain.card import Card
     from claudomator_py.domain.task import TaskSpec
     from claudomator_py.routing.evaluation import Case, Evaluation
+    from claudomator_py.routing.fitting import Fit
     from claudomator_py.scheduler.decision import SpecialistRecord
 
 
@@ -102,15 +104,15 @@ def diagnose_command() -> Callable[..., None]:
 
 
 class _Routing:
-    """What ``eval`` decides with."""
+    """What ``eval`` decides with, and ``calibrate`` fits."""
 
     encoders: "Sequence[str]" = ("hashed",)
 
     def __init__(self) -> None:
         os.environ.setdefault(*ONE_THREAD)
-        from claudomator_py.routing import evaluation  # with numpy; only ``eval`` decides without a daemon
+        from claudomator_py.routing import evaluation  # with numpy; nothing else decides without a daemon
 
-        self.card, self.case = evaluation.card_of, evaluation.case_of
+        self.card, self.ignored, self.case = evaluation.card_of, evaluation.ignored, evaluation.case_of
 
     def evaluate(
         self, cards: "Sequence[Card]", cases: "Sequence[Case]", encoder: str, clock_ns: Callable[[], int]
@@ -124,6 +126,42 @@ class _Routing:
         chosen = encoder_of(EncoderSettings.model_validate({"kind": encoder}))
         return evaluate(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id), clock_ns)
 
+    def fit(self, cards: "Sequence[Card]", cases: "Sequence[Case]", encoder: str) -> "Fit":
+        """See ``cli.calibrate.Calibrator``."""
+        from claudomator_py.embed.configured import encoder as encoder_of
+        from claudomator_py.routing.calibration import calibration_for
+        from claudomator_py.routing.fitting import fit
+        from claudomator_py.schema.routing_settings import EncoderSettings, Preset
+
+        chosen = encoder_of(EncoderSettings.model_validate({"kind": encoder}))
+        return fit(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id))
+
+    def keep(self, fit: "Fit", cards: "Sequence[Card]", state: tuple[Path | None, Path | None]) -> Path:
+        """See ``cli.calibrate.Calibrator``."""
+        from claudomator_py.client.discovery import configuration
+        from claudomator_py.daemon import calibrations
+        from claudomator_py.routing.calibration import SCORING, Fitted
+        from claudomator_py.schema.configfile import resolve_state_dir
+
+        config, folder = state
+        loaded = configuration(config, os.environ, Path.cwd())
+        fitted = Fitted(
+            calibration=fit.calibration,
+            scoring=SCORING,
+            cards={card.id: card.content_hash for card in cards},
+            cases=fit.expected.cases,
+            expected=fit.expected.accuracy_with_none,
+            fitted_ms=time.time_ns() // 1_000_000,
+        )
+        return calibrations.keep(resolve_state_dir(folder, loaded.settings, os.environ, loaded.base_dir), fitted)
+
+
+def calibrate_command() -> Callable[..., None]:
+    """The command that fits thresholds and weights."""
+    from claudomator_py.cli import calibrate
+
+    return calibrate.command(_Routing)
+
 
 def eval_command() -> Callable[..., None]:
     """The command that judges decisions by a labelled set."""
@@ -135,6 +173,7 @@ def eval_command() -> Callable[..., None]:
 OTHERS: Mapping[str, Command] = {
     "validate": Command("Check task files. Exits with 1 if one has a problem.", validate_command),
     "diagnose": Command("Read a saved run of an agent, and print what it came to.", diagnose_command),
+    "calibrate": Command("Fit thresholds and weights on labelled tasks.", calibrate_command),
     "eval": Command("Route labelled tasks, and count what is right.", eval_command),
     "serve": Command("Run the daemon in the foreground.", serve_command),
 }

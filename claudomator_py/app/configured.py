@@ -13,6 +13,7 @@ from pathlib import Path
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.programs import detected_agents
 from claudomator_py.classify.configured import CLI_VARIABLES, tier_model
+from claudomator_py.daemon import calibrations
 from claudomator_py.daemon.health import agent_check
 from claudomator_py.daemon.reload import ConfigurationRefused, Current
 from claudomator_py.dispatch.apply_report import ReportApplier
@@ -44,17 +45,18 @@ from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.log import get_logger
-from claudomator_py.routing.calibration import calibration_for
+from claudomator_py.routing.calibration import Fitted, calibration_for
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.decision import SpecialistRecord
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.known_secrets import secrets_of
-from claudomator_py.schema.routing_settings import OnAmbiguity, RoutingSettings
+from claudomator_py.schema.routing_settings import OnAmbiguity, Preset, RoutingSettings
 from claudomator_py.schema.settings import Classifier, ClassifierKind, Settings, settings_hash
 from claudomator_py.sources.inbox.claims import InboxInUse
 from claudomator_py.sources.inbox.inbox import ConfiguredInbox
-from claudomator_py.store.database import Database
+from claudomator_py.store import specialist_rows
+from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.full_text import Found
 
 log = get_logger("claudomator")
@@ -72,6 +74,8 @@ class Configured:
     router: SpecialistRouter | None
     directory: SpecialistDirectory | None
     """The specialists as the configured encoder sees them; None: nothing is routed."""
+    fitted: Mapping[str, Fitted]
+    """What was fitted on the operator's own tasks, by id of the encoder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,18 +142,20 @@ def _router(
     rules: Rules,
     asker: TierAsker | None,
     timeout_ms: int,
+    fitted: Mapping[str, Fitted],
     former: Configured | None,
 ) -> tuple[SpecialistDirectory | None, SpecialistRouter | None]:
     """The former ones as long as nothing that they depend on is different, so that nothing is encoded again."""
     if not routing.enabled:
         return None, None
-    if former is not None and former.settings.routing == routing and former.asker is asker:
+    same = former is not None and former.settings.routing == routing and former.fitted == fitted
+    if former is not None and same and former.asker is asker:
         return former.directory, former.router
     chosen, plain = encoder(routing.encoder), Hashed()
     versions = Versions(configuration=rules.settings_hash)
-    calibration = calibration_for(routing.preset, chosen.id)
+    calibration = calibration_for(routing.preset, chosen.id, fitted)
     own = RoutingRules(calibration, routing.default_specialist, routing.on_ambiguity, versions)
-    without = replace(own, calibration=calibration_for(routing.preset, plain.id))
+    without = replace(own, calibration=calibration_for(routing.preset, plain.id, fitted))
     directory = SpecialistDirectory(database, chosen, calibration, now_ms)
     fallback = SpecialistDirectory(database, plain, without.calibration, now_ms)
     chooser = None if asker is None else Chooser(asker.model, database, timeout_ms, now_ms)
@@ -191,10 +197,11 @@ def _configured(
         run_token,
     )
     asker = _asker(settings.classifier, environ, database, former)
+    fitted = calibrations.read(state)
     directory, router = _router(
-        settings.routing, database, registry, faults, rules, asker, settings.classifier.timeout, former
+        settings.routing, database, registry, faults, rules, asker, settings.classifier.timeout, fitted, former
     )
-    return Configured(settings, rules, launch, workdirs, asker, router, directory)
+    return Configured(settings, rules, launch, workdirs, asker, router, directory, fitted)
 
 
 def assemble(
@@ -307,6 +314,18 @@ def search_path() -> str:
 def agents_check(parts: Parts) -> CheckView:
     """Whether any agent can take a task that names none."""
     return agent_check(parts.registry, search_path(), configured=parts.current().settings.agents_configured)
+
+
+def calibration_checks(parts: Parts, database: Database) -> list[CheckView]:
+    """Whether thresholds mean what they should for the encoder in use."""
+    current = parts.current()
+    if current.directory is None or current.settings.routing.preset is not Preset.CALIBRATED:
+        return []
+    try:
+        cards = database.read(specialist_rows.content_hashes)
+    except StoreUnavailable:  # which has a check of its own
+        return []
+    return calibrations.checks(current.directory.encoder.id, current.fitted, cards)
 
 
 def tell_agents(parts: Parts) -> None:

@@ -32,6 +32,7 @@ from claudomator_py.app.configured import (
     Parts,
     agents_check,
     assemble,
+    calibration_checks,
     look_again,
     now_ms,
     search_path,
@@ -218,6 +219,7 @@ async def _serve(
             reloader.check(),
             disk_check(state, least_free()),
             agents_check(parts),
+            *calibration_checks(parts, database),
             *inbox_checks(inbox.status()),
         ]
 

@@ -1,5 +1,7 @@
 """What scores mean: weights, threshold and margin, which belong to an encoder and to no other."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -75,10 +77,46 @@ SHIPPED: Final = {
 """What comes with Claudomator, by encoder."""
 
 
-def calibration_for(preset: Preset, encoder: str) -> Calibration:
-    """What holds for the encoder. One for which nothing was fitted gets the weights of those for which something was,
-    and a threshold that lets little through: fit one with ``claudomator calibrate``.
+SCORING: Final = 1
+"""Of how a score is made of texts. It rises when the same texts would have other scores, whatever the encoder: what was
+fitted before says nothing of those."""
+
+_GUESSED: Final = 0.3
+
+
+class Fitted(BaseModel):
+    """What was fitted on an operator's own tasks."""
+
+    model_config = ConfigDict(frozen=True)
+
+    calibration: Calibration
+    scoring: int
+    """See ``SCORING``."""
+    cards: dict[str, str]
+    """The specialists that it was fitted for: content hashes by id."""
+    cases: int
+    """Labelled tasks that it was fitted on."""
+    expected: float | None
+    """Share of tasks that were decided rightly, of those that it was not fitted on."""
+    fitted_ms: int
+    """In epoch milliseconds."""
+
+
+def calibration_for(preset: Preset, encoder: str, fitted: Mapping[str, Fitted] = MappingProxyType({})) -> Calibration:
+    """What holds for the encoder: what was fitted on the operator's own tasks, or else what comes with Claudomator. One
+    for which there is neither gets the weights of those for which something was fitted, and a threshold that lets
+    little through: a guess, see ``is_shipped``.
+
+    fitted: by encoder. What was fitted for scores that were made otherwise does not count.
     """
     if preset is Preset.CLASSIC:
         return CLASSIC
-    return SHIPPED.get(encoder) or Calibration(encoder=encoder, tie_break=_TIE_BREAK, threshold=0.3, margin=0.01)
+    own = fitted.get(encoder)
+    if own is not None and own.scoring == SCORING:
+        return own.calibration
+    return SHIPPED.get(encoder) or Calibration(encoder=encoder, tie_break=_TIE_BREAK, threshold=_GUESSED, margin=0.01)
+
+
+def is_shipped(encoder: str) -> bool:
+    """Whether something was fitted for the encoder that comes with Claudomator."""
+    return encoder in SHIPPED

@@ -15,6 +15,7 @@ from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 
 _TO_SOMEBODY = (Route.SPECIALIST, Route.HUMAN_REVIEW)
+_RENAMED = {"display_name": "name", "allowed_backends": "allowed_agents"}
 _NS_PER_MS = 1_000_000
 
 
@@ -56,6 +57,9 @@ class Evaluation(BaseModel):
     cases: int
     encoder: str
     threshold: float
+    """For a task without a name."""
+    task_threshold: float
+    """For one with a name."""
     top1: float | None = None
     """Of the tasks that are for somebody, those whose best candidate is right, whatever its score."""
     accuracy_with_none: float | None = None
@@ -75,7 +79,7 @@ def card_of(data: Mapping[str, Any]) -> Card:
     Raises ValueError.
     """
     renamed = dict(data)
-    for old, new in (("display_name", "name"), ("allowed_backends", "allowed_agents")):
+    for old, new in _RENAMED.items():
         if old in renamed:
             renamed.setdefault(new, renamed.pop(old))
     known = {name: value for name, value in renamed.items() if name in Card.model_fields}
@@ -84,6 +88,11 @@ def card_of(data: Mapping[str, Any]) -> Card:
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def ignored(data: Mapping[str, Any]) -> list[str]:
+    """The keys of such a line that say nothing of a card."""
+    return sorted(set(data) - set(Card.model_fields) - set(_RENAMED))
 
 
 def case_of(data: Mapping[str, Any]) -> Case:
@@ -110,6 +119,14 @@ def _expected(data: Mapping[str, Any]) -> frozenset[str] | None:
     return frozenset() if data.get("oos") or data["agent"] is None else frozenset({str(data["agent"])})
 
 
+def space_of(cards: Sequence[Card], encoder: Encoding, calibration: Calibration) -> Space:
+    """The cards as the encoder sees them."""
+    profiles = [profile.as_one if calibration.as_one else profile for profile in map(profile_of, cards)]
+    texts = sorted({text for profile in profiles for text in profile.texts})
+    vectors = dict(zip(map(text_hash, texts), encoder.encode(texts) if texts else (), strict=True))
+    return Space(profiles, vectors, weighs_rarity=encoder.weighs_rarity, own_share=calibration.own_share)
+
+
 def evaluate(
     cards: Sequence[Card],
     cases: Sequence[Case],
@@ -118,10 +135,7 @@ def evaluate(
     clock_ns: Callable[[], int],
 ) -> tuple[Evaluation, list[SpecialistRecord]]:
     """Decide each case as if its maker saw all cards. clock_ns: time that passes, in nanoseconds."""
-    profiles = [profile.as_one if calibration.as_one else profile for profile in map(profile_of, cards)]
-    texts = sorted({text for profile in profiles for text in profile.texts})
-    vectors = dict(zip(map(text_hash, texts), encoder.encode(texts) if texts else (), strict=True))
-    space = Space(profiles, vectors, weighs_rarity=encoder.weighs_rarity, own_share=calibration.own_share)
+    space = space_of(cards, encoder, calibration)
     by_id, rules = {card.id: card for card in cards}, RoutingRules(calibration)
     records, encoded, scored = [], [], []
     for case in cases:
@@ -158,6 +172,7 @@ def _summed(
         cases=len(cases),
         encoder=calibration.encoder,
         threshold=calibration.threshold,
+        task_threshold=calibration.least(2),
         top1=_share([_best(one) in right for right, one in inside]),
         accuracy_with_none=_share([_is_right(right, one) for right, one in labelled]),
         oos_recall=_share([one.route not in _TO_SOMEBODY for one in outside]),

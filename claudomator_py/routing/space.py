@@ -88,6 +88,17 @@ class Space:
             best[self._with_skills] = self._first_best(weights @ per_text)
         return _Found(self._at, semantic, best, self._names)
 
+    def compared(self, views: Sequence[Vector]) -> tuple[Vector, Vector]:
+        """Of what ``likeness`` is made, a row for each text and a column for each card: how alike it is to what the
+        card says as a whole, and to its best skill; of a card without skills, twice the former."""
+        asked = self._rows(list(views))
+        own = _products(self._own, asked)
+        best = own.copy()
+        if len(self._names):
+            per_text = _products(self._skills, asked)
+            best[:, self._with_skills] = np.maximum.reduceat(per_text, self._starts, axis=1)
+        return own, best
+
     def _first_best(self, alike: Vector) -> Indices:
         """The place of the best skill of each card that has any; of equal ones the first. alike: of each skill."""
         most = np.maximum.reduceat(alike, self._starts)

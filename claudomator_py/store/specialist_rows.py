@@ -88,6 +88,12 @@ def registry_hash(connection: Connection, by: Principal = OPERATOR) -> str:
     return digest.hexdigest()
 
 
+def content_hashes(connection: Connection) -> dict[str, str]:
+    """Of all cards, whoever sees them, by id."""
+    query = select(SPECIALIST.c.id, SPECIALIST.c.content_hash).where(SPECIALIST.c.removed_ms.is_(None))
+    return {row.id: row.content_hash for row in connection.execute(query)}
+
+
 def row_of(connection: Connection, specialist_id: str) -> Specialist | None:
     """The row of that id, removed or not, for whoever writes it."""
     row = connection.execute(select(SPECIALIST).where(SPECIALIST.c.id == specialist_id)).one_or_none()

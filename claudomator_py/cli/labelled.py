@@ -1,0 +1,86 @@
+"""Sets of tasks that are labelled with who should do them, and the cards of whom: JSON lines, for ``eval`` and
+``calibrate``."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Protocol, TypeVar
+
+import typer
+
+from claudomator_py.cli import exits
+from claudomator_py.cli.output import fail, note
+from claudomator_py.domain.text import plain
+
+CardsOption = Annotated[Path, typer.Option("--specialists", metavar="FILE", help="Cards, as JSON lines.")]
+EncoderOption = Annotated[str, typer.Option("--encoder", metavar="KIND", help="Encoder to compare with.")]
+
+
+class Identified(Protocol):
+    """What a line describes."""
+
+    @property
+    def id(self) -> str:
+        """As the set names it."""
+
+
+T = TypeVar("T", bound=Identified)
+
+
+class Reader(Protocol):
+    """Reads the lines of a set."""
+
+    encoders: Sequence[str]
+
+    def card(self, data: Mapping[str, Any]) -> Identified:
+        """The card of a line. Raises ValueError."""
+
+    def ignored(self, data: Mapping[str, Any]) -> Sequence[str]:
+        """The keys of such a line that mean nothing."""
+
+    def case(self, data: Mapping[str, Any]) -> Identified:
+        """The task of a line. Raises ValueError."""
+
+
+def read_set(reader: Reader, cards: Path, tasks: Path, encoder: str) -> tuple[list[Identified], list[Identified]]:
+    """The cards and the tasks of the files; what cannot be used ends the command, and says where it stands."""
+    from claudomator_py.domain.errors import suggestion
+
+    if encoder not in reader.encoders:
+        fail(f"Unknown encoder: {encoder!r}.", suggestion(encoder, reader.encoders).capitalize(), exits.USAGE)
+    ignored: Counter[str] = Counter()
+
+    def card(data: Mapping[str, Any]) -> Identified:
+        ignored.update(reader.ignored(data))
+        return reader.card(data)
+
+    found = _read(cards, card), _read(tasks, reader.case)
+    for name, count in sorted(ignored.items()):
+        note(f"{cards}: the key `{plain(name)}` means nothing, and is ignored (in {count} of the cards).")
+    return found
+
+
+def _read(path: Path, parse: Callable[[Mapping[str, Any]], T]) -> list[T]:
+    """What each line of the file describes; blank ones nothing."""
+    found, lines = [], dict[str, int]()
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    continue
+                try:
+                    value = json.loads(line)
+                    if not isinstance(value, dict):
+                        raise ValueError("it is no JSON object")
+                    one = parse(value)
+                    if (before := lines.setdefault(one.id, number)) != number:
+                        raise ValueError(f"the id `{one.id}` is that of line {before}")
+                    found.append(one)
+                except (ValueError, RecursionError) as error:
+                    fail(f"{path}:{number}: {plain(str(error))}.", "Correct the line, or remove it.", exits.USAGE)
+    except UnicodeDecodeError:
+        fail(f"{path} is not UTF-8.", "Save it as UTF-8.", exits.USAGE)
+    except OSError as error:
+        fail(f"{path} cannot be read ({error.strerror}).", "Name a file that you can read.", exits.USAGE)
+    return found

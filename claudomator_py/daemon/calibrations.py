@@ -1,0 +1,90 @@
+"""What ``claudomator calibrate --store`` has fitted: a file of the state folder, taken at a start or a reload."""
+
+import errno
+import os
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.domain.views import CheckView
+from claudomator_py.log import get_logger
+from claudomator_py.routing.calibration import SCORING, Fitted, is_shipped
+
+FILE: Final = "calibrations.json"
+"""By id of the encoder."""
+MOST_CHANGED: Final = 0.25
+"""Share of the cards that may have changed, come or gone since; beyond it, what was fitted says little of them."""
+_NAME: Final = "routing"
+_AGAIN: Final = "fit it anew: claudomator calibrate --store, see the how-to page on calibrating"
+_STORED = TypeAdapter(dict[str, Fitted])
+
+log = get_logger("claudomator.routing")
+
+
+def read(state: Path) -> dict[str, Fitted]:
+    """What was fitted, by id of the encoder. A file that cannot be read is logged, and says nothing."""
+    path = state / FILE
+    try:
+        return _STORED.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValidationError) as error:
+        log.warning("calibrations_not_read", path=str(path), problem=str(error).splitlines()[0])
+        return {}
+
+
+def keep(state: Path, fitted: Fitted) -> Path:
+    """Write it into the file (0600), in place of what was fitted for that encoder; durable on return. Raises OSError,
+    also where there is no state folder, or it is that of another user, who could not read the file."""
+    if state.stat().st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "the folder belongs to another user", str(state))
+    path = state / FILE
+    everything = read(state) | {fitted.calibration.encoder: fitted}
+    temporary = state / f".{FILE}.{secrets.token_hex(8)}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(_STORED.dump_json(everything, indent=2))
+            file.flush()
+            os.fsync(descriptor)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def checks(encoder: str, stored: Mapping[str, Fitted], cards: Mapping[str, str]) -> list[CheckView]:
+    """Whether thresholds mean what they should for that encoder; nothing where those hold that come with Claudomator.
+
+    stored: see ``read``. cards: content hashes of those that there are, by id.
+    """
+    fitted = stored.get(encoder)
+    if fitted is None or fitted.scoring != SCORING:
+        if fitted is None and is_shipped(encoder):
+            return []
+        return [_trouble(_missing(encoder, stored, fitted), _AGAIN)]
+    day = datetime.fromtimestamp(fitted.fitted_ms / SECOND_MS, UTC).date()
+    every = fitted.cards.keys() | cards.keys()
+    changed = sum(fitted.cards.get(one) != cards.get(one) for one in every)
+    if changed > MOST_CHANGED * len(every):
+        what = f"{changed} of {len(every)} specialists have changed, come or gone since {day}"
+        return [_trouble(f"thresholds were fitted for other specialists: {what}", _AGAIN)]
+    detail = f"thresholds for {encoder} were fitted on {fitted.cases} tasks on {day}"
+    return [CheckView(name=_NAME, ok=True, detail=detail, blocking=False)]
+
+
+def _missing(encoder: str, stored: Mapping[str, Fitted], fitted: Fitted | None) -> str:
+    if fitted is not None:
+        return f"what was fitted for {encoder} is of scores that were made otherwise, and is not used"
+    others = ", ".join(sorted(stored))
+    return f"no threshold was fitted for {encoder}, and 0.3 is a guess" + (f"; one was for {others}" if others else "")
+
+
+def _trouble(detail: str, remedy: str) -> CheckView:
+    return CheckView(name=_NAME, ok=False, detail=detail, remedy=remedy, blocking=False)

@@ -1,0 +1,275 @@
+"""Fitting what scores mean for an encoder on labelled tasks, and how well that does on tasks it was not fitted on.
+
+Each parameter is moved alone, from what holds so far, and only where clearly more tasks go right; the thresholds are
+where most do. What a set cannot tell stays: it says nothing of how specialists have done, or how lately.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict
+
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.vectors import Vector
+from claudomator_py.routing.calibration import Calibration
+from claudomator_py.routing.evaluation import Case, Encoding, Evaluation, space_of
+from claudomator_py.routing.ranking import DIGITS
+from claudomator_py.routing.signals import NO_PERFORMANCE, keyword_in
+
+FEWEST: int = 40
+"""Labelled tasks, below which figures are chance."""
+_FEWEST_OF_A_SORT = 10
+"""Tasks for somebody, and tasks for nobody, below which no threshold between them is to be had."""
+FOLDS = 5
+_ROUNDS = 2
+_CLEARLY = 0.5
+"""Times the root of the number of tasks: how many more have to go right for a parameter to move. That is the standard
+error of how many do, at its largest; the rule of one standard error is that of Breiman and others (1984)."""
+_AT_ONCE = 256
+"""Tasks that are encoded in one call."""
+_THRESHOLD_DIGITS = 4
+
+Flags = npt.NDArray[np.bool_]
+Scores = npt.NDArray[np.float64]
+
+
+class Fit(BaseModel):
+    """What was fitted, and what is to be expected of it. No times are told."""
+
+    model_config = ConfigDict(frozen=True)
+
+    calibration: Calibration
+    kept: tuple[str, ...]
+    """Thresholds that the set cannot tell, and that stay as they were."""
+    before: Evaluation
+    """With what held before, on all labelled tasks."""
+    in_sample: Evaluation
+    """On the tasks that it was fitted on: better than what is to be expected."""
+    expected: Evaluation
+    """On tasks that it was not fitted on: each fifth of them, fitted on the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Labelled tasks, each compared with each card once; scores follow from this for any parameters."""
+
+    own: Vector
+    """How alike each of a task's texts is to what each card says as a whole: texts x tasks x cards."""
+    skill: Vector
+    """The same of the card's best skill; of its whole for a card without any."""
+    keyword: Flags
+    """Whether one of the card's keywords is in the task: tasks x cards."""
+    right: Flags
+    """Whether the card is a right one."""
+    named: Flags
+    """Whether the task has a name, and so two texts."""
+    floors: Scores
+    """Threshold of the card's own; NaN: none."""
+
+    @property
+    def inside(self) -> Flags:
+        """Whether the task is for somebody."""
+        inside: Flags = np.any(self.right, axis=1)
+        return inside
+
+    def of(self, which: Flags) -> "_Sample":
+        """These tasks alone."""
+        return replace(
+            self,
+            own=self.own[:, which],
+            skill=self.skill[:, which],
+            keyword=self.keyword[which],
+            right=self.right[which],
+            named=self.named[which],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """To whom each task of a sample goes."""
+
+    best: Scores
+    """The best score."""
+    floor: Scores
+    """Threshold of the best card's own; NaN: none."""
+    top: Flags
+    """Whether the best card is a right one."""
+    chosen: Flags
+    """Whether the one that is chosen is, if anybody is."""
+
+
+def fit(cards: Sequence[Card], cases: Sequence[Case], encoder: Encoding, start: Calibration) -> Fit:
+    """What fits the labelled tasks best, from ``start``. Raises ValueError for a set that tells nothing."""
+    labelled = [case for case in cases if case.expected is not None]
+    if not cards:
+        raise ValueError("there are no cards to compare tasks with")
+    if len(labelled) < FEWEST:
+        raise ValueError(f"it has {len(labelled)} labelled tasks, and {FEWEST} are the least that tell anything")
+    sample = _sampled(sorted(cards, key=lambda card: card.id), labelled, encoder, start)
+    fitted, kept = _fitted(sample, start)
+    folds, held_out = _folds(labelled), np.zeros((len(labelled), 3), dtype=bool)
+    for fold in range(FOLDS):
+        away = folds == fold
+        held_out[away] = _decided(sample.of(away), _fitted(sample.of(~away), start)[0])
+    return Fit(
+        calibration=fitted,
+        kept=kept,
+        before=_figures(sample, _decided(sample, start), start),
+        in_sample=_figures(sample, _decided(sample, fitted), fitted),
+        expected=_figures(sample, held_out, fitted),
+    )
+
+
+def _sampled(cards: Sequence[Card], cases: Sequence[Case], encoder: Encoding, start: Calibration) -> _Sample:
+    space = space_of(cards, encoder, start)
+    shape = (2, len(cases), len(cards))
+    own, skill = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=np.float32)
+    for first in range(0, len(cases), _AT_ONCE):
+        some = cases[first : first + _AT_ONCE]
+        vectors = iter(encoder.encode([text for case in some for text in case.request.views]))
+        for at, case in enumerate(some, first):
+            count = len(case.request.views)
+            own[:count, at], skill[:count, at] = space.compared([next(vectors) for _ in range(count)])
+    texts = ["\n".join(case.request.views) for case in cases]
+    return _Sample(
+        own=own,
+        skill=skill,
+        keyword=_flags([[keyword_in(text, card.keywords) is not None for card in cards] for text in texts]),
+        right=_flags([[card.id in (case.expected or ()) for card in cards] for case in cases]),
+        named=_flags([len(case.request.views) > 1 for case in cases]),
+        floors=np.array([np.nan if card.threshold is None else card.threshold for card in cards], dtype=np.float64),
+    )
+
+
+def _flags(values: Sequence[object]) -> Flags:
+    return np.array(values, dtype=bool)
+
+
+def _folds(cases: Sequence[Case]) -> npt.NDArray[np.intp]:
+    """A fold for each task: always the same, and with as much of each label in one as in another."""
+    by_label = defaultdict(list)
+    for at, case in enumerate(cases):
+        by_label[tuple(sorted(case.expected or ()))].append(at)
+    folds, turn = np.zeros(len(cases), dtype=np.intp), 0
+    for label in sorted(by_label):
+        for at in sorted(by_label[label], key=lambda one: hashlib.sha256(cases[one].id.encode()).digest()):
+            folds[at], turn = turn % FOLDS, turn + 1
+    return folds
+
+
+_SEARCH: Sequence[tuple[Callable[[Calibration, float], Calibration], Sequence[float]]] = (
+    (lambda one, value: one.model_copy(update={"own_share": value}), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)),
+    (lambda one, value: one.model_copy(update={"name_share": value}), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)),
+    (lambda one, value: _with_keyword(one, value), (0.0, 0.05, 0.1, 0.15)),
+    (lambda one, value: one.model_copy(update={"margin": value}), (0.0, 0.005, 0.01, 0.02, 0.03)),
+)
+"""What is tried, in this order: parameters, and the values of each."""
+
+
+def _with_keyword(one: Calibration, weight: float) -> Calibration:
+    semantic = round(1 - weight - one.weights.performance - one.weights.recency, DIGITS)
+    return one.model_copy(update={"weights": one.weights.model_copy(update={"keyword": weight, "semantic": semantic})})
+
+
+def _fitted(sample: _Sample, start: Calibration) -> tuple[Calibration, tuple[str, ...]]:
+    """With the names of the thresholds that stay as they were."""
+    found, right = start, _reach(sample, start)
+    for _ in range(_ROUNDS):
+        for changed, values in _SEARCH:
+            reached = [(_reach(sample, option), option) for option in (changed(found, value) for value in values)]
+            most, option = max(reached, key=lambda one: one[0])  # of equal ones the first
+            if most - right > _CLEARLY * len(sample.named) ** 0.5:
+                found, right = option, most
+    return _with_thresholds(sample, found)
+
+
+def _reach(sample: _Sample, calibration: Calibration) -> int:
+    """How many tasks go right, with the thresholds that suit them."""
+    outcome = _outcome(sample, calibration)
+    return sum(_threshold(sample, outcome, group)[1] for group in (~sample.named, sample.named))
+
+
+def _with_thresholds(sample: _Sample, calibration: Calibration) -> tuple[Calibration, tuple[str, ...]]:
+    outcome, found, kept = _outcome(sample, calibration), {}, []
+    for name, group in (("threshold", ~sample.named), ("task_threshold", sample.named)):
+        sorts = (np.count_nonzero(group & sample.inside), np.count_nonzero(group & ~sample.inside))
+        if min(sorts) >= _FEWEST_OF_A_SORT:
+            found[name] = _threshold(sample, outcome, group)[0]
+        else:
+            kept.append(name)
+    return calibration.model_copy(update=found), tuple(kept)
+
+
+def _threshold(sample: _Sample, outcome: _Outcome, group: Flags) -> tuple[float, int]:
+    """The threshold with which most tasks of the group go right, and how many. Of equally good ones, that which is
+    furthest from any score: it stands between two of them, and the next task is near either."""
+    free = group & np.isnan(outcome.floor)
+    fixed = group & ~free
+    over = outcome.best >= outcome.floor
+    settled = np.count_nonzero(fixed & np.where(over, outcome.chosen, ~sample.inside))
+    order = np.argsort(outcome.best[free], kind="stable")
+    scores = outcome.best[free][order].clip(0.0, 1.0)
+    gone = np.concatenate(([0], np.cumsum(~sample.inside[free][order])))  # right below the threshold
+    kept = np.concatenate(([0], np.cumsum(outcome.chosen[free][order][::-1])))[::-1]  # right from it on
+    edges = np.concatenate(([0.0], scores, [1.0]))
+    right = np.where(np.diff(edges) > 0, gone + kept, -1)  # no threshold tells equal scores apart
+    at = int(max(range(len(right)), key=lambda one: (right[one], edges[one + 1] - edges[one])))
+    return round(float(edges[at] + edges[at + 1]) / 2, _THRESHOLD_DIGITS), int(right[at]) + int(settled)
+
+
+def _scores(sample: _Sample, calibration: Calibration) -> Scores:
+    """As ``ranking.rank`` makes them of the same parameters, of specialists of whom nothing is known."""
+    share, weights = calibration.own_share, calibration.weights
+    alike = share * sample.own.astype(np.float64) + (1 - share) * sample.skill
+    both = (1 - calibration.name_share) * alike[0] + calibration.name_share * alike[1]
+    semantic = np.where(sample.named[:, np.newaxis], both, alike[0])
+    rest = round(weights.performance * NO_PERFORMANCE, DIGITS) + weights.keyword * sample.keyword
+    scores: Scores = np.round(np.round(weights.semantic * semantic, DIGITS) + rest, DIGITS)
+    return scores
+
+
+def _outcome(sample: _Sample, calibration: Calibration, least: Scores | None = None) -> _Outcome:
+    """least: of each card for each task, below which it is not chosen though it is near the best; None: any is."""
+    scores = _scores(sample, calibration)
+    tasks, first = np.arange(len(scores)), np.argmax(scores, axis=1)
+    best = scores[tasks, first]
+    near = best[:, np.newaxis] - scores <= calibration.margin
+    if least is not None:
+        near &= scores >= least
+    near[tasks, first] = True
+    told = np.where(near, scores + calibration.tie_break.keyword * sample.keyword, -np.inf)
+    chosen = np.argmax(np.round(told, DIGITS), axis=1)
+    return _Outcome(best, sample.floors[first], sample.right[tasks, first], sample.right[tasks, chosen])
+
+
+def _decided(sample: _Sample, calibration: Calibration) -> Flags:
+    """Of each task: whether the best card is right, whether it goes to somebody, and whether that one is right."""
+    views = np.where(sample.named, calibration.least(2), calibration.least(1))[:, np.newaxis]
+    least = np.where(np.isnan(sample.floors), views, sample.floors)
+    outcome = _outcome(sample, calibration, least)
+    goes = outcome.best >= np.where(np.isnan(outcome.floor), views[:, 0], outcome.floor)
+    return np.stack((np.where(goes, outcome.chosen, outcome.top), goes, outcome.chosen), axis=1)
+
+
+def _figures(sample: _Sample, decided: Flags, calibration: Calibration) -> Evaluation:
+    top, goes, chosen = decided.T
+    inside = sample.inside
+    return Evaluation(
+        cases=len(inside),
+        encoder=calibration.encoder,
+        threshold=calibration.threshold,
+        task_threshold=calibration.least(2),
+        top1=_share(top[inside]),
+        accuracy_with_none=_share(np.where(goes, chosen, ~inside)),
+        oos_recall=_share(~goes[~inside]),
+        in_scope_fallback=_share(~goes[inside]),
+        wrong_agent=_share(goes & ~chosen),
+    )
+
+
+def _share(hits: Flags) -> float | None:
+    return round(float(np.mean(hits)), 4) if len(hits) else None

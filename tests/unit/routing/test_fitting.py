@@ -1,0 +1,100 @@
+"""What is fitted on a labelled set: the same decisions as routing makes, and parameters that the set can tell."""
+
+import random
+
+import pytest
+
+from claudomator_py.domain.card import Card, Skill
+from claudomator_py.embed.hashed import Hashed
+from claudomator_py.routing.calibration import SHIPPED, Calibration, Weights
+from claudomator_py.routing.evaluation import Case, evaluate
+from claudomator_py.routing.fitting import FEWEST, fit
+from claudomator_py.routing.profile import Request
+
+ENCODER = Hashed()
+START = SHIPPED[ENCODER.id]
+WORDS = {
+    "cook": ["soup", "onion", "kettle", "stew", "pepper", "oven", "broth", "ladle", "roast", "simmer"],
+    "smith": ["iron", "hammer", "anvil", "nail", "forge", "horseshoe", "rivet", "bellows", "tongs", "steel"],
+    "tailor": ["cloth", "needle", "thread", "seam", "button", "sleeve", "hem", "pattern", "wool", "collar"],
+}
+EVERYBODYS = [word for words in WORDS.values() for word in words]
+NOBODYS = ["planet", "orbit", "comet", "moon", "eclipse", "galaxy", "star", "rocket", "crater", "nebula"]
+CARDS = [
+    Card(
+        id=name,
+        description=f"Works with {words[0]} and {words[1]}.",
+        keywords=(words[2],),
+        skills=(Skill(id="one", name=words[3], examples=(" ".join(words[:5]), " ".join(words[4:8]))),)
+        if name != "tailor"
+        else (),
+        threshold=0.05 if name == "tailor" else None,
+    )
+    for name, words in WORDS.items()
+]
+
+
+def cases(number: int, *, named: bool, nobody: bool = True) -> list[Case]:
+    chance, found = random.Random(1), []
+    for at in range(number):
+        label = ("cook", "smith", "tailor", None)[at % (4 if nobody else 3)]
+        words = NOBODYS if label is None else WORDS[label]
+        text = " ".join([*chance.sample(words, 3), *chance.sample(EVERYBODYS, 2), "please"])
+        name = " ".join(chance.sample(words, 2)) if named and at % 8 < 4 else ""
+        expected = frozenset[str]() if label is None else frozenset({label})
+        found.append(Case(f"case-{at}", Request(text, name), expected))
+    return found
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        START,
+        Calibration(encoder="x", threshold=0.25, margin=0.05, weights=Weights(semantic=0.8, keyword=0.1)),
+        START.model_copy(update={"task_threshold": None, "name_share": 0.0, "own_share": 1.0, "margin": 0.3}),
+    ],
+)
+def test_its_figures_are_those_of_routing_itself(start: Calibration) -> None:
+    labelled = cases(160, named=True)
+    found = fit(CARDS, labelled, ENCODER, start)
+    for calibration, figures in ((start, found.before), (found.calibration, found.in_sample)):
+        routed, _ = evaluate(CARDS, labelled, ENCODER, calibration, lambda: 0)
+        assert routed.model_copy(update={"latency_ms": None}) == figures
+
+
+def test_a_threshold_that_lets_everything_through_is_moved() -> None:
+    start = START.model_copy(update={"threshold": 0.0, "task_threshold": 0.0})
+    found = fit(CARDS, cases(160, named=True), ENCODER, start)
+    assert found.kept == ()
+    assert found.calibration.threshold > 0
+    assert found.calibration.least(2) > 0
+    before, after = found.before.oos_recall, found.in_sample.oos_recall
+    assert before is not None
+    assert after is not None
+    assert before < 0.1 < 0.5 < after
+    told = [one.accuracy_with_none for one in (found.before, found.expected, found.in_sample)]
+    assert None not in told
+    assert told == sorted(told, key=float)  # type: ignore[arg-type]
+
+
+def test_without_a_task_for_nobody_thresholds_stay() -> None:
+    found = fit(CARDS, cases(60, named=True, nobody=False), ENCODER, START)
+    assert found.kept == ("threshold", "task_threshold")
+    assert (found.calibration.threshold, found.calibration.task_threshold) == (START.threshold, START.task_threshold)
+
+
+def test_without_tasks_that_have_names_their_threshold_stays() -> None:
+    assert fit(CARDS, cases(120, named=False), ENCODER, START).kept == ("task_threshold",)
+
+
+def test_the_same_set_in_another_order_gives_the_same_fit() -> None:
+    labelled = cases(120, named=True)
+    assert fit(CARDS, labelled, ENCODER, START) == fit(CARDS[::-1], labelled[::-1], ENCODER, START)
+
+
+def test_too_small_a_set_is_refused() -> None:
+    few = [*cases(FEWEST - 1, named=False), Case("without a label", Request("iron"))]
+    with pytest.raises(ValueError, match=f"it has {FEWEST - 1} labelled tasks"):
+        fit(CARDS, few, ENCODER, START)
+    with pytest.raises(ValueError, match="no cards"):
+        fit([], cases(FEWEST, named=False), ENCODER, START)
