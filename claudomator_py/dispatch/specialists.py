@@ -5,16 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from claudomator_py.dispatch.text_vectors import TextVectors
 from claudomator_py.domain.card import Card, Visibility
 from claudomator_py.ports import Clock, Encoder
 from claudomator_py.routing.calibration import Calibration
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
-from claudomator_py.store import embedding_rows, specialist_rows
+from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.full_text import Found
 
 if TYPE_CHECKING:
-    from claudomator_py.domain.vectors import Vector
     from claudomator_py.routing.space import Space
 
 
@@ -38,7 +38,7 @@ class SpecialistDirectory:
         self._database = database
         self._encoder = encoder
         self._calibration = calibration
-        self._clock = clock
+        self._vectors = TextVectors(database, encoder, clock)
         self._lock = threading.Lock()
         self._roster: Roster | None = None
 
@@ -83,24 +83,9 @@ class SpecialistDirectory:
         texts = {text_hash(text): text for profile in profiles for text in profile.texts}
         space = Space(
             profiles,
-            self._vectors(texts),
+            self._vectors.of(texts),
             weighs_rarity=self._encoder.weighs_rarity,
             own_share=self._calibration.own_share,
             counted={one.card.id for one in registered if one.card.visibility is Visibility.PUBLIC},
         )
         return Roster(cards, space, digest)
-
-    def _vectors(self, texts: dict[str, str]) -> "dict[str, Vector]":
-        """By hash of their text; those that are not kept are made, and kept."""
-        encoder = self._encoder
-        kept = {}
-        if not encoder.immediate:
-            kept = dict(self._database.read(lambda connection: embedding_rows.kept(connection, encoder.id, texts)))
-        missing = [digest for digest in texts if digest not in kept]
-        if not missing:
-            return kept
-        made = dict(zip(missing, encoder.encode([texts[digest] for digest in missing]), strict=True))
-        if not encoder.immediate:
-            now_ms = self._clock()
-            self._database.write(lambda connection: embedding_rows.keep(connection, encoder.id, made, now_ms))
-        return kept | made

@@ -1,8 +1,8 @@
 """Vectors of texts, kept so that a text is encoded once per encoder."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, true
 
 from claudomator_py.domain.vectors import Vector, from_bytes, to_bytes
 from claudomator_py.store.tables import EMBEDDING
@@ -26,7 +26,7 @@ def keep(connection: Connection, encoder: str, vectors: Mapping[str, Vector], no
     """Keep vectors by the hash of their text, instead of what was."""
     if not vectors:
         return
-    drop(connection, encoder, vectors)
+    _drop(connection, vectors, EMBEDDING.c.encoder == encoder)
     rows = [
         {
             "encoder": encoder,
@@ -40,9 +40,19 @@ def keep(connection: Connection, encoder: str, vectors: Mapping[str, Vector], no
     connection.execute(insert(EMBEDDING), rows)
 
 
-def drop(connection: Connection, encoder: str, text_hashes: Collection[str]) -> None:
-    """Remove the vectors of these texts."""
+def made_before(connection: Connection, before_ms: int) -> Sequence[str]:
+    """The hashes of the texts whose vectors any encoder has made before then, in epoch milliseconds."""
+    query = select(EMBEDDING.c.text_hash).where(EMBEDDING.c.created_ms < before_ms).distinct()
+    return connection.execute(query.order_by(EMBEDDING.c.text_hash)).scalars().all()
+
+
+def drop(connection: Connection, text_hashes: Collection[str]) -> None:
+    """Remove the vectors of these texts, whichever encoder has made them."""
+    _drop(connection, text_hashes, true())
+
+
+def _drop(connection: Connection, text_hashes: Collection[str], which: ColumnElement[bool]) -> None:
     unwanted = sorted(set(text_hashes))
     for start in range(0, len(unwanted), _AT_ONCE):
         some = EMBEDDING.c.text_hash.in_(unwanted[start : start + _AT_ONCE])
-        connection.execute(delete(EMBEDDING).where(EMBEDDING.c.encoder == encoder, some))
+        connection.execute(delete(EMBEDDING).where(which, some))

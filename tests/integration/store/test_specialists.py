@@ -458,5 +458,7 @@ def test_vectors_are_kept_by_text_and_encoder(database: Database) -> None:
 
     assert kept("e1") == {"a": [1.0, 2.5], "b": [1.0, 2.5]}
     assert kept("e2") == {"a": [0.0, -1.0]}
-    database.write(lambda connection: embedding_rows.drop(connection, "e1", ["a", "c"]))
-    assert kept("e1") == {"b": [1.0, 2.5]}
+    assert database.read(lambda connection: embedding_rows.made_before(connection, NOW)) == []
+    assert database.read(lambda connection: embedding_rows.made_before(connection, NOW + 1)) == ["a", "b"]
+    database.write(lambda connection: embedding_rows.drop(connection, ["a", "c"]))
+    assert (kept("e1"), kept("e2")) == ({"b": [1.0, 2.5]}, {})

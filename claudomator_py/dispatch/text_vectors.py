@@ -1,0 +1,97 @@
+"""The vectors of cards' texts: each is made once, as long as a card has the text."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from claudomator_py.domain.units import DAY_MS
+from claudomator_py.ports import Clock, Encoder
+from claudomator_py.store import embedding_rows
+from claudomator_py.store.database import Database
+
+if TYPE_CHECKING:
+    from claudomator_py.domain.vectors import Vector
+
+KEPT_MS: Final = 7 * DAY_MS
+"""How old the row of a text that no card has must be to go: what is taken back next day is not encoded again."""
+
+
+class TextVectors:
+    """Those of one encoder: in memory, and in rows where it takes its time. Not safe to use from several threads.
+
+    Counts of features are kept without their zeros: a text has some hundred features of thousands.
+    """
+
+    def __init__(self, database: Database, encoder: Encoder, clock: Clock) -> None:
+        self._database = database
+        self._encoder = encoder
+        self._clock = clock
+        self._there: dict[str, Vector | _Sparse] = {}
+
+    def of(self, texts: Mapping[str, str]) -> "Mapping[str, Vector]":
+        """By hash of their text; those that are not there are made. texts: all that cards have, by hash: what else was
+        there is let go of. Raises StoreUnavailable, EncoderFault.
+        """
+        there = {digest: self._there[digest] for digest in texts if digest in self._there}
+        missing = [digest for digest in texts if digest not in there]
+        if missing and not self._encoder.immediate:
+            there |= self._database.read(lambda connection: embedding_rows.kept(connection, self._encoder.id, missing))
+            missing = [digest for digest in missing if digest not in there]
+        if missing:
+            rows = self._encoder.encode([texts[digest] for digest in missing])
+            there |= self._kept(dict(zip(missing, rows, strict=True)))
+        if len(there) < len(self._there) or missing:
+            self._let_go(texts)
+        self._there = there
+        return _Dense(there)
+
+    def _kept(self, made: "Mapping[str, Vector]") -> "Mapping[str, Vector | _Sparse]":
+        if not self._encoder.immediate:
+            now_ms = self._clock()
+            self._database.write(lambda connection: embedding_rows.keep(connection, self._encoder.id, made, now_ms))
+        return {digest: _Sparse(row) if self._encoder.weighs_rarity else row.copy() for digest, row in made.items()}
+
+    def _let_go(self, texts: Mapping[str, str]) -> None:
+        """Of rows whose texts no card has, whichever encoder made them."""
+        if self._encoder.immediate:
+            return
+        before_ms = self._clock() - KEPT_MS
+        old = self._database.read(lambda connection: embedding_rows.made_before(connection, before_ms))
+        unused = [digest for digest in old if digest not in texts]
+        if unused:
+            self._database.write(lambda connection: embedding_rows.drop(connection, unused))
+
+
+class _Sparse:
+    """A vector that is mostly zeros."""
+
+    __slots__ = ("_at", "_length", "_values")
+
+    def __init__(self, vector: "Vector") -> None:
+        self._length = len(vector)
+        self._at = vector.nonzero()[0].astype("int32")
+        self._values = vector[self._at]
+
+    @property
+    def dense(self) -> "Vector":
+        import numpy as np
+
+        row = np.zeros(self._length, dtype=np.float32)
+        row[self._at] = self._values
+        return row
+
+
+class _Dense(Mapping[str, "Vector"]):
+    """All of them as they are compared, each made so when it is looked at."""
+
+    def __init__(self, there: "Mapping[str, Vector | _Sparse]") -> None:
+        self._there = there
+
+    def __getitem__(self, digest: str) -> "Vector":
+        found = self._there[digest]
+        return found.dense if isinstance(found, _Sparse) else found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._there)
+
+    def __len__(self) -> int:
+        return len(self._there)

@@ -1,0 +1,100 @@
+"""The vectors of cards' texts: made once, kept where that takes time, and let go of."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from claudomator_py.dispatch.text_vectors import KEPT_MS, TextVectors
+from claudomator_py.domain.vectors import Vector
+from claudomator_py.ports import EncoderFault
+from claudomator_py.store import embedding_rows
+from claudomator_py.store.database import Database
+
+NOW_MS = 1_790_000_000_000
+
+
+class Clock:
+    now = NOW_MS
+
+    def __call__(self) -> int:
+        return self.now
+
+
+class Lengths:
+    """Tells texts apart by their length alone."""
+
+    dimensions = 100
+
+    def __init__(self, name: str = "lengths", *, immediate: bool = False) -> None:
+        self.id = name
+        self.immediate = self.weighs_rarity = immediate
+        self.asked: list[str] = []
+        self.broken = False
+
+    def encode(self, texts: Sequence[str]) -> Vector:
+        if self.broken:
+            raise EncoderFault("gone")
+        self.asked.extend(texts)
+        rows = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            row[len(text)] = 2.5
+        return rows
+
+    def close(self) -> None:
+        pass
+
+
+def told(vectors: TextVectors, *texts: str) -> dict[str, int]:
+    """By text, where its vector is not 0."""
+    return {one: int(np.flatnonzero(vector)[0]) for one, vector in vectors.of({one: one for one in texts}).items()}
+
+
+@pytest.mark.parametrize("immediate", [True, False])
+def test_only_what_is_new_is_encoded(database: Database, immediate: bool) -> None:
+    encoder = Lengths(immediate=immediate)
+    vectors = TextVectors(database, encoder, Clock())
+    assert told(vectors, "a", "bb") == {"a": 1, "bb": 2}
+    assert told(vectors, "a", "bb", "ccc") == {"a": 1, "bb": 2, "ccc": 3}
+    assert told(vectors, "a", "ccc") == {"a": 1, "ccc": 3}
+    assert encoder.asked == ["a", "bb", "ccc"]
+    assert vectors.of({"a": "a"})["a"][1] == 2.5
+
+
+def test_what_takes_time_is_there_after_a_restart(database: Database) -> None:
+    told(TextVectors(database, Lengths(), Clock()), "a", "bb")
+    encoder = Lengths()
+    assert told(TextVectors(database, encoder, Clock()), "a", "ccc") == {"a": 1, "ccc": 3}
+    assert encoder.asked == ["ccc"]
+
+
+def test_what_is_made_at_once_is_not_stored(database: Database) -> None:
+    encoder = Lengths(immediate=True)
+    told(TextVectors(database, encoder, Clock()), "a")
+    assert database.read(lambda connection: embedding_rows.kept(connection, encoder.id, ["a"])) == {}
+
+
+def test_a_row_that_no_card_needs_goes_in_a_week(database: Database) -> None:
+    clock, encoder = Clock(), Lengths()
+    vectors = TextVectors(database, encoder, clock)
+    told(TextVectors(database, Lengths("former"), clock), "a", "bb")
+
+    def rows(name: str) -> set[str]:
+        return set(database.read(lambda connection: embedding_rows.kept(connection, name, ["a", "bb", "ccc"])))
+
+    told(vectors, "a", "bb")
+    told(vectors, "a")
+    assert rows("lengths") == {"a", "bb"}
+    clock.now = NOW_MS + KEPT_MS + 1
+    told(vectors, "a", "ccc")
+    assert (rows("lengths"), rows("former")) == ({"a", "ccc"}, {"a"})
+
+
+def test_a_fault_loses_nothing(database: Database) -> None:
+    encoder = Lengths()
+    vectors = TextVectors(database, encoder, Clock())
+    told(vectors, "a")
+    encoder.broken = True
+    with pytest.raises(EncoderFault):
+        told(vectors, "a", "bb")
+    assert told(vectors, "a") == {"a": 1}
