@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, NoReturn, Protocol, TypeVar
 
 import typer
 
@@ -13,8 +13,11 @@ from claudomator_py.cli import exits
 from claudomator_py.cli.output import fail, note
 from claudomator_py.domain.text import plain
 
-CardsOption = Annotated[Path, typer.Option("--specialists", metavar="FILE", help="Cards, as JSON lines.")]
+CardsOption = Annotated[
+    Path, typer.Option("--specialists", metavar="FILE", help="Cards: a card file (YAML), or JSON lines.")
+]
 EncoderOption = Annotated[str, typer.Option("--encoder", metavar="KIND", help="Encoder to compare with.")]
+_YAML = (".yaml", ".yml")
 
 
 class Identified(Protocol):
@@ -55,10 +58,34 @@ def read_set(reader: Reader, cards: Path, tasks: Path, encoder: str) -> tuple[li
         ignored.update(reader.ignored(data))
         return reader.card(data)
 
-    found = _read(cards, card), _read(tasks, reader.case)
+    found = _cards_in(cards) if cards.suffix in _YAML else _read(cards, card), _read(tasks, reader.case)
     for name, count in sorted(ignored.items()):
         note(f"{cards}: the key `{plain(name)}` means nothing, and is ignored (in {count} of the cards).")
     return found
+
+
+def _cards_in(path: Path) -> list[Identified]:
+    """Of a card file, as ``specialists export`` prints one."""
+    from claudomator_py.cli import card_files
+    from claudomator_py.domain.errors import Problem
+
+    try:
+        found = card_files.parse(path.read_bytes())
+    except OSError as error:
+        _unreadable(path, error)
+    if problems := [one for one in found if isinstance(one, Problem)]:
+        for problem in problems:
+            note(problem.render(str(path)))
+        fail(f"{path} is no card file.", "Fix the listed problems and retry.", exits.USAGE)
+    cards = [one for one in found if not isinstance(one, Problem)]
+    for name, count in Counter(card.id for card in cards).items():
+        if count > 1:
+            fail(f"{path}: {count} cards have the id `{name}`.", "Give each an id of its own.", exits.USAGE)
+    return list(cards)
+
+
+def _unreadable(path: Path, error: OSError) -> NoReturn:
+    fail(f"{path} cannot be read ({error.strerror}).", "Name a file that you can read.", exits.USAGE)
 
 
 def _read(path: Path, parse: Callable[[Mapping[str, Any]], T]) -> list[T]:
@@ -82,5 +109,5 @@ def _read(path: Path, parse: Callable[[Mapping[str, Any]], T]) -> list[T]:
     except UnicodeDecodeError:
         fail(f"{path} is not UTF-8.", "Save it as UTF-8.", exits.USAGE)
     except OSError as error:
-        fail(f"{path} cannot be read ({error.strerror}).", "Name a file that you can read.", exits.USAGE)
+        _unreadable(path, error)
     return found

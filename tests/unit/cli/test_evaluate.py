@@ -47,6 +47,7 @@ def test_people_get_a_list(tmp_path: Path) -> None:
     [
         ('{"id": "1", "text": "t"}\nnonsense', "tasks.jsonl:2: "),
         ("[]", "tasks.jsonl:1: it is no JSON object"),
+        ('{"id": "1", "text": "t"}\n\n{"id": "1", "text": "u"}', "tasks.jsonl:3: the id `1` is that of line 1"),
         ('{"id": "1"}', "tasks.jsonl:1: it needs an `id` and a `text` or `instructions`"),
     ],
 )
@@ -60,3 +61,27 @@ def test_an_unknown_encoder_is_refused_with_the_nearest(tmp_path: Path) -> None:
     code, _, problem = run(tmp_path, "--encoder", "hashd")
     assert code == 2
     assert "Did you mean `hashed`?" in problem
+
+
+def test_cards_are_in_a_card_file_too(tmp_path: Path) -> None:
+    path, tasks = tmp_path / "cards.yaml", tmp_path / "tasks.jsonl"
+    tasks.write_text(json.dumps(TASKS[0]))
+
+    def told(text: str) -> tuple[int, str]:
+        path.write_text(text)
+        result = CliRunner().invoke(application(), ["eval", "--specialists", str(path), "--data", str(tasks)])
+        return result.exit_code, result.output
+
+    card = "id: cook\ndescription: Boils soup.\n"
+    assert told(card)[0] == 0
+    code, said = told(f"{card}colour: white\n")
+    assert (code, "colour" in said) == (2, True)
+    code, said = told(f"{card}---\n{card}")
+    assert (code, "2 cards have the id `cook`" in said) == (2, True)
+
+
+def test_both_thresholds_are_told_and_keys_that_mean_nothing(tmp_path: Path) -> None:
+    code, printed, said = run(tmp_path, cards=json.dumps(CARD | {"colour": "white", "display_name": "Cook"}))
+    assert code == 0
+    assert "threshold           0.16\ntask threshold      0.11\n" in printed
+    assert said == f"{tmp_path}/cards.jsonl: the key `colour` means nothing, and is ignored (in 1 of the cards).\n"
