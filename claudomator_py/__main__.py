@@ -106,7 +106,7 @@ def diagnose_command() -> Callable[..., None]:
 class _Routing:
     """What ``eval`` decides with, and ``calibrate`` fits."""
 
-    encoders: "Sequence[str]" = ("hashed",)
+    encoders: "Sequence[str]" = ("hashed", "minilm", "openai")
 
     def __init__(self) -> None:
         os.environ.setdefault(*ONE_THREAD)
@@ -123,7 +123,7 @@ class _Routing:
         from claudomator_py.routing.evaluation import evaluate
         from claudomator_py.schema.routing_settings import EncoderSettings, Preset
 
-        chosen = encoder_of(EncoderSettings.model_validate({"kind": encoder}))
+        chosen = encoder_of(EncoderSettings.model_validate({"kind": encoder}), os.environ)
         return evaluate(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id), clock_ns)
 
     def fit(self, cards: "Sequence[Card]", cases: "Sequence[Case]", encoder: str) -> "Fit":
@@ -133,7 +133,7 @@ class _Routing:
         from claudomator_py.routing.fitting import fit
         from claudomator_py.schema.routing_settings import EncoderSettings, Preset
 
-        chosen = encoder_of(EncoderSettings.model_validate({"kind": encoder}))
+        chosen = encoder_of(EncoderSettings.model_validate({"kind": encoder}), os.environ)
         return fit(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id))
 
     def keep(self, fit: "Fit", cards: "Sequence[Card]", state: tuple[Path | None, Path | None]) -> Path:

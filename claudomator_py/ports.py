@@ -224,7 +224,7 @@ class CheapModel(Protocol):
         """Its name."""
 
     def ask(self, question: ModelQuestion, timeout_s: float) -> str:
-        """What it says, within timeout_s seconds. Raises ClassifierFault."""
+        """What it says, within timeout_s seconds. Raises ModelFault."""
 
     def close(self) -> None:
         """Let go of what it holds."""

@@ -13,7 +13,7 @@ _Asked = Annotated[
     body(
         RouteRequest,
         required=True,
-        the_least={"instructions": "The totals of the invoice page are wrong by a cent. Find out why, and mend it."},
+        the_least={"instructions": "The totals of the invoice page are wrong by a cent. Find out why, and fix it."},
         as_a_task={"name": "nightly-dump", "instructions": "Restore last night's dump.", "tags": ["database"]},
     ),
 ]

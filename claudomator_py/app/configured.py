@@ -51,7 +51,7 @@ from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.decision import SpecialistRecord
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.known_secrets import secrets_of
-from claudomator_py.schema.routing_settings import OnAmbiguity, Preset, RoutingSettings
+from claudomator_py.schema.routing_settings import OnAmbiguity, Preset
 from claudomator_py.schema.settings import Classifier, ClassifierKind, Settings, settings_hash
 from claudomator_py.sources.inbox.claims import InboxInUse
 from claudomator_py.sources.inbox.inbox import ConfiguredInbox
@@ -135,30 +135,31 @@ def _asker(
 
 
 def _router(
-    routing: RoutingSettings,
+    settings: Settings,
+    environ: Mapping[str, str],
     database: Database,
     registry: AgentRegistry,
     faults: Faults,
     rules: Rules,
     asker: TierAsker | None,
-    timeout_ms: int,
     fitted: Mapping[str, Fitted],
     former: Configured | None,
 ) -> tuple[SpecialistDirectory | None, SpecialistRouter | None]:
     """The former ones as long as nothing that they depend on is different, so that nothing is encoded again."""
+    routing = settings.routing
     if not routing.enabled:
         return None, None
     same = former is not None and former.settings.routing == routing and former.fitted == fitted
     if former is not None and same and former.asker is asker:
         return former.directory, former.router
-    chosen, plain = encoder(routing.encoder), Hashed()
+    chosen, plain = encoder(routing.encoder, environ), Hashed()
     versions = Versions(configuration=rules.settings_hash)
     calibration = calibration_for(routing.preset, chosen.id, fitted)
     own = RoutingRules(calibration, routing.default_specialist, routing.on_ambiguity, versions)
     without = replace(own, calibration=calibration_for(routing.preset, plain.id, fitted))
     directory = SpecialistDirectory(database, chosen, calibration, now_ms)
     fallback = SpecialistDirectory(database, plain, without.calibration, now_ms)
-    chooser = None if asker is None else Chooser(asker.model, database, timeout_ms, now_ms)
+    chooser = None if asker is None else Chooser(asker.model, database, settings.classifier.timeout, now_ms)
     asks = chooser is not None and routing.on_ambiguity is OnAmbiguity.CLASSIFIER
     pool = ThreadPoolExecutor(AT_ONCE, "route") if asks or not chosen.immediate else None
     router = SpecialistRouter(database, registry, directory, fallback, own, without, now_ms, faults, chooser, pool)
@@ -198,9 +199,7 @@ def _configured(
     )
     asker = _asker(settings.classifier, environ, database, former)
     fitted = calibrations.read(state)
-    directory, router = _router(
-        settings.routing, database, registry, faults, rules, asker, settings.classifier.timeout, fitted, former
-    )
+    directory, router = _router(settings, environ, database, registry, faults, rules, asker, fitted, former)
     return Configured(settings, rules, launch, workdirs, asker, router, directory, fitted)
 
 

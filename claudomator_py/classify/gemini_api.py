@@ -3,8 +3,8 @@
 import httpx
 
 from claudomator_py.classify.answers import text_at
-from claudomator_py.classify.http import post_json
-from claudomator_py.scheduler.classification import Cause, ClassifierFault, ModelQuestion
+from claudomator_py.json_http import post_json
+from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
 
 DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com"
 # Structured output can loop; an answer needs far less than this.
@@ -21,9 +21,9 @@ class GeminiApi:
         self._client = httpx.Client(trust_env=False, follow_redirects=False)
 
     def ask(self, question: ModelQuestion, timeout_s: float) -> str:
-        """The model's text. Raises ClassifierFault."""
+        """The model's text. Raises ModelFault."""
         if not self._headers["x-goog-api-key"]:
-            raise ClassifierFault(Cause.NOT_CONFIGURED, "there is no key; set the variable of classifier.api_key_env")
+            raise ModelFault(Cause.NOT_CONFIGURED, "there is no key; set the variable of classifier.api_key_env")
         body = {
             "contents": [{"role": "user", "parts": [{"text": question.prompt}]}],
             "generationConfig": {

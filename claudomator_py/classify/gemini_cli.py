@@ -13,7 +13,7 @@ from typing import IO
 from claudomator_py.scheduler.classification import (
     ANSWER_CHARS,
     Cause,
-    ClassifierFault,
+    ModelFault,
     ModelQuestion,
     json_objects,
 )
@@ -46,7 +46,7 @@ class GeminiCli:
         self._closed = False
 
     def ask(self, question: ModelQuestion, timeout_s: float) -> str:
-        """The model's text. Raises ClassifierFault."""
+        """The model's text. Raises ModelFault."""
         with (
             tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
             tempfile.TemporaryFile() as stdin,
@@ -74,7 +74,7 @@ class GeminiCli:
         argv = [*backstop, *self._command, *_ARGUMENTS, "-m", self.model]
         with self._lock:
             if self._closed:
-                raise ClassifierFault(Cause.INTERRUPTED, "the daemon is stopping")
+                raise ModelFault(Cause.INTERRUPTED, "the daemon is stopping")
             try:
                 process = subprocess.Popen(
                     argv,
@@ -104,43 +104,43 @@ class GeminiCli:
         text = output.decode(errors="replace")
         said = [found["response"] for found in json_objects(text[:ANSWER_CHARS]) if "response" in found]
         if said and not isinstance(said[-1], str):
-            raise ClassifierFault(Cause.GARBAGE, "its answer has no text")
+            raise ModelFault(Cause.GARBAGE, "its answer has no text")
         return str(said[-1]) if said else text
 
-    def _cannot_start(self) -> ClassifierFault:
-        return ClassifierFault(
+    def _cannot_start(self) -> ModelFault:
+        return ModelFault(
             Cause.NOT_CONFIGURED, f"{self._command[0]} cannot be started; install it, or set classifier.command"
         )
 
 
-def _late(said: bytes) -> ClassifierFault:
+def _late(said: bytes) -> ModelFault:
     """It was ended at the deadline, in the middle of whatever it was saying."""
     if (found := _RETRIES_STATUS.search(said)) is not None:
         return _refused(int(found[1]))
     if _RETRIES_LIMIT.search(said):
-        return ClassifierFault(Cause.LIMITED, "it reported a limit and began to wait for its end")
+        return ModelFault(Cause.LIMITED, "it reported a limit and began to wait for its end")
     if _NOT_REACHED in said:
-        return ClassifierFault(Cause.UNREACHABLE, "it could not reach its service")
-    return ClassifierFault(Cause.TIMEOUT, "it did not answer in time")
+        return ModelFault(Cause.UNREACHABLE, "it could not reach its service")
+    return ModelFault(Cause.TIMEOUT, "it did not answer in time")
 
 
-def _failed(code: int, said: bytes) -> ClassifierFault:
+def _failed(code: int, said: bytes) -> ModelFault:
     if code in _STATUS_BY_EXIT:
         return _refused(_STATUS_BY_EXIT[code])
     if code == _LOGIN_EXIT:
-        return ClassifierFault(Cause.REFUSED, "it is not logged in")
+        return ModelFault(Cause.REFUSED, "it is not logged in")
     if code == -signal.SIGKILL:
-        return ClassifierFault(Cause.INTERRUPTED, "it was killed")
+        return ModelFault(Cause.INTERRUPTED, "it was killed")
     if _NOT_REACHED in said:
-        return ClassifierFault(Cause.UNREACHABLE, "it could not reach its service")
-    return ClassifierFault(Cause.SERVER_ERROR, f"it exited with {code}")
+        return ModelFault(Cause.UNREACHABLE, "it could not reach its service")
+    return ModelFault(Cause.SERVER_ERROR, f"it exited with {code}")
 
 
-def _refused(status: int) -> ClassifierFault:
+def _refused(status: int) -> ModelFault:
     detail = f"its service answered with HTTP {status}"
     if status == 429:
-        return ClassifierFault(Cause.LIMITED, detail)
-    return ClassifierFault(Cause.REFUSED if status < 500 else Cause.SERVER_ERROR, detail)
+        return ModelFault(Cause.LIMITED, detail)
+    return ModelFault(Cause.REFUSED if status < 500 else Cause.SERVER_ERROR, detail)
 
 
 def _tail(stderr: IO[bytes]) -> bytes:

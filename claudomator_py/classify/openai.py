@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import httpx
 
 from claudomator_py.classify.answers import text_at
-from claudomator_py.classify.http import post_json
+from claudomator_py.json_http import post_json
 from claudomator_py.scheduler.classification import ModelQuestion
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
@@ -25,7 +25,7 @@ class OpenAi:
         self._client = httpx.Client(trust_env=False, follow_redirects=False)
 
     def ask(self, question: ModelQuestion, timeout_s: float) -> str:
-        """The model's text. Raises ClassifierFault."""
+        """The model's text. Raises ModelFault."""
         # Strict means that each property is required, and nothing else is allowed.
         properties = question.answer["properties"]
         required = list(properties) if isinstance(properties, Mapping) else []

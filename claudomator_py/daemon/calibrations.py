@@ -20,7 +20,7 @@ FILE: Final = "calibrations.json"
 MOST_CHANGED: Final = 0.25
 """Share of the cards that may have changed, come or gone since; beyond it, what was fitted says little of them."""
 _NAME: Final = "routing"
-_AGAIN: Final = "fit it anew: claudomator calibrate --store"
+_AGAIN: Final = "fit it again: claudomator calibrate --store"
 _STORED = TypeAdapter(dict[str, Fitted])
 
 log = get_logger("claudomator.routing")

@@ -9,7 +9,7 @@ from claudomator_py.domain.limits import Bucket, Hold, RanOn
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.ports import CheapModel, Clock
-from claudomator_py.scheduler.classification import Cause, ClassifierFault, ModelQuestion
+from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
 from claudomator_py.store import hold_rows
 from claudomator_py.tasks.holds import hold_account
 
@@ -33,9 +33,9 @@ class GuardedModel:
         return self._model.model
 
     def ask(self, question: ModelQuestion, timeout_s: float, *, anyway: bool = False) -> str:
-        """What it says, whatever that is worth. anyway: even if it has failed just now. Raises ClassifierFault."""
+        """What it says, whatever that is worth. anyway: even if it has failed just now. Raises ModelFault."""
         if not self._may_try(anyway=anyway):
-            raise ClassifierFault(Cause.BREAKER_OPEN, "it failed several times in a row")
+            raise ModelFault(Cause.BREAKER_OPEN, "it failed several times in a row")
         ok = False
         try:
             answer = self._model.ask(question, timeout_s)

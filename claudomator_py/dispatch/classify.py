@@ -17,7 +17,7 @@ from claudomator_py.ports import Clock
 from claudomator_py.scheduler.classification import (
     PROMPT_VERSION,
     Cause,
-    ClassifierFault,
+    ModelFault,
     TierQuestion,
     Unusable,
     cache_key,
@@ -167,7 +167,7 @@ class TierAsker:
             # An operator who restarts a task wants to know; the answer then counts like that of a trial.
             text = self.model.ask(tier_question(asked.question), left_s, anyway=asked.generation > 1)
             found = parse_answer(text, asked.question)
-        except ClassifierFault as fault:
+        except ModelFault as fault:
             return _Answer("default", cause=fault.cause, detail=fault.detail, retry_after_s=fault.retry_after_s)
         except Unusable as unusable:
             return _Answer("default", cause=unusable.cause, detail=unusable.detail)

@@ -28,7 +28,7 @@ from claudomator_py.routing.choice import MOST, PROMPT_VERSION, Choice
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules, close_of, decide, picked, rank
 from claudomator_py.routing.role import agent_name, agent_of, constraints_of, done_by
-from claudomator_py.scheduler.classification import Cause, ClassifierFault, NoAnswer
+from claudomator_py.scheduler.classification import Cause, ModelFault, NoAnswer
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.scheduler.lanes import eligibility
 from claudomator_py.schema.agent_settings import BY_NAME_KINDS
@@ -100,7 +100,7 @@ class Chooser:
             return known
         try:
             if self._database.read(lambda connection: self._model.hold(connection, self._clock())) is not None:
-                raise ClassifierFault(Cause.LIMITED, self._model.hold_text())
+                raise ModelFault(Cause.LIMITED, self._model.hold_text())
             said = choice.answer(self._model.ask(choice.question, self._timeout_s, anyway=task.generation > 1))
         except NoAnswer as fault:
             log.warning("choice_fallback", task=task.name, task_id=task.id, cause=fault.cause, detail=fault.detail)
@@ -113,7 +113,7 @@ class Chooser:
         return said
 
     def _met(self, task: Task, fault: NoAnswer) -> None:
-        if not isinstance(fault, ClassifierFault) or fault.cause is not Cause.LIMITED:
+        if not isinstance(fault, ModelFault) or fault.cause is not Cause.LIMITED:
             return
         self._database.write(
             lambda connection: self._model.met(connection, task.id, fault.detail, fault.retry_after_s, self._clock())

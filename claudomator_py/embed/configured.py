@@ -1,12 +1,23 @@
 """The encoder as the configuration wants it. Only the one that is used is imported."""
 
+from collections.abc import Mapping
+
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.ports import Encoder
 from claudomator_py.schema.routing_settings import EncoderKind, EncoderSettings
 
 
-def encoder(settings: EncoderSettings) -> Encoder:
-    """Raises ValueError, with the remedy, for one that there is not."""
-    if settings.kind is EncoderKind.HASHED:
-        return Hashed()
-    raise ValueError(f"routing.encoder.kind: `{settings.kind}` is not supported yet; write hashed")
+def encoder(settings: EncoderSettings, environ: Mapping[str, str]) -> Encoder:
+    """environ: where the key is. Raises ValueError, with the remedy, for one that is not installed."""
+    match settings.kind:
+        case EncoderKind.HASHED:
+            return Hashed()
+        case EncoderKind.MINILM:
+            from claudomator_py.embed.minilm import MiniLm, weights
+
+            return MiniLm(weights())
+        case EncoderKind.OPENAI:
+            from claudomator_py.embed.openai import OpenAi
+
+            key = environ.get(settings.key_variable or "")
+            return OpenAi(settings.model_name or "", settings.base_url, key, settings.timeout / 1000)

@@ -73,6 +73,15 @@ SHIPPED: Final = {
     "hashed-4096-v1": Calibration(
         encoder="hashed-4096-v1", tie_break=_TIE_BREAK, threshold=0.16, task_threshold=0.11, margin=0.01
     ),
+    "all-minilm-l6-v2-128-v1": Calibration(
+        encoder="all-minilm-l6-v2-128-v1",
+        tie_break=_TIE_BREAK,
+        threshold=0.36,
+        task_threshold=0.18,
+        margin=0.01,
+        own_share=0.2,
+        name_share=0.2,
+    ),
 }
 """What comes with Claudomator, by encoder."""
 

@@ -87,8 +87,8 @@ class NoAnswer(Exception):
         self.detail = detail
 
 
-class ClassifierFault(NoAnswer):
-    """The classifier gave no text. retry_after_s: how many seconds it asked to be left alone; None: it did not say."""
+class ModelFault(NoAnswer):
+    """The model gave no answer. retry_after_s: how many seconds it asked to be left alone; None: it did not say."""
 
     def __init__(self, cause: Cause, detail: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(cause, detail)

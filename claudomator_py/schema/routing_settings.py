@@ -28,7 +28,7 @@ class EncoderKind(StrEnum):
     OPENAI = "openai"
     """A service with the ``/v1/embeddings`` of OpenAI; a local one, too."""
     MINILM = "minilm"
-    """MiniLM in this process, from the extra of that name."""
+    """MiniLM in a process of its own, from the extra of that name."""
 
 
 class OnAmbiguity(StrEnum):
@@ -53,8 +53,8 @@ class EncoderSettings(Strict):
 
     kind: EncoderKind = Field(
         EncoderKind.HASHED,
-        description="`hashed`: built in, without a network. Not supported yet: `openai`, a server with "
-        "`/v1/embeddings`, and `minilm`, a model from the extra of that name.",
+        description="`hashed`: built in, without a network. `minilm`: a small model that knows what words mean, from "
+        "the extra of that name. `openai`: a server with `/v1/embeddings`, a local one too.",
     )
     model: Line | None = Field(
         None, description="The model to ask, for kind `openai`. Default: text-embedding-3-small."

@@ -14,7 +14,7 @@ from claudomator_py.classify.gemini_api import GeminiApi
 from claudomator_py.classify.gemini_cli import GeminiCli
 from claudomator_py.classify.openai import OpenAi
 from claudomator_py.domain.agent import Tier
-from claudomator_py.scheduler.classification import Cause, ClassifierFault, TierQuestion, parse_answer, tier_question
+from claudomator_py.scheduler.classification import Cause, ModelFault, TierQuestion, parse_answer, tier_question
 from tests.fakes.tier_server import TierServer, hangs, hangs_up, says, status, tier
 
 QUESTION = TierQuestion("fix-login", "Find out why.", "claude", {Tier.FAST: "haiku", Tier.POWERFUL: "opus"})
@@ -59,7 +59,7 @@ def test_it_asks_with_key_schema_and_question_and_gives_the_text(server: TierSer
 )
 def test_an_http_error_is_a_fault_with_its_cause(server: TierServer, make: Make, code: int, cause: Cause) -> None:
     server.behaviour = status(code)
-    with pytest.raises(ClassifierFault) as fault:
+    with pytest.raises(ModelFault) as fault:
         make(server.url).ask(tier_question(QUESTION), 5)
     assert fault.value.cause is cause
 
@@ -81,14 +81,14 @@ def test_a_limit_is_not_tried_again_and_says_for_how_long(
     server: TierServer, make: Make, header: str | None, seconds: float | None
 ) -> None:
     server.behaviour = status(429, {"Retry-After": header} if header is not None else {})
-    with pytest.raises(ClassifierFault) as fault:
+    with pytest.raises(ModelFault) as fault:
         make(server.url).ask(tier_question(QUESTION), 5)
     assert (len(server.asked), fault.value.retry_after_s) == (1, seconds)
 
 
 def test_a_server_that_does_not_answer_is_a_timeout(server: TierServer, make: Make) -> None:
     server.behaviour = hangs(server.closing)
-    with pytest.raises(ClassifierFault) as fault:
+    with pytest.raises(ModelFault) as fault:
         make(server.url).ask(tier_question(QUESTION), 0.2)
     assert fault.value.cause is Cause.TIMEOUT
 
@@ -104,20 +104,20 @@ def test_a_server_that_drips_its_answer_is_a_timeout(server: TierServer, make: M
             asked.wfile.flush()
 
     server.behaviour = drip
-    with pytest.raises(ClassifierFault) as fault:
+    with pytest.raises(ModelFault) as fault:
         make(server.url).ask(tier_question(QUESTION), 0.3)
     assert fault.value.cause is Cause.TIMEOUT
 
 
 def test_a_broken_connection_and_no_server_are_unreachable(server: TierServer, make: Make) -> None:
     server.behaviour = hangs_up
-    with pytest.raises(ClassifierFault) as fault:
+    with pytest.raises(ModelFault) as fault:
         make(server.url).ask(tier_question(QUESTION), 2)
     assert fault.value.cause is Cause.UNREACHABLE
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        with pytest.raises(ClassifierFault) as fault:
+        with pytest.raises(ModelFault) as fault:
             make(url).ask(tier_question(QUESTION), 2)
     assert fault.value.cause is Cause.UNREACHABLE
 
@@ -125,7 +125,7 @@ def test_a_broken_connection_and_no_server_are_unreachable(server: TierServer, m
 @pytest.mark.parametrize("document", [[], {}, {"candidates": []}, {"choices": [{}]}, {"choices": "x"}, "text", None, 3])
 def test_an_answer_of_another_shape_is_garbage(server: TierServer, make: Make, document: object) -> None:
     server.behaviour = lambda exchange: exchange.send_json(200, document)
-    with pytest.raises(ClassifierFault) as fault:
+    with pytest.raises(ModelFault) as fault:
         make(server.url).ask(tier_question(QUESTION), 5)
     assert fault.value.cause is Cause.GARBAGE
 
@@ -137,7 +137,7 @@ def test_prose_comes_through_for_the_parser_to_judge(server: TierServer, make: M
 
 def test_no_key_is_said_before_anything_is_sent(server: TierServer) -> None:
     classifier = GeminiApi("lite", server.url, "")
-    with pytest.raises(ClassifierFault) as fault:
+    with pytest.raises(ModelFault) as fault:
         classifier.ask(tier_question(QUESTION), 5)
     classifier.close()
     assert fault.value.cause is Cause.NOT_CONFIGURED
@@ -192,13 +192,13 @@ def test_what_the_cli_prints_around_its_envelope_is_no_harm(tmp_path: Path, prin
     ],
 )
 def test_the_ends_of_the_cli_are_faults(tmp_path: Path, script: str, cause: Cause) -> None:
-    with pytest.raises(ClassifierFault) as fault:
+    with pytest.raises(ModelFault) as fault:
         cli(tmp_path, script).ask(tier_question(QUESTION), 10)
     assert fault.value.cause is cause
 
 
 def test_a_missing_cli_is_not_configured(tmp_path: Path) -> None:
-    with pytest.raises(ClassifierFault) as fault:
+    with pytest.raises(ModelFault) as fault:
         GeminiCli("lite", [str(tmp_path / "gemini")], {}).ask(tier_question(QUESTION), 10)
     assert fault.value.cause is Cause.NOT_CONFIGURED
 
@@ -213,7 +213,7 @@ def test_a_missing_cli_is_not_configured(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_slow_cli_said_is_the_cause(tmp_path: Path, said: str, cause: Cause) -> None:
-    with pytest.raises(ClassifierFault) as fault:
+    with pytest.raises(ModelFault) as fault:
         cli(tmp_path, f"echo '{said}' >&2; exec sleep 60").ask(tier_question(QUESTION), 0.5)
     assert fault.value.cause is cause
 
@@ -223,7 +223,7 @@ def test_a_closed_classifier_ends_its_processes_and_starts_no_more(tmp_path: Pat
     causes: list[Cause] = []
 
     def ask() -> None:
-        with pytest.raises(ClassifierFault) as fault:
+        with pytest.raises(ModelFault) as fault:
             classifier.ask(tier_question(QUESTION), 50)
         causes.append(fault.value.cause)
 
@@ -245,7 +245,7 @@ def test_a_slow_cli_is_ended_with_all_its_processes(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     script = f"{sys.executable} -c 'import time; time.sleep(60)' & echo $! > {pid_file}; wait"
     classifier = cli(tmp_path, script)
-    with pytest.raises(ClassifierFault) as fault:
+    with pytest.raises(ModelFault) as fault:
         classifier.ask(tier_question(QUESTION), 1.0)
     assert fault.value.cause is Cause.TIMEOUT
     ended = threading.Event()

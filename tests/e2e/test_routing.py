@@ -154,3 +154,19 @@ def test_the_specialists_that_come_with_it_are_there_where_they_are_wanted(tmp_p
         site.configure(routing={"shipped": False})
         daemon = site.start().ready()
         assert list(daemon.client.all_specialists()) == []
+
+
+def test_with_a_model_a_task_goes_to_who_is_meant_in_other_words(tmp_path: Path, warm: WarmStarter) -> None:
+    agents = {"beta": {"kind": "simulated", "auto_select": True}}
+    routing = {"shipped": False, "encoder": {"kind": "minilm"}}
+    with open_site(tmp_path / "site", warm=warm, agents=agents, routing=routing) as site:
+        daemon = site.start().ready()
+        for one in CARDS:
+            daemon.client.register_specialist(one)
+        site.drop("dump.yaml", document(None, "Recover yesterday's copy of the customers' records.", agent=None))
+
+        assert in_state(daemon, "dump", "COMPLETED").specialist == "db-admin"
+        decided = daemon.client.why("dump").routing
+        assert decided is not None
+        assert not decided.degraded
+        assert daemon.client.search_specialists("recover a copy of the records").items[0].specialist.id == "db-admin"

@@ -9,7 +9,7 @@ import pytest
 
 from claudomator_py.classify.gemini_cli import GeminiCli
 from claudomator_py.domain.agent import Tier
-from claudomator_py.scheduler.classification import Cause, ClassifierFault, TierQuestion, parse_answer, tier_question
+from claudomator_py.scheduler.classification import Cause, ModelFault, TierQuestion, parse_answer, tier_question
 from tests.e2e.harness import Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, ended, in_state, why
 from tests.fakes.gemini_api import (
@@ -80,8 +80,8 @@ def living_in(home: Path) -> list[str]:
     return found
 
 
-def fault(classifier: GeminiCli, timeout_s: float = TIMEOUT_S) -> ClassifierFault:
-    with pytest.raises(ClassifierFault) as raised:
+def fault(classifier: GeminiCli, timeout_s: float = TIMEOUT_S) -> ModelFault:
+    with pytest.raises(ModelFault) as raised:
         classifier.ask(tier_question(QUESTION), timeout_s)
     return raised.value
 

@@ -12,7 +12,7 @@ from claudomator_py.domain.views import RestartRequest
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
-from claudomator_py.scheduler.classification import Cause, ClassifierFault, ModelQuestion
+from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, Preset
 from claudomator_py.store import decision_rows
@@ -113,7 +113,7 @@ def test_the_model_chooses_among_those_who_are_as_good(database: Database) -> No
 
 @pytest.mark.parametrize(
     "said",
-    [ClassifierFault(Cause.TIMEOUT, "no answer"), "I do not know.", '{"specialist": "root"}', RuntimeError("broken")],
+    [ModelFault(Cause.TIMEOUT, "no answer"), "I do not know.", '{"specialist": "root"}', RuntimeError("broken")],
 )
 def test_without_an_answer_the_signals_choose_and_the_task_is_routed(database: Database, said: str | Exception) -> None:
     routed = Routed(database, said)
@@ -158,7 +158,7 @@ def test_the_same_task_is_not_asked_about_again_until_it_is_restarted(database: 
 
 
 def test_a_limit_that_it_meets_holds_its_account_and_it_is_left_alone(database: Database) -> None:
-    routed = Routed(database, ClassifierFault(Cause.LIMITED, "quota", retry_after_s=60.0))
+    routed = Routed(database, ModelFault(Cause.LIMITED, "quota", retry_after_s=60.0))
     routed.submit("leak")
     routed.route()
     routed.submit("second")

@@ -18,7 +18,7 @@ from claudomator_py.domain.breaker import FAILURES, FIRST_PAUSE_MS
 from claudomator_py.domain.limits import FIRST_ESTIMATE_MS, Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.units import HOUR_MS, format_instant
-from claudomator_py.scheduler.classification import PROMPT_VERSION, Cause, ClassifierFault, ModelQuestion
+from claudomator_py.scheduler.classification import PROMPT_VERSION, Cause, ModelFault, ModelQuestion
 from claudomator_py.scheduler.decision import TierRecord
 from claudomator_py.scheduler.tiers import AskTier
 from claudomator_py.store import classification_rows, decision_rows, hold_rows
@@ -29,8 +29,8 @@ from tests.fakes.world import CLAUDE, START_MS, World
 
 TIMEOUT_MS = 5_000
 FAST = '{"tier": "fast", "reason": "a recipe", "agent_type": "claude"}'
-DOWN = ClassifierFault(Cause.UNREACHABLE, "nobody there")
-LIMITED = ClassifierFault(Cause.LIMITED, "it answered with HTTP 429", retry_after_s=600)
+DOWN = ModelFault(Cause.UNREACHABLE, "nobody there")
+LIMITED = ModelFault(Cause.LIMITED, "it answered with HTTP 429", retry_after_s=600)
 ROOMY = CLAUDE.model_copy(update={"max_concurrent": 40})
 
 
@@ -359,7 +359,7 @@ def test_a_limit_of_the_classifier_holds_the_agents_of_its_account(database: Dat
 
 
 def test_a_limit_that_names_no_time_is_guessed(database: Database) -> None:
-    asking = Asking(database, ClassifierFault(Cause.LIMITED, "slow down"), account=ACCOUNT)
+    asking = Asking(database, ModelFault(Cause.LIMITED, "slow down"), account=ACCOUNT)
     assert asking.ask("t").cause == Cause.LIMITED
     (hold,) = database.read(lambda connection: hold_rows.in_force(connection, START_MS))
     assert (hold.until_ms, hold.provenance) == (START_MS + FIRST_ESTIMATE_MS, Provenance.ESTIMATED)

@@ -1,4 +1,4 @@
-"""One JSON request within a deadline: fast transient faults are tried again inside it, everything else is a fault."""
+"""One JSON request to a model within a deadline: fast transient faults are tried again inside it, others are not."""
 
 import re
 import time
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import httpx
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_before_delay, wait_random_exponential
 
-from claudomator_py.scheduler.classification import Cause, ClassifierFault
+from claudomator_py.scheduler.classification import Cause, ModelFault
 
 ATTEMPTS = 3
 FIRST_PAUSE_S = 0.05
@@ -19,15 +19,21 @@ _TRANSIENT = frozenset({500, 502, 503, 504})
 
 
 class _Transient(Exception):
-    def __init__(self, fault: ClassifierFault) -> None:
+    def __init__(self, fault: ModelFault) -> None:
         super().__init__(str(fault))
         self.fault = fault
 
 
 def post_json(
-    client: httpx.Client, url: str, body: Mapping[str, object], headers: Mapping[str, str], timeout_s: float
+    client: httpx.Client,
+    url: str,
+    body: Mapping[str, object],
+    headers: Mapping[str, str],
+    timeout_s: float,
+    *,
+    most_bytes: int = MAX_ANSWER_BYTES,
 ) -> object:
-    """The parsed JSON answer. timeout_s: seconds for all attempts together. Raises ClassifierFault."""
+    """The parsed JSON answer. timeout_s: seconds for all attempts together. Raises ModelFault."""
     deadline = time.monotonic() + timeout_s
     retrying = Retrying(
         stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(timeout_s),
@@ -36,7 +42,7 @@ def post_json(
         reraise=True,
     )
     try:
-        return retrying(_once, client, url, body, headers, lambda: deadline - time.monotonic())
+        return retrying(_once, client, url, body, headers, lambda: deadline - time.monotonic(), most_bytes)
     except _Transient as transient:
         raise transient.fault from None
 
@@ -47,34 +53,35 @@ def _once(
     body: Mapping[str, object],
     headers: Mapping[str, str],
     left: Callable[[], float],
+    most_bytes: int,
 ) -> object:
     try:
         with client.stream(
             "POST", url, json=body, headers=dict(headers), timeout=max(left(), SHORTEST_CALL_S)
         ) as response:
-            data = _read(response, left)
+            data = _read(response, left, most_bytes)
     except httpx.TimeoutException:
-        raise ClassifierFault(Cause.TIMEOUT, "it did not answer in time") from None
+        raise ModelFault(Cause.TIMEOUT, "it did not answer in time") from None
     except httpx.HTTPError as error:
-        raise _Transient(ClassifierFault(Cause.UNREACHABLE, type(error).__name__)) from None
+        raise _Transient(ModelFault(Cause.UNREACHABLE, type(error).__name__)) from None
     except httpx.InvalidURL:
-        raise ClassifierFault(Cause.NOT_CONFIGURED, "classifier.base_url is not a URL") from None
+        raise ModelFault(Cause.NOT_CONFIGURED, "its base_url is not a URL") from None
     _check_status(response)
     try:
         return httpx.Response(200, content=data).json()
     except ValueError:
-        raise ClassifierFault(Cause.GARBAGE, "its answer is not JSON") from None
+        raise ModelFault(Cause.GARBAGE, "its answer is not JSON") from None
 
 
-def _read(response: httpx.Response, left: Callable[[], float]) -> bytes:
+def _read(response: httpx.Response, left: Callable[[], float], most_bytes: int) -> bytes:
     """The body. httpx's timeout is per read, so a server that drips bytes is stopped here."""
     data = bytearray()
     for piece in response.iter_bytes():
         data += piece
         if left() <= 0:
-            raise ClassifierFault(Cause.TIMEOUT, "it did not finish its answer in time")
-        if len(data) > MAX_ANSWER_BYTES:
-            raise ClassifierFault(Cause.GARBAGE, "its answer is too long")
+            raise ModelFault(Cause.TIMEOUT, "it did not finish its answer in time")
+        if len(data) > most_bytes:
+            raise ModelFault(Cause.GARBAGE, "its answer is too long")
     return bytes(data)
 
 
@@ -84,10 +91,10 @@ def _check_status(response: httpx.Response) -> None:
         return
     detail = f"it answered with HTTP {status}"
     if status == httpx.codes.TOO_MANY_REQUESTS:
-        raise ClassifierFault(Cause.LIMITED, detail, retry_after_s=_seconds(response.headers.get("retry-after", "")))
+        raise ModelFault(Cause.LIMITED, detail, retry_after_s=_seconds(response.headers.get("retry-after", "")))
     if status in _TRANSIENT:
-        raise _Transient(ClassifierFault(Cause.SERVER_ERROR, detail))
-    raise ClassifierFault(Cause.REFUSED if status < 500 else Cause.SERVER_ERROR, detail)
+        raise _Transient(ModelFault(Cause.SERVER_ERROR, detail))
+    raise ModelFault(Cause.REFUSED if status < 500 else Cause.SERVER_ERROR, detail)
 
 
 def _seconds(text: str) -> float | None:

@@ -1,0 +1,99 @@
+"""The encoder that asks a server with OpenAI's ``/v1/embeddings``, a local one too.
+
+Format: https://platform.openai.com/docs/api-reference/embeddings/create
+"""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from claudomator_py.json_http import post_json
+from claudomator_py.ports import EncoderFault
+from claudomator_py.scheduler.classification import ModelFault
+
+if TYPE_CHECKING:
+    from claudomator_py.domain.vectors import Vector
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+AT_ONCE = 64
+"""Texts of one request; some servers take no more."""
+LONGEST = 8_000
+"""Characters of a text that are sent: less than the 8,192 tokens that the public models take."""
+MOST_DIMENSIONS = 16_384
+_MOST_BYTES = AT_ONCE * MOST_DIMENSIONS * 32
+
+
+class OpenAi:
+    """Asks over HTTP. Safe to use from any thread.
+
+    timeout_s: seconds for one request with all its attempts.
+    """
+
+    immediate = False
+    weighs_rarity = False
+
+    def __init__(self, model: str, base_url: str | None, api_key: str | None, timeout_s: float) -> None:
+        base = (base_url or DEFAULT_BASE_URL).rstrip("/")
+        # What another server calls by the same name may be another model.
+        place = hashlib.sha256(base.encode()).hexdigest()[:8]
+        self.id = f"openai-{model}-{place}-v1"
+        self.dimensions = 0
+        self._model = model
+        self._url = f"{base}/embeddings"
+        self._headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+        self._timeout_s = timeout_s
+        self._client = httpx.Client(trust_env=False, follow_redirects=False)
+
+    def encode(self, texts: Sequence[str]) -> "Vector":
+        """A row for each text; only its first 8,000 characters count. Raises EncoderFault."""
+        import numpy as np
+
+        rows: list[list[float]] = []
+        for start in range(0, len(texts), AT_ONCE):
+            rows += self._asked(texts[start : start + AT_ONCE])
+        if not rows:
+            return np.zeros((0, self.dimensions), dtype=np.float32)
+        dimensions = {len(row) for row in rows} | ({self.dimensions} if self.dimensions else set())
+        if len(dimensions) > 1:
+            raise EncoderFault(f"openai: its vectors have {' and '.join(map(str, sorted(dimensions)))} dimensions")
+        self.dimensions = dimensions.pop()
+        return np.array(rows, dtype=np.float32)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._client.close()
+
+    def _asked(self, texts: Sequence[str]) -> list[list[float]]:
+        # Servers refuse an empty text; a space says as much.
+        given = [text[:LONGEST].encode(errors="replace").decode() or " " for text in texts]
+        body = {"model": self._model, "input": given, "encoding_format": "float"}
+        try:
+            answer = post_json(self._client, self._url, body, self._headers, self._timeout_s, most_bytes=_MOST_BYTES)
+        except ModelFault as fault:
+            raise EncoderFault(f"openai: {fault.detail}") from None
+        except RuntimeError:
+            raise EncoderFault("openai: it is not used any more") from None
+        return _rows(answer, len(texts))
+
+
+def _rows(answer: Any, texts: int) -> list[list[float]]:
+    """The vectors in the order of the texts, as each says its place. Raises EncoderFault."""
+    data = answer.get("data") if isinstance(answer, dict) else None
+    if not isinstance(data, list) or len(data) != texts:
+        raise EncoderFault("openai: its answer has not one vector for each text")
+    found: dict[int, list[float]] = {}
+    for one in data:
+        index, row = (one.get("index"), one.get("embedding")) if isinstance(one, dict) else (None, None)
+        if not isinstance(index, int) or not 0 <= index < texts or index in found:
+            raise EncoderFault("openai: its answer says not of each vector to which text it belongs")
+        if not isinstance(row, list) or not 0 < len(row) <= MOST_DIMENSIONS or not all(map(_is_finite, row)):
+            raise EncoderFault("openai: its answer has a vector that is none")
+        found[index] = row
+    return [found[index] for index in range(texts)]
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

