@@ -157,8 +157,8 @@ class SpecialistRouter:
 
     def route(self) -> int:
         """Route the next tasks that are not routed; how many of them are. Raises StoreUnavailable."""
-        self._reach()
-        found = self._database.read(self._subjects)
+        digest, found = self._database.read(self._look)
+        self._reach(digest)
         subjects = [subject for subject in found if not self._needs_no_route(subject)]
         if len(subjects) < len(found):
             ids = [subject.task.id for subject in found if subject not in subjects]
@@ -177,12 +177,15 @@ class SpecialistRouter:
         (record,) = self._compared([_Asked(request, seen)])
         return record.model_copy(update={"latency_ms": self._clock() - begun_ms})
 
-    def _reach(self) -> None:
-        """Have the agents that remote specialists are, as their cards say at present.
+    def _look(self, connection: Connection) -> tuple[str, list[_Subject]]:
+        """The hash of the registry, and what is to be routed."""
+        return specialist_rows.registry_hash(connection), self._subjects(connection)
+
+    def _reach(self, digest: str) -> None:
+        """Have the agents that remote specialists are, as their cards say at present. digest: of the registry.
 
         Of the operator's own cards alone: what is sent there is a task's text, with a secret of the daemon's.
         """
-        digest = self._database.read(specialist_rows.registry_hash)
         if digest == self._reached:
             return
         cards = self._database.read(lambda connection: specialist_rows.cards_by(connection, OPERATOR.id))
@@ -346,13 +349,13 @@ class SpecialistRouter:
         )
         try:
             if record.route is Route.CLARIFY:
-                ask(connection, task, _question(record, now_ms), now_ms)
+                task = ask(connection, task, _question(record, now_ms), now_ms)
             else:
                 told = eligibility(done_by(subject.spec, card), resumption_of(task))
-                route(connection, task, _routing(record, card), now_ms, eligibility=told)
+                task = route(connection, task, _routing(record, card), now_ms, eligibility=told)
         except VersionConflict:
             return False
-        record_specialist(connection, task_rows.get(connection, task.id), record, now_ms)
+        record_specialist(connection, task, record, now_ms)
         return True
 
 

@@ -15,6 +15,8 @@ from claudomator_py.schema.routing_settings import OnAmbiguity
 
 DIGITS = 6
 """Scores are rounded to so many before anything is decided, so that one machine decides like another."""
+MOST_CANDIDATES = 50
+"""That a record tells of: the best, and beyond them only who was near being chosen."""
 _RISKS = tuple(Risk)
 
 
@@ -51,6 +53,7 @@ def rank(
 
     likeness: of the task to each card, by id; one that is missing is 0. standings: by id.
     """
+    weights, extra = _counting(calibration.weights), _counting(calibration.tie_break)
     text, found = "\n".join(request.views), []
     for card in cards:
         alike = likeness.get(card.id, Likeness(0.0, None))
@@ -61,7 +64,7 @@ def rank(
             "keyword": 1.0 if keyword_in(text, card.keywords) is not None else 0.0,
             "recency": recency(standing.last_success_ms, now_ms),
         }
-        parts, tie_break = _weighed(signals, calibration.weights), _weighed(signals, calibration.tie_break)
+        parts, tie_break = _weighed(signals, weights), _weighed(signals, extra)
         candidate = SpecialistCandidate(
             specialist=card.id, skill=alike.skill, score=_sum(parts), parts=parts, tie_break=_sum(tie_break)
         )
@@ -143,10 +146,14 @@ def _least(card: Card, calibration: Calibration, views: int) -> float:
     return calibration.least(views) if card.threshold is None else card.threshold
 
 
-def _weighed(signals: Mapping[str, float], weights: Weights) -> dict[str, float]:
-    """Those that count, with what each of them adds."""
-    counting = {name: getattr(weights, name) for name in signals}
-    return {name: round(weight * signals[name], DIGITS) for name, weight in counting.items() if weight}
+def _counting(weights: Weights) -> list[tuple[str, float]]:
+    """The signals that count, with their weights."""
+    return [(name, weight) for name, weight in weights if weight]
+
+
+def _weighed(signals: Mapping[str, float], counting: Sequence[tuple[str, float]]) -> dict[str, float]:
+    """What each of those that count adds."""
+    return {name: round(weight * signals[name], DIGITS) for name, weight in counting}
 
 
 def _sum(parts: Mapping[str, float]) -> float:
@@ -188,11 +195,13 @@ def _record(
 ) -> SpecialistRecord:
     best = next((one for one in ranked if one.specialist not in barred), None)
     default = rules.default if route is Route.DEFAULT and rules.default not in barred else None
+    told = close | {one.specialist for one in (chosen, best) if one is not None}
     candidates = tuple(
         one
         if chosen is not None and one.specialist == chosen.specialist
         else one.model_copy(update={"rejected": barred.get(one.specialist) or _less(one, least, close)})
-        for one in ranked
+        for at, one in enumerate(ranked)
+        if at < MOST_CANDIDATES or one.specialist in told
     )
     return SpecialistRecord(
         reason=why,

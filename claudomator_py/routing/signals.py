@@ -4,6 +4,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 from claudomator_py.domain.units import HOUR_MS
 
@@ -17,14 +18,24 @@ def keyword_in(text: str, keywords: Iterable[str]) -> str | None:
     """The first of the keywords that is in the text, as whole words, in any case; None: none is."""
     folded = _folded(text)
     for keyword in keywords:
-        phrase = r"\s+".join(re.escape(word) for word in _folded(keyword).split())
-        if phrase and re.search(rf"(?<!\w){phrase}(?!\w)", folded):
+        word, phrase = _phrase(keyword)
+        # Most keywords are in no part of the text: that is seen without looking for whole words.
+        if word and word in folded and phrase.search(folded):
             return keyword
     return None
 
 
+@lru_cache(maxsize=64)
 def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
+
+
+@lru_cache(maxsize=20_000)
+def _phrase(keyword: str) -> tuple[str, re.Pattern[str]]:
+    """The first word of the keyword, empty if it has none; and what finds all of it."""
+    words = _folded(keyword).split()
+    phrase = r"\s+".join(map(re.escape, words))
+    return words[0] if words else "", re.compile(rf"(?<!\w){phrase}(?!\w)")
 
 
 def recency(last_success_ms: int | None, now_ms: int) -> float:

@@ -113,7 +113,8 @@ class Record(BaseModel):
     policy_checks: tuple[PolicyCheck, ...] = ()
     """What each rule said, in the order in which they were asked."""
     specialist_candidates: tuple[SpecialistCandidate, ...] = ()
-    """Who could have done it, the best first."""
+    """Who could have done it, the best first: of a great many the best of them, see
+    ``routing.ranking.MOST_CANDIDATES``."""
     versions: Versions = Versions()
     """By what it was decided."""
     latency_ms: int | None = None

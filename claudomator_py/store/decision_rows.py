@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, exists, insert, select
+from sqlalchemy import Connection, Select, bindparam, exists, insert, select
 
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, Decision
@@ -50,15 +50,23 @@ def add(connection: Connection, decision: Decision) -> None:
 
 def standing(connection: Connection, task_id: str, kind: DecisionKind) -> str | None:
     """The id of the task's decision of that kind that nothing has superseded; None: there is none."""
+    given = {"task": task_id, "of_kind": kind.value}
+    return connection.execute(_STANDING, given).scalars().one_or_none()
+
+
+def _standing() -> Select[str]:
+    """Made once: it is asked for with each decision."""
     later = DECISION.alias()
     query = select(DECISION.c.id).where(
-        DECISION.c.task_id == task_id,
-        DECISION.c.kind == kind.value,
+        DECISION.c.task_id == bindparam("task"),
+        DECISION.c.kind == bindparam("of_kind"),
         ~exists().where(later.c.supersedes == DECISION.c.id),
     )
     # Where retention has taken one out of the middle, what that had superseded stands again, but is older.
-    found: str | None = connection.execute(query.order_by(DECISION.c.at_ms.desc()).limit(1)).scalar_one_or_none()
-    return found
+    return query.order_by(DECISION.c.at_ms.desc()).limit(1)
+
+
+_STANDING = _standing()
 
 
 def latest(connection: Connection, task_id: str, kind: DecisionKind, generation: int) -> Decision | None:

@@ -14,7 +14,7 @@ from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.routing.calibration import CLASSIC, SHIPPED, Calibration, Weights
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
-from claudomator_py.routing.ranking import RoutingRules, Standing, decide, rank
+from claudomator_py.routing.ranking import MOST_CANDIDATES, RoutingRules, Standing, decide, rank
 from claudomator_py.routing.signals import HALF_LIFE_MS, keyword_in, recency
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
@@ -22,6 +22,8 @@ from claudomator_py.schema.routing_settings import OnAmbiguity
 
 ENCODER = Hashed()
 PLAIN = Calibration(encoder="e", threshold=0.3, margin=0.05, tie_break=Weights(semantic=0.0, performance=0.05))
+
+WIDE = PLAIN.model_copy(update={"margin": 0.0605})
 
 
 def card(specialist: str, **fields: Any) -> Card:
@@ -189,6 +191,26 @@ def test_only_who_does_it_is_not_rejected(scores: dict[str, float]) -> None:
     record = decided(scores, RoutingRules(PLAIN))
     kept = [one.specialist for one in record.specialist_candidates if one.rejected is None]
     assert kept == ([] if record.route is Route.DEFAULT else [record.specialist])
+
+
+def test_of_a_great_many_the_record_tells_of_the_best_and_of_whoever_was_near() -> None:
+    scores = {f"card-{number:03}": 0.9 - number / 1_000 for number in range(MOST_CANDIDATES + 30)}
+    record = decided(scores, RoutingRules(WIDE), risk=Risk.HIGH, card_000={"risk_ceiling": "low"})
+    told = [one.specialist for one in record.specialist_candidates]
+    near = [name for name, score in scores.items() if score >= scores["card-001"] - WIDE.margin]
+    assert record.specialist == "card-001"
+    assert len(near) > MOST_CANDIDATES
+    assert told == ["card-000", *near[1:]]
+    narrow = decided(scores, RoutingRules(PLAIN.model_copy(update={"margin": 0.0})))
+    assert [one.specialist for one in narrow.specialist_candidates] == list(scores)[:MOST_CANDIDATES]
+
+
+def test_somebody_far_behind_those_who_may_not_is_told_of() -> None:
+    scores = {f"card-{number:03}": 0.9 - number / 1_000 for number in range(MOST_CANDIDATES + 5)}
+    barred = {f"card_{number:03}": {"risk_ceiling": "low"} for number in range(MOST_CANDIDATES + 2)}
+    record = decided(scores, RoutingRules(PLAIN.model_copy(update={"margin": 0.0})), risk=Risk.HIGH, **barred)
+    assert record.specialist == f"card-{MOST_CANDIDATES + 2:03}"
+    assert [one.specialist for one in record.specialist_candidates][MOST_CANDIDATES:] == [record.specialist]
 
 
 @pytest.mark.parametrize(
