@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Callable
 
-from bench import metrics, queue, shims
+from bench import metrics, queue, routing, shims
 
 MEASUREMENTS: dict[str, Callable[[], None]] = {
     "shims": shims.measure,
     "metrics": metrics.measure,
     "queue": queue.measure,
+    "routing": routing.measure,
 }
 
 

@@ -166,7 +166,7 @@ class SpecialistRouter:
         if not subjects:
             return 0
         if self._directory.encoder.immediate or self._pool is None:
-            return self._decide(subjects)
+            return self._decide(subjects, digest)
         self._go(subjects, lambda: self._decide(subjects))
         return 0
 
@@ -240,11 +240,12 @@ class SpecialistRouter:
             found.append(_Subject(task, spec, request, before, said))
         return found
 
-    def _decide(self, subjects: Sequence[_Subject]) -> int:
+    def _decide(self, subjects: Sequence[_Subject], digest: str | None = None) -> int:
+        """How many of them are routed now. digest: of the registry, if it was read just before."""
         begun_ms = self._clock()
         settled = {subject.task.id: record for subject in subjects if (record := self._settled(subject)) is not None}
         compared = [subject for subject in subjects if subject.task.id not in settled]
-        records = self._compared([subject.asked for subject in compared])
+        records = self._compared([subject.asked for subject in compared], digest)
         took = {"latency_ms": self._clock() - begun_ms}
         decided = settled | {
             subject.task.id: record.model_copy(update=took) for subject, record in zip(compared, records, strict=True)
@@ -310,20 +311,20 @@ class SpecialistRouter:
         kinds = {agent.kind for agent in meant} or {agent_type}
         return kinds <= set(BY_NAME_KINDS)
 
-    def _compared(self, asked: Sequence[_Asked]) -> list[SpecialistRecord]:
-        """The decision on each of them."""
+    def _compared(self, asked: Sequence[_Asked], digest: str | None = None) -> list[SpecialistRecord]:
+        """The decision on each of them. digest: see ``_decide``."""
         if not asked:
             return []
         requests = [one.request for one in asked]
         degraded = False
         directory, rules = self._directory, self._rules
         try:
-            roster = directory.roster()
+            roster = directory.roster(digest)
             found = directory.likeness(roster, requests)
         except EncoderFault as fault:
             log.warning("encoder_failed", problem=str(fault), note="words are compared instead")
             degraded, directory, rules = True, self._fallback, self._fallback_rules
-            roster = directory.roster()
+            roster = directory.roster(digest)
             found = directory.likeness(roster, requests)
         versions = rules.versions.model_copy(update={"registry": roster.registry_hash, "encoder": directory.encoder.id})
         rules = replace(rules, versions=versions)

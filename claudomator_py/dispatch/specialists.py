@@ -47,12 +47,13 @@ class SpecialistDirectory:
         """By which it compares."""
         return self._encoder
 
-    def roster(self) -> Roster:
-        """The cards as they are now; what has changed is encoded first. Raises StoreUnavailable, EncoderFault."""
+    def roster(self, digest: str | None = None) -> Roster:
+        """The cards as they are now; what has changed is encoded first. digest: the registry's hash, for whoever has
+        just read it. Raises StoreUnavailable, EncoderFault."""
         with self._lock:
-            digest = self._database.read(specialist_rows.registry_hash)
-            if self._roster is None or self._roster.registry_hash != digest:
-                self._roster = self._read(digest)
+            current = self._database.read(specialist_rows.registry_hash) if digest is None else digest
+            if self._roster is None or self._roster.registry_hash != current:
+                self._roster = self._read(current)
             return self._roster
 
     def likeness(self, roster: Roster, requests: Sequence[Request]) -> list[Mapping[str, Likeness]]:

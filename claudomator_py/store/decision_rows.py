@@ -45,7 +45,7 @@ def snapshot(connection: Connection, digest: str) -> dict[str, Any] | None:
 def add(connection: Connection, decision: Decision) -> None:
     """Insert it. Raises IntegrityError if it, or another that supersedes the same one, already exists."""
     values = {column.name: getattr(decision, column.name) for column in DECISION.columns}
-    connection.execute(insert(DECISION).values(values))
+    connection.execute(insert(DECISION), values)
 
 
 def standing(connection: Connection, task_id: str, kind: DecisionKind) -> str | None:

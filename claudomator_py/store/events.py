@@ -23,9 +23,8 @@ def record(
     data: Mapping[str, Any] | None = None,
 ) -> None:
     """Append one event."""
-    connection.execute(
-        insert(EVENT).values(at_ms=at_ms, task_id=task_id, run_id=run_id, kind=kind, data=dict(data or {}))
-    )
+    row = {"at_ms": at_ms, "task_id": task_id, "run_id": run_id, "kind": kind, "data": dict(data or {})}
+    connection.execute(insert(EVENT), row)
 
 
 def caused_by(principal_id: str, change: Callable[[Connection], T]) -> Callable[[Connection], T]:

@@ -17,7 +17,8 @@ def route(connection: Connection, task: Task, routing: Routing, now_ms: int, *, 
     """Write where the task was routed in its present generation; it is in the lane that follows from that.
 
     eligibility: what follows for the agents that can take it, see ``scheduler.lanes``; None: nothing. task: as it was
-    when it was decided. What was planned for its former lane is void, as its version rises. Raises
+    when it was decided. What was planned for its former lane is void, as its version rises; the lane of the task that
+    this returns is still that one, see ``task_rows.change``. Raises
     VersionConflict if it has changed since, or neither waits for its run nor for a person.
     """
     if task.state not in _BEFORE_A_RUN:
@@ -32,10 +33,10 @@ def route(connection: Connection, task: Task, routing: Routing, now_ms: int, *, 
         columns["eligibility"] = eligibility
     if all(getattr(task, name) == value for name, value in columns.items()):
         return task
-    task_rows.change(connection, task, now_ms, **columns)
+    changed = task_rows.change(connection, task, now_ms, **columns)
     data = {name: value for name, value in columns.items() if value not in (None, "{}") and name != "eligibility"}
     events.record(connection, now_ms, ROUTED, task_id=task.id, data=data)
-    return task_rows.get(connection, task.id)
+    return changed
 
 
 def record_placement(connection: Connection, task: Task, run: Run, record: DecisionRecord, digest: str) -> None:
