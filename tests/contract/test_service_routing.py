@@ -36,7 +36,7 @@ def test_a_routed_task_is_in_another_lane_and_carries_where_it_was_routed(databa
 
     after = routed(world, before)
 
-    assert after.lane != before.lane == world.row("two").lane
+    assert world.row("one").lane != before.lane == world.row("two").lane
     assert (after.specialist, after.skill, after.risk) == ("technical-writer", "release-notes", "low")
     assert (after.version, after.state) == (before.version + 1, "QUEUED")
     assert world.task("one").specialist == "technical-writer"
