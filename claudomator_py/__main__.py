@@ -3,7 +3,8 @@
 import gc
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
     from claudomator_py.cli import diagnose, task_files
     from claudomator_py.domain.card import Card
     from claudomator_py.domain.task import TaskSpec
+    from claudomator_py.ports import Encoder
     from claudomator_py.routing.evaluation import Case, Evaluation
     from claudomator_py.routing.fitting import Fit
     from claudomator_py.scheduler.decision import SpecialistRecord
+    from claudomator_py.schema.routing_settings import EncoderSettings
 
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "1")
@@ -103,6 +106,21 @@ def diagnose_command() -> Callable[..., None]:
     return diagnose.command(readers)
 
 
+@contextmanager
+def _opened(settings: "EncoderSettings") -> "Iterator[Encoder]":
+    """The encoder of these settings. Raises ValueError for one that is not there, or fails."""
+    from claudomator_py.embed.configured import encoder
+    from claudomator_py.ports import EncoderFault
+
+    opened = encoder(settings, os.environ)
+    try:
+        yield opened
+    except EncoderFault as fault:
+        raise ValueError(str(fault)) from fault
+    finally:
+        opened.close()
+
+
 class _Routing:
     """What ``eval`` decides with, and ``calibrate`` fits."""
 
@@ -118,23 +136,25 @@ class _Routing:
         self, cards: "Sequence[Card]", cases: "Sequence[Case]", encoder: str, clock_ns: Callable[[], int]
     ) -> "tuple[Evaluation, Sequence[SpecialistRecord]]":
         """See ``cli.evaluate.Evaluator``."""
-        from claudomator_py.embed.configured import encoder as encoder_of
         from claudomator_py.routing.calibration import calibration_for
         from claudomator_py.routing.evaluation import evaluate
         from claudomator_py.schema.routing_settings import EncoderSettings, Preset
 
-        chosen = encoder_of(EncoderSettings.model_validate({"kind": encoder}), os.environ)
-        return evaluate(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id), clock_ns)
+        with _opened(EncoderSettings.model_validate({"kind": encoder})) as chosen:
+            return evaluate(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id), clock_ns)
 
-    def fit(self, cards: "Sequence[Card]", cases: "Sequence[Case]", encoder: str) -> "Fit":
+    def fit(self, cards: "Sequence[Card]", cases: "Sequence[Case]", encoder: str, config: Path | None) -> "Fit":
         """See ``cli.calibrate.Calibrator``."""
-        from claudomator_py.embed.configured import encoder as encoder_of
+        from claudomator_py.client.discovery import configuration
         from claudomator_py.routing.calibration import calibration_for
         from claudomator_py.routing.fitting import fit
         from claudomator_py.schema.routing_settings import EncoderSettings, Preset
 
-        chosen = encoder_of(EncoderSettings.model_validate({"kind": encoder}), os.environ)
-        return fit(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id))
+        settings = configuration(config, os.environ, Path.cwd()).settings.routing.encoder
+        if settings.kind != encoder:
+            settings = EncoderSettings.model_validate({"kind": encoder})
+        with _opened(settings) as chosen:
+            return fit(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id))
 
     def keep(self, fit: "Fit", cards: "Sequence[Card]", state: tuple[Path | None, Path | None]) -> Path:
         """See ``cli.calibrate.Calibrator``."""

@@ -20,9 +20,10 @@ _FIGURES = ("top1", "accuracy_with_none", "oos_recall", "in_scope_fallback", "wr
 class Calibrator(Reader, Protocol):
     """Fits thresholds, weights and the margin of an encoder."""
 
-    def fit(self, cards: Sequence[Any], cases: Sequence[Any], encoder: str) -> "BaseModel":
-        """What fits, with the figures before and after: ``routing.fitting.Fit``. Raises ValueError, with the remedy,
-        without that encoder or for a set that tells nothing."""
+    def fit(self, cards: Sequence[Any], cases: Sequence[Any], encoder: str, config: Path | None) -> "BaseModel":
+        """What fits, with the figures before and after: ``routing.fitting.Fit``. The encoder is as it is configured, if
+        one of that kind is. Raises ValueError, with the remedy, without that encoder or for a set that tells nothing.
+        """
 
     def keep(self, fit: Any, cards: Sequence[Any], state: tuple[Path | None, Path | None]) -> Path:
         """Have the daemon of that configuration and state folder take it; the file. Raises OSError."""
@@ -46,7 +47,7 @@ def command(calibrator: Callable[[], Calibrator]) -> Callable[..., None]:
         judge = calibrator()
         cards, cases = read_set(judge, specialists, data, encoder)
         try:
-            fit = judge.fit(cards, cases, encoder)
+            fit = judge.fit(cards, cases, encoder, config)
         except ValueError as error:
             fail(f"Nothing can be fitted: {error}.", "", exits.USAGE)
         found = fit.model_dump(mode="json")

@@ -89,3 +89,11 @@ def test_a_set_that_cannot_be_used_is_refused(tmp_path: Path, tasks: list[dict[s
     code, _, problem = run(tmp_path, tasks=tasks)
     assert code == 2
     assert said in problem
+
+
+def test_an_encoder_that_is_configured_is_asked_as_it_is_and_may_fail(tmp_path: Path) -> None:
+    (tmp_path / "claudomator.yaml").write_text(
+        "routing: {encoder: {kind: openai, model: ours, base_url: 'http://127.0.0.1:1'}}\n"
+    )
+    code, _, said = run(tmp_path, "--encoder", "openai", "--config", str(tmp_path / "claudomator.yaml"))
+    assert (code, "Error: Nothing can be fitted: openai: " in said) == (2, True)
