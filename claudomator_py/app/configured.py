@@ -52,7 +52,7 @@ from claudomator_py.scheduler.decision import SpecialistRecord
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.known_secrets import secrets_of
 from claudomator_py.schema.routing_settings import OnAmbiguity, Preset
-from claudomator_py.schema.settings import Classifier, ClassifierKind, Settings, settings_hash
+from claudomator_py.schema.settings import AfterAccept, Classifier, ClassifierKind, Inbox, Settings, settings_hash
 from claudomator_py.sources.inbox.claims import InboxInUse
 from claudomator_py.sources.inbox.inbox import ConfiguredInbox
 from claudomator_py.store import specialist_rows
@@ -177,7 +177,9 @@ def _configured(
     faults: Faults,
 ) -> Configured:
     roots = tuple(Path(root) for root in settings.workdir_roots)
-    workdirs = Workdirs(roots, (state, *(Path(path) for path in settings.inbox.paths)))
+    # A card says what agents may do, so no agent is to write one.
+    watched = (*settings.inbox.paths, *settings.routing.specialists)
+    workdirs = Workdirs(roots, (state, *map(Path, watched)))
     rules = Rules(
         total=settings.concurrency.total,
         per_workdir=settings.concurrency.per_workdir,
@@ -261,6 +263,7 @@ def assemble(
 async def take(
     parts: Parts,
     inbox: ConfiguredInbox,
+    cards: ConfiguredInbox,
     herald: NotificationDispatcher,
     environ: Mapping[str, str],
     state: Path,
@@ -293,8 +296,26 @@ async def take(
     if former.router is not None and former.router is not configured.router:
         former.router.close()
     await asyncio.to_thread(inbox.follow, settings.inbox)
+    await asyncio.to_thread(cards.follow, card_folders(settings))
     await asyncio.to_thread(herald.follow, settings.notify)
     tell_agents(parts)
+
+
+def card_folders(settings: Settings) -> Inbox:
+    """The folders of specialists, to be watched as the inbox is. Of those that nobody has configured, the ones that are
+    there or can be made."""
+    folders = settings.routing.specialists
+    if "specialists" not in settings.routing.model_fields_set:
+        folders = tuple(folder for folder in folders if _is_there(Path(folder)))
+    return settings.inbox.model_copy(update={"paths": folders, "after_accept": AfterAccept.KEEP})
+
+
+def _is_there(folder: Path) -> bool:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError:
+        return folder.is_dir()
+    return True
 
 
 def look_again(parts: Parts) -> None:

@@ -33,6 +33,7 @@ from claudomator_py.app.configured import (
     agents_check,
     assemble,
     calibration_checks,
+    card_folders,
     look_again,
     now_ms,
     search_path,
@@ -40,7 +41,7 @@ from claudomator_py.app.configured import (
     tell_agents,
 )
 from claudomator_py.app.listening import CannotListen, StateExposed, make_private, open_sockets, remove_leftovers
-from claudomator_py.daemon.health import Pulse, disk_check, inbox_checks
+from claudomator_py.daemon.health import Pulse, card_folder_checks, disk_check, inbox_checks
 from claudomator_py.daemon.locks import StateInUse, claim_database, hold_state
 from claudomator_py.daemon.loop import Daemon, StateLost
 from claudomator_py.daemon.metering import Meter, ProcessGauges
@@ -88,7 +89,9 @@ from claudomator_py.service.tokens import Tokens
 from claudomator_py.sources.inbox.claims import InboxInUse
 from claudomator_py.sources.inbox.inbox import ConfiguredInbox
 from claudomator_py.sources.inbox.intake import StoreIntake
+from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.schedules import Clockwork, ScheduleRunner
+from claudomator_py.sources.specialists import CARD_FILES, CardIntake
 from claudomator_py.store import remembered
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.schema import is_current
@@ -185,9 +188,12 @@ async def _serve(
     timekeeper = ScheduleRunner(database, parts.registry, lambda: parts.workdirs, now_ms, schedule_faults)
     clockwork = Clockwork(timekeeper, lambda: inbox.looked())
     intake = StoreIntake(database, parts.registry, lambda: parts.workdirs, now_ms, clockwork.wake)
-    inbox = ConfiguredInbox(intake, _guarding, daemon.wake, secrets.clean)
+    refusals = Refusals(secrets.clean)
+    inbox = ConfiguredInbox(intake, _guarding, daemon.wake, refusals)
+    cards = ConfiguredInbox(CardIntake(database, now_ms), _guarding, daemon.wake, refusals, CARD_FILES, claims=False)
     inbox.claim(settings.inbox)
     stack.callback(inbox.close)
+    stack.callback(cards.close)
     stack.callback(clockwork.close)
     for_commands = agent_environment(environ, AgentSpec(name="notify", kind="command"))
 
@@ -200,7 +206,7 @@ async def _serve(
     reloader = Reloader(
         settings,
         read,
-        partial(take, parts, inbox, herald, environ, state, database, secrets),
+        partial(take, parts, inbox, cards, herald, environ, state, database, secrets),
         notifier,
         database,
         now_ms,
@@ -221,6 +227,7 @@ async def _serve(
             agents_check(parts),
             *calibration_checks(parts, database),
             *inbox_checks(inbox.status()),
+            *card_folder_checks(cards.status()),
         ]
 
     keyring = Keyring(database, now_ms, run_tokens)
@@ -230,7 +237,7 @@ async def _serve(
         parts.host,
         parts.observer,
         now_ms,
-        inbox.refusals,
+        refusals,
         health,
         secrets,
         parts.faults,
@@ -268,7 +275,7 @@ async def _serve(
     around = ProcessGauges(
         ticks=lambda: daemon.ticks,
         checks=lambda: queries.readiness().checks,
-        refused_files=lambda: len(inbox.refusals),
+        refused_files=lambda: len(refusals),
         free_bytes=lambda: shutil.disk_usage(state).free,
         least_free_bytes=least_free,
         faults=faults,
@@ -291,6 +298,7 @@ async def _serve(
     handle_signals(asyncio.get_running_loop(), stop=stop, reload=lambda: daemon.between_ticks(reloader.reload))
     clockwork.start()
     inbox.follow(settings.inbox)
+    cards.follow(card_folders(settings))
     herald.follow(settings.notify)
     retainer.start()
     log.info("listening", url=url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))

@@ -52,21 +52,22 @@ def read(paths: Iterable[Path]) -> list[ReadFile]:
 
 
 def _files(path: Path) -> list[Path]:
-    from claudomator_py.schema.taskfiles import is_task_file
+    from claudomator_py.schema.documents import is_document
 
     # Not Path.exists, which raises where a name is longer than the system takes.
     if path != STDIN and not os.path.exists(path):  # noqa: PTH110
         raise typer.BadParameter(f"there is no {shown(_readable(path))}")
     if path == STDIN or not path.is_dir():
         return [path]
-    return sorted(file for file in path.rglob("*") if file.is_file() and is_task_file(file.name))
+    return sorted(file for file in path.rglob("*") if file.is_file() and is_document(file.name))
 
 
 def _read(path: Path) -> ReadFile:
-    from claudomator_py.schema.taskfiles import SUFFIXES, is_task_file, parse_task_file
+    from claudomator_py.schema.documents import SUFFIXES, is_document
+    from claudomator_py.schema.taskfiles import parse_task_file
 
     name = "stdin" if path == STDIN else _readable(path)
-    if path != STDIN and not is_task_file(path.name):
+    if path != STDIN and not is_document(path.name):
         remedy = f"use a name ending in {', '.join(SUFFIXES)}, is not hidden and not README"
         return ReadFile(name, (), (Problem(message="does not have the name of a task file", remedy=remedy),))
     if path != STDIN and _readable(path) != str(path):

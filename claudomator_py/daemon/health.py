@@ -94,8 +94,13 @@ def inbox_checks(status: Mapping[str, FolderStatus]) -> list[CheckView]:
     return [_inbox_check(path, folder) for path, folder in sorted(status.items())]
 
 
-def _inbox_check(path: str, folder: FolderStatus) -> CheckView:
+def card_folder_checks(status: Mapping[str, FolderStatus]) -> list[CheckView]:
+    """Whether each folder of specialists can be read."""
+    return [_inbox_check(path, folder, "specialists") for path, folder in sorted(status.items())]
+
+
+def _inbox_check(path: str, folder: FolderStatus, name: str = "inbox") -> CheckView:
     if folder.problem is None:
         detail = f"{path}: {folder.files} files accepted, {folder.refused} refused"
-        return CheckView(name="inbox", ok=True, detail=detail)
-    return CheckView(name="inbox", ok=False, detail=f"{path}: {folder.problem.message}", remedy=folder.problem.remedy)
+        return CheckView(name=name, ok=True, detail=detail)
+    return CheckView(name=name, ok=False, detail=f"{path}: {folder.problem.message}", remedy=folder.problem.remedy)

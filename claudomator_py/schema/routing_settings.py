@@ -103,7 +103,7 @@ class RoutingSettings(Strict):
     encoder: EncoderSettings = EncoderSettings()
     specialists: Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct] = Field(
         ("specialists",),
-        description="Folders of card files. Not watched yet: register cards with `claudomator specialists add`.",
+        description="Folders of card files, watched like the inbox: each card follows its file.",
     )
     shipped: Flag = Field(
         True, description="Whether the specialists that come with Claudomator are registered. Read at the start."

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 
 from claudomator_py.domain.errors import Lines, Problem, line_of, printable
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.schema.documents import documents_of
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import described, zone_problem
-from claudomator_py.schema.yamltext import BadText, Document, decode, read_documents
+from claudomator_py.schema.yamltext import BadText, Document, decode
 
-SUFFIXES = (".yaml", ".yml", ".md", ".json")
 ERROR_SUFFIX = ".error.txt"
 _MAX_SHOWN = 50
-_FENCE = re.compile(r"(?:---|\.\.\.)[ \t]*\Z")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
-_ESCAPED = re.compile(r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +36,13 @@ class ParsedFile:
         return problem.model_copy(update={"line": line_of(self.lines[place], path), "document": document})
 
 
-def is_task_file(name: str) -> bool:
-    """Whether a file of that name is a task: not hidden, no editor's or downloader's temporary, no README."""
-    stem, dot, suffix = name.rpartition(".")
-    if not dot or f".{suffix.lower()}" not in SUFFIXES:
-        return False
-    return not stem.startswith((".", "#", "~")) and stem.upper() != "README" and stem != ""
-
-
 def parse_task_file(data: bytes, filename: str) -> ParsedFile:
     """The tasks in a file with that content, or every problem it has. Never raises.
 
     filename: without folders; its suffix says how to read it, its stem names a task that has no name of its own.
     """
     try:
-        documents = _documents(decode(data), filename.rpartition(".")[2].lower())
+        documents = documents_of(decode(data), filename, body="instructions", noun="task")
     except BadText as bad:
         return ParsedFile((), (bad.problem,))
     if not documents:
@@ -79,52 +69,14 @@ def default_task_name(filename: str) -> str | None:
     return _NOT_IN_NAMES.sub("-", ascii_stem).strip("-._")[:100].rstrip("-._") or None
 
 
-def render_problems(filename: str, problems: Sequence[Problem]) -> str:
-    """The text of the note that lies beside a file that was not accepted."""
-    lines = [f"{printable(filename)} was not accepted, and nothing in it was run.", ""]
+def render_problems(filename: str, problems: Sequence[Problem], without: str = "nothing in it was run") -> str:
+    """The text of the note that lies beside a file that was not accepted. without: what that means."""
+    lines = [f"{printable(filename)} was not accepted, and {without}.", ""]
     lines += [problem.render(filename) for problem in problems[:_MAX_SHOWN]]
     if len(problems) > _MAX_SHOWN:
         lines.append(f"... and {len(problems) - _MAX_SHOWN} more")
     lines += ["", "Fix the file and save it; it is read again automatically."]
     return "\n".join(lines) + "\n"
-
-
-def _documents(text: str, suffix: str) -> list[Document]:
-    if suffix == "md":
-        return [_front_matter(text)]
-    return read_documents(_ESCAPED.sub(_joined, text) if suffix == "json" else text)
-
-
-def _joined(match: re.Match[str]) -> str:
-    """JSON writes a character beyond U+FFFF as two escapes, YAML as one."""
-    if match[1] is None:
-        return match[0]
-    code = 0x10000 + ((int(match[1], 16) - 0xD800) << 10) + (int(match[2], 16) - 0xDC00)
-    return f"\\U{code:08x}"
-
-
-def _front_matter(text: str) -> Document:
-    """A Markdown file: YAML between two ``---`` lines, and instructions below."""
-    lines = text.split("\n")
-    if not _FENCE.match(lines[0].rstrip("\r")) or lines[0].startswith("."):
-        message = "a Markdown task begins with a `---` line, its fields and another `---` line"
-        raise BadText(Problem(line=1, message=message, remedy="add them above the text (`---` twice is enough)"))
-    end = next((index for index, line in enumerate(lines[1:], 1) if _FENCE.match(line.rstrip("\r"))), None)
-    if end is None:
-        raise BadText(Problem(line=1, message="the `---` of the first line has no second", remedy="add a `---` line"))
-    documents = read_documents("\n".join(lines[1:end]), first_line=2)
-    head = documents[0] if documents else Document({}, {(): 1})
-    first = next((index for index, line in enumerate(lines[end + 1 :], end + 1) if line.strip()), None)
-    if not isinstance(head.value, dict) or (first is None and "instructions" in head.value):
-        return head
-    if first is None:
-        message, remedy = "there is no text below the front matter", "write there what to do"
-        raise BadText(Problem(line=end + 1, field="instructions", message=message, remedy=remedy))
-    if "instructions" in head.value:
-        line, message = head.lines[("instructions",)], f"appears twice: here, and as the text from line {first + 1}"
-        raise BadText(Problem(line=line, field="instructions", message=message, remedy="remove one of them"))
-    body = "\n".join(line.rstrip("\r") for line in lines[first:]).rstrip()
-    return Document({**head.value, "instructions": body}, {**head.lines, ("instructions",): first + 1})
 
 
 def _task(document: Document, default_name: str | None) -> TaskSpec | list[Problem]:

@@ -108,6 +108,12 @@ def of_file(connection: Connection, path: str) -> Sequence[Registration]:
     return [_registration(row, grants) for row in rows]
 
 
+def files(connection: Connection) -> Sequence[str]:
+    """The files that cards follow."""
+    query = select(SPECIALIST.c.file_path).where(SPECIALIST.c.file_path.is_not(None), SPECIALIST.c.removed_ms.is_(None))
+    return connection.execute(query.distinct().order_by(SPECIALIST.c.file_path)).scalars().all()
+
+
 def shipped_ids(connection: Connection) -> Sequence[str]:
     """The ids under which a card came with Claudomator, whether or not another one stands for it, or it was removed."""
     query = select(SPECIALIST.c.id).where((SPECIALIST.c.source == "shipped") | SPECIALIST.c.shipped.is_not(None))

@@ -84,7 +84,8 @@ class PreparedService:
         self._act = None
         self.database.write(empty)
         self.world.registry.replace((), {})
-        self.world.refusals.clear()
+        for refusal in self.world.refusals.page():
+            self.world.refusals.drop(refusal.path)
         self.world.host.directories.clear()
         self.world.messengers.clear()
         self.world.keyring.reload()

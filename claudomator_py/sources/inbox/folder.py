@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, takewhile
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import Problem
-from claudomator_py.schema import taskfiles
-from claudomator_py.schema.taskfiles import ParsedFile
+from claudomator_py.schema.cardfile import ParsedCards
+from claudomator_py.schema.documents import is_document
+from claudomator_py.schema.taskfiles import ParsedFile, render_problems
 from claudomator_py.sources.inbox.archive import archive, archived_names
 from claudomator_py.sources.inbox.files import Busy, Entry, Folder, Vanished
 from claudomator_py.sources.inbox.ledger import GONE_S, RACY_S, FileLedger, Refused
@@ -30,11 +31,12 @@ from claudomator_py.sources.inbox.refusals import (
 )
 from claudomator_py.sources.inbox.values import (
     AfterAccept,
-    FileReading,
+    FileFormat,
     FileStamp,
     FolderStatus,
     Guard,
     Intake,
+    Reading,
     ScanReport,
 )
 
@@ -75,17 +77,19 @@ class FolderScan:
     def __init__(
         self,
         path: str,
-        intake: Intake,
+        intake: Intake[Any],
         after_accept: AfterAccept,
         stopped: Callable[[], bool],
         refusals: Refusals,
         claim: Callable[[str], Problem | None],
         guard: Guard,
+        file_format: FileFormat,
     ) -> None:
         """claim: why the folder at that path is not this daemon's to watch, or None."""
         self.path = path
         self._claim = claim
         self._guard = guard
+        self._format = file_format
         self._intake = intake
         self._offering = Offering(intake)
         self._move = after_accept == "move"
@@ -317,7 +321,7 @@ class FolderScan:
         """Read, and offer; the names of those that it did not get to in the time of a step."""
         ledger = self._ledger
         now = time.monotonic()
-        readings: list[FileReading] = []
+        readings: list[Reading[Any]] = []
         unmoved: list[str] = []
         later: list[str] = []
         for place, entry in enumerate(entries):
@@ -340,7 +344,7 @@ class FolderScan:
         self._offer(folder, readings)
         return later
 
-    def _read(self, folder: Folder, entry: Entry) -> FileReading | None:
+    def _read(self, folder: Folder, entry: Entry) -> Reading[Any] | None:
         """The file's reading if it is whole, good and changed; whatever else it is has been noted."""
         ledger, name = self._ledger, entry.name
         now = time.monotonic()
@@ -367,7 +371,7 @@ class FolderScan:
         if parsed.problems:
             self._refuse(folder, name, Refused(content.stamp, tuple(parsed.problems), lasting=True))
             return None
-        return FileReading(self._path(name), content.stamp, parsed, self._renamed_from(name, content.stamp))
+        return Reading(self._path(name), content.stamp, parsed, self._renamed_from(name, content.stamp))
 
     def _renamed_from(self, name: str, stamp: FileStamp) -> str | None:
         old = self._ledger.renamed.get(name)
@@ -378,14 +382,14 @@ class FolderScan:
         self._ledger.no_rename(name, time.monotonic())
         return None
 
-    def _parse(self, name: str, data: bytes) -> ParsedFile | Problem:
+    def _parse(self, name: str, data: bytes) -> ParsedFile | ParsedCards | Problem:
         try:
-            return taskfiles.parse_task_file(data, name)
+            return self._format.parse(data, name)
         except Exception as error:
             log.exception("parsing %r failed", name)
             return Problem(message=f"it cannot be parsed ({type(error).__name__})", remedy="simplify it")
 
-    def _offer(self, folder: Folder, readings: Sequence[FileReading]) -> None:
+    def _offer(self, folder: Folder, readings: Sequence[Reading[Any]]) -> None:
         """Hand the readings to the intake, but those whose file changed meanwhile."""
         current = [reading for reading in readings if self._is_current(folder, reading)]
         if not current:
@@ -407,7 +411,7 @@ class FolderScan:
         if self._move:
             self._archive(folder, accepted)
 
-    def _is_current(self, folder: Folder, reading: FileReading) -> bool:
+    def _is_current(self, folder: Folder, reading: Reading[Any]) -> bool:
         name = Path(reading.path).name
         entry = folder.entry(name)
         if entry is not None and entry.stamp == reading.stamp:
@@ -426,7 +430,7 @@ class FolderScan:
             self._tally.refused.append(name)
             self._tally.changed = True
             self._refusals.put(self._path(name), kept.problems)
-            write_error_file(folder, name, taskfiles.render_problems(name, problems))
+            write_error_file(folder, name, render_problems(name, problems, self._format.without))
 
     def _mend(self, folder: Folder, name: str) -> None:
         if self._ledger.mend(name):
@@ -461,8 +465,8 @@ class FolderScan:
 
 
 def is_wanted(name: str) -> bool:
-    """Whether a file of that name is looked at: meant as a task, and not hidden or left by an editor."""
-    return not name.startswith(_IGNORED) and taskfiles.is_task_file(name)
+    """Whether a file of that name is looked at: meant for us, and not hidden or left by an editor."""
+    return not name.startswith(_IGNORED) and is_document(name)
 
 
 def _chunks(items: Sequence[T]) -> Iterable[Sequence[T]]:

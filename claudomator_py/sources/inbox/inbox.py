@@ -38,16 +38,18 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.settings import Inbox as InboxSettings
 from claudomator_py.sources.inbox.claims import Claims
 from claudomator_py.sources.inbox.folder import is_wanted
-from claudomator_py.sources.inbox.refusals import Clean, Refusals, as_they_are, readable
+from claudomator_py.sources.inbox.refusals import Refusals, readable
 from claudomator_py.sources.inbox.scanner import Scanner, merged
 from claudomator_py.sources.inbox.values import (
+    TASK_FILES,
     AfterAccept,
+    FileFormat,
     FileReading,
     FileStamp,
     FolderStatus,
@@ -91,7 +93,7 @@ class Inbox:
     def __init__(
         self,
         paths: Iterable[str | os.PathLike[str]],
-        intake: Intake,
+        intake: Intake[Any],
         *,
         after_accept: AfterAccept = "keep",
         on_change: Callable[[], None],
@@ -99,6 +101,7 @@ class Inbox:
         rescan_s: float = 30.0,
         refusals: Refusals | None = None,
         claim: Callable[[str], Problem | None] = lambda _: None,
+        file_format: FileFormat = TASK_FILES,
     ) -> None:
         """on_change: called from the scanning thread after tasks, problems or availability changed.
 
@@ -111,7 +114,9 @@ class Inbox:
         self._stop = threading.Event()
         self._scanning = threading.Lock()
         self.refusals = Refusals() if refusals is None else refusals
-        self._scanner = Scanner(self._paths, intake, after_accept, self._stop.is_set, self.refusals, claim, guard)
+        self._scanner = Scanner(
+            self._paths, intake, after_accept, self._stop.is_set, self.refusals, claim, guard, file_format
+        )
         self._thread: threading.Thread | None = None
         self._watcher: Watcher | None = None
         self._watched: dict[str, tuple[int, int]] = {}
@@ -322,7 +327,7 @@ class Inbox:
             self._wake.notify_all()
 
 
-class _Intake(Intake, Protocol):
+class _Intake(Intake[Any], Protocol):
     def keep_to(self, folders: Collection[str]) -> None: ...
 
 
@@ -337,16 +342,22 @@ class ConfiguredInbox:
         intake: _Intake,
         guarding: Callable[[InboxSettings], Guard],
         on_change: Callable[[], None],
-        clean: Clean = as_they_are,
+        refusals: Refusals,
+        file_format: FileFormat = TASK_FILES,
+        *,
+        claims: bool = True,
     ) -> None:
-        """guarding: who is trusted by a configuration. clean: takes secrets out of what is said of a file."""
+        """guarding: who is trusted by a configuration. refusals: where to note what is refused. claims: whether the
+        folders are this daemon's alone."""
         self._intake = intake
         self._guarding = guarding
         self._on_change = on_change
         self._followed: InboxSettings | None = None
         self._inbox: Inbox | None = None
         self._claims = Claims()
-        self.refusals = Refusals(clean)
+        self.refusals = refusals
+        self._format = file_format
+        self._claiming = claims
 
     def claim(self, wanted: InboxSettings) -> None:
         """Make sure that these folders are no other daemon's, before they are followed. Raises InboxInUse; then
@@ -365,8 +376,8 @@ class ConfiguredInbox:
         except StoreUnavailable as error:
             log.warning("what was accepted from other folders counts as present until the next start: %s", error)
         self._claims.keep_only(set(map(whole_path, wanted.paths)))
-        self._followed = wanted
-        self.refusals.clear()
+        former, self._followed = self._followed, wanted
+        self.refusals.forget(() if former is None else map(whole_path, former.paths))
         self._inbox = Inbox(
             wanted.paths,
             self._intake,
@@ -374,7 +385,8 @@ class ConfiguredInbox:
             on_change=self._on_change,
             guard=self._guarding(wanted),
             refusals=self.refusals,
-            claim=self._claims.take,
+            claim=self._claims.take if self._claiming else lambda _: None,
+            file_format=self._format,
         )
         self._inbox.start()
 

@@ -4,9 +4,10 @@ many at once fail."""
 import logging
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from claudomator_py.domain.errors import Problem
-from claudomator_py.sources.inbox.values import FileReading, Intake
+from claudomator_py.sources.inbox.values import Intake, Reading
 from claudomator_py.store.errors import StoreUnavailable
 
 # Files are offered so many at once that it takes about this long, in seconds: a commit for each of few is slow, and a
@@ -23,13 +24,13 @@ log = logging.getLogger("claudomator.inbox")
 class Offering:
     """Hands readings to the intake. at_once: how many it should be given next."""
 
-    def __init__(self, intake: Intake, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, intake: Intake[Any], clock: Callable[[], float] = time.monotonic) -> None:
         """clock: in seconds, from any beginning."""
         self._intake = intake
         self._clock = clock
         self.at_once = _AT_FIRST
 
-    def offer(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
+    def offer(self, readings: Sequence[Reading[Any]]) -> Sequence[Sequence[Problem]]:
         """What is wrong with each; nothing: it was accepted. Raises StoreUnavailable."""
         begin_s = self._clock()
         verdicts = self._take(readings)
@@ -42,7 +43,7 @@ class Offering:
         elif took_s < _SHORTEST_S:
             self.at_once = min(MOST, max(self.at_once, count * 2))
 
-    def _take(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
+    def _take(self, readings: Sequence[Reading[Any]]) -> Sequence[Sequence[Problem]]:
         if len(readings) > 1:
             try:
                 return self._intake.take_many(readings)
@@ -52,7 +53,7 @@ class Offering:
                 log.exception("taking %d files at once failed; taking them one by one", len(readings))
         return [self._take_one(reading) for reading in readings]
 
-    def _take_one(self, reading: FileReading) -> Sequence[Problem]:
+    def _take_one(self, reading: Reading[Any]) -> Sequence[Problem]:
         try:
             return self._intake.take(reading)
         except StoreUnavailable:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import Problem
@@ -160,10 +161,12 @@ class Refusals:
         with self._lock:
             self._refused.pop(path, None)
 
-    def clear(self) -> None:
-        """Other folders are watched now."""
+    def forget(self, folders: Iterable[str]) -> None:
+        """What lies in these is not watched any more, or anew."""
         with self._lock:
-            self._refused.clear()
+            left = set(folders)
+            for path in [path for path in self._refused if str(Path(path).parent) in left]:
+                del self._refused[path]
 
     def page(self, before: int | None = None, limit: int | None = None) -> list[Refusal]:
         """The refused files, the last one refused first. before: the number to go on behind; limit: so many at most."""

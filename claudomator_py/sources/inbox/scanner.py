@@ -9,12 +9,14 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.sources.inbox.folder import CHUNK, FolderScan
 from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.inbox.values import (
     AfterAccept,
+    FileFormat,
     FileStamp,
     FolderStatus,
     Guard,
@@ -37,17 +39,18 @@ class Scanner:
     def __init__(
         self,
         paths: Sequence[str],
-        intake: Intake,
+        intake: Intake[Any],
         after_accept: AfterAccept,
         stopped: Callable[[], bool],
         refusals: Refusals,
         claim: Callable[[str], Problem | None],
         guard: Guard,
+        file_format: FileFormat,
     ) -> None:
         self._intake = intake
         self._stopped = stopped
         self._folders = {
-            path: FolderScan(path, intake, after_accept, stopped, refusals, claim, guard) for path in paths
+            path: FolderScan(path, intake, after_accept, stopped, refusals, claim, guard, file_format) for path in paths
         }
         self._created = False
         self._known = False

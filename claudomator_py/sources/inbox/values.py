@@ -1,14 +1,30 @@
-"""What passes between the watched folder and the intake that makes tasks of its files."""
+"""What passes between a watched folder and the intake that makes something of its files: tasks, or specialists."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Generic, Literal, Protocol, TypeVar
 
 from claudomator_py.domain.errors import Problem
-from claudomator_py.schema.taskfiles import ParsedFile
+from claudomator_py.schema.cardfile import ParsedCards
+from claudomator_py.schema.taskfiles import ParsedFile, parse_task_file
 
 AfterAccept = Literal["keep", "move"]
+P = TypeVar("P")
+"""What a file is once it is parsed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """What the files of a folder are. Parsing never raises."""
+
+    parse: Callable[[bytes, str], ParsedFile | ParsedCards]
+    """Of its content and its name."""
+    without: str
+    """What it means that a file is refused, for its author."""
+
+
+TASK_FILES = FileFormat(parse_task_file, "nothing in it was run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +55,7 @@ class Guard(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FileReading:
+class Reading(Generic[P]):
     """A file as it was read, whole and without problems. path: absolute, as the inbox is configured.
 
     renamed_from: the path under which this very file (mtime, size and inode) was accepted before.
@@ -47,12 +63,17 @@ class FileReading:
 
     path: str
     stamp: FileStamp
-    parsed: ParsedFile
+    parsed: P
     renamed_from: str | None = None
 
 
-class Intake(Protocol):
-    """Makes tasks of files. Called from one thread at a time; any method may raise StoreUnavailable: asked again later.
+FileReading = Reading[ParsedFile]
+"""Of a task file."""
+
+
+class Intake(Protocol[P]):
+    """Makes something of files. Called from one thread at a time; any method may raise StoreUnavailable, and is called
+    again later.
 
     A file that does not parse never gets here, and one that was refused here is offered again while it lies there, so
     refusals need no memory.
@@ -61,10 +82,10 @@ class Intake(Protocol):
     def known_files(self) -> Mapping[str, FileStamp]:
         """The stamp of every file that was accepted and is not gone yet, as it was when it was last accepted."""
 
-    def take(self, reading: FileReading) -> Sequence[Problem]:
+    def take(self, reading: Reading[P]) -> Sequence[Problem]:
         """Accept the file whole, and its stamp with it; durable on return. Or change nothing and say what is wrong."""
 
-    def take_many(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
+    def take_many(self, readings: Sequence[Reading[P]]) -> Sequence[Sequence[Problem]]:
         """As ``take`` for each, in this order, in as few commits as possible. Each stands or falls by itself."""
 
     def gone(self, paths: Sequence[str]) -> None:

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.schema.documents import is_document
 from claudomator_py.schema.taskfile import content_hash, parse_task, to_document
 from claudomator_py.schema.taskfiles import (
     ParsedFile,
     default_task_name,
-    is_task_file,
     parse_task_file,
     render_problems,
 )
@@ -226,7 +226,7 @@ def test_json_is_read_too() -> None:
     "name", ["a.yaml", "a.yml", "A.YAML", "a.md", "a.json", "a b.yaml", "a.b.yaml", "error.yaml", "README-task.md"]
 )
 def test_these_are_task_files(name: str) -> None:
-    assert is_task_file(name)
+    assert is_document(name)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_these_are_task_files(name: str) -> None:
     ],
 )
 def test_these_are_none(name: str) -> None:
-    assert not is_task_file(name)
+    assert not is_document(name)
 
 
 def test_the_note_names_every_problem_and_cannot_grow_without_end() -> None:

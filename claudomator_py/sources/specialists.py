@@ -1,0 +1,100 @@
+"""The folders of specialists: card files become cards of the registry that follow them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.errors import Problem, ServiceError
+from claudomator_py.domain.principal import INBOX, OPERATOR
+from claudomator_py.log import get_logger
+from claudomator_py.ports import Clock
+from claudomator_py.schema.cardfile import ParsedCards, parse_card_file
+from claudomator_py.sources.inbox.values import FileFormat, FileStamp, Reading
+from claudomator_py.store import specialist_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.events import caused_by
+from claudomator_py.tasks.specialists import register, remove
+
+log = get_logger("claudomator.specialists")
+
+CARD_FILES = FileFormat(parse_card_file, "the specialists in it are as they were")
+_UNKNOWN = FileStamp(0, 0, 0)
+
+
+class _Refused(Exception):
+    """Undoes the transaction that it is raised in."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+class CardIntake:
+    """Registers the cards of files for the operator, each file whole or not at all. A file that goes takes its cards
+    along; one that is wrong leaves them as they were.
+
+    Stamps are not kept: at the start every file is read, and what says the same changes nothing.
+    """
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def known_files(self) -> Mapping[str, FileStamp]:
+        """See ``inbox.values.Intake``. No file has this stamp, so each is read, and each that is gone is missed."""
+        return dict.fromkeys(self._database.read(specialist_rows.files), _UNKNOWN)
+
+    def take(self, reading: Reading[ParsedCards]) -> Sequence[Problem]:
+        """See ``inbox.values.Intake``."""
+
+        def transaction(connection: Connection) -> None:
+            now_ms = self._clock()
+            if reading.renamed_from is not None:
+                for one in specialist_rows.of_file(connection, reading.renamed_from):
+                    specialist_rows.change(connection, one.card.id, file_path=reading.path)
+            for card in reading.parsed.cards:
+                try:
+                    register(connection, card, OPERATOR, now_ms, source="file", file_path=reading.path)
+                except ServiceError as refused:
+                    raise _Refused(_problem(card.id, refused)) from None
+            here = {card.id for card in reading.parsed.cards}
+            for one in specialist_rows.of_file(connection, reading.path):
+                if one.card.id not in here:
+                    remove(connection, one.card.id, OPERATOR, now_ms, file_path=reading.path)
+
+        try:
+            self._database.write(caused_by(INBOX.id, transaction))
+        except _Refused as refused:
+            return [refused.problem]
+        log.info("cards_read", file=reading.path, specialists=", ".join(card.id for card in reading.parsed.cards))
+        return []
+
+    def take_many(self, readings: Sequence[Reading[ParsedCards]]) -> Sequence[Sequence[Problem]]:
+        """See ``inbox.values.Intake``."""
+        return [self.take(reading) for reading in readings]
+
+    def gone(self, paths: Sequence[str]) -> None:
+        """See ``inbox.values.Intake``."""
+
+        def transaction(connection: Connection) -> None:
+            now_ms = self._clock()
+            for path in paths:
+                for one in specialist_rows.of_file(connection, path):
+                    remove(connection, one.card.id, OPERATOR, now_ms, file_path=path)
+
+        self._database.write(caused_by(INBOX.id, transaction))
+
+    def archived(self, paths: Sequence[str]) -> None:
+        """See ``inbox.values.Intake``. A card follows its file where it is, and nothing is moved away."""
+
+    def keep_to(self, folders: Collection[str]) -> None:
+        """These are the folders now: what was read from any other one is gone."""
+        elsewhere = [path for path in self.known_files() if str(Path(path).parent) not in folders]
+        if elsewhere:
+            self.gone(elsewhere)
+
+
+def _problem(specialist_id: str, refused: ServiceError) -> Problem:
+    message = f"{refused.detail.removesuffix('.')} ({specialist_id})"
+    return Problem(field="id", message=message[0].lower() + message[1:], remedy=refused.remedy or "choose another id")
