@@ -51,7 +51,7 @@ from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.decision import SpecialistRecord
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.known_secrets import secrets_of
-from claudomator_py.schema.routing_settings import OnAmbiguity, Preset
+from claudomator_py.schema.routing_settings import OnAmbiguity, Preset, RoutingSettings
 from claudomator_py.schema.settings import AfterAccept, Classifier, ClassifierKind, Inbox, Settings, settings_hash
 from claudomator_py.sources.inbox.claims import InboxInUse
 from claudomator_py.sources.inbox.inbox import ConfiguredInbox
@@ -302,10 +302,10 @@ async def take(
 
 
 def card_folders(settings: Settings) -> Inbox:
-    """The folders of specialists, to be watched as the inbox is. Of those that nobody has configured, the ones that are
-    there or can be made."""
+    """The folders of specialists, to be watched as the inbox is. The default one only if it is there or can be made, as
+    it need not be where the configuration is read-only."""
     folders = settings.routing.specialists
-    if "specialists" not in settings.routing.model_fields_set:
+    if tuple(Path(folder).name for folder in folders) == RoutingSettings().specialists:
         folders = tuple(folder for folder in folders if _is_there(Path(folder)))
     return settings.inbox.model_copy(update={"paths": folders, "after_accept": AfterAccept.KEEP})
 

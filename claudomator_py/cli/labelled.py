@@ -66,22 +66,17 @@ def read_set(reader: Reader, cards: Path, tasks: Path, encoder: str) -> tuple[li
 
 def _cards_in(path: Path) -> list[Identified]:
     """Of a card file, as ``specialists export`` prints one."""
-    from claudomator_py.cli import card_files
-    from claudomator_py.domain.errors import Problem
+    from claudomator_py.schema.cardfile import parse_card_file
 
     try:
-        found = card_files.parse(path.read_bytes())
+        found = parse_card_file(path.read_bytes(), path.name)
     except OSError as error:
         _unreadable(path, error)
-    if problems := [one for one in found if isinstance(one, Problem)]:
-        for problem in problems:
+    if found.problems:
+        for problem in found.problems:
             note(problem.render(str(path)))
         fail(f"{path} is no card file.", "Fix the listed problems and retry.", exits.USAGE)
-    cards = [one for one in found if not isinstance(one, Problem)]
-    for name, count in Counter(card.id for card in cards).items():
-        if count > 1:
-            fail(f"{path}: {count} cards have the id `{name}`.", "Give each an id of its own.", exits.USAGE)
-    return list(cards)
+    return list(found.cards)
 
 
 def _unreadable(path: Path, error: OSError) -> NoReturn:

@@ -50,7 +50,8 @@ def route(
         note("There are no specialists. Register one: claudomator specialists add FILE")
         return
     rows = [_row(one) for one in found.candidates]
-    out(f"{plain(' '.join(found.sentences))}\n\n{render(_COLUMNS, rows, wide=output is Format.WIDE)}")
+    told = "\n".join(plain(sentence) for sentence in found.sentences)
+    out(f"{told}\n\n{render(_COLUMNS, rows, wide=output is Format.WIDE)}")
 
 
 def _row(one: "RouteCandidateView") -> tuple[str, ...]:

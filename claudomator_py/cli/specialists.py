@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli.card_files import parse, read, text_of
+from claudomator_py.cli.card_files import read, text_of
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import (
     Column,
@@ -28,7 +28,6 @@ from claudomator_py.cli.output import (
 )
 from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.card import Card
-from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.views.specialists import SpecialistView
 
@@ -225,19 +224,20 @@ def group() -> typer.Typer:
 
 def _edited(before: SpecialistView) -> Card | None:
     """The card that somebody makes of it in an editor; None: the same. What is wrong with it can be mended."""
+    from claudomator_py.schema.cardfile import parse_card_file
+
     text = text_of(before.card)
     while True:
         changed = _in_editor(text)
         if changed == text:
             return None
         text = changed
-        found = parse(text.encode())
-        if all(isinstance(one, Card) for one in found):
-            card = _only([one for one in found if isinstance(one, Card)])
+        found = parse_card_file(text.encode(), "card.yaml")
+        if not found.problems:
+            card = _only(found.cards)
             return None if card == before.content else card
-        for problem in found:
-            if isinstance(problem, Problem):
-                note(str(problem))
+        for problem in found.problems:
+            note(str(problem))
         typer.confirm("Edit it again?", default=True, abort=True, err=True)
 
 

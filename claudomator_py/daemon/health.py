@@ -96,7 +96,8 @@ def inbox_checks(status: Mapping[str, FolderStatus]) -> list[CheckView]:
 
 def card_folder_checks(status: Mapping[str, FolderStatus]) -> list[CheckView]:
     """Whether each folder of specialists can be read."""
-    return [_inbox_check(path, folder, "specialists") for path, folder in sorted(status.items())]
+    checks = [_inbox_check(path, folder, "specialists") for path, folder in sorted(status.items())]
+    return [check.model_copy(update={"blocking": False}) for check in checks]
 
 
 def _inbox_check(path: str, folder: FolderStatus, name: str = "inbox") -> CheckView:

@@ -120,6 +120,10 @@ def _free(value: str) -> str:
     return value
 
 
+ALIASES: Final = {"display_name": "name", "prompt": "system_prompt", "allowed_backends": "allowed_agents"}
+"""Keys of other programs' cards, and ours for the same."""
+
+
 class Card(Strict):
     """A specialist, as its author writes it."""
 

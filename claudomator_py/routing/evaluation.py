@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from claudomator_py.domain.card import Card
+from claudomator_py.domain.card import ALIASES, Card
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.routing.calibration import Calibration
 from claudomator_py.routing.profile import Request, profile_of, text_hash
@@ -15,7 +15,6 @@ from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 
 _TO_SOMEBODY = (Route.SPECIALIST, Route.HUMAN_REVIEW)
-_RENAMED = {"display_name": "name", "allowed_backends": "allowed_agents"}
 _NS_PER_MS = 1_000_000
 
 
@@ -79,7 +78,7 @@ def card_of(data: Mapping[str, Any]) -> Card:
     Raises ValueError.
     """
     renamed = dict(data)
-    for old, new in _RENAMED.items():
+    for old, new in ALIASES.items():
         if old in renamed:
             renamed.setdefault(new, renamed.pop(old))
     known = {name: value for name, value in renamed.items() if name in Card.model_fields}
@@ -92,7 +91,7 @@ def card_of(data: Mapping[str, Any]) -> Card:
 
 def ignored(data: Mapping[str, Any]) -> list[str]:
     """The keys of such a line that say nothing of a card."""
-    return sorted(set(data) - set(Card.model_fields) - set(_RENAMED))
+    return sorted(set(data) - set(Card.model_fields) - set(ALIASES))
 
 
 def case_of(data: Mapping[str, Any]) -> Case:

@@ -5,19 +5,16 @@ written: there ``tools`` and ``model`` are understood as well.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from claudomator_py.domain.card import Card
+from claudomator_py.domain.card import ALIASES, Card
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.documents import documents_of
 from claudomator_py.schema.taskfiles import default_task_name
 from claudomator_py.schema.validation import described, odd_values, validate
 from claudomator_py.schema.yamltext import BadText, Document, decode
 
-_ALIASES: Final = {"display_name": "name", "prompt": "system_prompt", "allowed_backends": "allowed_agents"}
-"""Keys of other programs' cards, and ours for the same."""
 _TIERS: Final = {"haiku": "fast", "sonnet": "balanced", "opus": "powerful"}
 """What an agent file calls a model, and the tier of it."""
 _NO_MODEL: Final = ("inherit", "default")
@@ -68,15 +65,6 @@ def parse_card_file(data: bytes, filename: str) -> ParsedCards:
     return ParsedCards(tuple(cards), ())
 
 
-def card_of(value: Mapping[str, Any]) -> Card:
-    """The card that a JSON object describes. Raises ValueError, with the first thing that is wrong."""
-    parsed = _card(Document(dict(value), {}), None, agent_file=False)
-    if isinstance(parsed, Card):
-        return parsed
-    first = parsed[0]
-    raise ValueError(f"{first.field}: {first.message}; {first.remedy}" if first.field else first.message)
-
-
 def _card(document: Document, default_id: str | None, *, agent_file: bool) -> Card | list[Problem]:
     value, lines = document.value, dict(document.lines)
     if not isinstance(value, dict):
@@ -102,7 +90,7 @@ def _card(document: Document, default_id: str | None, *, agent_file: bool) -> Ca
 def _renamed(fields: dict[Any, Any], lines: dict[tuple[Any, ...], int]) -> list[Problem]:
     """Give keys of other programs our names."""
     problems = []
-    for alias, name in _ALIASES.items():
+    for alias, name in ALIASES.items():
         if alias not in fields:
             continue
         if name in fields:

@@ -52,7 +52,7 @@ from claudomator_py.service.task_service import TaskService
 from claudomator_py.service.tokens import Tokens
 from claudomator_py.sources.inbox.intake import StoreIntake
 from claudomator_py.sources.inbox.refusals import Refusals
-from claudomator_py.sources.inbox.values import FileReading, FileStamp
+from claudomator_py.sources.inbox.values import FileStamp, Reading
 from claudomator_py.sources.schedules import ScheduleRunner
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
@@ -243,15 +243,11 @@ class World:
         self, path: str, *specs: TaskSpec, mtime_ns: int = 1, renamed_from: str | None = None
     ) -> Sequence[Problem]:
         """The file was read with these documents. renamed_from: where it lay before, unchanged."""
-        return self.intake.take(
-            FileReading(path, FileStamp(mtime_ns, 1, 1), ParsedFile(tuple(specs), ()), renamed_from)
-        )
+        return self.intake.take(Reading(path, FileStamp(mtime_ns, 1, 1), ParsedFile(tuple(specs), ()), renamed_from))
 
     def take_many(self, files: Mapping[str, Sequence[TaskSpec]]) -> Sequence[Sequence[Problem]]:
         """These files were read at once."""
-        readings = [
-            FileReading(path, FileStamp(1, 1, 1), ParsedFile(tuple(specs), ())) for path, specs in files.items()
-        ]
+        readings = [Reading(path, FileStamp(1, 1, 1), ParsedFile(tuple(specs), ())) for path, specs in files.items()]
         return self.intake.take_many(readings)
 
     def names(self, **wanted: Any) -> list[str]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeVar
 
 from claudomator_py.domain.errors import Problem
+from claudomator_py.schema import taskfiles
 from claudomator_py.schema.cardfile import ParsedCards
-from claudomator_py.schema.taskfiles import ParsedFile, parse_task_file
+from claudomator_py.schema.taskfiles import ParsedFile
 
 AfterAccept = Literal["keep", "move"]
 P = TypeVar("P")
@@ -24,7 +25,7 @@ class FileFormat:
     """What it means that a file is refused, for its author."""
 
 
-TASK_FILES = FileFormat(parse_task_file, "nothing in it was run")
+TASK_FILES = FileFormat(lambda data, name: taskfiles.parse_task_file(data, name), "nothing in it was run")
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def test_cards_are_in_a_card_file_too(tmp_path: Path) -> None:
     code, said = told(f"{card}colour: white\n")
     assert (code, "colour" in said) == (2, True)
     code, said = told(f"{card}---\n{card}")
-    assert (code, "2 cards have the id `cook`" in said) == (2, True)
+    assert (code, "is the id in line 1, too" in said) == (2, True)
 
 
 def test_both_thresholds_are_told_and_keys_that_mean_nothing(tmp_path: Path) -> None:

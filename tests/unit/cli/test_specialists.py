@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.cli.card_files import parse, text_of
-from claudomator_py.domain.card import Card
+from claudomator_py.cli.card_files import text_of
+from claudomator_py.schema.cardfile import parse_card_file
 from tests.fakes.cards import card
 from tests.fakes.command import Command
 from tests.fakes.daemon import Daemon
@@ -78,7 +78,7 @@ def test_a_mistake_in_one_file_registers_nothing(command: Command, cards: Path) 
 
 @pytest.mark.parametrize("text", ["", "- a\n", "a: [\n", "id: x\ndescription: y\n---\n3\n"])
 def test_what_is_no_card_is_said(text: str) -> None:
-    assert not all(isinstance(one, Card) for one in parse(text.encode()))
+    assert parse_card_file(text.encode(), "card.yaml").problems
 
 
 def test_a_card_is_replaced_by_a_file(command: Command, cards: Path) -> None:
@@ -122,7 +122,7 @@ def test_an_editor_that_fails_changes_nothing(command: Command, cards: Path, edi
 def test_a_card_as_text_is_the_same_card() -> None:
     prompt = 'One.\n\n  Two: "three" # four\n'
     one = card("plumber", system_prompt=prompt, keywords=["yes", "1"], extra={"x-a": [None]})
-    assert parse(text_of(one.document).encode()) == [one]
+    assert parse_card_file(text_of(one.document).encode(), "card.yaml").cards == (one,)
 
 
 def test_a_shared_one_is_shared_with_others(command: Command, cards: Path) -> None:
@@ -147,7 +147,7 @@ def test_cards_are_exported_as_a_file_that_can_be_added(command: Command, cards:
     cards.write_text(f"{PLUMBER}---\nid: painter\ndescription: Paints.\n")
     command("specialists", "add", str(cards))
     whole = command("specialists", "export").stdout
-    assert parse(whole.encode())[1] == parse(PLUMBER.encode())[0]
+    assert parse_card_file(whole.encode(), "a.yaml").cards[1:] == parse_card_file(PLUMBER.encode(), "b.yaml").cards
     assert command("specialists", "add", "-", stdin=whole).returncode == 0
     assert [one["version"] for one in told(command, "specialists", "list")] == [1, 1]
     assert [one["id"] for one in told(command, "specialists", "export", "painter")] == ["painter"]

@@ -1,0 +1,102 @@
+"""Card files: what is in them, whatever they are written in, and what is wrong with place and remedy."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.card import Card
+from claudomator_py.schema.cardfile import parse_card_file
+
+PLUMBER = {"id": "plumber", "description": "Fixes leaks.", "keywords": ["leaking pipe"]}
+
+
+def cards(text: str, name: str = "plumber.yaml") -> tuple[Card, ...]:
+    found = parse_card_file(text.encode(), name)
+    assert not found.problems, [str(problem) for problem in found.problems]
+    return found.cards
+
+
+def problem(text: str, name: str = "plumber.yaml") -> tuple[int | None, str | None, str]:
+    """Line, field and message of the only problem, which has a remedy."""
+    (found,) = parse_card_file(text.encode(), name).problems
+    assert found.remedy
+    return found.line, found.field, found.message
+
+
+def test_yaml_json_and_several_in_a_file() -> None:
+    (card,) = cards("id: plumber\ndescription: Fixes leaks.\nkeywords: [leaking pipe]\n")
+    assert card == Card.model_validate(PLUMBER)
+    assert cards(json.dumps(PLUMBER), "any.json") == (card,)
+    first, second = cards("id: a\ndescription: A.\n---\nid: b\ndescription: B.\n")
+    assert (first.id, second.id) == ("a", "b")
+
+
+def test_a_card_without_an_id_is_named_for_its_file() -> None:
+    (card,) = cards("description: Fixes leaks.\n", "Pipe Doctor.yaml")
+    assert card.id == "pipe-doctor"
+    lines = [found.line for found in parse_card_file(b"description: A.\n---\ndescription: B.\n", "x.yaml").problems]
+    assert lines == [1, 3]
+
+
+def test_an_agent_file_of_a_coding_cli_is_a_card() -> None:
+    text = """---
+name: code-reviewer
+description: Reviews code.
+tools: Read, Grep,Glob
+model: opus
+x-color: blue
+---
+
+You review code.
+Be kind.
+"""
+    (card,) = cards(text, "reviewer.md")
+    assert (card.id, card.system_prompt, card.default_tier) == (
+        "code-reviewer",
+        "You review code.\nBe kind.",
+        Tier.POWERFUL,
+    )
+    assert card.permissions is not None
+    assert card.permissions.allowed_tools == ("Read", "Grep", "Glob")
+    assert card.extra == {"x-color": "blue"}
+    (plain,) = cards("---\nname: Pipe Doctor\ndescription: D.\nmodel: inherit\n---\nFix.\n", "fixer.md")
+    assert (plain.id, plain.name, plain.default_tier) == ("fixer", "Pipe Doctor", None)
+    assert problem("---\nname: a\ndescription: D.\nmodel: gpt-9\n---\nFix.\n", "a.md")[:2] == (4, "model")
+
+
+def test_keys_of_other_programs_are_understood() -> None:
+    (card,) = cards("id: a\ndisplay_name: A B\ndescription: D.\nprompt: Do it.\nallowed_backends: [claude]\n")
+    assert (card.name, card.system_prompt, card.allowed_agents) == ("A B", "Do it.", ("claude",))
+    text = "id: a\nname: A\ndescription: D.\ndisplay_name: A B\n"
+    assert problem(text) == (4, "display_name", "says the same as `name`")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "field"),
+    [
+        ("", None, None),
+        ("- id: a\n", 1, None),
+        ("id: a\n", 1, "description"),
+        ("id: a\ndescription: D.\ncolour: red\n", 3, "colour"),
+        ("id: a\ndescription: D.\nthreshold: 7\n", 3, "threshold"),
+        ("id: a\ndescription: D.\nskills:\n- id: s\n  name: S\n  examples: 3\n", 6, "skills[0].examples"),
+        ("id: search\ndescription: D.\n", 1, "id"),
+        ("id: a\ndescription: D.\nurl: http://example.com/a\n", 3, "url"),
+        ("id: a\ndescription: D.\n---\nid: a\ndescription: E.\n", 4, "id"),
+        ("id: [\n", 2, None),
+    ],
+)
+def test_what_is_wrong_has_its_place(text: str, line: int | None, field: str | None) -> None:
+    problems = parse_card_file(text.encode(), "x.yaml").problems
+    assert problems
+    assert (problems[0].line, problems[0].field) == (line, field)
+    assert all(one.remedy for one in problems)
+
+
+@given(st.binary(max_size=200), st.sampled_from(["a.yaml", "a.json", "a.md", "", "..", "a"]))
+def test_no_file_does_harm(data: bytes, name: str) -> None:
+    found = parse_card_file(data, name)
+    assert bool(found.cards) != bool(found.problems)
