@@ -16,7 +16,7 @@ from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
+from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Constraints, Routing
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
@@ -25,8 +25,9 @@ from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.prompts.conversations import resumption_of
 from claudomator_py.routing.choice import MOST, PROMPT_VERSION, Choice
+from claudomator_py.routing.mentions import Names, Participant
 from claudomator_py.routing.profile import Request
-from claudomator_py.routing.ranking import RoutingRules, close_of, decide, picked, rank
+from claudomator_py.routing.ranking import RoutingRules, close_of, decide, picked, rank, to
 from claudomator_py.routing.role import agent_name, agent_of, constraints_of, done_by
 from claudomator_py.scheduler.classification import Cause, ModelFault, NoAnswer
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
@@ -174,7 +175,10 @@ class SpecialistRouter:
         """Who would do a task of that content, if that principal made it now. Raises StoreUnavailable."""
         begun_ms = self._clock()
         seen = self._database.read(lambda connection: frozenset(specialist_rows.ids_seen(connection, by)))
-        (record,) = self._compared([_Asked(request, seen)])
+        asked = _Asked(request, seen)
+        if (addressed := self._addressed(asked)) is not None:
+            return to(RationaleCode.MENTIONED, addressed, self._versions)
+        (record,) = self._compared([asked])
         return record.model_copy(update={"latency_ms": self._clock() - begun_ms})
 
     def _look(self, connection: Connection) -> tuple[str, list[_Subject]]:
@@ -284,14 +288,23 @@ class SpecialistRouter:
             named, code = subject.said.strip(), RationaleCode.BY_HAND
         elif named is not None:
             code = RationaleCode.NAMED
+        elif (addressed := self._addressed(subject.asked)) is not None:
+            named, code = addressed, RationaleCode.MENTIONED
         elif subject.before is not None and subject.before in subject.asked.seen:
             named, code = subject.before, RationaleCode.CONTINUED
         if named is not None and code is not None:
             if named not in subject.asked.seen:
-                return _plain(Route.CLARIFY, None, rationale(RationaleCode.GONE, specialist=named), self._versions)
-            why = rationale(code, specialist=named)
-            return _plain(Route.SPECIALIST, named, why, self._versions, spec.skill)
+                why = rationale(RationaleCode.GONE, specialist=named)
+                return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=self._versions)
+            return to(code, named, self._versions, spec.skill)
         return None
+
+    def _addressed(self, asked: _Asked) -> str | None:
+        """Whom the text addresses with ``@``, of those who exist for whoever made it."""
+        if "@" not in asked.request.text:
+            return None
+        cards = self._database.read(lambda connection: specialist_rows.cards(connection, asked.seen))
+        return Names(Participant(one.id, one.title) for one in cards.values()).addressed(asked.request.text)
 
     @property
     def _versions(self) -> Versions:
@@ -363,12 +376,6 @@ class SpecialistRouter:
 def _routing(record: SpecialistRecord, card: Card | None) -> Routing:
     constraints = Constraints() if card is None else constraints_of(card)
     return Routing(specialist=record.specialist, skill=record.skill, risk=record.risk, constraints=constraints)
-
-
-def _plain(
-    route: Route, specialist: str | None, why: Rationale, versions: Versions, skill: str | None = None
-) -> SpecialistRecord:
-    return SpecialistRecord(reason=why, route=route, specialist=specialist, skill=skill, versions=versions)
 
 
 def _question(record: SpecialistRecord, now_ms: int) -> InputRequest:

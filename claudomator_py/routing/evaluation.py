@@ -7,10 +7,12 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from claudomator_py.domain.card import ALIASES, Card
+from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.routing.calibration import Calibration
+from claudomator_py.routing.mentions import Names, Participant
 from claudomator_py.routing.profile import Request, profile_of, text_hash
-from claudomator_py.routing.ranking import RoutingRules, decide, rank
+from claudomator_py.routing.ranking import RoutingRules, decide, rank, to
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 
@@ -133,11 +135,16 @@ def evaluate(
     calibration: Calibration,
     clock_ns: Callable[[], int],
 ) -> tuple[Evaluation, list[SpecialistRecord]]:
-    """Decide each case as if its maker saw all cards. clock_ns: time that passes, in nanoseconds."""
+    """Decide each case as if its maker saw all cards. clock_ns: time that passes, in nanoseconds; of what is decided by
+    a mention, none is counted."""
     space = space_of(cards, encoder, calibration)
     by_id, rules = {card.id: card for card in cards}, RoutingRules(calibration)
+    names = Names(Participant(card.id, card.title) for card in cards)
     records, encoded, scored = [], [], []
     for case in cases:
+        if (addressed := names.addressed(case.request.text)) is not None:
+            records.append(to(RationaleCode.MENTIONED, addressed, rules.versions))
+            continue
         began = clock_ns()
         views = list(encoder.encode(case.request.views))
         compared = clock_ns()
@@ -160,7 +167,7 @@ def _summed(
     inside = [(right, one) for right, one in labelled if right]
     outside = [one for right, one in labelled if not right]
     latency = None
-    if records:
+    if encoded:
         both = sorted(one + other for one, other in zip(encoded, scored, strict=True))
         latency = Latency(
             encode_p50=round(_quantile(sorted(encoded), 0.5), 4),

@@ -110,6 +110,12 @@ def decide(
     return _record(Route.SPECIALIST, chosen, why, ranked, barred, rules, least, risk, degraded, within)
 
 
+def to(code: RationaleCode, specialist: str, versions: Versions, skill: str | None = None) -> SpecialistRecord:
+    """The decision for somebody who was not compared with anybody. code: why; it names the specialist."""
+    why = rationale(code, specialist=specialist)
+    return SpecialistRecord(reason=why, route=Route.SPECIALIST, specialist=specialist, skill=skill, versions=versions)
+
+
 def close_of(record: SpecialistRecord) -> tuple[str, ...]:
     """Those who are as good as the best by their score, the best first; fewer than two: there is nothing to choose."""
     if record.route is not Route.SPECIALIST:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.views import AnswerRequest, HoldRequest, RestartRequest, TaskView
+from claudomator_py.domain.views.routing import RouteRequest
 from tests.e2e.harness import Daemon, Site, open_site, wait_until
 from tests.e2e.scenarios_support import document, in_state, why
 from tests.e2e.warm import WarmStarter
@@ -78,6 +79,15 @@ def test_a_task_may_name_its_specialist_and_skill(site: Site, daemon: Daemon) ->
     assert named.specialist == "db-admin"
     assert "You are asked for: Backups." in prompt_of(site, daemon, "named")
     assert "the task names db-admin" in why(daemon, "named")
+
+
+def test_a_task_goes_to_whom_it_addresses(site: Site, daemon: Daemon) -> None:
+    addressed = done(site, daemon, "asked", "Restore the dump, and @doc-writer, say how. Not `@db-admin`.")
+
+    assert addressed.specialist == "doc-writer"
+    assert "the task addresses doc-writer" in why(daemon, "asked")
+    asked = RouteRequest(instructions="@db-admin: write a tutorial.")
+    assert daemon.client.route(asked).specialist == "db-admin"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,286 @@
+"""Who is addressed in a text with ``@name``: found in one pass, with the names as people write them.
+
+1. A mention is ``@`` and a name. Before the ``@`` stands the start of the text, or anything but a letter, a digit, a
+   combining mark, or one of ``_ . - / \\ @``. Variation selectors are no combining marks.
+2. The name is the longest of all who take part (id, username, display name) that the text goes on with, after NFKC and
+   case folding, where white space within a line is one space. It ends at the end of the text, or before anything but a
+   letter, a digit, a combining mark, ``_`` and ``-``.
+3. A display name may stand in quotation marks right after the ``@``.
+4. A name with ``(``, ``/``, ``@``, or ``.`` and a letter or digit, right behind it is code, a path, a scope or a
+   handle: no mention, and no shorter name is tried.
+5. Nothing in code spans and fences (as in CommonMark), URLs, e-mail addresses and quoted lines is a mention.
+6. A name of several participants is ambiguous, and addresses nobody.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+_NOT_BEFORE: Final = frozenset("_.-/\\@")
+_QUOTES: Final = {'"': '"', "'": "'", "“": "”", "„": "“”", "«": "»", "\u2018": "\u2019"}
+"""What closes each opening one."""
+_LINE_BREAKS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
+_QUOTED = re.compile(r" {0,3}>")
+_ALONE = re.compile(r" {0,3}(?:#{1,6}(?:[ \t]|\Z)|(?:=+|-+)[ \t]*\Z|(?:(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})\Z)")
+"""A line that is a block of its own, or ends one: a heading, its underline, a thematic break."""
+_ITEM = re.compile(r"[ \t]*(?:[-+*]|[0-9]{1,9}[.)])[ \t]")
+_TICKS = re.compile("`+")
+_URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{0,31}://|(?<![A-Za-z0-9])[Ww]{3}\.)[^\s<>\"]*")
+_HOST = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
+_MAILBOX: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._%+-")
+_PUNCTUATION: Final = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """Somebody who can be addressed."""
+
+    id: str
+    display_name: str | None = None
+    username: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A place where somebody is addressed."""
+
+    start: int
+    end: int
+    text: str
+    """As it is written, with the ``@`` and any quotation marks."""
+    ids: tuple[str, ...]
+    """Of those whose name it is; several: it is ambiguous."""
+
+
+@dataclass(slots=True)
+class _Node:
+    """A place in the tree of names."""
+
+    following: dict[str, "_Node"] = field(default_factory=dict)
+    whole: set[str] = field(default_factory=set)
+    """Ids of those who have a name that ends here."""
+    displayed: set[str] = field(default_factory=set)
+    """Of those whose display name it is."""
+
+
+class Names:
+    """The names of some participants. Immutable."""
+
+    def __init__(self, participants: Iterable[Participant]) -> None:
+        self._root = _Node()
+        for one in participants:
+            for name in (one.id, one.username):
+                if name:
+                    self._add(name).whole.add(one.id)
+            if one.display_name and one.display_name.strip():
+                node = self._add(" ".join(one.display_name.split()))
+                node.whole.add(one.id)
+                node.displayed.add(one.id)
+
+    def _add(self, name: str) -> _Node:
+        node = self._root
+        for character in _folded(name):
+            node = node.following.setdefault(character, _Node())
+        return node
+
+    def mentions(self, text: str) -> list[Mention]:
+        """All that are in the text, in its order."""
+        place = text.find("@")
+        if place < 0 or not self._root.following:
+            return []
+        left_out = _LeftOut(text)
+        found = []
+        while place >= 0:
+            mention = None
+            if _may_stand_before(text, place) and not left_out.has(place) and not _is_mail(text, place):
+                mention = self._at(text, place)
+            if mention is not None:
+                found.append(mention)
+            place = text.find("@", place + 1 if mention is None else mention.end)
+        return found
+
+    def addressed(self, text: str) -> str | None:
+        """The id of the first who is addressed, and nobody else could be meant; None: nobody is."""
+        return next((one.ids[0] for one in self.mentions(text) if len(one.ids) == 1), None)
+
+    def _at(self, text: str, place: int) -> Mention | None:
+        closing = _QUOTES.get(text[place + 1 : place + 2])
+        if closing is not None:
+            for end, node in self._names_at(text, place + 2):
+                if node.displayed and text[end : end + 1] and text[end] in closing:
+                    return Mention(place, end + 1, text[place : end + 1], tuple(sorted(node.displayed)))
+            return None
+        longest: tuple[int, _Node] | None = None
+        for end, node in self._names_at(text, place + 1):
+            if node.whole and not _goes_on(text, end):
+                longest = (end, node)
+        if longest is None or _is_code(text, longest[0]):
+            return None
+        end, node = longest
+        return Mention(place, end, text[place:end], tuple(sorted(node.whole)))
+
+    def _names_at(self, text: str, start: int) -> Iterator[tuple[int, _Node]]:
+        """Where the text has gone on from there as some name does, and how far that name is; as long as one does."""
+        node, place = self._root, start
+        while place < len(text):
+            if text[place].isspace():
+                if text[place] in _LINE_BREAKS:
+                    return
+                end = place + 1
+                while end < len(text) and text[end].isspace() and text[end] not in _LINE_BREAKS:
+                    end += 1
+                following = node.following.get(" ")
+            else:
+                end = _cluster_end(text, place)
+                following = node
+                for character in _folded(text[place:end]):
+                    following = following.following.get(character) if following is not None else None
+            if following is None:
+                return
+            node, place = following, end
+            yield place, node
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _is_word(character: str) -> bool:
+    """A letter, a digit or a combining mark."""
+    return unicodedata.category(character)[0] in "LNM" and not "\ufe00" <= character <= "\ufe0f"
+
+
+def _cluster_end(text: str, place: int) -> int:
+    """The end of the character there, with all that is composed with it."""
+    end = place + 1
+    while end < len(text) and end - place < 32:
+        after = text[end]
+        jamo = "\u1160" <= after <= "\u11ff"
+        if not jamo and unicodedata.combining(after) == 0:
+            break
+        end += 1
+    return end
+
+
+def _may_stand_before(text: str, place: int) -> bool:
+    return place == 0 or not (text[place - 1] in _NOT_BEFORE or _is_word(text[place - 1]))
+
+
+def _goes_on(text: str, end: int) -> bool:
+    """Whether a name that ends there is only the beginning of a longer word."""
+    return end < len(text) and (text[end] in "_-" or _is_word(text[end]))
+
+
+def _is_code(text: str, end: int) -> bool:
+    after = text[end : end + 2]
+    if after[:1] in ("(", "/", "@"):
+        return True
+    return len(after) == 2 and after[0] == "." and unicodedata.category(after[1])[0] in "LN"
+
+
+def _is_mail(text: str, place: int) -> bool:
+    return place > 0 and text[place - 1] in _MAILBOX and _HOST.match(text, place + 1) is not None
+
+
+class _LeftOut:
+    """The parts of a text in which nothing is a mention."""
+
+    def __init__(self, text: str) -> None:
+        parts = [*_blocks_left_out(text), *((one.start(), one.end()) for one in _URL.finditer(text))]
+        starts: list[int] = []
+        ends: list[int] = []
+        for start, end in sorted(parts):
+            if ends and start <= ends[-1]:
+                ends[-1] = max(ends[-1], end)
+            else:
+                starts.append(start)
+                ends.append(end)
+        self._starts, self._ends = starts, ends
+
+    def has(self, place: int) -> bool:
+        """Whether that place is in one of them."""
+        at = bisect_left(self._starts, place + 1) - 1
+        return at >= 0 and place < self._ends[at]
+
+
+def _blocks_left_out(text: str) -> Iterator[tuple[int, int]]:
+    """Fences, quoted lines and code spans."""
+    fence = ""
+    begun = 0
+    paragraph: list[tuple[int, int]] = []
+    for line in _LINE.finditer(text):
+        start, end = line.span()
+        if start == end:
+            break
+        content = line[0].rstrip("\r\n")
+        if fence:
+            if _closes(content, fence):
+                yield begun, end
+                fence = ""
+            continue
+        if _QUOTED.match(content):
+            yield from _spans(text, paragraph)
+            paragraph = []
+            yield start, end
+            continue
+        opened = _FENCE.match(content)
+        if opened is not None:
+            yield from _spans(text, paragraph)
+            paragraph = []
+            fence, begun = opened[1], start
+            continue
+        alone = _ALONE.match(content) is not None
+        if not content.strip() or alone or _ITEM.match(content):
+            yield from _spans(text, paragraph)
+            paragraph = []
+        if content.strip():
+            paragraph.append((start, end))
+        if alone:
+            yield from _spans(text, paragraph)
+            paragraph = []
+    yield from _spans(text, paragraph)
+    if fence:
+        yield begun, len(text)
+
+
+def _closes(content: str, fence: str) -> bool:
+    bare = content.strip(" \t")
+    indent = len(content) - len(content.lstrip(" "))
+    return indent <= 3 and len(bare) >= len(fence) and bare == fence[0] * len(bare)
+
+
+def _spans(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The code spans of a paragraph: a run of backticks, up to the next run of as many."""
+    if not lines:
+        return
+    start, end = lines[0][0], lines[-1][1]
+    runs: dict[int, list[int]] = defaultdict(list)
+    for run in _TICKS.finditer(text, start, end):
+        runs[run.end() - run.start()].append(run.start())
+    if not runs:
+        return
+    place = start
+    while place < end:
+        if text[place] == "\\" and text[place + 1 : place + 2] in _PUNCTUATION and place + 1 < end:
+            place += 2
+            continue
+        if text[place] != "`":
+            place += 1
+            continue
+        opened = _TICKS.match(text, place, end)
+        if opened is None:
+            return
+        length = opened.end() - place
+        closing = runs.get(length, [])
+        at = bisect_left(closing, opened.end())
+        if at < len(closing):
+            yield place, closing[at] + length
+            place = closing[at] + length
+        else:
+            place = opened.end()

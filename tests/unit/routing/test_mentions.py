@@ -1,0 +1,99 @@
+"""Who is addressed with ``@name``, point by point of the grammar in the module's docstring."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claudomator_py.routing.mentions import Names, Participant
+
+NAMES = Names(
+    (
+        Participant("a1", "Pipe Doctor", "plumber"),
+        Participant("a2", "Pipe", "pipe-fitter"),
+        Participant("a3", "Zoë Grün", "zoe"),
+        Participant("a4", "Twin", "twin_1"),
+        Participant("a5", "Twin", "twin_2"),
+        Participant("roofer"),
+    )
+)
+
+
+def found(text: str) -> list[tuple[str, ...]]:
+    return [(one.text, *one.ids) for one in NAMES.mentions(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        # 1: what may stand before
+        ("@plumber look", ["a1"]),
+        ("(@plumber) **@zoe** cc:@roofer", ["a1", "a3", "roofer"]),
+        ("@plumber,@zoe", ["a1", "a3"]),
+        ("⚠️@plumber \u200b@zoe", ["a1", "a3"]),
+        ("x@plumber 7@plumber ü@plumber _@plumber .@plumber -@plumber /@plumber @@plumber", []),
+        ("\\@plumber", []),
+        ("\uff20plumber", []),
+        # 2: the name
+        ("@PLUMBER and @Pipe  Doctor.", ["a1", "a1"]),
+        ("@\uff30\uff29\uff30\uff25", ["a2"]),
+        ("@pipe\ndoctor", ["a2"]),
+        ("@plumbers @plumber_x @plumber-x @plumberü", []),
+        ("@plumber's @plumber: @plumber", ["a1", "a1", "a1"]),
+        ("@zoe\u0308 gru\u0308n", ["a3"]),
+        ("@ZOË\u00a0GRÜN!", ["a3"]),
+        # 3: quotation marks, for display names alone
+        (
+            "@\"Pipe Doctor\" @“Zoë Grün” @„Pipe“ @«Pipe» @'Pipe' @\u2018Pipe\u2019",
+            ["a1", "a3", "a2", "a2", "a2", "a2"],
+        ),
+        ('@"plumber" @"Pipe Doctor @"Pipe D"', []),
+        # 4: code, paths, scopes, handles
+        ("@plumber(x) @plumber/x @plumber@x @plumber.x @pipe doctor(x)", []),
+        ("@plumber.", ["a1"]),
+        ("@plumber. Then", ["a1"]),
+        # 5: where nothing is one
+        ("`@plumber` ``a ` @plumber`` @zoe", ["a3"]),
+        ("` @plumber", ["a1"]),
+        ("\\` @plumber `", ["a1"]),
+        ("```\n@plumber\n```\n@zoe", ["a3"]),
+        ("~~~ x\n@plumber\n```\n", []),
+        ("` a\n\n@plumber ` b", ["a1"]),
+        ("> @plumber\n@zoe", ["a3"]),
+        ("   > @plumber", []),
+        ("    > @plumber", ["a1"]),
+        ("https://x/@plumber www.x/@plumber <https://x>@zoe", ["a3"]),
+        ("mara+@plumber.example %@zoe", ["a3"]),
+        # nobody's name
+        ("@nobody and @", []),
+    ],
+)
+def test_who_is_addressed(text: str, ids: list[str]) -> None:
+    assert [one.ids[0] for one in NAMES.mentions(text) if len(one.ids) == 1] == ids
+
+
+def test_a_name_of_several_addresses_nobody_and_is_told_as_written() -> None:
+    assert found('@twin, @"Twin" and @twin_1') == [("@twin", "a4", "a5"), ('@"Twin"', "a4", "a5"), ("@twin_1", "a4")]
+    assert NAMES.addressed("@twin") is None
+    assert NAMES.addressed("@twin or @zoe or @plumber") == "a3"
+
+
+@given(st.text(alphabet=st.sampled_from("@`~>\\ \n\r\t\"'.:/wpiPIPEdoctor zoëü\u0308twin_1-()"), max_size=120))
+def test_every_mention_is_where_it_says(text: str) -> None:
+    end = 0
+    for one in NAMES.mentions(text):
+        assert one.start >= end
+        assert text[one.start : one.end] == one.text
+        assert one.ids
+        end = one.end
+    assert NAMES.mentions("".join(f"    {line}\n" for line in ["```", *text.splitlines()])) is not None
+
+
+@given(st.text(max_size=60))
+def test_nothing_in_a_fence_is_a_mention(text: str) -> None:
+    inside = text.replace("~", "").replace("\r", "")
+    assert NAMES.mentions(f"~~~\n@plumber {inside}\n@zoe\n~~~\n") == []
+
+
+def test_who_is_nobody_is_not_addressed() -> None:
+    assert Names(()).mentions("@plumber") == []
+    assert Names((Participant("x", "  "),)).mentions("@ @x") != []
