@@ -64,12 +64,14 @@ def _once(
         raise ModelFault(Cause.TIMEOUT, "it did not answer in time") from None
     except httpx.HTTPError as error:
         raise _Transient(ModelFault(Cause.UNREACHABLE, type(error).__name__)) from None
+    except UnicodeError:
+        raise ModelFault(Cause.NOT_CONFIGURED, "its key has a character that no key has") from None
     except httpx.InvalidURL:
         raise ModelFault(Cause.NOT_CONFIGURED, "its base_url is not a URL") from None
     _check_status(response)
     try:
         return httpx.Response(200, content=data).json()
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ModelFault(Cause.GARBAGE, "its answer is not JSON") from None
 
 

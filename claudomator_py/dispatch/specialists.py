@@ -1,13 +1,14 @@
 """The specialists as an encoder sees them, kept until a card changes."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from claudomator_py.dispatch.text_vectors import TextVectors
 from claudomator_py.domain.card import Card, Visibility
-from claudomator_py.ports import Clock, Encoder
+from claudomator_py.ports import Clock, Encoder, EncoderFault
 from claudomator_py.routing.calibration import Calibration
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
 from claudomator_py.store import specialist_rows
@@ -16,6 +17,9 @@ from claudomator_py.store.full_text import Found
 
 if TYPE_CHECKING:
     from claudomator_py.routing.space import Space
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ class SpecialistDirectory:
         found: list[Mapping[str, Likeness]] = []
         for request in requests:
             views = [next(vectors) for _ in request.views]
-            found.append(roster.space.likeness(views, self._calibration.shares(len(views))))
+            found.append(self._compared(partial(roster.space.likeness, views, self._calibration.shares(len(views)))))
         return found
 
     def cosines(self, query: str) -> dict[Found, float]:
@@ -71,7 +75,16 @@ class SpecialistDirectory:
         EncoderFault."""
         roster = self.roster()
         (vector,) = self._encoder.encode([query])
-        return roster.space.cosines(vector)
+        return self._compared(partial(roster.space.cosines, vector))
+
+    def _compared(self, compare: Callable[[], T]) -> T:
+        """Raises EncoderFault where vectors cannot be compared; those of the cards are made again by the next look."""
+        try:
+            return compare()
+        except ValueError:
+            with self._lock:
+                self._roster = None
+            raise EncoderFault("its vectors are of another width than before") from None
 
     def _read(self, digest: str) -> Roster:
         from claudomator_py.routing.space import Space  # numpy is for whoever compares

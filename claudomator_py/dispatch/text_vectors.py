@@ -31,20 +31,31 @@ class TextVectors:
         """By hash of their text; those that are not there are made. texts: all that cards have, by hash: what else was
         there is let go of. Raises StoreUnavailable, EncoderFault.
         """
-        there = {digest: self._there[digest] for digest in texts if digest in self._there}
+        there = self._fitting({digest: self._there[digest] for digest in texts if digest in self._there})
         missing = [digest for digest in texts if digest not in there]
         if missing and not self._encoder.immediate:
-            there |= self._database.read(lambda connection: embedding_rows.kept(connection, self._encoder.id, missing))
+            kept = self._database.read(lambda connection: embedding_rows.kept(connection, self._encoder.id, missing))
+            there |= self._fitting(kept)
             missing = [digest for digest in missing if digest not in there]
         if missing:
             rows = self._encoder.encode([texts[digest] for digest in missing])
-            there |= self._kept(dict(zip(missing, rows, strict=True)))
+            there = self._fitting(there) | self._kept(dict(zip(missing, rows, strict=True)))
+            if narrower := [digest for digest in texts if digest not in there]:
+                rows = self._encoder.encode([texts[digest] for digest in narrower])
+                there |= self._kept(dict(zip(narrower, rows, strict=True)))
         if len(there) < len(self._there) or missing:
             self._let_go(texts)
         self._there = there
         return _Dense(there)
 
-    def _kept(self, made: "Mapping[str, Vector]") -> "Mapping[str, Vector | _Sparse]":
+    def _fitting(self, there: "Mapping[str, Vector | _Sparse]") -> "dict[str, Vector | _Sparse]":
+        """Those as wide as what the encoder gives now: a server may have another model under the same name."""
+        width = self._encoder.dimensions
+        return {
+            digest: found for digest, found in there.items() if isinstance(found, _Sparse) or width in (0, len(found))
+        }
+
+    def _kept(self, made: "Mapping[str, Vector]") -> "dict[str, Vector | _Sparse]":
         if not self._encoder.immediate:
             now_ms = self._clock()
             self._database.write(lambda connection: embedding_rows.keep(connection, self._encoder.id, made, now_ms))

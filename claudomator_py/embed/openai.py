@@ -4,7 +4,6 @@ Format: https://platform.openai.com/docs/api-reference/embeddings/create
 """
 
 import hashlib
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ AT_ONCE = 64
 LONGEST = 8_000
 """Characters of a text that are sent: less than the 8,192 tokens that the public models take."""
 MOST_DIMENSIONS = 16_384
+_LARGEST = 3.4e38
 _MOST_BYTES = AT_ONCE * MOST_DIMENSIONS * 32
 
 
@@ -87,7 +87,7 @@ def _rows(answer: Any, texts: int) -> list[list[float]]:
     found: dict[int, list[float]] = {}
     for one in data:
         index, row = (one.get("index"), one.get("embedding")) if isinstance(one, dict) else (None, None)
-        if not isinstance(index, int) or not 0 <= index < texts or index in found:
+        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < texts or index in found:
             raise EncoderFault("openai: its answer says not of each vector to which text it belongs")
         if not isinstance(row, list) or not 0 < len(row) <= MOST_DIMENSIONS or not all(map(_is_finite, row)):
             raise EncoderFault("openai: its answer has a vector that is none")
@@ -96,4 +96,5 @@ def _rows(answer: Any, texts: int) -> list[list[float]]:
 
 
 def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """As a 32-bit float, too."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST

@@ -31,6 +31,7 @@ class EmbeddingServer:
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         self.answer: Callable[[list[str]], tuple[int, Any]] = lambda texts: (200, embeddings(texts))
+        self.raw: bytes | None = None
         self.delay = threading.Event()
         self.delay.set()
         owner = self
@@ -45,7 +46,7 @@ class EmbeddingServer:
                 owner.keys.append(self.headers.get("authorization"))
                 owner.delay.wait(30)
                 status, document = owner.answer(body["input"])
-                data = json.dumps(document).encode()
+                data = json.dumps(document).encode() if owner.raw is None else owner.raw
                 self.send_response(status)
                 self.send_header("content-length", str(len(data)))
                 if status in (301, 302, 307):
@@ -183,11 +184,12 @@ def test_a_process_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPa
     encoder = MiniLm(weights())
     encoder.encode(["x"])
     os.kill(the_process(encoder), signal.SIGSTOP)
-    monkeypatch.setattr(minilm_module, "START_S", 0.05)
-    monkeypatch.setattr(minilm_module, "A_TEXT_S", 0.05)
+    monkeypatch.setattr(minilm_module, "ANSWER_S", 0.05)
+    monkeypatch.setattr(minilm_module, "A_TEXT_S", 0.001)
 
+    # More than the pipe to it holds.
     with pytest.raises(EncoderFault, match="did not answer in time"):
-        encoder.encode(["x"])
+        encoder.encode(["x" * 20_000] * 30)
 
     monkeypatch.undo()
     assert encoder.encode(["x"]).shape == (1, 384)
@@ -217,7 +219,7 @@ def asked(server: EmbeddingServer) -> Iterator[EmbeddingServer]:
     server.asked.clear()
     server.keys.clear()
     yield server
-    server.answer = usual
+    server.answer, server.raw = usual, None
     server.delay.set()
 
 
@@ -246,6 +248,9 @@ def test_openai_is_asked_as_configured(asked: EmbeddingServer) -> None:
         ((200, {"data": [{"index": 0, "embedding": ["1"]}]}), "a vector that is none"),
         ((200, {"data": [{"index": 0, "embedding": [float("nan")]}]}), "a vector that is none"),
         ((200, {"data": [{"index": 0, "embedding": [1.0] * 20_000}]}), "a vector that is none"),
+        ((200, {"data": [{"index": 0, "embedding": [10**400]}]}), "a vector that is none"),
+        ((200, {"data": [{"index": 0, "embedding": [1e300]}]}), "a vector that is none"),
+        ((200, {"data": [{"index": False, "embedding": [1.0]}]}), "to which text it belongs"),
     ],
 )
 def test_an_answer_without_vectors_is_a_fault_that_tells_no_key(
@@ -269,6 +274,19 @@ def test_a_server_that_changes_its_dimensions_is_not_compared_with_itself(asked:
     with pytest.raises(EncoderFault, match="2 and 256 dimensions"):
         encoder.encode(["a"])
     encoder.close()
+
+
+def test_an_answer_without_end_and_a_key_that_is_none_are_faults(asked: EmbeddingServer) -> None:
+    asked.raw = b'{"data": ' + b"[" * 100_000
+    encoder = OpenAi("small", asked.url, KEY, 5)
+    with pytest.raises(EncoderFault, match="not JSON"):
+        encoder.encode(["a"])
+    encoder.close()
+    asked.raw = None
+    odd = OpenAi("small", asked.url, "schlüssel\u2026", 5)
+    with pytest.raises(EncoderFault, match="its key"):
+        odd.encode(["a"])
+    odd.close()
 
 
 def test_a_server_that_fails_once_is_asked_again(asked: EmbeddingServer) -> None:

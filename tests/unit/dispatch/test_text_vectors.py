@@ -5,11 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.dispatch.text_vectors import KEPT_MS, TextVectors
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.ports import EncoderFault
+from claudomator_py.routing.calibration import calibration_for
+from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.store import embedding_rows
 from claudomator_py.store.database import Database
+from tests.fakes.cards import card
+from tests.fakes.world import World
 
 NOW_MS = 1_790_000_000_000
 
@@ -98,3 +103,33 @@ def test_a_fault_loses_nothing(database: Database) -> None:
     with pytest.raises(EncoderFault):
         told(vectors, "a", "bb")
     assert told(vectors, "a") == {"a": 1}
+
+
+def test_vectors_of_another_width_are_made_again(database: Database) -> None:
+    """Of a server that has another model under the same name now, and does not say so before it is asked."""
+    told(TextVectors(database, Lengths(), Clock()), "a", "bb")
+    encoder = Lengths()
+    encoder.dimensions = 0
+    usual = encoder.encode
+
+    def learns(texts: Sequence[str]) -> Vector:
+        encoder.dimensions = 50
+        return usual(texts)
+
+    encoder.encode = learns  # type: ignore[method-assign]
+    found = TextVectors(database, encoder, Clock()).of({one: one for one in ("a", "bb", "ccc")})
+
+    assert {len(vector) for vector in found.values()} == {50}
+
+
+def test_a_task_that_cannot_be_compared_has_the_cards_encoded_again(database: Database) -> None:
+    world, encoder = World(database), Lengths()
+    world.specialists.register(card("plumber"))
+    directory = SpecialistDirectory(database, encoder, calibration_for(Preset.CALIBRATED, "lengths"), world.clock)
+    directory.roster()
+    encoder.dimensions = 50
+
+    with pytest.raises(EncoderFault, match="another width"):
+        directory.cosines("leaks")
+
+    assert directory.cosines("leaks")["plumber", None] >= 0
