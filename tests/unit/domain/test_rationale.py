@@ -51,6 +51,10 @@ EXAMPLES = {
         rationale(RationaleCode.AMBIGUOUS, specialists=("editor", "writer")),
         "it could be for any of editor, writer",
     ),
+    RationaleCode.PICKED: (
+        rationale(RationaleCode.PICKED, specialists=("editor", "writer"), specialist="writer"),
+        "it could be for any of editor, writer, and the classifier picked writer",
+    ),
     RationaleCode.GONE: (rationale(RationaleCode.GONE, specialist="writer"), "there is no specialist writer any more"),
     RationaleCode.LESS_ALIKE: (rationale(RationaleCode.LESS_ALIKE), "less alike"),
     RationaleCode.AS_GOOD: (rationale(RationaleCode.AS_GOOD), "as good a match, but for other signals"),
