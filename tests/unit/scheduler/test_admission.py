@@ -384,3 +384,71 @@ def test_a_conversation_is_left_for_another_agent_as_far_as_it_yields(
         assert isinstance(verdict, Blocked) == (name in goes_on_although), name
         if isinstance(verdict, DecisionRecord):
             assert verdict.agent == "codex"
+
+
+# --- what is in use ---------------------------------------------------------------------------------------------------
+
+
+def kept(number: int, place: str = "/x") -> Kept:
+    return Kept(dir_key=place, task_id=f"task-{number:03}", name=f"kept-{number}", until=NOW + number)
+
+
+@pytest.mark.parametrize(
+    ("busy", "keepers", "per_workdir", "full", "may"),
+    [
+        (0, (), 1, False, ()),
+        (1, (), 1, True, ()),
+        (1, (), 2, False, ()),
+        (0, (1,), 1, True, (1,)),
+        (0, (1,), 2, False, ()),
+        (1, (1,), 1, True, ()),
+        (1, (1,), 2, True, (1,)),
+        (0, (1, 2), 1, True, ()),
+        (0, (1, 2), 2, True, (1, 2)),
+        (0, (1, 2), 3, False, ()),
+        (2, (1,), 2, True, ()),
+    ],
+)
+def test_a_directory_is_full_by_who_is_in_it_and_for_whom_it_is_kept(
+    busy: int, keepers: tuple[int, ...], per_workdir: int, full: bool, may: tuple[int, ...]
+) -> None:
+    """may: those for whom it is kept, and who may go on there although it is full for others."""
+    load = load_of(snapshot(busy={"/x": busy, "/y": 0}, kept=tuple(map(kept, keepers))))
+
+    taken = load.taken(rules(per_workdir=per_workdir))
+
+    assert taken.dir_keys == (frozenset({"/x"}) if full else frozenset())
+    assert taken.keepers == {f"task-{number:03}" for number in may}
+
+
+def test_a_thread_has_one_turn_and_nobody_has_it_while_a_run_of_it_is_live() -> None:
+    load = Load(
+        now=NOW, live=1, busy={}, disk_low=False, threads=frozenset({"a"}), in_turn={"a": "task-001", "b": "task-002"}
+    )
+
+    taken = load.taken(rules())
+
+    assert taken.threads == {"a", "b"}
+    assert taken.in_turn == {"task-002"}
+
+
+def test_a_hold_on_a_share_of_a_window_says_how_much_of_it_is_used() -> None:
+    shared = HOLD.model_copy(update={"reason": Reason.BUDGET, "used": 0.61, "share": 0.6})
+
+    found = waits(head(1, agent_type="claude", strict=True), agent("claude", hold=shared))
+
+    assert found.params.agents == (
+        blocked(BlockCode.WINDOW_BUDGET, agent="claude", until=HOLD.until, window="five_hour", used=0.61, share=0.6),
+    )
+
+
+def test_a_fallback_stands_in_where_the_task_failed_and_nowhere_else() -> None:
+    task = head(1, failed_on="claude", failed_for=Reason.OVERLOADED)
+
+    there = decide(task, agent("claude", fallback_model="haiku"))
+    elsewhere = decide(task, agent("codex", fallback_model="luna"))
+
+    assert there.stands_in is not None
+    assert (there.model, there.stands_in.after) == ("haiku", Reason.OVERLOADED)
+    assert elsewhere.stands_in is None
+    assert elsewhere.model != "luna"
