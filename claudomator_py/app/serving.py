@@ -42,6 +42,7 @@ from claudomator_py.app.configured import (
 )
 from claudomator_py.app.listening import CannotListen, StateExposed, make_private, open_sockets, remove_leftovers
 from claudomator_py.daemon.health import Pulse, card_folder_checks, disk_check, inbox_checks
+from claudomator_py.daemon.learning import Learner
 from claudomator_py.daemon.locks import StateInUse, claim_database, hold_state
 from claudomator_py.daemon.loop import Daemon, StateLost
 from claudomator_py.daemon.metering import Meter, ProcessGauges
@@ -259,6 +260,8 @@ async def _serve(
         retention_faults,
     )
     stack.callback(retainer.close)
+    learner = Learner(database, lambda: parts.current().settings.learning, now_ms)
+    stack.callback(learner.close)
     service = TaskService(
         database,
         queries,
@@ -301,6 +304,7 @@ async def _serve(
     cards.follow(card_folders(settings))
     herald.follow(settings.notify)
     retainer.start()
+    learner.start()
     log.info("listening", url=url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))
     tell_agents(parts)
     serving = asyncio.create_task(server.serve())

@@ -27,7 +27,7 @@ from claudomator_py.prompts.conversations import resumption_of
 from claudomator_py.routing.choice import MOST, PROMPT_VERSION, Choice
 from claudomator_py.routing.mentions import Names, Participant
 from claudomator_py.routing.profile import Request
-from claudomator_py.routing.ranking import RoutingRules, close_of, decide, picked, rank, to
+from claudomator_py.routing.ranking import RoutingRules, close_of, decide, picked, rank, to, topic_of
 from claudomator_py.routing.role import agent_name, agent_of, constraints_of, done_by
 from claudomator_py.scheduler.classification import Cause, ModelFault, NoAnswer
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
@@ -41,6 +41,7 @@ from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.tasks.accept import ask
 from claudomator_py.tasks.decisions import record_specialist, route
 from claudomator_py.tasks.inputs import asked_of
+from claudomator_py.tasks.learning import correct
 
 log = get_logger("claudomator.routing")
 
@@ -57,6 +58,8 @@ class _Asked:
     request: Request
     seen: frozenset[str]
     """The specialists that exist for whoever made it."""
+    organisation: str | None
+    """Whose it is, and from whose earlier tasks something was learned."""
     finally_: bool = False
     """Whether a person was asked already, and is not asked again."""
 
@@ -68,8 +71,8 @@ class _Subject:
     task: Task
     spec: TaskSpec
     asked: _Asked
-    before: str | None = None
-    """The specialist who did the task that it continues."""
+    before: Task | None = None
+    """The task that it continues."""
     said: str | None = None
     """What a person said who was asked which specialist is meant."""
 
@@ -175,7 +178,7 @@ class SpecialistRouter:
         """Who would do a task of that content, if that principal made it now. Raises StoreUnavailable."""
         begun_ms = self._clock()
         seen = self._database.read(lambda connection: frozenset(specialist_rows.ids_seen(connection, by)))
-        asked = _Asked(request, seen)
+        asked = _Asked(request, seen, by.organisation)
         if (addressed := self._addressed(asked)) is not None:
             return to(RationaleCode.MENTIONED, addressed, self._versions)
         (record,) = self._compared([asked])
@@ -240,7 +243,7 @@ class SpecialistRouter:
             asked = asked_of(task)
             said = asked.answer if asked is not None and asked.kind is InputKind.CLARIFICATION else None
             before = _before(connection, task, spec)
-            request = _Asked(Request.of(spec), seen[whose], finally_=said is not None)
+            request = _Asked(Request.of(spec), seen[whose], task.organisation, finally_=said is not None)
             found.append(_Subject(task, spec, request, before, said))
         return found
 
@@ -290,8 +293,8 @@ class SpecialistRouter:
             code = RationaleCode.NAMED
         elif (addressed := self._addressed(subject.asked)) is not None:
             named, code = addressed, RationaleCode.MENTIONED
-        elif subject.before is not None and subject.before in subject.asked.seen:
-            named, code = subject.before, RationaleCode.CONTINUED
+        elif subject.before is not None and subject.before.specialist in subject.asked.seen:
+            named, code = subject.before.specialist, RationaleCode.CONTINUED
         if named is not None and code is not None:
             if named not in subject.asked.seen:
                 why = rationale(RationaleCode.GONE, specialist=named)
@@ -333,24 +336,37 @@ class SpecialistRouter:
         directory, rules = self._directory, self._rules
         try:
             roster = directory.roster(digest)
-            found = directory.likeness(roster, requests)
+            found = directory.compare(roster, requests)
+            learned = directory.learned(roster, [one.organisation for one in asked])
         except EncoderFault as fault:
             log.warning("encoder_failed", problem=str(fault), note="words are compared instead")
             degraded, directory, rules = True, self._fallback, self._fallback_rules
             roster = directory.roster(digest)
-            found = directory.likeness(roster, requests)
+            found = directory.compare(roster, requests)
+            learned = directory.learned(roster, [one.organisation for one in asked])
         versions = rules.versions.model_copy(update={"registry": roster.registry_hash, "encoder": directory.encoder.id})
         rules = replace(rules, versions=versions)
         records = []
-        for one, likeness in zip(asked, found, strict=True):
+        for one, compared in zip(asked, found, strict=True):
             cards = {name: card for name, card in roster.cards.items() if name in one.seen and self._can_do(card)}
             default = rules.default if rules.default in cards else None
             of_task = replace(rules, default=default)
             if one.finally_:
                 of_task = replace(of_task, on_ambiguity=OnAmbiguity.SIGNALS)
-            ranked = rank(one.request, tuple(cards.values()), likeness, rules.calibration, now_ms=self._clock())
+            known, now_ms = learned[one.organisation], self._clock()
+            topic = topic_of(cards.values(), compared.likeness)
+            ranked = rank(
+                one.request,
+                tuple(cards.values()),
+                compared.likeness,
+                rules.calibration,
+                standings=known.standings,
+                votes=known.votes(compared.task, now_ms),
+                topic=topic,
+                now_ms=now_ms,
+            )
             views = len(one.request.views)
-            records.append(decide(ranked, cards, of_task, views=views, degraded=degraded))
+            records.append(decide(ranked, cards, of_task, views=views, topic=topic, degraded=degraded))
         return records
 
     def _write(self, subject: _Subject, record: SpecialistRecord, connection: Connection) -> bool:
@@ -369,6 +385,7 @@ class SpecialistRouter:
                 task = route(connection, task, _routing(record, card), now_ms, eligibility=told)
         except VersionConflict:
             return False
+        correct(connection, task, record, now_ms, subject.before)
         record_specialist(connection, task, record, now_ms)
         return True
 
@@ -386,10 +403,9 @@ def _question(record: SpecialistRecord, now_ms: int) -> InputRequest:
     return InputRequest(kind=InputKind.CLARIFICATION, text=text, since_ms=now_ms)
 
 
-def _before(connection: Connection, task: Task, spec: TaskSpec) -> str | None:
-    """The specialist who did the task that it continues, if it does."""
+def _before(connection: Connection, task: Task, spec: TaskSpec) -> Task | None:
+    """The task that it continues, if it does."""
     if spec.continues is None:
         return None
     ids = [found for name, found, _ in dependency_rows.bound(connection, task.id) if name == spec.continues]
-    earlier = None if not ids or ids[0] is None else task_rows.find(connection, ids[0])
-    return None if earlier is None else earlier.specialist
+    return None if not ids or ids[0] is None else task_rows.find(connection, ids[0])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from claudomator_py.dispatch.learned import Learned, LearnedRouting
 from claudomator_py.dispatch.text_vectors import TextVectors
 from claudomator_py.domain.card import Card, Visibility
 from claudomator_py.ports import Clock, Encoder, EncoderFault
@@ -16,6 +17,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.full_text import Found
 
 if TYPE_CHECKING:
+    from claudomator_py.domain.vectors import Vector
     from claudomator_py.routing.space import Space
 
 
@@ -32,6 +34,16 @@ class Roster:
     registry_hash: str
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A task beside all cards."""
+
+    likeness: Mapping[str, Likeness]
+    """To each card, by id."""
+    task: "Vector"
+    """All of its text."""
+
+
 class SpecialistDirectory:
     """All cards, with the vectors of their texts. Safe to use from any thread.
 
@@ -43,6 +55,7 @@ class SpecialistDirectory:
         self._encoder = encoder
         self._calibration = calibration
         self._vectors = TextVectors(database, encoder, clock)
+        self._learned = LearnedRouting(database, encoder, calibration)
         self._lock = threading.Lock()
         self._roster: Roster | None = None
 
@@ -60,15 +73,21 @@ class SpecialistDirectory:
                 self._roster = self._read(current)
             return self._roster
 
-    def likeness(self, roster: Roster, requests: Sequence[Request]) -> list[Mapping[str, Likeness]]:
+    def compare(self, roster: Roster, requests: Sequence[Request]) -> list[Comparison]:
         """How alike each task is to each card. Raises EncoderFault."""
         texts = [text for request in requests for text in request.views]
         vectors = iter(self._encoder.encode(texts) if texts else ())
-        found: list[Mapping[str, Likeness]] = []
+        found = []
         for request in requests:
             views = [next(vectors) for _ in request.views]
-            found.append(self._compared(partial(roster.space.likeness, views, self._calibration.shares(len(views)))))
+            alike = self._compared(partial(roster.space.likeness, views, self._calibration.shares(len(views))))
+            found.append(Comparison(alike, views[0]))
         return found
+
+    def learned(self, roster: Roster, organisations: Sequence[str | None]) -> Mapping[str | None, Learned]:
+        """What was learned from earlier decisions on the tasks of each organisation; None: of those that belong to
+        none. Raises StoreUnavailable, EncoderFault."""
+        return self._compared(partial(self._learned.of, organisations, roster.space))
 
     def cosines(self, query: str) -> dict[Found, float]:
         """How alike a query is to each skill, and to what each card says as a whole. Raises StoreUnavailable,

@@ -45,6 +45,11 @@ class Calibration(BaseModel):
     """Share of the card's text as a whole in how alike it is to a task; the rest is its best skill's."""
     name_share: float = Field(0.3, ge=0, le=1)
     """Share of the task's name; the rest is that of all of its text."""
+    learned: float = Field(0.4, ge=0, le=1)
+    """The most that earlier tasks which an operator gave to another specialist add to a score, or take from it; see
+    ``lessons``."""
+    alike: float = Field(0.2, ge=0, lt=1)
+    """The cosine up to which two tasks have nothing in common."""
     as_one: bool = False
     """Whether a card is one vector of all that it says, instead of one for each skill."""
 
@@ -62,6 +67,7 @@ CLASSIC: Final = Calibration(
     weights=Weights(semantic=0.60, performance=0.20, keyword=0.15, recency=0.05),
     threshold=0.30,
     name_share=0.0,
+    learned=0.0,
     as_one=True,
 )
 """The preset ``classic``: the same for every encoder, whatever its scores mean."""
@@ -81,6 +87,8 @@ SHIPPED: Final = {
         margin=0.01,
         own_share=0.2,
         name_share=0.2,
+        learned=0.6,
+        alike=0.45,
     ),
 }
 """What comes with Claudomator, by encoder."""

@@ -1,15 +1,18 @@
 """From a task and the cards to a decision on who does it: every candidate's score with its parts, and what follows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.routing.calibration import Calibration, Weights
+from claudomator_py.routing.lessons import Standings, standing_of
 from claudomator_py.routing.profile import Likeness, Request
-from claudomator_py.routing.signals import NO_PERFORMANCE, keyword_in, recency
+from claudomator_py.routing.signals import keyword_in, recency
 from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity
 
@@ -17,16 +20,11 @@ DIGITS = 6
 """Scores are rounded to so many before anything is decided, so that one machine decides like another."""
 MOST_CANDIDATES = 50
 """That a record tells of: the best, and beyond them only who was near being chosen."""
+LEARNED: Final = "learned"
+"""The part of a score that earlier tasks make."""
+NO_STANDINGS: Final[Standings] = MappingProxyType({})
+NO_VOTES: Final[Mapping[str, float]] = MappingProxyType({})
 _RISKS = tuple(Risk)
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How a specialist has done so far."""
-
-    performance: float = NO_PERFORMANCE
-    """0 to 1, on the topic in question."""
-    last_success_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +44,21 @@ def rank(
     likeness: Mapping[str, Likeness],
     calibration: Calibration,
     *,
-    standings: Mapping[str, Standing] | None = None,
+    standings: Standings = NO_STANDINGS,
+    votes: Mapping[str, float] = NO_VOTES,
+    topic: str | None = None,
     now_ms: int = 0,
 ) -> list[SpecialistCandidate]:
     """The cards with their scores, the best first; of equal ones the first by id. None is rejected yet.
 
-    likeness: of the task to each card, by id; one that is missing is 0. standings: by id.
+    likeness: of the task to each card, by id; one that is missing is 0. votes: of earlier tasks, see
+    ``lessons.Lessons``. topic: see ``topic_of``.
     """
     weights, extra = _counting(calibration.weights), _counting(calibration.tie_break)
     text, found = "\n".join(request.views), []
     for card in cards:
         alike = likeness.get(card.id, Likeness(0.0, None))
-        standing = (standings or {}).get(card.id, Standing())
+        standing = standing_of(standings, card.id, topic)
         signals = {
             "semantic": alike.semantic,
             "performance": standing.performance,
@@ -65,11 +66,20 @@ def rank(
             "recency": recency(standing.last_success_ms, now_ms),
         }
         parts, tie_break = _weighed(signals, weights), _weighed(signals, extra)
+        if calibration.learned and (vote := votes.get(card.id)):
+            parts[LEARNED] = round(calibration.learned * vote, DIGITS)
         candidate = SpecialistCandidate(
             specialist=card.id, skill=alike.skill, score=_sum(parts), parts=parts, tie_break=_sum(tie_break)
         )
         found.append(candidate)
     return sorted(found, key=lambda one: (-one.score, one.specialist))
+
+
+def topic_of(cards: Iterable[Card], likeness: Mapping[str, Likeness]) -> str | None:
+    """What a task is about: the skill that is most like it, whoever of these has it; None: none has any."""
+    found = [(likeness[card.id], card.id) for card in cards if card.id in likeness]
+    best = min(found, key=lambda one: (-one[0].semantic, one[1]), default=None)
+    return None if best is None else best[0].skill
 
 
 def decide(
@@ -80,13 +90,14 @@ def decide(
     risk: Risk | None = None,
     required: Sequence[str] = (),
     views: int = 1,
+    topic: str | None = None,
     degraded: bool = False,
 ) -> SpecialistRecord:
     """Who does it, of those that may. Below the threshold a task of low risk goes to the default specialist, and one of
     more risk to a person.
 
     risk: None: nobody has judged it. required: capabilities that the specialist must have. views: how many texts the
-    task has, see ``Request.views``. degraded: the scores are those of words alone.
+    task has, see ``Request.views``. topic: see ``topic_of``. degraded: the scores are those of words alone.
     """
     calibration = rules.calibration
     barred = {one.specialist: why for one in ranked if (why := _barred(cards[one.specialist], risk, required))}
@@ -94,20 +105,20 @@ def decide(
     best = open_[0] if open_ else None
     least = calibration.least(views) if best is None else _least(cards[best.specialist], calibration, views)
     if best is None or best.score < least:
-        return _nobody(ranked, best, barred, rules, least, risk, degraded)
+        return _nobody(ranked, best, barred, rules, least, risk, degraded, topic)
     near = [one for one in open_ if best.score - one.score <= calibration.margin]
     close = [one for one in near if one.score >= _least(cards[one.specialist], calibration, views)]
     chosen, why = best, rationale(RationaleCode.BEST_MATCH, specialist=best.specialist)
     if len(close) > 1 and rules.on_ambiguity is OnAmbiguity.CLARIFY:
         names = tuple(one.specialist for one in close)
         why = rationale(RationaleCode.AMBIGUOUS, specialists=names)
-        return _record(Route.CLARIFY, None, why, ranked, barred, rules, least, risk, degraded, set(names))
+        return _record(Route.CLARIFY, None, why, ranked, barred, rules, least, risk, degraded, set(names), topic)
     if len(close) > 1 and rules.on_ambiguity is not OnAmbiguity.BEST:
         chosen = min(close, key=lambda one: (-_sum({"score": one.score, "more": one.tie_break}), one.specialist))
         if chosen is not best:
             why = rationale(RationaleCode.TIE_BREAK, specialist=chosen.specialist, chosen=best.specialist)
     within = {one.specialist for one in close}
-    return _record(Route.SPECIALIST, chosen, why, ranked, barred, rules, least, risk, degraded, within)
+    return _record(Route.SPECIALIST, chosen, why, ranked, barred, rules, least, risk, degraded, within, topic)
 
 
 def to(code: RationaleCode, specialist: str, versions: Versions, skill: str | None = None) -> SpecialistRecord:
@@ -181,10 +192,11 @@ def _nobody(
     least: float,
     risk: Risk | None,
     degraded: bool,
+    topic: str | None,
 ) -> SpecialistRecord:
     why = rationale(RationaleCode.NO_MATCH, specialist=None if best is None else best.specialist)
     route = Route.DEFAULT if risk in (None, Risk.LOW) else Route.CLARIFY
-    return _record(route, None, why, ranked, barred, rules, least, risk, degraded, set())
+    return _record(route, None, why, ranked, barred, rules, least, risk, degraded, set(), topic)
 
 
 def _record(
@@ -198,6 +210,7 @@ def _record(
     risk: Risk | None,
     degraded: bool,
     close: set[str],
+    topic: str | None,
 ) -> SpecialistRecord:
     best = next((one for one in ranked if one.specialist not in barred), None)
     default = rules.default if route is Route.DEFAULT and rules.default not in barred else None
@@ -218,6 +231,7 @@ def _record(
         threshold=least,
         margin=rules.calibration.margin,
         risk=risk,
+        topic=topic,
         degraded=degraded,
         specialist_candidates=candidates,
         versions=rules.versions,

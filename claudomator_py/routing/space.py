@@ -57,6 +57,10 @@ class Space:
         stacked = np.stack(rows)
         return normalised(stacked if self._rarity is None else stacked * self._rarity)
 
+    def placed(self, texts: Sequence[Vector]) -> Vector:
+        """Texts as they are compared here: a row of length 1 for each. texts: their vectors."""
+        return self._rows(texts)
+
     def cosines(self, text: Vector) -> dict[tuple[str, str | None], float]:
         """How alike one text is to each skill, and to what each card says as a whole, by the ids of the card and of the
         skill, None for the card's own text: -1 to 1. text: its vector."""

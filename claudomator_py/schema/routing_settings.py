@@ -1,4 +1,4 @@
-"""The configuration's `routing`: how a task that names no specialist finds one."""
+"""The configuration's `routing`, how a task that names no specialist finds one, and `learning`, what comes of it."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from pydantic import Field, model_validator
 
 from claudomator_py.domain.fields import Distinct, Duration, EnvName, Flag, Line, Name, OneOrMore, Strict, refusal
-from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
+from claudomator_py.domain.units import DAY_MS, MINUTE_MS, SECOND_MS
 
 
 class Preset(StrEnum):
@@ -118,3 +118,18 @@ class RoutingSettings(Strict):
     def enabled(self) -> bool:
         """Whether tasks are routed at all."""
         return self.preset is not Preset.NONE
+
+
+class Learning(Strict):
+    """What outcomes and corrections teach about who does what."""
+
+    every: Duration = Field(
+        10 * MINUTE_MS, ge=10 * SECOND_MS, le=DAY_MS, description="How often to learn from what has ended since."
+    )
+    rate: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="How far one outcome moves what is known of a specialist's performance, from 0 (not at all) to 1 "
+        "(the last outcome alone counts).",
+    )

@@ -69,6 +69,12 @@ def _standing() -> Select[str]:
 _STANDING = _standing()
 
 
+def find(connection: Connection, decision_id: str) -> Decision | None:
+    """The decision, if it is there."""
+    row = connection.execute(select(DECISION).where(DECISION.c.id == decision_id)).one_or_none()
+    return None if row is None else Decision(**row._mapping)
+
+
 def latest(connection: Connection, task_id: str, kind: DecisionKind, generation: int) -> Decision | None:
     """The last decision of that kind about the task in that generation."""
     query = select(DECISION).where(

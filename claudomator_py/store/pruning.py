@@ -15,6 +15,7 @@ from claudomator_py.store.tables import (
     EVENT,
     HOLD,
     INBOX_DOCUMENT,
+    LABEL,
     OUTBOX_CURSOR,
     RUN,
     SCHEDULE_FIRE,
@@ -142,7 +143,7 @@ def tasks(connection: Connection, task_ids: Collection[str], before_ms: int) -> 
     remember_runs(connection, runs)
     remember_answers(connection, going)
     _remove_decisions(connection, DECISION.c.task_id.in_(going))
-    for table in (RUN, CLASSIFICATION, TASK_DEPENDENCY, TASK_REVISION, INBOX_DOCUMENT):
+    for table in (RUN, CLASSIFICATION, LABEL, TASK_DEPENDENCY, TASK_REVISION, INBOX_DOCUMENT):
         _remove(connection, table, table.c.task_id, going)
     return _remove(connection, TASK, TASK.c.id, going)
 

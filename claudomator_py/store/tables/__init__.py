@@ -17,7 +17,14 @@ from claudomator_py.store.tables.service import (
     Switch,
 )
 from claudomator_py.store.tables.sources import InboxDocument, InboxFile, Schedule, ScheduleFire
-from claudomator_py.store.tables.specialists import Embedding, Specialist, SpecialistGrant, SpecialistSkill
+from claudomator_py.store.tables.specialists import (
+    Embedding,
+    Label,
+    Specialist,
+    SpecialistGrant,
+    SpecialistSkill,
+    Standing,
+)
 from claudomator_py.store.tables.tasks import LANE, Event, Run, Task, TaskDependency, TaskRevision
 
 TASK = SQLModel.metadata.tables["task"]
@@ -45,6 +52,8 @@ SPECIALIST = SQLModel.metadata.tables["specialist"]
 SPECIALIST_SKILL = SQLModel.metadata.tables["specialist_skill"]
 SPECIALIST_GRANT = SQLModel.metadata.tables["specialist_grant"]
 EMBEDDING = SQLModel.metadata.tables["embedding"]
+LABEL = SQLModel.metadata.tables["label"]
+STANDING = SQLModel.metadata.tables["standing"]
 
 __all__ = [
     "ANSWERED_REQUEST",
@@ -57,6 +66,7 @@ __all__ = [
     "HOLD",
     "INBOX_DOCUMENT",
     "INBOX_FILE",
+    "LABEL",
     "LANE",
     "OUTBOX",
     "OUTBOX_CURSOR",
@@ -68,6 +78,7 @@ __all__ = [
     "SPECIALIST",
     "SPECIALIST_GRANT",
     "SPECIALIST_SKILL",
+    "STANDING",
     "SWITCH",
     "TASK",
     "TASK_DEPENDENCY",
@@ -83,6 +94,7 @@ __all__ = [
     "Hold",
     "InboxDocument",
     "InboxFile",
+    "Label",
     "Outbox",
     "OutboxCursor",
     "Remembered",
@@ -93,6 +105,7 @@ __all__ = [
     "Specialist",
     "SpecialistGrant",
     "SpecialistSkill",
+    "Standing",
     "Switch",
     "Task",
     "TaskDependency",

@@ -1,11 +1,11 @@
-"""Who does tasks: the cards of specialists, what they are found by, and for whom they exist."""
+"""Who does tasks: the cards of specialists, what they are found by, for whom they exist, and how they do."""
 
 from typing import Any
 
 from sqlalchemy import BigInteger, Index
 from sqlmodel import Field, SQLModel
 
-from claudomator_py.store.tables.columns import RowNumber, json_column, shown_text_column
+from claudomator_py.store.tables.columns import RowNumber, json_column, partial_index, shown_text_column
 
 
 class Specialist(SQLModel, table=True):
@@ -83,3 +83,62 @@ class Embedding(SQLModel, table=True):
     """See ``domain.vectors.to_bytes``."""
     dimensions: int
     created_ms: int = Field(sa_type=BigInteger)
+
+
+class Label(SQLModel, table=True):
+    """What is said of a decision on who does a task, once its outcome is known; at most one for each decision.
+
+    It stays when the decision goes for its age, and goes with the task, whose text is no longer there to learn from.
+    """
+
+    __tablename__ = "label"
+    __table_args__ = (
+        Index("ix_label_task", "task_id"),
+        Index("ix_label_at", "organisation", "at_ms"),
+        partial_index("ix_label_unlearned", "at_ms", where="learned_ms IS NULL"),
+    )
+
+    decision_id: str = Field(primary_key=True)
+    task_id: str
+    revision: int
+    """The content that was decided on."""
+    organisation: str
+    """Of the task, whose decisions alone it bears on; empty: of none."""
+    specialist: str | None = None
+    """Who was chosen; None: nobody in particular."""
+    wanted: str | None = None
+    """To whom an operator gave it instead; None: nobody did."""
+    topic: str | None = None
+    """The decision's."""
+    verdict: str
+    """See ``domain.learning.Verdict``."""
+    rule: str
+    """See ``domain.learning.LabelRule``."""
+    answer_chars: int | None = None
+    """How long the answer was; None: there was none to measure."""
+    at_ms: int = Field(sa_type=BigInteger)
+    learned_ms: int | None = Field(default=None, sa_type=BigInteger)
+    """When it had moved what is known of the specialist; None: it has not yet."""
+    forgotten_ms: int | None = Field(default=None, sa_type=BigInteger)
+    """When an operator reset what was learned; or, while that was frozen, when it was to be learned. It counts no
+    more."""
+
+
+class Standing(SQLModel, table=True):
+    """How a specialist has done, for one organisation, on one topic or on all together."""
+
+    __tablename__ = "standing"
+
+    organisation: str = Field(primary_key=True)
+    """See ``Label``."""
+    specialist: str = Field(primary_key=True)
+    topic: str = Field(primary_key=True)
+    """Empty: all together."""
+    performance: float
+    """0 to 1, see ``routing.lessons.moved``."""
+    positive: int
+    """Labels that moved it up."""
+    negative: int
+    """Labels that moved it down."""
+    last_success_ms: int | None = Field(default=None, sa_type=BigInteger)
+    updated_ms: int = Field(sa_type=BigInteger)

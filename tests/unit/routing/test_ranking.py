@@ -13,8 +13,9 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.routing.calibration import CLASSIC, SHIPPED, Calibration, Weights
+from claudomator_py.routing.lessons import Standing
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
-from claudomator_py.routing.ranking import MOST_CANDIDATES, RoutingRules, Standing, decide, rank
+from claudomator_py.routing.ranking import MOST_CANDIDATES, RoutingRules, decide, rank
 from claudomator_py.routing.signals import HALF_LIFE_MS, keyword_in, recency
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
@@ -157,7 +158,7 @@ def test_a_card_may_ask_for_a_threshold_of_its_own() -> None:
 def test_within_the_margin_the_configuration_says_what_decides(
     how: OnAmbiguity, specialist: str | None, route: Route
 ) -> None:
-    standings = {"b": Standing(performance=1.0), "c": Standing(performance=1.0)}
+    standings = {("b", ""): Standing(performance=1.0), ("c", ""): Standing(performance=1.0)}
 
     rules = RoutingRules(PLAIN, on_ambiguity=how)
     record = decided({"a": 0.52, "b": 0.51, "c": 0.4}, rules, standings=standings)
@@ -166,7 +167,7 @@ def test_within_the_margin_the_configuration_says_what_decides(
 
 
 def test_a_tie_break_chooses_nobody_below_the_threshold_or_below_one_of_their_own() -> None:
-    standings = {"b": Standing(performance=1.0), "c": Standing(performance=1.0)}
+    standings = {("b", ""): Standing(performance=1.0), ("c", ""): Standing(performance=1.0)}
 
     record = decided({"a": 0.31, "b": 0.29, "c": 0.3}, RoutingRules(PLAIN), standings=standings, c={"threshold": 0.9})
 

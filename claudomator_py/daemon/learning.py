@@ -1,0 +1,67 @@
+"""Learning from what became of decisions, now and then, beside the loop."""
+
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from claudomator_py.log import get_logger
+from claudomator_py.ports import Clock
+from claudomator_py.schema.routing_settings import Learning
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.tasks.learning import begin, learn
+
+log = get_logger("claudomator.learning")
+
+_JOB = "learn"
+
+
+class Learner:
+    """Labels what has ended and learns from it, on a thread of its own. settings: those in force."""
+
+    def __init__(self, database: Database, settings: Callable[[], Learning], clock: Clock) -> None:
+        self._database = database
+        self._settings = settings
+        self._clock = clock
+        self._every_ms = settings().every
+        # It would tell of every round.
+        logging.getLogger("apscheduler").setLevel(logging.WARNING)
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            daemon=True,
+            executors={"default": {"type": "threadpool", "max_workers": 1}},
+            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
+        )
+
+    def start(self) -> None:
+        """Begin with what ended while there was no daemon, and go on every so often."""
+        self._scheduler.add_job(self._ring, "interval", id=_JOB, next_run_time=datetime.now(UTC), **self._interval())
+        self._scheduler.start()
+
+    def close(self) -> None:
+        """Learn no more; waits for the transaction at hand."""
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=True)
+
+    def round(self) -> None:
+        """Learn all that there is to learn. Raises StoreUnavailable."""
+        self._database.write(begin)
+        rate = self._settings().rate
+        while self._database.write(partial(learn, rate=rate, now_ms=self._clock())):
+            pass
+
+    def _ring(self) -> None:
+        try:
+            self.round()
+        except StoreUnavailable as error:
+            log.warning("not_learned", problem=str(error), note="tried again next time")
+        except Exception:
+            log.exception("not_learned")
+        if self._settings().every != self._every_ms:
+            self._every_ms = self._settings().every
+            self._scheduler.reschedule_job(_JOB, trigger="interval", **self._interval())
+
+    def _interval(self) -> dict[str, float]:
+        return {"seconds": timedelta(milliseconds=self._every_ms).total_seconds()}

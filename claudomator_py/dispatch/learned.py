@@ -1,0 +1,125 @@
+"""What was learned from earlier decisions, as the next one takes it into account: read again when it has changed."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.ports import Encoder
+from claudomator_py.routing.calibration import Calibration
+from claudomator_py.routing.lessons import Lesson, Lessons, Standing, Standings
+from claudomator_py.routing.profile import Request
+from claudomator_py.routing.ranking import NO_VOTES
+from claudomator_py.store import learning_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.tables import Label
+
+if TYPE_CHECKING:
+    from claudomator_py.domain.vectors import Vector
+    from claudomator_py.routing.space import Space
+
+MOST: Final = 300
+"""Overrides, and tasks that were right as they were, that are remembered: the newest of each."""
+_ORGANISATIONS: Final = 20
+"""Whose is kept in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """For one organisation."""
+
+    standings: Standings
+    lessons: Lessons | None
+    """None: no operator has corrected anything."""
+    space: "Space"
+    """Where those are."""
+
+    def votes(self, task: "Vector", now_ms: int) -> Mapping[str, float]:
+        """What earlier tasks that are like it say of each specialist, see ``Lessons.votes``. task: its vector."""
+        return NO_VOTES if self.lessons is None else self.lessons.votes(self.space.placed([task])[0], now_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    standings: Standings
+    lessons: tuple[Lesson, ...]
+
+
+class LearnedRouting:
+    """What one encoder makes of it. Safe to use from any thread."""
+
+    def __init__(self, database: Database, encoder: Encoder, calibration: Calibration) -> None:
+        self._database = database
+        self._encoder = encoder
+        self._calibration = calibration
+        self._lock = threading.Lock()
+        self._version = -1
+        self._read: OrderedDict[str, _Read] = OrderedDict()
+        self._vectors: dict[str, dict[str, Vector]] = {}
+        self._space: Space | None = None
+        self._lessons: dict[str, Lessons] = {}
+
+    def of(self, organisations: Sequence[str | None], space: "Space") -> Mapping[str | None, Learned]:
+        """For each of them; None: for the tasks that belong to none. Raises StoreUnavailable, EncoderFault."""
+        wanted = {one: one or learning_rows.NO_ORGANISATION for one in organisations}
+        with self._lock:
+            fresh = self._database.read(lambda connection: self._look(connection, sorted(set(wanted.values()))))
+            if space is not self._space:
+                self._space, self._lessons = space, {}
+            return {one: self._learned(key, fresh[key], space) for one, key in wanted.items()}
+
+    def _look(self, connection: Connection, keys: Sequence[str]) -> dict[str, _Read]:
+        version = learning_rows.version(connection)
+        if version != self._version:
+            self._version = version
+            self._read.clear()
+            self._lessons.clear()
+        for key in keys:
+            if key not in self._read:
+                self._read[key] = self._rows(connection, key)
+            self._read.move_to_end(key)
+        found = {key: self._read[key] for key in keys}
+        while len(self._read) > max(_ORGANISATIONS, len(keys)):
+            gone, _ = self._read.popitem(last=False)
+            self._lessons.pop(gone, None)
+            self._vectors.pop(gone, None)
+        return found
+
+    def _rows(self, connection: Connection, organisation: str) -> _Read:
+        standings = {
+            (one.specialist, one.topic): Standing(one.performance, one.last_success_ms)
+            for one in learning_rows.standings(connection, organisation)
+        }
+        if not self._calibration.learned:
+            return _Read(standings, ())
+        labels = list(learning_rows.overrides(connection, organisation, MOST))
+        if labels:  # else there is nothing that what was right could be weighed against
+            labels += learning_rows.confirmations(connection, organisation, MOST)
+        specs = learning_rows.specs(connection, labels)
+        lessons = (_lesson(one, specs[one.decision_id]) for one in labels if one.decision_id in specs)
+        return _Read(standings, tuple(lessons))
+
+    def _learned(self, organisation: str, read: _Read, space: "Space") -> Learned:
+        if not read.lessons:
+            return Learned(read.standings, None, space)
+        if organisation not in self._lessons:
+            rows = space.placed(self._encoded(organisation, [one.text for one in read.lessons]))
+            self._lessons[organisation] = Lessons(read.lessons, rows, self._calibration.alike)
+        return Learned(read.standings, self._lessons[organisation], space)
+
+    def _encoded(self, organisation: str, texts: Sequence[str]) -> "list[Vector]":
+        """The vectors of these texts; of those that were there before, none is made again."""
+        there = self._vectors.get(organisation, {})
+        missing = list(dict.fromkeys(text for text in texts if text not in there))
+        made = dict(zip(missing, self._encoder.encode(missing) if missing else (), strict=True))
+        self._vectors[organisation] = {text: made[text] if text in made else there[text] for text in texts}
+        return [self._vectors[organisation][text] for text in texts]
+
+
+def _lesson(label: Label, spec: dict[str, object]) -> Lesson:
+    text = Request.of(TaskSpec.model_validate(spec)).views[0]
+    return Lesson(text, label.specialist, label.wanted, label.at_ms)

@@ -1,0 +1,80 @@
+"""What is said of a decision on who does a task once its outcome is known, by rules that are written down here."""
+
+from enum import StrEnum
+
+from claudomator_py.domain.coded import WordedCode
+from claudomator_py.domain.outcome import Reason
+
+SUBSTANTIAL = 40
+"""Characters of an answer from which on it says something; fewer may be a word of confirmation."""
+
+
+class Verdict(StrEnum):
+    """What a label says of the specialist who was chosen."""
+
+    POSITIVE = "positive"
+    NEGATIVE = "negative"
+    NEUTRAL = "neutral"
+    """Nothing: performance stays as it is."""
+
+
+class LabelRule(WordedCode):
+    """By which rule a decision has its label, with its words. Values are stored: they are never renamed."""
+
+    SUCCEEDED = "succeeded", "the task was completed, with an answer"
+    FOLLOWED = "followed", "a later task continues it"
+    OVERRIDDEN = "overridden", "an operator gave the task to another specialist"
+    FAILED = "failed", "the task failed for a reason of the work"
+    NO_ANSWER = "no_answer", "the task was completed without an answer"
+    SHORT_ANSWER = "short_answer", "the task was completed with a few characters, which say nothing either way"
+    ELSEWHERE = "elsewhere", "the task failed for a reason that is not the specialist's"
+    CANCELLED = "cancelled", "the task was cancelled"
+
+
+OF_THE_WORK = frozenset(
+    {
+        Reason.REFUSED,
+        Reason.TURN_LIMIT,
+        Reason.TIMEOUT,
+        Reason.STALLED,
+        Reason.CHECK_FAILED,
+        Reason.OUTPUT_LIMIT,
+        Reason.CONTEXT_TOO_LONG,
+        Reason.AGENT_ERROR,
+    }
+)
+"""Reasons that may be those of a task that was given to the wrong specialist. All others are of limits, accounts, the
+machine or people, and would have met anybody."""
+
+_VERDICTS = {
+    LabelRule.SUCCEEDED: Verdict.POSITIVE,
+    LabelRule.FOLLOWED: Verdict.POSITIVE,
+    LabelRule.OVERRIDDEN: Verdict.NEGATIVE,
+    LabelRule.FAILED: Verdict.NEGATIVE,
+    LabelRule.NO_ANSWER: Verdict.NEGATIVE,
+    LabelRule.SHORT_ANSWER: Verdict.NEUTRAL,
+    LabelRule.ELSEWHERE: Verdict.NEUTRAL,
+    LabelRule.CANCELLED: Verdict.NEUTRAL,
+}
+
+
+def verdict_of(rule: LabelRule) -> Verdict:
+    """What the rule says of the specialist."""
+    return _VERDICTS[rule]
+
+
+def rule_for(state: str, reason: Reason | None, answer_chars: int, *, followed: bool) -> LabelRule:
+    """The rule for a task that has ended, whose specialist nobody has corrected.
+
+    state: its name. reason: of a failure. answer_chars: length of the last answer, without space around it. followed:
+    whether a later task continues it, which people do where a result is of use to them.
+    """
+    if state == "CANCELLED":
+        return LabelRule.CANCELLED
+    if state == "FAILED":
+        return LabelRule.FAILED if reason in OF_THE_WORK else LabelRule.ELSEWHERE
+    if answer_chars >= SUBSTANTIAL:
+        return LabelRule.SUCCEEDED
+    if followed:
+        return LabelRule.FOLLOWED
+    return LabelRule.SHORT_ANSWER if answer_chars else LabelRule.NO_ANSWER

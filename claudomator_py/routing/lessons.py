@@ -1,0 +1,96 @@
+"""What earlier tasks with a label say of a new one: those that are like it vote for and against specialists."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from claudomator_py.domain.learning import Verdict
+from claudomator_py.domain.units import DAY_MS
+from claudomator_py.routing.signals import NO_PERFORMANCE
+
+if TYPE_CHECKING:
+    from claudomator_py.domain.vectors import Vector
+
+HALF_LIFE_MS: Final = 90 * DAY_MS
+"""How long it takes for a label to count half."""
+PRIOR: Final = 0.25
+"""Of votes for nobody, so that one task which is a little like it does not decide."""
+
+
+def moved(performance: float, verdict: Verdict, rate: float) -> float:
+    """Performance after one more label: an exponential moving average (Roberts 1959) towards 1 or 0. It begins at
+    ``signals.NO_PERFORMANCE``, and a neutral label moves nothing."""
+    if verdict is Verdict.NEUTRAL:
+        return performance
+    return performance + rate * ((1.0 if verdict is Verdict.POSITIVE else 0.0) - performance)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a specialist has done so far."""
+
+    performance: float = NO_PERFORMANCE
+    """0 to 1, on the topic in question."""
+    last_success_ms: int | None = None
+
+
+Standings = Mapping[tuple[str, str], Standing]
+"""By specialist and topic. That of the topic ``""`` is of all topics together, and stands in for one that is not
+there."""
+
+
+def standing_of(standings: Standings, specialist: str, topic: str | None) -> Standing:
+    """How the specialist has done on that topic; where nothing is known of that, on any."""
+    whole = standings.get((specialist, ""), Standing())
+    own = standings.get((specialist, topic)) if topic else None
+    # A success is one whatever it was about: recency says that the specialist is at work.
+    return whole if own is None else Standing(own.performance, whole.last_success_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A task with a label."""
+
+    text: str
+    """All of it, see ``profile.Request.views``."""
+    chosen: str | None
+    """Who did it, or was to; None: nobody in particular."""
+    wanted: str | None
+    """To whom an operator gave it instead; None: it was right as it was."""
+    at_ms: int
+
+
+class Lessons:
+    """Those of one organisation, as one encoder sees them. Immutable.
+
+    The vote for a specialist is the mean of what is said by the tasks that are like the new one, weighed by how alike
+    they are and how old: a kernel regression (Nadaraya 1964, Watson 1964), shrunk towards 0 by ``PRIOR``. What is like
+    no task with a label is decided as if there were none.
+    """
+
+    def __init__(self, lessons: Sequence[Lesson], rows: "Vector", alike: float) -> None:
+        """rows: their vectors, of length 1. alike: the cosine up to which two tasks have nothing in common, 0 to 1."""
+        self._lessons = tuple(lessons)
+        self._rows = rows
+        self._alike = alike
+
+    def votes(self, task: "Vector", now_ms: int) -> dict[str, float]:
+        """-1 to 1 by specialist; of those for whom nothing speaks, none. task: its vector, of length 1."""
+        if not self._lessons:
+            return {}
+        alike = ((self._rows @ task) - self._alike) / (1 - self._alike)
+        total, found = PRIOR, defaultdict[str, float](float)
+        for at in alike.nonzero()[0]:
+            if alike[at] <= 0:
+                continue
+            lesson = self._lessons[at]
+            weight = float(alike[at]) * 0.5 ** (max(0, now_ms - lesson.at_ms) / HALF_LIFE_MS)
+            total += weight
+            if lesson.wanted is None:
+                found[lesson.chosen or ""] += weight
+                continue
+            found[lesson.wanted] += weight
+            found[lesson.chosen or ""] -= weight
+        found.pop("", None)
+        return {specialist: vote / total for specialist, vote in found.items()}

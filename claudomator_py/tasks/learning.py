@@ -1,0 +1,221 @@
+"""What comes of decisions on who does a task: their labels, and what those teach. Each function is part of one
+transaction, so that no label is learned twice, whatever happens in between."""
+
+from typing import Final
+
+from sqlalchemy import Connection, exists, select
+
+from claudomator_py.domain.learning import LabelRule, Verdict, rule_for, verdict_of
+from claudomator_py.domain.outcome import Outcome, Reason
+from claudomator_py.domain.rationale import RationaleCode
+from claudomator_py.routing.lessons import moved
+from claudomator_py.routing.profile import Request
+from claudomator_py.routing.signals import NO_PERFORMANCE
+from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
+from claudomator_py.store import decision_rows, dependency_rows, events, learning_rows, run_rows, switch_rows, task_rows
+from claudomator_py.store.learning_rows import Progress
+from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, Decision, Event, Label, Standing, Task
+
+FROZEN: Final = "learning_frozen"
+"""The switch: nothing is learned, and nothing later of what happens meanwhile."""
+AT_ONCE: Final = 500
+"""Events that one transaction looks at, and labels that it learns."""
+_ENDED = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
+_BY_A_PERSON = frozenset({RationaleCode.NAMED, RationaleCode.MENTIONED, RationaleCode.BY_HAND})
+
+
+def begin(connection: Connection) -> None:
+    """Learn from what happens from now on, if nothing was ever learned."""
+    if learning_rows.progress(connection) is None:
+        learning_rows.keep_progress(connection, Progress(events.last_id(connection), 0))
+
+
+def correct(
+    connection: Connection, task: Task, record: SpecialistRecord, now_ms: int, continues: Task | None = None
+) -> None:
+    """A decision is about to be stored about the task: where a person has made it, and another one stands for the same
+    text, that one was wrong; and so was that on the task which this one continues with another specialist.
+
+    continues: that task.
+    """
+    if record.specialist is None or record.reason.code not in _BY_A_PERSON:
+        return
+    former = _standing(connection, task.id)
+    if former is not None and _same_text(connection, former, task):
+        _override(connection, former, record.specialist, now_ms)
+    if continues is not None and former is None and continues.specialist is not None:
+        earlier = _standing(connection, continues.id)
+        if earlier is not None:
+            _override(connection, earlier, record.specialist, now_ms)
+
+
+def learn(connection: Connection, rate: float, now_ms: int) -> bool:
+    """Label what has ended since, and learn the next labels; whether there is more of either.
+
+    rate: how far one label moves performance, 0 to 1.
+    """
+    so_far = learning_rows.progress(connection) or Progress(0, 0)
+    found = events.following(connection, so_far.event, AT_ONCE)
+    for event in found:
+        if event.kind == "state" and event.data.get("state") in _ENDED:
+            _label(connection, event, now_ms)
+    waiting = learning_rows.unlearned(connection, AT_ONCE)
+    frozen = switch_rows.find(connection, FROZEN) is not None
+    if not frozen:
+        for one in waiting:
+            _move(connection, one, rate, now_ms)
+    learning_rows.mark(connection, [one.decision_id for one in waiting], now_ms, forgotten=frozen)
+    changed = bool(waiting) and not frozen
+    if found or changed:
+        last = found[-1].id if found else so_far.event
+        learning_rows.keep_progress(connection, Progress(last or 0, so_far.version + changed))
+    return len(found) == AT_ONCE or len(waiting) == AT_ONCE
+
+
+def reset(connection: Connection, organisation: str | None, specialist: str | None, now_ms: int) -> int:
+    """Forget what was learned, and what is to be learned of what has ended; how many labels count no more.
+
+    organisation, specialist: see ``learning_rows.forget``.
+    """
+    so_far = learning_rows.progress(connection) or Progress(0, 0)
+    learning_rows.keep_progress(connection, Progress(so_far.event, so_far.version + 1))
+    return learning_rows.forget(connection, organisation, specialist, now_ms)
+
+
+def _label(connection: Connection, event: Event, now_ms: int) -> None:
+    """Say of the decision on that task what its end says, unless something is said already."""
+    task_id, generation = str(event.task_id), int(event.data.get("generation", 0))
+    decision = decision_rows.latest(connection, task_id, DecisionKind.SPECIALIST, generation)
+    if decision is None or decision.specialist is None:
+        return
+    if learning_rows.label(connection, decision.id) is not None:
+        return
+    answer = _answer(connection, event)
+    reason = Reason(event.data["reason"]) if event.data.get("reason") in set(Reason) else None
+    rule = rule_for(
+        str(event.data["state"]),
+        reason,
+        0 if answer is None else len(answer.strip()),
+        followed=_is_followed(connection, task_id),
+    )
+    chars = None if answer is None else len(answer)
+    learning_rows.put(connection, _row(decision, rule, now_ms, answer_chars=chars))
+    _follow(connection, task_id, decision, now_ms)
+
+
+def _follow(connection: Connection, task_id: str, decision: Decision, now_ms: int) -> None:
+    """What this task goes on with was of use after all, if the same specialist goes on with it."""
+    earlier = _continued_by(connection, task_id)
+    before = None if earlier is None else _standing(connection, earlier)
+    said = None if before is None else learning_rows.label(connection, before.id)
+    if before is None or said is None or before.specialist != decision.specialist:
+        return
+    if said.rule == LabelRule.SHORT_ANSWER and said.forgotten_ms is None:
+        learning_rows.put(connection, _row(before, LabelRule.FOLLOWED, now_ms, answer_chars=said.answer_chars))
+
+
+def _override(connection: Connection, decision: Decision, wanted: str, now_ms: int) -> None:
+    if decision.specialist == wanted:
+        return
+    before = learning_rows.label(connection, decision.id)
+    chars = None if before is None else before.answer_chars
+    row = _row(decision, LabelRule.OVERRIDDEN, now_ms, answer_chars=chars)
+    row.wanted = wanted
+    learning_rows.put(connection, row)
+
+
+def _row(decision: Decision, rule: LabelRule, now_ms: int, *, answer_chars: int | None) -> Label:
+    return Label(
+        decision_id=decision.id,
+        task_id=str(decision.task_id),
+        revision=_revision(decision),
+        organisation=decision.organisation or learning_rows.NO_ORGANISATION,
+        specialist=decision.specialist,
+        topic=decision.topic,
+        verdict=verdict_of(rule).value,
+        rule=rule.value,
+        answer_chars=answer_chars,
+        at_ms=now_ms,
+    )
+
+
+def _revision(decision: Decision) -> int:
+    return int(str(decision.input_ref).rpartition("/")[2])
+
+
+def _standing(connection: Connection, task_id: str) -> Decision | None:
+    """The decision on who does the task that nothing has superseded."""
+    found = decision_rows.standing(connection, task_id, DecisionKind.SPECIALIST)
+    return None if found is None else decision_rows.find(connection, found)
+
+
+def _same_text(connection: Connection, former: Decision, task: Task) -> bool:
+    """Whether the task still says what was decided on: else it may be for somebody else, and nothing was wrong."""
+    revision = _revision(former)
+    if revision == task.revision:
+        return True
+    try:
+        before, now = (task_rows.spec_of(connection, task.id, one) for one in (revision, task.revision))
+    except LookupError:
+        return False
+    return Request.of(before) == Request.of(now)
+
+
+def _continued_by(connection: Connection, task_id: str) -> str | None:
+    """The task that this one continues, if it is there."""
+    task = task_rows.get(connection, task_id)
+    continues = task_rows.spec_of(connection, task_id, task.revision).continues
+    if continues is None:
+        return None
+    bound = dependency_rows.bound(connection, task_id)
+    return next((found for name, found, _ in bound if name == continues), None)
+
+
+def _is_followed(connection: Connection, task_id: str) -> bool:
+    """Whether a task goes on in the thread of this one."""
+    follows = exists().where(
+        TASK_DEPENDENCY.c.depends_on_id == task_id, TASK.c.id == TASK_DEPENDENCY.c.task_id, TASK.c.thread.is_not(None)
+    )
+    return bool(connection.execute(select(follows)).scalar_one())
+
+
+def _answer(connection: Connection, event: Event) -> str | None:
+    """What the last run of the task said in the end, if there was one."""
+    run = None if event.run_id is None else run_rows.find(connection, event.run_id)
+    if run is None or run.outcome is None:
+        return None
+    return Outcome.model_validate(run.outcome).text or ""
+
+
+def _move(connection: Connection, label: Label, rate: float, now_ms: int) -> None:
+    """Let the label move what is known of the specialist, on its topic and altogether."""
+    verdict = Verdict(label.verdict)
+    if label.specialist is None or verdict is Verdict.NEUTRAL:
+        return
+    whole = learning_rows.standing(connection, label.organisation, label.specialist, "")
+    prior = NO_PERFORMANCE if whole is None else whole.performance
+    for topic in dict.fromkeys(("", label.topic or "")):
+        found = (
+            whole if topic == "" else learning_rows.standing(connection, label.organisation, label.specialist, topic)
+        )
+        before = found or Standing(
+            organisation=label.organisation,
+            specialist=label.specialist,
+            topic=topic,
+            performance=prior,
+            positive=0,
+            negative=0,
+            updated_ms=now_ms,
+        )
+        good = verdict is Verdict.POSITIVE
+        after = Standing(
+            organisation=before.organisation,
+            specialist=before.specialist,
+            topic=topic,
+            performance=moved(before.performance, verdict, rate),
+            positive=before.positive + good,
+            negative=before.negative + (not good),
+            last_success_ms=max(label.at_ms, before.last_success_ms or 0) if good else before.last_success_ms,
+            updated_ms=now_ms,
+        )
+        learning_rows.put_standing(connection, after)

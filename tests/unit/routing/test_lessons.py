@@ -1,0 +1,113 @@
+"""What labels teach: performance, and the vote of earlier tasks."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claudomator_py.domain.learning import Verdict
+from claudomator_py.routing.lessons import HALF_LIFE_MS, PRIOR, Lesson, Lessons, Standing, moved, standing_of
+
+NOW_MS = 1_790_000_000_000
+ALIKE = 0.2
+
+
+def lessons(*said: tuple[float, str | None, str | None], at_ms: int = NOW_MS) -> Lessons:
+    """said: of each task how alike the new one is to it, who did it, and who was wanted."""
+    rows = np.array([[one[0], np.sqrt(1 - one[0] ** 2)] for one in said], dtype=np.float32)
+    return Lessons([Lesson("", chosen, wanted, at_ms) for _, chosen, wanted in said], rows, ALIKE)
+
+
+TASK = np.array([1.0, 0.0], dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("before", "verdict", "after"),
+    [
+        (0.5, Verdict.POSITIVE, 0.55),
+        (0.5, Verdict.NEGATIVE, 0.45),
+        (0.5, Verdict.NEUTRAL, 0.5),
+        (0.55, Verdict.POSITIVE, 0.595),
+        (1.0, Verdict.POSITIVE, 1.0),
+        (0.0, Verdict.NEGATIVE, 0.0),
+    ],
+)
+def test_performance_is_a_moving_average(before: float, verdict: Verdict, after: float) -> None:
+    assert moved(before, verdict, 0.1) == pytest.approx(after)
+
+
+@given(st.lists(st.sampled_from(Verdict)), st.floats(0, 1))
+def test_performance_stays_between_0_and_1(verdicts: list[Verdict], rate: float) -> None:
+    performance = 0.5
+    for verdict in verdicts:
+        performance = moved(performance, verdict, rate)
+        assert 0 <= performance <= 1
+
+
+def test_what_is_known_of_all_topics_stands_in_for_one_of_which_nothing_is() -> None:
+    standings = {("a", ""): Standing(0.7, 5), ("a", "sql"): Standing(0.2, 3)}
+
+    assert standing_of(standings, "a", "sql") == Standing(0.2, 5)
+    assert standing_of(standings, "a", "css") == Standing(0.7, 5)
+    assert standing_of(standings, "a", None) == Standing(0.7, 5)
+    assert standing_of(standings, "b", "sql") == Standing(0.5, None)
+
+
+def test_an_equal_task_that_was_moved_speaks_for_one_and_against_the_other() -> None:
+    votes = lessons((1.0, "a", "b")).votes(TASK, NOW_MS)
+
+    assert votes == {"a": pytest.approx(-1 / (1 + PRIOR)), "b": pytest.approx(1 / (1 + PRIOR))}
+
+
+def test_what_is_not_like_the_task_says_nothing() -> None:
+    assert lessons((ALIKE, "a", "b"), (-0.5, "a", "b")).votes(TASK, NOW_MS) == {}
+    assert Lessons([], np.zeros((0, 0), dtype=np.float32), ALIKE).votes(TASK, NOW_MS) == {}
+
+
+def test_what_was_right_speaks_against_a_correction() -> None:
+    alone = lessons((1.0, "a", "b")).votes(TASK, NOW_MS)["b"]
+    beside = lessons((1.0, "a", "b"), (1.0, "a", None), (1.0, "a", None)).votes(TASK, NOW_MS)
+
+    assert beside["b"] < alone
+    assert beside["a"] > 0
+
+
+def test_the_more_alike_the_more_it_counts() -> None:
+    votes = lessons((0.9, "a", "b"), (0.4, "a", "c")).votes(TASK, NOW_MS)
+
+    assert votes["b"] > votes["c"] > 0
+
+
+def test_a_label_counts_half_after_its_half_life() -> None:
+    both = Lessons(
+        [Lesson("", None, "old", NOW_MS - HALF_LIFE_MS), Lesson("", None, "new", NOW_MS)],
+        np.array([[1.0, 0.0], [1.0, 0.0]], dtype=np.float32),
+        ALIKE,
+    )
+
+    votes = both.votes(TASK, NOW_MS)
+
+    assert votes["old"] == pytest.approx(votes["new"] / 2)
+    assert list(votes) == ["old", "new"], "nobody is voted for whom nothing is known"
+
+
+def test_a_label_of_the_future_counts_as_one_of_now() -> None:
+    votes = lessons((1.0, None, "b"), at_ms=NOW_MS + HALF_LIFE_MS).votes(TASK, NOW_MS)
+
+    assert votes == {"b": pytest.approx(1 / (1 + PRIOR))}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(-1, 1),
+            st.sampled_from(["a", "b", None]),
+            st.sampled_from(["a", "b", "c", None]),
+        ),
+        max_size=20,
+    )
+)
+def test_a_vote_is_between_minus_1_and_1(said: list[tuple[float, str | None, str | None]]) -> None:
+    votes = lessons(*said).votes(TASK, NOW_MS) if said else {}
+
+    assert all(-1 <= vote <= 1 for vote in votes.values())
