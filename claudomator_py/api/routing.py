@@ -1,10 +1,12 @@
-"""/v1/route: who would do a task, and why."""
+"""/v1/route and /v1/routing: who would do a task, and why; how routing does, and what was learned."""
 
 from typing import Annotated
 
-from claudomator_py.api.guard.roles import READ
+from fastapi import Query
+
+from claudomator_py.api.guard.roles import ADMIN, ADMIN_WHOLE, READ
 from claudomator_py.api.operation import Allowed, Operations, body
-from claudomator_py.domain.views.routing import RouteRequest, RouteView
+from claudomator_py.domain.views.routing import ForgetRequest, LearnedView, RouteRequest, RouteView, RoutingStatsView
 
 routing = Operations("routing")
 
@@ -24,3 +26,40 @@ def route(granted: Allowed, asked: _Asked) -> RouteView:
     """The decision on a task of that content, if whoever asks made it now: every candidate with what its score is made
     of, and what would have changed the answer. Nothing is made or stored. 409 where nothing is routed."""
     return granted.specialists.route(asked)
+
+
+@routing.operation("GET /v1/routing/stats", "getRoutingStats", READ, "How routing does")
+def stats(
+    granted: Allowed, days: Annotated[int, Query(ge=1, le=365, description="Of how many days, up to now.")] = 30
+) -> RoutingStatsView:
+    """Of the tasks that exist for whoever asks: decisions, their confidence, corrections and failures by specialist and
+    by topic; what specialists cover badly; and what each signal of the score has changed."""
+    return granted.learned.stats(days)
+
+
+@routing.operation("GET /v1/routing/learned", "getLearned", READ, "What was learned")
+def learned(granted: Allowed) -> LearnedView:
+    """From outcomes and corrections of the tasks that exist for whoever asks."""
+    return granted.learned.all()
+
+
+@routing.operation("POST /v1/routing/reset", "resetLearned", ADMIN, "Forget what was learned", refuses=(404,))
+def reset(
+    granted: Allowed,
+    asked: Annotated[ForgetRequest, body(ForgetRequest, all_of_it={}, of_one={"specialist": "database-administrator"})],
+) -> LearnedView:
+    """It counts no more, nor does what is still to be learned of tasks that have ended. Of an organisation's principal,
+    only what was learned from its tasks."""
+    return granted.learned.forget(asked)
+
+
+@routing.operation("POST /v1/routing/freeze", "freezeLearning", ADMIN_WHOLE, "Learn nothing more")
+def freeze(granted: Allowed) -> LearnedView:
+    """What was learned still counts. What happens until `unfreeze` is never learned. Harmless when repeated."""
+    return granted.learned.freeze()
+
+
+@routing.operation("POST /v1/routing/unfreeze", "unfreezeLearning", ADMIN_WHOLE, "Learn again")
+def unfreeze(granted: Allowed) -> LearnedView:
+    """From what happens from now on. Harmless when repeated."""
+    return granted.learned.unfreeze()

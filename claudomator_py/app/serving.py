@@ -82,6 +82,7 @@ from claudomator_py.schema.trust import InboxGuard, exposed_config
 from claudomator_py.service.access import Access
 from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.service.keyring import Keyring
+from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
 from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.specialists import Specialists
@@ -274,7 +275,7 @@ async def _serve(
     )
     notices, tokens = Notices(database, herald, now_ms), Tokens(database, keyring, now_ms)
     specialists = Specialists(database, now_ms, repeats, parts.cosines, parts.preview)
-    access = Access(service, queries, schedules, notices, tokens, specialists)
+    access = Access(service, queries, schedules, notices, tokens, specialists, Learned(database, now_ms))
     around = ProcessGauges(
         ticks=lambda: daemon.ticks,
         checks=lambda: queries.readiness().checks,

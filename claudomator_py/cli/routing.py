@@ -1,4 +1,4 @@
-"""``route``: who would do a task, and why."""
+"""``route``: who would do a task, and why; and ``routing``: how that goes, and what was learned."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Column, Format, FormatOption, note, out, out_json, render
+from claudomator_py.cli.output import Column, Format, FormatOption, fields, heading, note, out, out_json, render
+from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.views.routing import LONGEST_TEXT, RouteRequest
+from claudomator_py.domain.views.routing import LONGEST_TEXT, ForgetRequest, RouteRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from claudomator_py.client.http import Client
-    from claudomator_py.domain.views.routing import RouteCandidateView
+    from claudomator_py.domain.views.routing import LearnedView, RouteCandidateView, RoutingFiguresView
 
 _COLUMNS = (
     Column("SCORE", right=True),
@@ -22,6 +25,44 @@ _COLUMNS = (
     Column("NEEDS", right=True),
     Column("WHY NOT", flexible=True),
 )
+_FIGURES = (
+    Column("DECISIONS", right=True),
+    Column("CONFIDENCE", right=True),
+    Column("OVERRIDDEN", right=True),
+    Column("FAILED", right=True),
+    Column("ANSWER", right=True),
+)
+_GAPS = (
+    Column("DECISIONS", right=True),
+    Column("CONFIDENCE", right=True),
+    Column("MOST LIKE", flexible=True),
+    Column("TOPIC", flexible=True),
+    Column("SUCH AS", flexible=True),
+)
+_SIGNALS = (
+    Column("SIGNAL"),
+    Column("DECISIONS", right=True),
+    Column("DECIDED", right=True),
+    Column("RIGHT", right=True),
+    Column("WRONG", right=True),
+)
+_STANDINGS = (
+    Column("SPECIALIST", flexible=True),
+    Column("TOPIC", flexible=True),
+    Column("PERFORMANCE", right=True),
+    Column("UP", right=True),
+    Column("DOWN", right=True),
+    Column("LAST SUCCESS"),
+    Column("ORGANISATION", wide=True, flexible=True),
+)
+_CORRECTIONS = (
+    Column("FROM", flexible=True),
+    Column("TO", flexible=True),
+    Column("TOPIC", flexible=True),
+    Column("TASKS", right=True),
+    Column("LAST"),
+)
+NOBODY = "(nobody)"
 
 
 @connected
@@ -59,3 +100,136 @@ def _row(one: "RouteCandidateView") -> tuple[str, ...]:
     more = f"{parts} (+ {one.tie_break:.3f})" if one.tie_break else parts
     needs = "" if one.needs is None else f"{one.needs:.3f}"
     return (f"{one.score:.3f}", one.specialist, one.skill or "", more, needs, one.rejected or "chosen")
+
+
+@connected
+def stats(
+    client: "Client",
+    days: Annotated[int, typer.Option(min=1, max=365, metavar="DAYS", help="Of how many days, up to now.")] = 30,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show how routing does, by specialist and by topic.
+
+    OVERRIDDEN is the share of decisions that an operator changed, FAILED that of tasks which failed for a reason of the
+    work, and ANSWER the mean length of answers. Below are the tasks that nobody covers well, and what each signal of
+    the score has changed: DECIDED are those that somebody else would have got without it.
+    """
+    found = client.routing_stats(days=days)
+    if output is Format.JSON:
+        out_json(found)
+        return
+    if not found.total.decisions:
+        note(f"Nothing was routed in {found.days} days.")
+        return
+    wide = output is Format.WIDE
+    name, topic = Column("SPECIALIST", flexible=True), Column("TOPIC", flexible=True)
+    performance = Column("PERFORMANCE", right=True)
+    everybody = [(one.specialist or NOBODY, *_figures(one), _share(one.performance)) for one in found.specialists]
+    everybody.append(("all", *_figures(found.total), ""))
+    parts = [render((name, *_FIGURES, performance), everybody, wide=wide)]
+    if found.topics:
+        rows = [(one.topic or "", *_figures(one)) for one in found.topics]
+        parts.append(f"{heading('TOPICS')}\n{render((topic, *_FIGURES), rows, wide=wide)}")
+    if found.gaps:
+        gaps = [
+            (
+                str(one.decisions),
+                _share(one.confidence),
+                one.specialist or NOBODY,
+                one.topic or "",
+                ", ".join(one.tasks),
+            )
+            for one in found.gaps
+        ]
+        parts.append(f"{heading('BADLY COVERED')}\n{render(_GAPS, gaps, wide=wide)}")
+    if found.signals:
+        signals = [
+            (one.signal, str(one.decisions), str(one.decided), str(one.right), str(one.wrong)) for one in found.signals
+        ]
+        parts.append(f"{heading('SIGNALS')}\n{render(_SIGNALS, signals, wide=wide)}")
+    out("\n\n".join(parts))
+
+
+@connected
+def learned(client: "Client", output: FormatOption = Format.TABLE) -> None:
+    """Show what was learned from outcomes and corrections."""
+    _tell(client.learned(), output)
+
+
+@connected
+def reset(
+    client: "Client",
+    specialist: Annotated[
+        str | None,
+        typer.Argument(metavar="ID", help="Only what says something of this specialist. Default: everything."),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Forget what was learned."""
+    _tell(client.reset_learned(ForgetRequest(specialist=specialist)), output)
+
+
+@connected
+def freeze(client: "Client", output: FormatOption = Format.TABLE) -> None:
+    """Learn nothing more until `unfreeze`.
+
+    What was learned still counts. What happens meanwhile is never learned.
+    """
+    _tell(client.freeze_learning(), output)
+
+
+@connected
+def unfreeze(client: "Client", output: FormatOption = Format.TABLE) -> None:
+    """Learn again, from what happens from now on."""
+    _tell(client.unfreeze_learning(), output)
+
+
+def group() -> typer.Typer:
+    """The commands under ``routing``."""
+    app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    for command in (stats, learned, reset, freeze, unfreeze):
+        app.command()(command)
+    return app
+
+
+def _tell(found: "LearnedView", output: Format) -> None:
+    if output is Format.JSON:
+        out_json(found)
+        return
+    now, wide = now_ms(), output is Format.WIDE
+    state = "no" if found.frozen_at is None else f"yes, {ago(found.frozen_at, now)}"
+    parts = [fields([("frozen", state), ("outcomes to learn", str(found.waiting))])]
+    if found.standings:
+        rows = [
+            (
+                one.specialist,
+                one.topic or "all",
+                _share(one.performance),
+                str(one.positive),
+                str(one.negative),
+                "never" if one.last_success_at is None else ago(one.last_success_at, now),
+                one.organisation or "",
+            )
+            for one in found.standings
+        ]
+        parts.append(f"{heading('SPECIALISTS')}\n{render(_STANDINGS, rows, wide=wide)}")
+    if found.corrections:
+        corrected = [
+            (one.specialist or NOBODY, one.wanted, one.topic or "", str(one.tasks), ago(one.last_at, now))
+            for one in found.corrections
+        ]
+        parts.append(f"{heading('CORRECTED BY OPERATORS')}\n{render(_CORRECTIONS, corrected, wide=wide)}")
+    out("\n\n".join(parts))
+
+
+def _figures(one: "RoutingFiguresView") -> "Sequence[str]":
+    chars = "" if one.answer_chars is None else f"{one.answer_chars:,.0f} chars"
+    return (str(one.decisions), _share(one.confidence), _per_cent(one.overridden), _per_cent(one.failed), chars)
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _per_cent(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"

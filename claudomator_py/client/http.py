@@ -44,7 +44,13 @@ from claudomator_py.domain.views import (
     TokenView,
     WhyView,
 )
-from claudomator_py.domain.views.routing import RouteRequest, RouteView
+from claudomator_py.domain.views.routing import (
+    ForgetRequest,
+    LearnedView,
+    RouteRequest,
+    RouteView,
+    RoutingStatsView,
+)
 from claudomator_py.domain.views.schedules import ScheduleView
 from claudomator_py.domain.views.specialists import SearchView, SpecialistView
 from claudomator_py.schema.taskfile import to_document
@@ -286,6 +292,27 @@ class Client(RunLogs):
     def route(self, asked: RouteRequest) -> RouteView:
         """Who would do such a task, and why."""
         return self._view(RouteView, "POST", "/v1/route", json=asked.model_dump(mode="json", exclude_defaults=True))
+
+    def routing_stats(self, *, days: int = 30) -> RoutingStatsView:
+        """How routing did in the last days, 1 to 365."""
+        return self._view(RoutingStatsView, "GET", "/v1/routing/stats", params={"days": days})
+
+    def learned(self) -> LearnedView:
+        """What was learned from outcomes and corrections."""
+        return self._view(LearnedView, "GET", "/v1/routing/learned")
+
+    def reset_learned(self, asked: ForgetRequest | None = None) -> LearnedView:
+        """Forget it."""
+        document = (asked or ForgetRequest()).model_dump(mode="json", exclude_defaults=True)
+        return self._view(LearnedView, "POST", "/v1/routing/reset", json=document)
+
+    def freeze_learning(self) -> LearnedView:
+        """Learn nothing more."""
+        return self._view(LearnedView, "POST", "/v1/routing/freeze")
+
+    def unfreeze_learning(self) -> LearnedView:
+        """Learn again."""
+        return self._view(LearnedView, "POST", "/v1/routing/unfreeze")
 
     def register_specialist(self, card: Card, *, idempotency_key: str | None = None) -> SpecialistView:
         """Add it, or update one's own of that id. Harmless when repeated."""

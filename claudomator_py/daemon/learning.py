@@ -9,7 +9,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
-from claudomator_py.schema.routing_settings import Learning
+from claudomator_py.schema.routing_settings import LearningSettings
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.tasks.learning import begin, learn
 
@@ -21,7 +21,7 @@ _JOB = "learn"
 class Learner:
     """Labels what has ended and learns from it, on a thread of its own. settings: those in force."""
 
-    def __init__(self, database: Database, settings: Callable[[], Learning], clock: Clock) -> None:
+    def __init__(self, database: Database, settings: Callable[[], LearningSettings], clock: Clock) -> None:
         self._database = database
         self._settings = settings
         self._clock = clock

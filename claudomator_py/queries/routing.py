@@ -22,7 +22,7 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
     skill = f" for {record.skill}" if record.skill and to else ""
     target = whom.get(record.route) or to or "nobody in particular"
     sentences = [f"{name} {went} to {target}{skill}: {_reason_for(record.reason, seen).text}."]
-    open_ = [one for one in record.specialist_candidates if one.specialist in seen and not _barred(one)]
+    open_ = [one for one in record.specialist_candidates if one.specialist in seen and not barred(one)]
     if not open_ or record.threshold is None:
         return sentences
     best = open_[0]
@@ -84,16 +84,16 @@ def _to_beat(record: SpecialistRecord, candidates: list[SpecialistCandidate]) ->
     """The score with which somebody else would have been as good as the best."""
     if record.threshold is None:
         return None
-    return max((record.threshold, *(one.score for one in candidates if not _barred(one))))
+    return max((record.threshold, *(one.score for one in candidates if not barred(one))))
 
 
-def _barred(one: SpecialistCandidate) -> bool:
+def barred(one: SpecialistCandidate) -> bool:
     """Whether it could not have been chosen, whatever its score."""
     return one.rejected is not None and one.rejected.code in (RationaleCode.TOO_RISKY, RationaleCode.LACKS)
 
 
 def _candidate_view(one: SpecialistCandidate, to_beat: float | None) -> RouteCandidateView:
-    helps = one.rejected is not None and to_beat is not None and not _barred(one)
+    helps = one.rejected is not None and to_beat is not None and not barred(one)
     return RouteCandidateView(
         specialist=one.specialist,
         skill=one.skill,

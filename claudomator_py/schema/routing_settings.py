@@ -120,7 +120,7 @@ class RoutingSettings(Strict):
         return self.preset is not Preset.NONE
 
 
-class Learning(Strict):
+class LearningSettings(Strict):
     """What outcomes and corrections teach about who does what."""
 
     every: Duration = Field(

@@ -30,7 +30,7 @@ from claudomator_py.domain.notice import NotifyTarget
 from claudomator_py.domain.retention import Retention
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.schema.agent_settings import SUPPORTED_KINDS, parse_agents
-from claudomator_py.schema.routing_settings import Learning, RoutingSettings
+from claudomator_py.schema.routing_settings import LearningSettings, RoutingSettings
 from claudomator_py.schema.validation import odd_values, problem_at, validate
 
 
@@ -312,7 +312,7 @@ class _Keys(Strict):
     balancing: Balancing = Balancing()
     classifier: Classifier = Classifier()
     routing: RoutingSettings = RoutingSettings()
-    learning: Learning = Learning()
+    learning: LearningSettings = LearningSettings()
     limits: Limits = Limits()
     budget: DayBudget = DayBudget()
     retention: Retention = Retention()

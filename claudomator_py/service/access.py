@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from claudomator_py.domain.principal import Principal
 from claudomator_py.queries.queries import Queries
+from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
 from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.specialists import Specialists
@@ -30,6 +31,8 @@ class Granted:
     """Who may ask what."""
     specialists: Specialists
     """Who does tasks."""
+    learned: Learned
+    """What was learned about that."""
 
 
 class Access:
@@ -43,6 +46,7 @@ class Access:
         notices: Notices,
         tokens: Tokens,
         specialists: Specialists,
+        learned: Learned,
     ) -> None:
         self._service = service
         self._queries = queries
@@ -50,6 +54,7 @@ class Access:
         self._notices = notices
         self._tokens = tokens
         self._specialists = specialists
+        self._learned = learned
 
     def as_(self, by: Principal) -> Granted:
         """What that principal may ask. It costs nothing."""
@@ -61,4 +66,5 @@ class Access:
             self._notices.as_(by),
             self._tokens.as_(by),
             self._specialists.as_(by),
+            self._learned.as_(by),
         )

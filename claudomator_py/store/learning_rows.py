@@ -1,13 +1,15 @@
 """Labels of decisions, and how specialists have done, each for one organisation."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, case, delete, func, insert, select, update
 
-from claudomator_py.domain.learning import Verdict
+from claudomator_py.domain.learning import LabelRule, Verdict
+from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store import remembered
-from claudomator_py.store.tables import LABEL, STANDING, TASK_REVISION, Label, Standing
+from claudomator_py.store.tables import DECISION, LABEL, STANDING, TASK, TASK_REVISION, Label, Standing
 
 _REMEMBERED = "learning"
 NO_ORGANISATION = ""
@@ -123,6 +125,112 @@ def confirmations(connection: Connection, organisation: str, limit: int) -> Sequ
     """The newest learned labels of tasks that were right where they were."""
     query = _counting(organisation).where(LABEL.c.verdict == Verdict.POSITIVE.value, LABEL.c.specialist.is_not(None))
     return _labels(connection, query, limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Decisions on who does a task, for one specialist and topic."""
+
+    specialist: str | None
+    topic: str | None
+    decisions: int
+    compared: int
+    """Of which the confidence is known."""
+    confidence: float
+    """The sum of them."""
+    overridden: int
+    ended: int
+    """Those with an outcome, and not overridden."""
+    failed: int
+    answers: int
+    answer_chars: int
+    """Of all answers."""
+
+
+def figures(connection: Connection, since_ms: int, organisation: str | None) -> Sequence[Figures]:
+    """Of the decisions since then, on tasks of that organisation; None: of any."""
+    ended = LABEL.c.rule.is_not(None) & LABEL.c.wanted.is_(None)
+    query = (
+        select(
+            DECISION.c.specialist,
+            DECISION.c.topic,
+            func.count().label("decisions"),
+            func.count(DECISION.c.confidence).label("compared"),
+            func.coalesce(func.sum(DECISION.c.confidence), 0.0).label("confidence"),
+            func.count(LABEL.c.wanted).label("overridden"),
+            func.coalesce(func.sum(case((ended, 1), else_=0)), 0).label("ended"),
+            func.coalesce(func.sum(case((LABEL.c.rule == LabelRule.FAILED.value, 1), else_=0)), 0).label("failed"),
+            func.count(LABEL.c.answer_chars).label("answers"),
+            func.coalesce(func.sum(LABEL.c.answer_chars), 0).label("answer_chars"),
+        )
+        .select_from(DECISION.outerjoin(LABEL, LABEL.c.decision_id == DECISION.c.id))
+        .where(*_since(since_ms, organisation))
+        .group_by(DECISION.c.specialist, DECISION.c.topic)
+        .order_by(DECISION.c.specialist, DECISION.c.topic)
+    )
+    return [Figures(**row._mapping) for row in connection.execute(query)]
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A decision that was made by comparing specialists, with what came of it."""
+
+    data: Mapping[str, Any]
+    task: str
+    """Name of the task; empty: it is no longer there."""
+    verdict: str | None
+    wanted: str | None
+
+
+def compared(connection: Connection, since_ms: int, organisation: str | None, limit: int) -> Sequence[Labelled]:
+    """The newest since then; organisation: see ``figures``."""
+    query = (
+        select(DECISION.c.data, func.coalesce(TASK.c.name, "").label("task"), LABEL.c.verdict, LABEL.c.wanted)
+        .select_from(
+            DECISION.outerjoin(LABEL, LABEL.c.decision_id == DECISION.c.id).outerjoin(
+                TASK, TASK.c.id == DECISION.c.task_id
+            )
+        )
+        .where(*_since(since_ms, organisation), DECISION.c.confidence.is_not(None))
+        .order_by(DECISION.c.at_ms.desc(), DECISION.c.id)
+        .limit(limit)
+    )
+    return [Labelled(**row._mapping) for row in connection.execute(query)]
+
+
+def _since(since_ms: int, organisation: str | None) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = [DECISION.c.kind == DecisionKind.SPECIALIST.value, DECISION.c.at_ms >= since_ms]
+    return found if organisation is None else [*found, DECISION.c.organisation == organisation]
+
+
+@dataclass(frozen=True, slots=True)
+class Corrections:
+    """Tasks that an operator gave to somebody else, of one kind."""
+
+    specialist: str | None
+    wanted: str
+    topic: str | None
+    tasks: int
+    last_ms: int
+
+
+def corrections(connection: Connection, organisation: str | None) -> Sequence[Corrections]:
+    """All that count, the most frequent first; of that organisation; None: of any."""
+    which: list[ColumnElement[bool]] = [LABEL.c.wanted.is_not(None), LABEL.c.forgotten_ms.is_(None)]
+    if organisation is not None:
+        which.append(LABEL.c.organisation == organisation)
+    columns = (LABEL.c.specialist, LABEL.c.wanted, LABEL.c.topic)
+    query = select(*columns, func.count().label("tasks"), func.max(LABEL.c.at_ms).label("last_ms"))
+    query = query.where(*which).group_by(*columns).order_by(func.count().desc(), *columns)
+    return [Corrections(**row._mapping) for row in connection.execute(query)]
+
+
+def waiting(connection: Connection, organisation: str | None) -> int:
+    """How many labels were not learned yet, of that organisation; None: of any."""
+    query = select(func.count()).select_from(LABEL).where(LABEL.c.learned_ms.is_(None))
+    if organisation is not None:
+        query = query.where(LABEL.c.organisation == organisation)
+    return int(connection.execute(query).scalar_one())
 
 
 def specs(connection: Connection, labels: Sequence[Label]) -> dict[str, dict[str, object]]:

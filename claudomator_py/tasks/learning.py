@@ -184,7 +184,7 @@ def _answer(connection: Connection, event: Event) -> str | None:
     run = None if event.run_id is None else run_rows.find(connection, event.run_id)
     if run is None or run.outcome is None:
         return None
-    return Outcome.model_validate(run.outcome).text or ""
+    return Outcome.model_validate(run.outcome).text
 
 
 def _move(connection: Connection, label: Label, rate: float, now_ms: int) -> None:

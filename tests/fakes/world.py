@@ -45,6 +45,7 @@ from claudomator_py.schema.taskfiles import ParsedFile
 from claudomator_py.service.access import Access
 from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.service.keyring import Keyring
+from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
 from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.specialists import Specialists
@@ -193,7 +194,10 @@ class World:
         )
         # Without an encoder for searches, whose scores are then those of words alone.
         self.specialists = Specialists(database, self.clock, self.repeats, router=self.router.preview)
-        self.access = Access(self.service, self.queries, self.schedules, self.notices, self.tokens, self.specialists)
+        self.learned = Learned(database, self.clock)
+        self.access = Access(
+            self.service, self.queries, self.schedules, self.notices, self.tokens, self.specialists, self.learned
+        )
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.host.serve(self.kinds, self.secrets.redactor, self.clock)
         self.applier = ReportApplier(

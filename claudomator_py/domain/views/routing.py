@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from claudomator_py.domain.fields import Line
 from claudomator_py.domain.rationale import ShownRationale
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.views.base import View
+from claudomator_py.domain.views.base import Instant, View
 
 LONGEST_TEXT = 1_000_000
 """Characters of a task's instructions."""
@@ -60,3 +60,102 @@ class RouteView(View):
     candidates: tuple[RouteCandidateView, ...] = ()
     sentences: tuple[str, ...] = ()
     latency_ms: int | None = None
+
+
+class RoutingFiguresView(View):
+    """How decisions went. specialist, topic: of whom, and about what; null: of nobody in particular, or of all.
+
+    confidence: mean score of those that were compared with others. overridden: share of all that an operator gave to
+    somebody else. failed: share of those whose task has ended and was not overridden, which failed for a reason of the
+    work. answer_chars: mean length of answers, in characters. performance: what is known of the specialist now. Each
+    is null where there is nothing to tell by.
+    """
+
+    specialist: str | None = None
+    topic: str | None = None
+    decisions: int
+    confidence: float | None = None
+    overridden: float | None = None
+    failed: float | None = None
+    answer_chars: float | None = None
+    performance: float | None = None
+
+
+class RoutingGapView(View):
+    """What specialists cover badly. specialist, topic: what the tasks are most like, which is not much; null: nothing
+    that exists for whoever asks. decisions: how many were made with less than the threshold, or with several as good.
+    confidence: the mean of them. tasks: names of the newest."""
+
+    specialist: str | None = None
+    topic: str | None = None
+    decisions: int
+    confidence: float
+    tasks: tuple[str, ...] = ()
+
+
+class RoutingSignalView(View):
+    """What a signal has changed. decisions: how many it had a part in. decided: how many somebody else would have got
+    without it. right, wrong: of these, how many turned out well, or were given to just that somebody. signal:
+    `tie_break` is all that decides among those that are as good."""
+
+    signal: str
+    decisions: int
+    decided: int
+    right: int
+    wrong: int
+
+
+class RoutingStatsView(View):
+    """How routing does. days: of how many days. sampled: how many decisions, the newest, `gaps` and `signals` tell
+    of."""
+
+    days: int
+    total: RoutingFiguresView
+    specialists: tuple[RoutingFiguresView, ...] = ()
+    topics: tuple[RoutingFiguresView, ...] = ()
+    sampled: int = 0
+    gaps: tuple[RoutingGapView, ...] = ()
+    signals: tuple[RoutingSignalView, ...] = ()
+
+
+class StandingView(View):
+    """What is known of a specialist. topic: null: altogether. organisation: from whose tasks; null: from those of none.
+    performance: 0 to 1, beginning at 0.5. positive, negative: outcomes that moved it up and down."""
+
+    specialist: str
+    topic: str | None = None
+    organisation: str | None = None
+    performance: float
+    positive: int
+    negative: int
+    last_success_at: Instant | None = None
+    updated_at: Instant
+
+
+class CorrectionView(View):
+    """Tasks that operators gave to somebody else. specialist: who was to do them; null: nobody in particular, or
+    somebody who does not exist for whoever asks."""
+
+    specialist: str | None = None
+    wanted: str
+    topic: str | None = None
+    tasks: int
+    last_at: Instant
+
+
+class LearnedView(View):
+    """What was learned. frozen_at: since when nothing more is; null: it is. waiting: outcomes that were not learned
+    yet."""
+
+    frozen_at: Instant | None = None
+    waiting: int = 0
+    standings: tuple[StandingView, ...] = ()
+    corrections: tuple[CorrectionView, ...] = ()
+
+
+class ForgetRequest(View):
+    """What to forget."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    specialist: Line | None = Field(None, description="Only what says something of this specialist. Default: all.")

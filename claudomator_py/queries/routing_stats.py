@@ -1,0 +1,178 @@
+"""How routing does: figures by specialist and topic, what nobody covers well, and what each signal has changed."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.learning import Verdict
+from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.units import DAY_MS, format_instant
+from claudomator_py.domain.views.routing import (
+    CorrectionView,
+    LearnedView,
+    RoutingFiguresView,
+    RoutingGapView,
+    RoutingSignalView,
+    RoutingStatsView,
+    StandingView,
+)
+from claudomator_py.queries.routing import barred
+from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
+from claudomator_py.store import learning_rows, specialist_rows, switch_rows
+from claudomator_py.store.learning_rows import Figures, Labelled
+from claudomator_py.tasks.learning import FROZEN
+
+SAMPLE = 1_000
+"""Decisions that are looked at one by one."""
+MOST_GAPS = 10
+MOST_NAMED = 3
+"""Tasks that a gap names."""
+TIE_BREAK = "tie_break"
+_DIGITS = 4
+
+
+def stats(connection: Connection, by: Principal, days: int, now_ms: int) -> RoutingStatsView:
+    """Of the last days, on the tasks that exist for that principal. Specialists that do not exist for it are nobody in
+    particular."""
+    since_ms = now_ms - days * DAY_MS
+    seen = frozenset(specialist_rows.ids_seen(connection, by))
+    found = learning_rows.figures(connection, since_ms, by.organisation)
+    known = _performance(connection, by)
+    by_specialist, by_topic = defaultdict[str | None, list[Figures]](list), defaultdict[str, list[Figures]](list)
+    for one in found:
+        by_specialist[one.specialist if one.specialist in seen else None].append(one)
+        if one.topic is not None and (one.specialist is None or one.specialist in seen):
+            by_topic[one.topic].append(one)
+    specialists = [_figures(rows, specialist=name, performance=known.get(name)) for name, rows in by_specialist.items()]
+    topics = [_figures(rows, topic=topic) for topic, rows in by_topic.items()]
+    sample = learning_rows.compared(connection, since_ms, by.organisation, SAMPLE)
+    records = [(SpecialistRecord.model_validate(one.data), one) for one in sample]
+    return RoutingStatsView(
+        days=days,
+        total=_figures(found),
+        specialists=tuple(sorted(specialists, key=lambda one: (-one.decisions, one.specialist or ""))),
+        topics=tuple(sorted(topics, key=lambda one: (-one.decisions, one.topic or ""))),
+        sampled=len(sample),
+        gaps=tuple(_gaps(records, seen)),
+        signals=tuple(_signals(records)),
+    )
+
+
+def learned(connection: Connection, by: Principal) -> LearnedView:
+    """What was learned from the tasks that exist for that principal, of specialists that do."""
+    seen = frozenset(specialist_rows.ids_seen(connection, by))
+    frozen = switch_rows.find(connection, FROZEN)
+    return LearnedView(
+        frozen_at=None if frozen is None else format_instant(frozen.since_ms),
+        waiting=learning_rows.waiting(connection, by.organisation),
+        standings=tuple(
+            StandingView.of(one, topic=one.topic or None, organisation=one.organisation or None)
+            for one in learning_rows.standings(connection, by.organisation)
+            if one.specialist in seen
+        ),
+        corrections=tuple(
+            CorrectionView.of(one, specialist=one.specialist if one.specialist in seen else None)
+            for one in learning_rows.corrections(connection, by.organisation)
+            if one.wanted in seen
+        ),
+    )
+
+
+def _performance(connection: Connection, by: Principal) -> Mapping[str | None, float]:
+    """Altogether, by specialist; for whoever sees several organisations, from the tasks of none."""
+    rows = learning_rows.standings(connection, by.organisation or learning_rows.NO_ORGANISATION)
+    return {one.specialist: round(one.performance, _DIGITS) for one in rows if not one.topic}
+
+
+def _figures(
+    rows: Sequence[Figures],
+    *,
+    specialist: str | None = None,
+    topic: str | None = None,
+    performance: float | None = None,
+) -> RoutingFiguresView:
+    decisions = sum(one.decisions for one in rows)
+    return RoutingFiguresView(
+        specialist=specialist,
+        topic=topic,
+        decisions=decisions,
+        confidence=_share(sum(one.confidence for one in rows), sum(one.compared for one in rows)),
+        overridden=_share(sum(one.overridden for one in rows), decisions),
+        failed=_share(sum(one.failed for one in rows), sum(one.ended for one in rows)),
+        answer_chars=_share(sum(one.answer_chars for one in rows), sum(one.answers for one in rows)),
+        performance=performance,
+    )
+
+
+def _share(part: float, whole: int) -> float | None:
+    return round(part / whole, _DIGITS) if whole else None
+
+
+@dataclass(slots=True)
+class _Gap:
+    decisions: int = 0
+    confidence: float = 0.0
+    tasks: list[str] = field(default_factory=list)
+
+
+def _gaps(records: Iterable[tuple[SpecialistRecord, Labelled]], seen: Set[str]) -> list[RoutingGapView]:
+    """Where the best was below the threshold, or several were as good, the most frequent first."""
+    found: dict[tuple[str | None, str | None], _Gap] = defaultdict(_Gap)
+    for record, labelled in records:
+        if record.route is Route.SPECIALIST or record.confidence is None:
+            continue
+        best = next((one for one in record.specialist_candidates if not barred(one)), None)
+        known = best is not None and best.specialist in seen
+        gap = found[(best.specialist, record.topic) if best is not None and known else (None, None)]
+        gap.decisions += 1
+        gap.confidence += record.confidence
+        if labelled.task and len(gap.tasks) < MOST_NAMED and labelled.task not in gap.tasks:
+            gap.tasks.append(labelled.task)
+    most = sorted(found.items(), key=lambda one: (-one[1].decisions, one[0][0] or "", one[0][1] or ""))[:MOST_GAPS]
+    return [
+        RoutingGapView(
+            specialist=specialist,
+            topic=topic,
+            decisions=gap.decisions,
+            confidence=round(gap.confidence / gap.decisions, _DIGITS),
+            tasks=tuple(gap.tasks),
+        )
+        for (specialist, topic), gap in most
+    ]
+
+
+def _signals(records: Iterable[tuple[SpecialistRecord, Labelled]]) -> list[RoutingSignalView]:
+    """What would have been decided without each signal, everything else being as it was."""
+    had, decided, right, wrong = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    for record, labelled in records:
+        open_ = [one for one in record.specialist_candidates if not barred(one)]
+        if record.route is not Route.SPECIALIST or not open_:
+            continue
+        for signal in _having_a_part(open_):
+            had[signal] += 1
+            without = _without(signal, open_, record.threshold or 0.0)
+            if without == record.specialist:
+                continue
+            decided[signal] += 1
+            right[signal] += labelled.verdict == Verdict.POSITIVE
+            wrong[signal] += labelled.wanted is not None and labelled.wanted == without
+    return [
+        RoutingSignalView(
+            signal=signal, decisions=had[signal], decided=decided[signal], right=right[signal], wrong=wrong[signal]
+        )
+        for signal in sorted(had)
+    ]
+
+
+def _having_a_part(open_: Sequence[SpecialistCandidate]) -> list[str]:
+    parts = {name for one in open_ for name, value in one.parts.items() if value}
+    return sorted(parts | ({TIE_BREAK} if any(one.tie_break for one in open_) else set()))
+
+
+def _without(signal: str, open_: Sequence[SpecialistCandidate], threshold: float) -> str | None:
+    """Who would have had the best score without it; None: nobody a score of the threshold."""
+    scores = {one.specialist: one.score - one.parts.get(signal, 0.0) for one in open_}
+    best = min(scores, key=lambda name: (-round(scores[name], 6), name))
+    return best if scores[best] >= threshold else None

@@ -1,0 +1,90 @@
+"""What was learned about who does what: to be seen, forgotten and frozen."""
+
+from collections.abc import Callable
+from copy import copy
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.errors import Unavailable
+from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.domain.views.routing import ForgetRequest, LearnedView, RoutingStatsView
+from claudomator_py.ports import Clock
+from claudomator_py.queries import routing_stats
+from claudomator_py.queries.reading import read
+from claudomator_py.store import specialist_rows, switch_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.events import caused_by, record
+from claudomator_py.tasks import learning
+from claudomator_py.tasks.specialists import unknown
+
+T = TypeVar("T")
+
+
+class Learned:
+    """What can be asked about learning. Every method may raise ``domain.errors.ServiceError``."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._by = OPERATOR
+
+    def as_(self, by: Principal) -> "Learned":
+        """The same, for who asks."""
+        bound = copy(self)
+        bound._by = by
+        return bound
+
+    def stats(self, days: int = 30) -> RoutingStatsView:
+        """How routing did in the last days."""
+        return read(self._database, lambda connection: routing_stats.stats(connection, self._by, days, self._clock()))
+
+    def all(self) -> LearnedView:
+        """What was learned so far."""
+        return read(self._database, self._all)
+
+    def forget(self, asked: ForgetRequest) -> LearnedView:
+        """Have it count no more, nor what is still to be learned of what has ended. Raises NotFound."""
+
+        def transaction(connection: Connection) -> LearnedView:
+            name = asked.specialist
+            if name is not None and specialist_rows.find(connection, name, self._by) is None:
+                raise unknown(connection, name, self._by)
+            learning.reset(connection, self._by.organisation, name, self._clock())
+            data = {} if name is None else {"specialist": name}
+            record(connection, self._clock(), "learning_reset", data=data)
+            return self._all(connection)
+
+        return self._write(transaction)
+
+    def freeze(self) -> LearnedView:
+        """Learn nothing more, nor later from what happens meanwhile. Harmless when repeated."""
+
+        def transaction(connection: Connection) -> LearnedView:
+            if switch_rows.turn_on(connection, learning.FROZEN, None, self._clock()):
+                record(connection, self._clock(), "learning_frozen")
+            return self._all(connection)
+
+        return self._write(transaction)
+
+    def unfreeze(self) -> LearnedView:
+        """Learn again. Harmless when repeated."""
+
+        def transaction(connection: Connection) -> LearnedView:
+            if switch_rows.find(connection, learning.FROZEN) is not None:
+                while learning.learn(connection, 0.0, self._clock()):
+                    pass  # what has ended until now ended while it was frozen
+                switch_rows.turn_off(connection, learning.FROZEN)
+                record(connection, self._clock(), "learning_unfrozen")
+            return self._all(connection)
+
+        return self._write(transaction)
+
+    def _all(self, connection: Connection) -> LearnedView:
+        return routing_stats.learned(connection, self._by)
+
+    def _write(self, transaction: Callable[[Connection], T]) -> T:
+        try:
+            return self._database.write(caused_by(self._by.id, transaction))
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
