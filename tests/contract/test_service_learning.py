@@ -467,6 +467,7 @@ def test_figures_say_whether_a_signal_was_right(taught: Taught) -> None:
     for number, text in enumerate(QUERIES):
         taught.submit(f"slow-{number}", text)
         taught.give(f"slow-{number}", "backend-engineer")
+        taught.world.service.cancel(f"slow-{number}")
     taught.learner.round()
     taught.submit("right", LATER_QUERIES[0])
     taught.done("right")
