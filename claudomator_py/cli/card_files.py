@@ -1,10 +1,8 @@
-"""Card files named on the command line, and cards as text to edit."""
+"""Card files named on the command line."""
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -31,17 +29,3 @@ def read(path: Path) -> list[Card]:
         error("No specialist was registered.", "Fix the listed problems and retry.")
         raise typer.Exit(1)
     return list(found.cards)
-
-
-def text_of(document: Mapping[str, Any]) -> str:
-    """The card as YAML, with texts of several lines as they are."""
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        """With a representer of its own."""
-
-    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
-
-    Dumper.add_representer(str, text)
-    return yaml.dump(dict(document), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli.card_files import read, text_of
+from claudomator_py.cli.card_files import read
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import (
     Column,
@@ -30,6 +30,7 @@ from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.views.specialists import SpecialistView
+from claudomator_py.schema.cardtext import text_of
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.cli.card_files import text_of
 from claudomator_py.schema.cardfile import parse_card_file
+from claudomator_py.schema.cardtext import text_of
 from tests.fakes.cards import card
 from tests.fakes.command import Command
 from tests.fakes.daemon import Daemon
