@@ -7,8 +7,19 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import NARROW, Desktop
+from tests.fakes.cards import card
 
 Scheme = Literal["light", "dark"]
+PLUMBER = card(
+    "plumber",
+    name="Pipe Doctor",
+    description="Finds and fixes leaks of handles, sockets and memory.\nNot for anything that is merely slow.",
+    system_prompt="You fix leaks.\n\nProve each with a test that fails before.",
+    keywords=["file descriptor leak", "connection leak", "a-keyword-that-is-as-long-as-a-keyword-may-ever-get"],
+    visibility="shared",
+    allowed_agents=["simulated"],
+    permissions={"allowed_tools": ["Read"]},
+)
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 
 
@@ -29,6 +40,8 @@ def _fill(desktop: Desktop) -> str:
     desktop.settled("unsound", "FAILED")
     desktop.settled("asks", "NEEDS_INPUT")
     desktop.when("limited", lambda task: task.reason == "limited")
+    desktop.daemon.client.register_specialist(PLUMBER)
+    desktop.daemon.client.grant_specialist("plumber", "org:bolt")
     running = desktop.task("works", "delay=2m")
     desktop.settled("works", "RUNNING")
     return running.id
@@ -57,6 +70,11 @@ def _paths(desktop: Desktop) -> dict[str, str]:
         "reject": f"/tasks/{asks}/reject",
         "select": "/select?marked=all",
         "sessions": "/sessions",
+        "specialists": "/specialists",
+        "searched": "/specialists?q=leaks",
+        "specialist": "/specialists/plumber",
+        "edited": "/specialists/plumber/edit",
+        "removed": "/specialists/plumber/remove",
         "error": "/tasks/nowhere",
         "login": "/login",
         "code": "/login?code=abc",

@@ -75,6 +75,15 @@ PAGES: Final[dict[str, Needed | str]] = {
     "POST /schedules/{name}/pause": "pauseSchedule",
     "POST /schedules/{name}/resume": "resumeSchedule",
     "POST /schedules/{name}/run": "runSchedule",
+    "GET /specialists": "listSpecialists",
+    "POST /specialists": "registerSpecialist",
+    "GET /specialists/{specialist_id}": "getSpecialist",
+    "GET /specialists/{specialist_id}/edit": "changeSpecialist",
+    "POST /specialists/{specialist_id}/edit": "changeSpecialist",
+    "GET /specialists/{specialist_id}/remove": "removeSpecialist",
+    "POST /specialists/{specialist_id}/remove": "removeSpecialist",
+    "POST /specialists/{specialist_id}/grant": "grantSpecialist",
+    "POST /specialists/{specialist_id}/revoke": "revokeSpecialist",
 }
 """Of the pages and of A2A, by method and path: acting on one needs what the operation behind it needs, which is
 named.

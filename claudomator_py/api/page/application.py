@@ -2,13 +2,24 @@
 
 from fastapi import FastAPI
 
-from claudomator_py.api.page import errors, front, inputs, login, schedules, selection, sessions, static, tasks
+from claudomator_py.api.page import (
+    errors,
+    front,
+    inputs,
+    login,
+    schedules,
+    selection,
+    sessions,
+    specialists,
+    static,
+    tasks,
+)
 from claudomator_py.service.access import Access
 
 
 def install(app: FastAPI, access: Access, entrance: login.Entrance) -> None:
     """Add the pages. To be called after everything of the API."""
-    for page in (front, tasks, inputs, schedules, selection):
+    for page in (front, tasks, inputs, schedules, selection, specialists):
         app.include_router(page.router(access))
     app.include_router(login.router(entrance))
     app.include_router(sessions.router(entrance))

@@ -17,7 +17,13 @@ from tests.fakes.daemon import openapi_document
 
 pytestmark = pytest.mark.timeout(120)
 
-PAGES = ("/", "/tasks", "/schedules", *(f"/tasks/{{ref}}{end}" for end in ("", "/cancel", "/restart", "/answer")))
+PAGES = (
+    "/",
+    "/tasks",
+    "/schedules",
+    "/specialists",
+    *(f"/tasks/{{ref}}{end}" for end in ("", "/cancel", "/restart", "/answer")),
+)
 PROGRAMS = ("git", "sh", *MODEL_KINDS, "systemctl", "env", "python3")
 
 

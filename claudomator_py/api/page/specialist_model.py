@@ -1,0 +1,199 @@
+"""What the pages of specialists show: the list, what a search finds, and one card."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from claudomator_py.api.page.words import short_line
+from claudomator_py.domain.card import Card, Pricing, Source, Transport, Visibility
+from claudomator_py.domain.views.specialists import FoundSpecialistView, SpecialistView
+
+_TONES = {Visibility.PUBLIC: "good", Visibility.SHARED: "busy", Visibility.PRIVATE: "off"}
+_SOURCES: dict[Source, str] = {
+    "shipped": "comes with Claudomator",
+    "file": "file",
+    "api": "registered by hand",
+    "hub": "connected agent",
+}
+_REACHED = {Transport.LOCAL: "agents of this daemon", Transport.HTTP: "HTTP", Transport.HUB: "hub"}
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialistRow:
+    """A line of the list."""
+
+    id: str
+    name: str
+    url: str
+    tone: str
+    visibility: str
+    line: str | None
+    """Its description in a line."""
+    score: str | None
+    """How well it matches what was searched for; None: nothing was."""
+    skill: str | None
+    """Of what was searched for, the skill that matches best."""
+    meta: tuple[str, ...]
+    """What else there is to say, in words."""
+    changed: str
+    """An instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillShown:
+    """A skill of the card."""
+
+    id: str
+    name: str
+    description: str
+    tags: tuple[str, ...]
+    examples: tuple[str, ...]
+    price: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialistPage:
+    """One specialist."""
+
+    id: str
+    name: str
+    url: str
+    version: int
+    tone: str
+    visibility: str
+    exists_for: str
+    """In a sentence."""
+    description: str
+    system_prompt: str
+    expected_output: str | None
+    facts: tuple[tuple[str, str], ...]
+    skills: tuple[SkillShown, ...]
+    keywords: tuple[str, ...]
+    changed: str
+    """An instant."""
+    changeable: bool
+    """Whether whoever looks may change it, if it follows no file."""
+    file_path: str | None
+    shipped: bool
+    grants: tuple[str, ...]
+    takes_grants: bool
+
+
+def url_of(specialist_id: str) -> str:
+    """Its page. An id needs no quoting in an address."""
+    return f"/specialists/{specialist_id}"
+
+
+def row_of(specialist: SpecialistView) -> SpecialistRow:
+    """A line of the list."""
+    return _row(specialist, None, None)
+
+
+def found_row_of(found: FoundSpecialistView) -> SpecialistRow:
+    """A line of what a search found."""
+    skill = next((one.name for one in found.skills if one.id == found.best_skill_id), None)
+    return _row(found.specialist, f"{found.score:.2f}", skill)
+
+
+def page_of(specialist: SpecialistView) -> SpecialistPage:
+    """The page of one specialist."""
+    card = specialist.content
+    return SpecialistPage(
+        id=specialist.id,
+        name=specialist.name,
+        url=url_of(specialist.id),
+        version=specialist.version,
+        tone=_TONES[specialist.visibility],
+        visibility=specialist.visibility.value,
+        exists_for=_exists_for(specialist),
+        description=card.description,
+        system_prompt=card.system_prompt,
+        expected_output=card.expected_output,
+        facts=_facts(specialist, card),
+        skills=tuple(
+            SkillShown(
+                one.id, one.name, one.description, one.tags, one.examples, _price(one.pricing) if one.pricing else None
+            )
+            for one in card.skills
+        ),
+        keywords=card.keywords,
+        changed=specialist.updated_at,
+        changeable=specialist.changeable,
+        file_path=specialist.file_path,
+        shipped=specialist.source == "shipped",
+        grants=specialist.grants,
+        takes_grants=specialist.visibility is Visibility.SHARED,
+    )
+
+
+def _row(specialist: SpecialistView, score: str | None, skill: str | None) -> SpecialistRow:
+    skills = len(specialist.content.skills)
+    meta = (
+        specialist.id if specialist.id != specialist.name else "",
+        "1 skill" if skills == 1 else f"{skills} skills",
+        specialist.creator if specialist.source != "shipped" else "",
+        specialist.organisation or "",
+        _SOURCES[specialist.source],
+        "" if specialist.transport is Transport.LOCAL else _REACHED[specialist.transport],
+    )
+    return SpecialistRow(
+        id=specialist.id,
+        name=specialist.name,
+        url=url_of(specialist.id),
+        tone=_TONES[specialist.visibility],
+        visibility=specialist.visibility.value,
+        line=short_line(specialist.description),
+        score=score,
+        skill=skill,
+        meta=tuple(one for one in meta if one),
+        changed=specialist.updated_at,
+    )
+
+
+def _exists_for(specialist: SpecialistView) -> str:
+    whose = specialist.organisation
+    match specialist.visibility:
+        case Visibility.PUBLIC:
+            return "It exists for everybody."
+        case Visibility.PRIVATE:
+            return f"It exists for its creator alone, {specialist.creator}."
+        case _ if whose is None:
+            return "It exists for everybody without an organisation, and whoever has a grant."
+    return f"It exists for {whose}, and whoever has a grant."
+
+
+def _facts(specialist: SpecialistView, card: Card) -> tuple[tuple[str, str], ...]:
+    allowed = card.permissions
+    found = [
+        ("Version", f"{card.version} (registered: {specialist.version})"),
+        ("Agents", _listed(card.allowed_agents) or "all"),
+        ("Tier", card.default_tier.value if card.default_tier is not None else None),
+        ("Permissions", allowed.mode.value if allowed is not None else None),
+        ("Allowed tools", _listed(allowed.allowed_tools) if allowed is not None else None),
+        ("Denied tools", _listed(allowed.disallowed_tools) if allowed is not None else None),
+        ("Risk", f"up to {card.risk_ceiling.value}"),
+        ("Capabilities", _listed(card.capabilities)),
+        ("Reached by", card.url or _REACHED[Transport.LOCAL]),
+        ("Price", _price(card.pricing)),
+        ("Threshold", f"{card.threshold:.2f}" if card.threshold is not None else None),
+        ("Fallback", card.fallback),
+        ("Escalation", card.escalation),
+        ("Owner", card.owner),
+        ("Creator", specialist.creator),
+        ("Organisation", specialist.organisation),
+        ("Source", specialist.file_path or _SOURCES[specialist.source]),
+    ]
+    return tuple((name, value) for name, value in found if value)
+
+
+def _listed(words: Sequence[str]) -> str | None:
+    return ", ".join(words) or None
+
+
+def _price(pricing: Pricing) -> str | None:
+    """What is not free, in words; None: all of it is."""
+    parts = (
+        (pricing.per_task, "a task"),
+        (pricing.input, "a million input tokens"),
+        (pricing.output, "a million output tokens"),
+    )
+    return ", ".join(f"{price:g} {pricing.currency.value} {what}" for price, what in parts if price) or None

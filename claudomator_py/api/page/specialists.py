@@ -1,0 +1,158 @@
+"""/specialists: who there is, finding somebody, one card, and the forms to change, remove and share it.
+
+The forms to change and to remove it send the version that they showed; if the card has changed by then, nothing is done
+and the form is shown again, with what is true now.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Path, Query
+from fastapi.responses import RedirectResponse, Response
+
+from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.page.rendering import render
+from claudomator_py.api.page.specialist_model import found_row_of, page_of, row_of, url_of
+from claudomator_py.api.page.wanted import read_fields
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.errors import Conflict, Invalid, Problem, ServiceError, StaleVersion
+from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.views.specialists import LONGEST_QUERY, GrantRequest, SpecialistView
+from claudomator_py.schema.cardfile import parse_card_file
+from claudomator_py.schema.cardtext import text_of
+from claudomator_py.service.access import Access
+
+_PART = 50
+_MOST_FOUND = 20
+_FILE = "card.yaml"
+Text = Annotated[str, Query(max_length=LONGEST_QUERY)]
+Cursor = Annotated[str | None, Query(max_length=500)]
+SpecialistId = Annotated[str, Path(max_length=128)]
+Version = Annotated[int, Form(ge=0)]
+CardText = Annotated[str, Form(max_length=1_000_000)]
+Grantee = Annotated[str, Form(max_length=200)]
+_STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Invalid: 422}
+
+
+def router(access: Access) -> APIRouter:
+    """The routes."""
+    routes = APIRouter(prefix="/specialists", include_in_schema=False)
+
+    @routes.get("")
+    def show_all(by: Asking, q: Text = "", cursor: Cursor = None) -> Response:
+        granted = access.as_(by)
+        values: dict[str, object] = {"query": q, "degraded": False, "more": 0, "next_cursor": None}
+        if q.strip():
+            found = granted.specialists.search(q, _MOST_FOUND)
+            rows = [found_row_of(one) for one in found.items]
+            values |= {"rows": rows, "more": found.total - len(rows), "degraded": found.degraded}
+        else:
+            part = granted.specialists.page(cursor, _PART)
+            values |= {"rows": [row_of(one) for one in part.items], "next_cursor": part.next_cursor}
+        return render("specialists.html", values, by=by)
+
+    @routes.post("")
+    def register(by: Asking, text: CardText = "") -> Response:
+        specialists = access.as_(by).specialists
+        try:
+            return _to(specialists.register(_only_card(text)))
+        except (Conflict, Invalid) as refusal:
+            return _card_form(None, by, text, refusal)
+
+    @routes.get("/{specialist_id}")
+    def show(by: Asking, specialist_id: SpecialistId) -> Response:
+        return _page(access.as_(by).specialists.one(specialist_id), by)
+
+    @routes.get("/{specialist_id}/edit")
+    def ask_to_edit(by: Asking, specialist_id: SpecialistId) -> Response:
+        found = access.as_(by).specialists.one(specialist_id)
+        return _card_form(found, by, text_of(found.card), None)
+
+    @routes.post("/{specialist_id}/edit")
+    def edit(by: Asking, specialist_id: SpecialistId, version: Version, text: CardText = "") -> Response:
+        specialists = access.as_(by).specialists
+        try:
+            return _to(specialists.change(_card_of(specialist_id, text), versions=[version]))
+        except (StaleVersion, Conflict, Invalid) as refusal:
+            return _card_form(specialists.one(specialist_id), by, text, refusal)
+
+    @routes.get("/{specialist_id}/remove")
+    def ask_to_remove(by: Asking, specialist_id: SpecialistId) -> Response:
+        return _removal_form(access.as_(by).specialists.one(specialist_id), by, None)
+
+    @routes.post("/{specialist_id}/remove")
+    def remove(by: Asking, specialist_id: SpecialistId, version: Version) -> Response:
+        specialists = access.as_(by).specialists
+        try:
+            specialists.remove(specialist_id, versions=[version])
+        except (StaleVersion, Conflict) as refusal:
+            return _removal_form(specialists.one(specialist_id), by, refusal)
+        return RedirectResponse("/specialists", 303)
+
+    @routes.post("/{specialist_id}/grant")
+    def grant(by: Asking, specialist_id: SpecialistId, grantee: Grantee = "") -> Response:
+        specialists = access.as_(by).specialists
+        try:
+            wanted = read_fields(GrantRequest, {"grantee": grantee.strip()})
+            return _to(specialists.grant(specialist_id, wanted.grantee), "#sharing")
+        except (Conflict, Invalid) as refusal:
+            return _page(specialists.one(specialist_id), by, refusal, grantee)
+
+    @routes.post("/{specialist_id}/revoke")
+    def revoke(by: Asking, specialist_id: SpecialistId, grantee: Grantee) -> Response:
+        return _to(access.as_(by).specialists.revoke(specialist_id, grantee), "#sharing")
+
+    return routes
+
+
+def _to(specialist: SpecialistView, place: str = "") -> Response:
+    return RedirectResponse(url_of(specialist.id) + place, 303)
+
+
+def _only_card(text: str) -> Card:
+    """The card that was written. Raises Invalid."""
+    # A form sends the line ends of another system.
+    found = parse_card_file(text.replace("\r\n", "\n").encode(), _FILE)
+    problems = list(found.problems)
+    if len(found.cards) > 1:
+        remedy = "send them one by one, or as a file: claudomator specialists add FILE"
+        problems = [Problem(message=f"there are {len(found.cards)} cards in it, and one is wanted", remedy=remedy)]
+    if problems:
+        raise Invalid.of(problems)
+    return found.cards[0]
+
+
+def _card_of(specialist_id: str, text: str) -> Card:
+    """The same, for the specialist of that id. Raises Invalid."""
+    card = _only_card(text)
+    if card.id != specialist_id:
+        message = f"is {card.id}, but this is {specialist_id}"
+        raise Invalid.of([Problem(field="id", message=message, remedy="an id stays; register another specialist")])
+    return card
+
+
+def _page(
+    specialist: SpecialistView, by: Principal, refusal: ServiceError | None = None, grantee: str = ""
+) -> Response:
+    values = {"page": page_of(specialist), "refusal": refusal, "grantee": grantee}
+    return render("specialist.html", values, _status(refusal), by=by)
+
+
+def _card_form(specialist: SpecialistView | None, by: Principal, text: str, refusal: ServiceError | None) -> Response:
+    """specialist: None: it is a new one. text: the card as whoever fills the form in has it."""
+    stale = isinstance(refusal, StaleVersion)
+    values: Mapping[str, object] = {
+        "page": None if specialist is None else page_of(specialist),
+        "text": text,
+        "now": text_of(specialist.card) if stale and specialist is not None else None,
+        "refusal": refusal,
+    }
+    return render("specialist_edit.html", values, _status(refusal), by=by)
+
+
+def _removal_form(specialist: SpecialistView, by: Principal, refusal: ServiceError | None) -> Response:
+    return render("specialist_remove.html", {"page": page_of(specialist), "refusal": refusal}, _status(refusal), by=by)
+
+
+def _status(refusal: ServiceError | None) -> int:
+    return 200 if refusal is None else _STATUS[type(refusal)]
