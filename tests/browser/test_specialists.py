@@ -1,9 +1,11 @@
 """Specialists by hand on the page: found, shared, changed and removed."""
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Desktop
+from tests.browser.conftest import NARROW, Desktop
 from tests.browser.test_actions import tab_to
+from tests.browser.test_looks import violations
 from tests.fakes.cards import card
 
 PLUMBER = card("plumber", description="Fixes leaks.", system_prompt="You fix leaks.\n\nProve it.", visibility="shared")
@@ -75,3 +77,25 @@ def test_one_is_registered_and_removed(desktop: Desktop) -> None:
     page.get_by_role("button", name="Remove the specialist").click()
     page.wait_for_url("**/specialists")
     expect(page.get_by_role("link", name="painter", exact=True)).to_have_count(0)
+
+
+def test_who_would_do_it_is_asked_by_keyboard(desktop: Desktop) -> None:
+    said = "The nightly dump of the orders database fails. Restore the last one, and find out why."
+    page = desktop.page(viewport=NARROW)
+    page.get_by_role("link", name="Routing").click()
+    page.wait_for_url("**/routing")
+    page.keyboard.press("/")
+    text = page.get_by_label("What the task would say")
+    expect(text).to_be_focused()
+    page.keyboard.type(said)
+    tab_to(page, page.get_by_role("button", name="Ask"))
+    page.keyboard.press("Enter")
+    answer = page.get_by_role("region", name="Answer")
+    expect(answer).to_contain_text("would go to database-administrator")
+    expect(answer.get_by_role("row", name="database-administrator")).to_contain_text("chosen")
+    expect(text).to_have_value(said)
+    assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
+    assert violations(Axe(), page) == []
+    assert not list(desktop.daemon.client.all_tasks())
+    answer.get_by_role("link", name="database-administrator").click()
+    expect(page.get_by_role("heading", name="Database administrator")).to_be_visible()

@@ -84,6 +84,8 @@ PAGES: Final[dict[str, Needed | str]] = {
     "POST /specialists/{specialist_id}/remove": "removeSpecialist",
     "POST /specialists/{specialist_id}/grant": "grantSpecialist",
     "POST /specialists/{specialist_id}/revoke": "revokeSpecialist",
+    "GET /routing": "getRoutingStats",
+    "POST /routing": "route",
 }
 """Of the pages and of A2A, by method and path: acting on one needs what the operation behind it needs, which is
 named.

@@ -38,7 +38,7 @@ OPEN_PATHS = frozenset({"/livez", "/readyz"})
 UNIX_HOST = "localhost"
 """What clients of a Unix socket say as the Host, where there is none."""
 PUBLIC_PAGES = re.compile(r"/login|/static/[^/]+|/\.well-known/agent-card\.json")
-_PAGES = re.compile(r"/|/(?:tasks|agents|schedules|select)/.+|/select|/sessions(?:/.+)?|/specialists(?:/.+)?|/logout")
+_PAGES = re.compile(r"/|/(?:tasks|agents|schedules)/.+|/(?:select|sessions|specialists|routing)(?:/.+)?|/logout")
 _STREAMS = re.compile(r"/v1/events|/v1/runs/[^/]+/log")
 
 log = logging.getLogger(__name__)

@@ -7,6 +7,7 @@ from claudomator_py.api.page import (
     front,
     inputs,
     login,
+    routing,
     schedules,
     selection,
     sessions,
@@ -19,7 +20,7 @@ from claudomator_py.service.access import Access
 
 def install(app: FastAPI, access: Access, entrance: login.Entrance) -> None:
     """Add the pages. To be called after everything of the API."""
-    for page in (front, tasks, inputs, schedules, selection, specialists):
+    for page in (front, tasks, inputs, schedules, selection, specialists, routing):
         app.include_router(page.router(access))
     app.include_router(login.router(entrance))
     app.include_router(sessions.router(entrance))

@@ -11,7 +11,7 @@ from claudomator_py.schema.validation import validate
 V = TypeVar("V", bound=View)
 
 
-def read_fields(kind: type[V], given: Mapping[str, str]) -> V:
+def read_fields(kind: type[V], given: Mapping[str, object]) -> V:
     """What the fields that are filled in say. Raises Invalid."""
     found = validate(kind, {key: value for key, value in given.items() if value}, {})
     if isinstance(found, list):

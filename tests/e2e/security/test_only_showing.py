@@ -22,6 +22,7 @@ PAGES = (
     "/tasks",
     "/schedules",
     "/specialists",
+    "/routing",
     *(f"/tasks/{{ref}}{end}" for end in ("", "/cancel", "/restart", "/answer")),
 )
 PROGRAMS = ("git", "sh", *MODEL_KINDS, "systemctl", "env", "python3")
