@@ -1,14 +1,16 @@
-"""/routing: who would do a task."""
+"""/routing: who would do a task, how routing does, and what operators corrected."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Form
+from fastapi import APIRouter, Form, Query
 from fastapi.responses import Response
 
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
-from claudomator_py.api.page.route_model import RouteShown, route_of
+from claudomator_py.api.page.route_model import route_of
+from claudomator_py.api.page.routing_model import corrections_of, figures_of
 from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
 from claudomator_py.domain.principal import Principal
@@ -16,6 +18,7 @@ from claudomator_py.domain.views.routing import LONGEST_TEXT, RouteRequest
 from claudomator_py.service.access import Access
 
 Text = Annotated[str, Form(max_length=LONGEST_TEXT)]
+Days = Annotated[int, Query(ge=1, le=365)]
 Field = Annotated[str, Form(max_length=2_000)]
 _STATUS: dict[type[ServiceError], int] = {Conflict: 409, Invalid: 422}
 
@@ -40,23 +43,29 @@ def router(access: Access) -> APIRouter:
     routes = APIRouter(prefix="/routing", include_in_schema=False)
 
     @routes.get("")
-    def show(by: Asking) -> Response:
-        return _page(by, Asked())
+    def show(by: Asking, days: Days = 30) -> Response:
+        learned = access.as_(by).learned
+        known = learned.all()
+        values = {
+            "figures": figures_of(learned.stats(days)),
+            "corrections": corrections_of(known.corrections),
+            "frozen": known.frozen_at,
+            "waiting": known.waiting,
+        }
+        return _page(by, Asked(), values)
 
     # A task's text may be long, and is nobody else's business: it stands in no address.
     @routes.post("")
     def who(by: Asking, text: Text = "", name: Field = "", tags: Field = "") -> Response:
         given = Asked(text, name, tags)
         try:
-            return _page(by, given, route_of(access.as_(by).specialists.route(given.request())))
+            return _page(by, given, {"route": route_of(access.as_(by).specialists.route(given.request()))})
         except (Conflict, Invalid) as refusal:
-            return _page(by, given, refusal=refusal)
+            return _page(by, given, {"refusal": refusal}, _STATUS[type(refusal)])
 
     return routes
 
 
-def _page(
-    by: Principal, asked: Asked, route: RouteShown | None = None, refusal: ServiceError | None = None
-) -> Response:
-    values = {"asked": asked, "route": route, "refusal": refusal}
-    return render("routing.html", values, 200 if refusal is None else _STATUS[type(refusal)], by=by)
+def _page(by: Principal, asked: Asked, values: Mapping[str, object], status: int = 200) -> Response:
+    whole = {"asked": asked, "route": None, "refusal": None, "figures": None, **values}
+    return render("routing.html", whole, status, by=by)

@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
+from claudomator_py.api.page.routing_model import corrections_of, standings_of
 from claudomator_py.api.page.specialist_model import found_row_of, page_of, row_of, url_of
 from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.domain.card import Card
@@ -20,7 +21,7 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views.specialists import LONGEST_QUERY, GrantRequest, SpecialistView
 from claudomator_py.schema.cardfile import parse_card_file
 from claudomator_py.schema.cardtext import text_of
-from claudomator_py.service.access import Access
+from claudomator_py.service.access import Access, Granted
 
 _PART = 50
 _MOST_FOUND = 20
@@ -61,7 +62,7 @@ def router(access: Access) -> APIRouter:
 
     @routes.get("/{specialist_id}")
     def show(by: Asking, specialist_id: SpecialistId) -> Response:
-        return _page(access.as_(by).specialists.one(specialist_id), by)
+        return _page(access.as_(by), specialist_id, by)
 
     @routes.get("/{specialist_id}/edit")
     def ask_to_edit(by: Asking, specialist_id: SpecialistId) -> Response:
@@ -91,12 +92,12 @@ def router(access: Access) -> APIRouter:
 
     @routes.post("/{specialist_id}/grant")
     def grant(by: Asking, specialist_id: SpecialistId, grantee: Grantee = "") -> Response:
-        specialists = access.as_(by).specialists
+        granted = access.as_(by)
         try:
             wanted = read_fields(GrantRequest, {"grantee": grantee.strip()})
-            return _to(specialists.grant(specialist_id, wanted.grantee), "#sharing")
+            return _to(granted.specialists.grant(specialist_id, wanted.grantee), "#sharing")
         except (Conflict, Invalid) as refusal:
-            return _page(specialists.one(specialist_id), by, refusal, grantee)
+            return _page(granted, specialist_id, by, refusal, grantee)
 
     @routes.post("/{specialist_id}/revoke")
     def revoke(by: Asking, specialist_id: SpecialistId, grantee: Grantee) -> Response:
@@ -132,9 +133,16 @@ def _card_of(specialist_id: str, text: str) -> Card:
 
 
 def _page(
-    specialist: SpecialistView, by: Principal, refusal: ServiceError | None = None, grantee: str = ""
+    granted: Granted, specialist_id: str, by: Principal, refusal: ServiceError | None = None, grantee: str = ""
 ) -> Response:
-    values = {"page": page_of(specialist), "refusal": refusal, "grantee": grantee}
+    specialist, learned = granted.specialists.one(specialist_id), granted.learned.all()
+    values = {
+        "page": page_of(specialist),
+        "standings": standings_of(learned, specialist_id),
+        "corrections": corrections_of(learned.corrections, specialist_id),
+        "refusal": refusal,
+        "grantee": grantee,
+    }
     return render("specialist.html", values, _status(refusal), by=by)
 
 

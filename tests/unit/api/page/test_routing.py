@@ -1,9 +1,19 @@
-"""The page of routing: who would do a task."""
+"""The page of routing: who would do a task, how routing does, and what was learned."""
 
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.daemon.learning import Learner
 from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.units import DAY_MS
+from claudomator_py.domain.views import RestartRequest, TokenRequest
+from claudomator_py.schema.routing_settings import LearningSettings
 from tests.fakes.cards import card
+from tests.fakes.daemon import running
 from tests.fakes.prepared import PreparedService
-from tests.unit.api.page.conftest import Visitor, text_of
+from tests.fakes.world import spec
+from tests.unit.api.page.conftest import Visitor, log_in, text_of
 
 DUMP = {"text": "Restore last night's dump.", "name": "night", "tags": "database, urgent"}
 
@@ -38,3 +48,68 @@ def test_what_is_asked_is_text(operator: Visitor) -> None:
     page = operator.post("/routing", {"text": hostile, "name": hostile, "tags": hostile})
     assert hostile in text_of(page)
     assert hostile not in page.body.decode()
+
+
+@pytest.fixture
+def taught(desk: PreparedService) -> PreparedService:
+    """Two tasks that were routed by their texts, one of which an operator gave to somebody else; all was learned."""
+    for one in (
+        card("db-admin", skills=[{"id": "backup", "name": "Backups", "examples": ["Restore last night's dump."]}]),
+        card("painter", skills=[{"id": "paint", "name": "Painting", "examples": ["Paint the kitchen blue."]}]),
+    ):
+        desk.access.as_(OPERATOR).specialists.register(one)
+    for name in ("right", "wrong"):
+        desk.service.submit(spec(name, instructions="Restore last night's dump of the orders."))
+    desk.world.router.route()
+    desk.service.cancel("wrong")
+    desk.service.restart("wrong", RestartRequest(specialist="painter"))
+    desk.world.router.route()
+    desk.service.cancel("right")
+    Learner(desk.database, LearningSettings, desk.world.clock).round()
+    return desk
+
+
+def test_how_routing_does(operator: Visitor, taught: PreparedService) -> None:
+    said = text_of(operator.get("/routing"))
+    for words in (
+        "3 decisions in 30 days, with a mean confidence of 0.",
+        "33% overridden",
+        "db-admin 2 0.",
+        "By topic",
+        "backup 2 0.",
+        "What each signal changed",
+        "semantic 2",
+        "All outcomes were learned.",
+        "db-admin painter backup 1",
+    ):
+        assert words in said
+    taught.world.now_ms += 2 * DAY_MS
+    assert "Nothing was routed in a day." in text_of(operator.get("/routing?days=1"))
+    assert "3 decisions in 7 days" in text_of(operator.get("/routing?days=7"))
+    assert [operator.get(f"/routing?days={wrong}").status for wrong in ("0", "366", "x")] == [422, 422, 422]
+
+
+def test_what_nobody_covers_is_shown_with_its_tasks(operator: Visitor, taught: PreparedService) -> None:
+    taught.service.submit(spec("odd", instructions="Zwölf Boxkämpfer jagen Viktor quer über den Sylter Deich."))
+    taught.world.router.route()
+    said = text_of(operator.get("/routing"))
+    assert "Badly covered" in said
+    assert "odd" in said.partition("Such as")[2].partition("What each signal")[0]
+
+
+def test_what_was_learned_of_one_is_on_its_page(operator: Visitor, taught: PreparedService) -> None:
+    said = text_of(operator.get("/specialists/db-admin"))
+    assert "all 0.45 0 1 never backup 0.45 0 1 never" in said
+    assert "Corrected by operators Went to Was given to Topic Tasks Last db-admin painter backup 1" in said
+    taught.world.learned.freeze()
+    assert "nothing more is learned" in text_of(operator.get("/routing"))
+
+
+def test_what_was_learned_elsewhere_is_not_shown(
+    desk: PreparedService, taught: PreparedService, tmp_path: Path
+) -> None:
+    with running(taught, tmp_path / "state", holders=taught.world.keyring) as daemon:
+        made = taught.world.tokens.create(TokenRequest(name="bob", role="read", organisation="bolt"))
+        bob = log_in(daemon, made.token)
+        assert "Nothing was routed in 30 days." in text_of(bob.get("/routing"))
+        assert "What was learned" not in text_of(bob.get("/specialists/db-admin"))
