@@ -6,6 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from claudomator_py.domain.task import TaskSpec
 from tests.browser.conftest import NARROW, Desktop
 from tests.fakes.cards import card
 
@@ -42,6 +43,10 @@ def _fill(desktop: Desktop) -> str:
     desktop.when("limited", lambda task: task.reason == "limited")
     desktop.daemon.client.register_specialist(PLUMBER)
     desktop.daemon.client.grant_specialist("plumber", "org:bolt")
+    said = "The nightly dump of the orders database fails. Restore the last one, and find out why."
+    desktop.daemon.client.submit(TaskSpec(name="routed", instructions=said))
+    desktop.when("routed", lambda task: task.specialist is not None)
+    desktop.daemon.client.cancel("routed")
     running = desktop.task("works", "delay=2m")
     desktop.settled("works", "RUNNING")
     return running.id
@@ -54,15 +59,17 @@ def desktop(lasting_desktop: Desktop) -> Desktop:
 
 
 def _paths(desktop: Desktop) -> dict[str, str]:
-    names = {task.name for task in desktop.daemon.client.all_tasks()}
-    running = desktop.daemon.client.task("works").id if "works" in names else _fill(desktop)
-    broken, unsound, asks = (desktop.daemon.client.task(name).id for name in ("broken", "unsound", "asks"))
+    known = {task.name for task in desktop.daemon.client.all_tasks()}
+    running = desktop.daemon.client.task("works").id if "works" in known else _fill(desktop)
+    names = ("broken", "unsound", "asks", "routed")
+    broken, unsound, asks, routed = (desktop.daemon.client.task(name).id for name in names)
     return {
         "front": "/",
         "found": "/?state=COMPLETED",
         "running": f"/tasks/{running}",
         "failed": f"/tasks/{broken}",
         "check": f"/tasks/{unsound}?check=true",
+        "routed": f"/tasks/{routed}",
         "cancel": f"/tasks/{running}/cancel",
         "restart": f"/tasks/{broken}/restart",
         "asks": f"/tasks/{asks}",

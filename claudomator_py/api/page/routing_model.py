@@ -78,6 +78,7 @@ class Figures:
     gaps: tuple[Gap, ...]
     signals: tuple[Signal, ...]
     sampled: str
+    """How many decisions the gaps and the signals tell of, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class Correction:
 def figures_of(stats: RoutingStatsView) -> Figures:
     """How routing did, for people."""
     total = stats.total
-    parts = [f"{total.decisions:,} decisions in {_days(stats.days)}"]
+    parts = [f"{_decisions(total.decisions)} in {_days(stats.days)}"]
     if total.confidence is not None:
         parts.append(f"with a mean confidence of {total.confidence:.2f}")
     parts += [
@@ -123,7 +124,7 @@ def figures_of(stats: RoutingStatsView) -> Figures:
         topics=tuple(_row(one, None) for one in stats.topics),
         gaps=tuple(_gap(one) for one in stats.gaps),
         signals=tuple(_signal(one) for one in stats.signals),
-        sampled=f"{stats.sampled:,}",
+        sampled=_decisions(stats.sampled),
     )
 
 
@@ -177,6 +178,10 @@ def _standing(one: StandingView) -> Standing:
 
 def _who(specialist_id: str | None) -> Who:
     return Who(NOBODY, None) if specialist_id is None else Who(specialist_id, url_of(specialist_id))
+
+
+def _decisions(number: int) -> str:
+    return "1 decision" if number == 1 else f"{number:,} decisions"
 
 
 def _days(days: int) -> str:

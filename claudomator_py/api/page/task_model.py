@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from claudomator_py.api.page.route_model import RouteShown, route_of
 from claudomator_py.api.page.rows import Row, row_of, words_of
+from claudomator_py.api.page.specialist_model import url_of
 from claudomator_py.api.page.timeline import Moment, timeline_of
 from claudomator_py.api.page.words import cost_text, meaning_of, model_text, tokens_text, took
 from claudomator_py.domain.blocked import predicate, wait_of
@@ -81,6 +83,14 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Specialist:
+    """Who does it. url: the page; None: nobody decided so, or it does not exist for whoever looks."""
+
+    name: str
+    url: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """An agent as the last decision saw it."""
 
@@ -111,7 +121,10 @@ class TaskPage:
     wait: Sentence | None
     actions: tuple[Action, ...]
     facts: tuple[tuple[str, str], ...]
+    specialist: Specialist | None
     sentences: tuple[str, ...]
+    route: RouteShown | None
+    restart_url: str | None
     candidates: tuple[Candidate, ...]
     decided_at: str | None
     attempts: tuple[Attempt, ...]
@@ -130,6 +143,7 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, c
     check = check and shown is not None and shown.check is not None
     spec = task.spec or {}
     instructions = spec.get("instructions")
+    actions = actions_of(task)
     decision = why.decisions[0] if why.decisions else None
     return TaskPage(
         task=task,
@@ -137,9 +151,12 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, c
         title=f"{task.name}: {row.state}",
         meaning=meaning_of(task.reason) if task.state == "FAILED" else None,
         wait=wait_of(task.blocked, task.reason_text),
-        actions=actions_of(task),
+        actions=actions,
         facts=_facts(task),
+        specialist=_specialist(why),
         sentences=why.sentences,
+        route=route_of(why.routing) if why.routing is not None and why.routing.candidates else None,
+        restart_url=next((one.url for one in actions if one.url.endswith("/restart")), None),
         candidates=tuple(_candidate(candidate, decision) for candidate in decision.candidates) if decision else (),
         decided_at=decision.at if decision else None,
         attempts=tuple(_attempt(number, run, shown, check=check) for number, run in reversed(list(enumerate(runs, 1)))),
@@ -172,7 +189,6 @@ def _facts(task: TaskView) -> tuple[tuple[str, str], ...]:
     found = [
         ("Last ran on" if task.state in ("QUEUED", "WAITING") and task.runs else "Agent", task.agent),
         ("Tier and model", model_text(task.tier, task.model)),
-        ("Specialist", task.specialist),
         ("Directory", task.working_dir),
         ("Branch", task.branch),
         ("Continues", None if task.continues is None else _needed(task.continues)),
@@ -187,6 +203,13 @@ def _facts(task: TaskView) -> tuple[tuple[str, str], ...]:
         ("Generation", f"{task.generation}, {task.runs} runs in all" if task.generation > 1 else None),
     ]
     return tuple((name, value) for name, value in found if value)
+
+
+def _specialist(why: WhyView) -> Specialist | None:
+    name, routing = why.task.specialist, why.routing
+    if name is None:
+        return None
+    return Specialist(name, url_of(name) if routing is not None and routing.specialist == name else None)
 
 
 def _needed(one: DependencyView) -> str:

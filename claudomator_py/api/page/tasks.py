@@ -23,8 +23,11 @@ from claudomator_py.service.access import Access, Granted
 
 Ref = Annotated[str, Path(max_length=128)]
 RunId = Annotated[str | None, Query(max_length=128)]
+Name = Annotated[str, Query(max_length=128)]
 Version = Annotated[int, Form(ge=0)]
 Field = Annotated[str, Form(max_length=2_000)]
+_OFFERED = 200
+"""Specialists that the form names; any other can be typed."""
 _STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Invalid: 422}
 
 
@@ -53,14 +56,15 @@ def router(access: Access) -> APIRouter:
             return _cancel_form(granted.queries.task(ref), by, refusal)
 
     @routes.get("/{ref}/restart")
-    def ask_to_restart(by: Asking, ref: Ref) -> Response:
-        return _restart_form(access.as_(by), ref, by, {}, None)
+    def ask_to_restart(by: Asking, ref: Ref, specialist: Name = "") -> Response:
+        return _restart_form(access.as_(by), ref, by, {"specialist": specialist}, None)
 
     @routes.post("/{ref}/restart")
     def restart(
         by: Asking,
         ref: Ref,
         version: Version,
+        specialist: Field = "",
         agent: Field = "",
         tier: Field = "",
         model: Field = "",
@@ -70,6 +74,7 @@ def router(access: Access) -> APIRouter:
     ) -> Response:
         granted = access.as_(by)
         given = {
+            "specialist": specialist.strip(),
             "agent": agent,
             "tier": tier,
             "model": model.strip(),
@@ -108,7 +113,7 @@ def _restart_form(
     task = granted.queries.task(ref)
     force = "restart_force" in task.available_actions
     conversations = [run.outcome.conversation_id for run in granted.queries.runs(task.id) if run.outcome is not None]
-    nothing: dict[str, object] = {"agent": "", "tier": "", "model": "", "reason": "", "resume": False}
+    nothing: dict[str, object] = {"specialist": "", "agent": "", "tier": "", "model": "", "reason": "", "resume": False}
     values = {
         "task": task,
         "row": row_of(task),
@@ -118,6 +123,7 @@ def _restart_form(
         "resumable": any(conversations),
         "agents": [agent.name for agent in granted.queries.agents()],
         "tiers": TIERS,
+        "specialists": [(one.id, one.name) for one in granted.specialists.page(limit=_OFFERED).items],
         "given": nothing | dict(given),
     }
     return render("restart.html", values, _status(refusal), by=by)

@@ -1,6 +1,7 @@
 """The page of a task, and the forms by which its operator acts on it."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -17,10 +18,15 @@ from claudomator_py.domain.lifecycle import (
     WaitReason,
 )
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.units import HOUR_MS
+from claudomator_py.domain.views import TokenRequest
+from tests.fakes.cards import card
+from tests.fakes.daemon import running
 from tests.fakes.prepared import START_MS, PreparedService
-from tests.unit.api.page.conftest import Visitor, hidden, text_of
+from tests.fakes.world import spec
+from tests.unit.api.page.conftest import Visitor, hidden, log_in, text_of
 
 
 def test_everything_about_a_task(operator: Visitor, desk: PreparedService) -> None:
@@ -232,3 +238,66 @@ def test_hostile_instructions_and_results_are_text(operator: Visitor, desk: Prep
     for words in ("</pre><script>alert(1)</script>", "<script>alert(2)</script>", "<svg onload=alert(1)>"):
         assert words in text_of(page)
         assert words not in page.body.decode()
+
+
+@pytest.fixture
+def routed(desk: PreparedService) -> str:
+    """A task that was routed by its text."""
+    examples = ["Restore last night's dump."]
+    for one in (
+        card("db-admin", name="Keeper", skills=[{"id": "backup", "name": "Backups", "examples": examples}]),
+        card("painter"),
+    ):
+        desk.access.as_(OPERATOR).specialists.register(one)
+    task = desk.service.submit(spec("it", instructions="Restore last night's dump of the orders.")).id
+    desk.world.router.route()
+    return task
+
+
+def test_who_does_it_and_who_else_was_compared(operator: Visitor, desk: PreparedService, routed: str) -> None:
+    page = operator.get(f"/tasks/{routed}")
+    said = text_of(page)
+    for words in (
+        "Specialist db-admin",
+        "it went to db-admin for backup: it is most like what db-admin does.",
+        "Specialists compared, with a threshold of 0.",
+        "db-admin backup 0.",
+        "semantic 0.",
+        "chosen",
+        "painter",
+    ):
+        assert words in said
+    assert '<dd><a href="/specialists/db-admin">db-admin</a></dd>' in page.body.decode()
+    assert "?specialist=" not in page.body.decode()  # a queued one is not restarted
+    desk.service.cancel(routed)
+    assert f'href="/tasks/{routed}/restart?specialist=painter"' in operator.get(f"/tasks/{routed}").body.decode()
+
+
+def test_a_restart_gives_it_to_somebody_else(operator: Visitor, desk: PreparedService, routed: str) -> None:
+    desk.service.cancel(routed)
+    form = operator.get(f"/tasks/{routed}/restart?specialist=painter")
+    body = form.body.decode()
+    assert 'name="specialist" value="painter"' in body
+    assert '<option value="db-admin">Keeper</option>' in body
+    version = hidden(form, "version")
+    refused = operator.post(f"/tasks/{routed}/restart", {"version": version, "specialist": "paintre"})
+    assert (refused.status, "did you mean `painter`?" in text_of(refused)) == (422, True)
+    assert operator.post(f"/tasks/{routed}/restart", {"version": version, "specialist": "painter"}).status == 303
+    desk.world.router.route()
+    assert desk.task(routed).specialist == "painter"
+    assert "it went to painter" in text_of(operator.get(f"/tasks/{routed}"))
+
+
+def test_who_does_it_is_no_link_where_that_does_not_exist_for_whoever_looks(
+    desk: PreparedService, tmp_path: Path
+) -> None:
+    ann = Principal("ann", Role.OPERATE, organisation="acme")
+    desk.access.as_(ann).specialists.register(card("secretive", visibility="private"))
+    task = desk.access.as_(ann).service.submit(spec("it", specialist="secretive")).id
+    desk.world.router.route()
+    made = desk.world.tokens.create(TokenRequest(name="bob", role="read", organisation="acme"))
+    with running(desk, tmp_path / "state", holders=desk.world.keyring) as daemon:
+        page = log_in(daemon, made.token).get(f"/tasks/{task}")
+    assert page.status == 200
+    assert "/specialists/secretive" not in page.body.decode()
+    assert "Specialists compared" not in text_of(page)
