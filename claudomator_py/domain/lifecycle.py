@@ -255,7 +255,7 @@ def available_actions(state: State, *, begun: bool = True) -> tuple[str, ...]:
             return ("cancel", "restart")
         case NeedsInput(InputKind.APPROVAL):
             return (*(("approve", "answer") if begun else ("approve",)), "reject", "cancel", "restart")
-        case NeedsInput(InputKind.QUESTION):
+        case NeedsInput(InputKind.QUESTION | InputKind.CLARIFICATION):
             return ("answer", "reject", "cancel", "restart")
         case NeedsInput():
             return ("cancel", "restart")

@@ -13,6 +13,7 @@ from claudomator_py.domain.views import AnswerRequest, ApproveRequest, RejectReq
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK
+from tests.fakes.cards import card
 from tests.fakes.world import CODEX, World, spec
 
 PUBLISH = {"tool": "Bash", "input": "npm publish", "rule": "Bash(npm publish)"}
@@ -306,6 +307,27 @@ def test_secrets_are_neither_shown_nor_put_into_a_command_line(world: World) -> 
     assert secret not in why(world)
     with pytest.raises(Conflict):
         approve(world)
+
+
+# --- which specialist is meant ----------------------------------------------------------------------------------------
+
+
+def test_who_asks_for_a_specialist_can_be_answered_and_rejected(world: World) -> None:
+    for one in ("painter", "plumber"):
+        world.specialists.register(card(one))
+    for name in ("t", "other"):
+        world.submit(name, specialist="painter")
+    world.specialists.remove("painter")
+    world.router.route()
+    task = world.task("t")
+    assert (task.state, task.reason) == ("NEEDS_INPUT", "clarification")
+    assert task.available_actions == ("answer", "reject", "cancel", "restart")
+    assert "`claudomator answer t SPECIALIST` gives it to that one; `claudomator reject t` ends it." in why(world)
+    answer(world, "plumber")
+    world.router.route()
+    assert world.task("t").specialist == "plumber"
+    reject(world, name="other")
+    assert world.state("other") == "FAILED rejected"
 
 
 # --- approval before the first run ------------------------------------------------------------------------------------
