@@ -100,8 +100,9 @@ def test_keys(desktop: Desktop) -> None:
     expect(page.get_by_role("link", name="two", exact=True)).to_be_visible()
     expect(page.get_by_role("link", name="one", exact=True)).to_have_count(0)
     assert page.url.endswith("q=tw&state=&tag=")
-    page.keyboard.press("g")
-    page.wait_for_url(f"{desktop.url}/")
+    for key, path in (("s", "/specialists"), ("r", "/routing"), ("g", "/")):
+        page.keyboard.press(key)
+        page.wait_for_url(f"{desktop.url}{path}")
 
 
 def test_the_first_stop_skips_to_the_content(desktop: Desktop) -> None:

@@ -14,7 +14,9 @@ from pydantic import BaseModel
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
+from claudomator_py.api.page.specialist_model import OFFERED, choices_of
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
+from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.views import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.schema.validation import validate
@@ -35,7 +37,7 @@ def router(access: Access) -> APIRouter:
 
     @routes.get("/{ref}/answer")
     def ask_for_answer(by: Asking, ref: Ref) -> Response:
-        return _form("answer", access.as_(by).queries.task(ref), by)
+        return _form("answer", access.as_(by), ref, by)
 
     @routes.post("/{ref}/answer")
     def answer(by: Asking, ref: Ref, version: Version, text: Answer = "") -> Response:
@@ -48,7 +50,7 @@ def router(access: Access) -> APIRouter:
 
     @routes.get("/{ref}/approve")
     def ask_for_approval(by: Asking, ref: Ref) -> Response:
-        return _form("approve", access.as_(by).queries.task(ref), by)
+        return _form("approve", access.as_(by), ref, by)
 
     @routes.post("/{ref}/approve")
     def approve(by: Asking, ref: Ref, version: Version, tools: Tools = "") -> Response:
@@ -67,7 +69,7 @@ def router(access: Access) -> APIRouter:
 
     @routes.get("/{ref}/reject")
     def ask_for_rejection(by: Asking, ref: Ref) -> Response:
-        return _form("reject", access.as_(by).queries.task(ref), by)
+        return _form("reject", access.as_(by), ref, by)
 
     @routes.post("/{ref}/reject")
     def reject(by: Asking, ref: Ref, version: Version, reason: Reason = "") -> Response:
@@ -87,14 +89,21 @@ def _sent(granted: Granted, by: Principal, what: str, ref: str, send: Callable[[
     try:
         return RedirectResponse(f"/tasks/{send().id}", 303)
     except (StaleVersion, Conflict, Invalid) as refusal:
-        return _form(what, granted.queries.task(ref), by, refusal, given)
+        return _form(what, granted, ref, by, refusal, given)
 
 
-def _form(what: str, task: TaskView, by: Principal, refusal: ServiceError | None = None, given: str = "") -> Response:
+def _form(
+    what: str, granted: Granted, ref: str, by: Principal, refusal: ServiceError | None = None, given: str = ""
+) -> Response:
+    task = granted.queries.task(ref)
+    asks = task.asks
+    # Nobody works on it yet: it is the daemon that asks, and for a specialist.
+    whom = asks is not None and asks.kind is InputKind.CLARIFICATION and asks.run_id is None
     values = {
         "what": what,
         "task": task,
-        "asks": task.asks,
+        "asks": asks,
+        "specialists": choices_of(granted.specialists.page(limit=OFFERED).items) if whom else None,
         "row": row_of(task),
         "refusal": refusal,
         "offered": what in task.available_actions,

@@ -32,6 +32,7 @@ class Row:
     state: str
     label: str
     tone: str
+    specialist: str | None
     agent: str | None
     model: str | None
     wait: Sentence | None
@@ -63,6 +64,7 @@ def row_of(task: TaskView) -> Row:
         state=words_of(task.state),
         label=label,
         tone=TONES[task.state],
+        specialist=task.specialist,
         agent=task.agent_hint if undecided else task.agent,
         model=None if undecided else model_text(task.tier, task.model),
         wait=wait,

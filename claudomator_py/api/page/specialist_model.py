@@ -7,6 +7,8 @@ from claudomator_py.api.page.words import short_line
 from claudomator_py.domain.card import Card, Pricing, Source, Transport, Visibility
 from claudomator_py.domain.views.specialists import FoundSpecialistView, SpecialistView
 
+OFFERED = 200
+"""How many a field names in which one is named; any other can be typed."""
 _TONES = {Visibility.PUBLIC: "good", Visibility.SHARED: "busy", Visibility.PRIVATE: "off"}
 _SOURCES: dict[Source, str] = {
     "shipped": "comes with Claudomator",
@@ -92,6 +94,11 @@ def found_row_of(found: FoundSpecialistView) -> SpecialistRow:
     """A line of what a search found."""
     skill = next((one.name for one in found.skills if one.id == found.best_skill_id), None)
     return _row(found.specialist, f"{found.score:.2f}", skill)
+
+
+def choices_of(specialists: Sequence[SpecialistView]) -> tuple[tuple[str, str], ...]:
+    """Id and name of each, for a field in which one is named."""
+    return tuple((one.id, one.name) for one in specialists)
 
 
 def page_of(specialist: SpecialistView) -> SpecialistPage:

@@ -13,6 +13,7 @@ from fastapi.responses import RedirectResponse, Response
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
+from claudomator_py.api.page.specialist_model import OFFERED, choices_of
 from claudomator_py.api.page.task_model import task_page_of
 from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
@@ -26,8 +27,6 @@ RunId = Annotated[str | None, Query(max_length=128)]
 Name = Annotated[str, Query(max_length=128)]
 Version = Annotated[int, Form(ge=0)]
 Field = Annotated[str, Form(max_length=2_000)]
-_OFFERED = 200
-"""Specialists that the form names; any other can be typed."""
 _STATUS: dict[type[ServiceError], int] = {StaleVersion: 412, Conflict: 409, Invalid: 422}
 
 
@@ -123,7 +122,7 @@ def _restart_form(
         "resumable": any(conversations),
         "agents": [agent.name for agent in granted.queries.agents()],
         "tiers": TIERS,
-        "specialists": [(one.id, one.name) for one in granted.specialists.page(limit=_OFFERED).items],
+        "specialists": choices_of(granted.specialists.page(limit=OFFERED).items),
         "given": nothing | dict(given),
     }
     return render("restart.html", values, _status(refusal), by=by)

@@ -252,6 +252,8 @@
     k: () => step(-1),
     p: () => setPaused(!paused),
     g: () => location.assign("/"),
+    s: () => location.assign("/specialists"),
+    r: () => location.assign("/routing"),
     "?": () => byId("help").showModal(),
   };
 

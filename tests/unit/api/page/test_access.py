@@ -92,7 +92,8 @@ def test_a_change_must_come_from_our_own_page(
     desk.limit("claude")
     for path in (f"/tasks/{task}/cancel", "/agents/claude/release"):
         assert operator.post(path, {"version": 1}, **headers).status == 403
-    assert operator.post("/logout", None, **headers).status == 403
+    for path in ("/specialists", "/specialists/plumber/remove", "/routing", "/logout"):
+        assert operator.post(path, {"text": "id: plumber"}, **headers).status == 403
     assert desk.task(task).state == "QUEUED"
     assert desk.agents()[0].limited
     assert operator.get("/").status == 200

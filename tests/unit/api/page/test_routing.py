@@ -1,6 +1,7 @@
 """The page of routing: who would do a task, how routing does, and what was learned."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,6 +10,8 @@ from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.domain.views import RestartRequest, TokenRequest
 from claudomator_py.schema.routing_settings import LearningSettings
+from claudomator_py.service.access import Access
+from claudomator_py.service.specialists import Specialists
 from tests.fakes.cards import card
 from tests.fakes.daemon import running
 from tests.fakes.prepared import PreparedService
@@ -41,6 +44,17 @@ def test_a_question_without_a_text_is_refused(operator: Visitor) -> None:
 
 def test_there_are_no_specialists(operator: Visitor) -> None:
     assert "There are no specialists." in text_of(operator.post("/routing", DUMP))
+
+
+def test_nothing_is_routed(desk: PreparedService, tmp_path: Path) -> None:
+    world = desk.world
+    unrouted = Specialists(world.database, world.clock, world.repeats)
+    access = Access(world.service, world.queries, world.schedules, world.notices, world.tokens, unrouted, world.learned)
+    with running(SimpleNamespace(access=access), tmp_path / "state") as daemon:
+        page = log_in(daemon).post("/routing", DUMP)
+    assert page.status == 409
+    assert "Set another `routing.preset` than `none`." in text_of(page)
+    assert 'value="night"' in page.body.decode()
 
 
 def test_what_is_asked_is_text(operator: Visitor) -> None:

@@ -1,5 +1,6 @@
 """The pages of specialists: the list, a search, one card, and changing, removing and sharing it."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -238,6 +239,23 @@ def test_what_is_hidden_is_answered_as_what_is_absent(open_daemon: Daemon, desk:
     for change in ("edit", "remove", "grant", "revoke"):
         fields = {"version": 1, "grantee": "bob", "text": yaml_of(card("pilferer").document)}
         assert bob.post(f"/specialists/pilferer/{change}", fields).status == 404
+
+
+def test_who_only_looks_is_offered_nothing_else(open_daemon: Daemon, desk: PreparedService) -> None:
+    with open_daemon.client() as client:
+        viewer = log_in(open_daemon, client.create_token(TokenRequest(name="viewer", role="read")).token)
+    register(desk)
+    for path in ("/specialists", "/specialists/plumber"):
+        page = viewer.get(path)
+        assert page.status == 200
+        assert re.findall(r'<form method="post" action="([^"]+)"', page.body.decode()) == ["/logout"]
+        assert "/plumber/edit" not in page.body.decode()
+    fields = {"version": 1, "grantee": "bob", "text": yaml_of(PLUMBER.document)}
+    for change in ("", "/plumber/edit", "/plumber/remove", "/plumber/grant", "/plumber/revoke"):
+        assert viewer.post(f"/specialists{change}", fields).status == 403
+    assert viewer.get("/specialists/plumber/edit").status == 403
+    assert viewer.post("/routing", {"text": "Who?"}).status == 200
+    assert found(desk).version == 1
 
 
 def test_what_is_another_s_is_seen_and_not_changed(open_daemon: Daemon, desk: PreparedService) -> None:

@@ -288,6 +288,23 @@ def test_a_restart_gives_it_to_somebody_else(operator: Visitor, desk: PreparedSe
     assert "it went to painter" in text_of(operator.get(f"/tasks/{routed}"))
 
 
+def test_who_is_asked_for_a_specialist_is_offered_them(operator: Visitor, desk: PreparedService) -> None:
+    specialists = desk.access.as_(OPERATOR).specialists
+    for one in ("painter", "plumber"):
+        specialists.register(card(one))
+    task = desk.service.submit(spec("it", specialist="painter")).id
+    specialists.remove("painter")
+    desk.world.router.route()
+    form = operator.get(f"/tasks/{task}/answer")
+    assert "The specialist" in text_of(form)
+    assert '<option value="plumber">plumber</option>' in form.body.decode()
+    fields = {"version": hidden(form, "version"), "text": "plumber"}
+    assert operator.post(f"/tasks/{task}/answer", fields).status == 303
+    desk.world.router.route()
+    assert desk.task(task).specialist == "plumber"
+    assert "plumber" in text_of(operator.get("/")).partition("Queued and waiting")[2].partition("Recent")[0]
+
+
 def test_who_does_it_is_no_link_where_that_does_not_exist_for_whoever_looks(
     desk: PreparedService, tmp_path: Path
 ) -> None:
