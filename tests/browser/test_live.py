@@ -134,3 +134,15 @@ def test_no_event_is_missed_over_a_restart_of_the_daemon(desktop: Desktop) -> No
     expect(page.locator("#recent")).to_contain_text("after")
     expect(page.locator("#live")).to_have_text("Live")
     assert_not_reloaded(page)
+
+
+def test_what_has_the_focus_keeps_it_when_the_page_shows_everything_again(desktop: Desktop) -> None:
+    task = desktop.task("it", "delay=2m")
+    desktop.settled("it", "RUNNING")
+    page = desktop.page()
+    page.goto(f"{desktop.url}/tasks/{task.id}")
+    expect(page.locator("#live")).to_have_text("Live")
+    page.get_by_role("link", name="Cancel and restart…").focus()
+    desktop.daemon.client.cancel("it")
+    expect(page.locator("#task")).to_contain_text("cancelled")
+    expect(page.get_by_role("link", name="Restart…")).to_be_focused()

@@ -35,8 +35,11 @@ _ELSEWHERE = frozenset({"name", "instructions"})
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that the API offers for this task."""
+    """Something that the API offers for this task. id: of its link, which keeps the focus by it when the page shows
+    everything again.
+    """
 
+    id: str
     label: str
     url: str
     grave: bool
@@ -174,12 +177,12 @@ def actions_of(task: TaskView) -> tuple[Action, ...]:
     """Exactly what the API offers; what this page does not know yet is left out."""
     base = f"/tasks/{task.id}"
     known = {
-        "answer": Action("Answer…", f"{base}/answer", grave=False),
-        "approve": Action("Approve…", f"{base}/approve", grave=False),
-        "reject": Action("Reject…", f"{base}/reject", grave=True),
-        "cancel": Action("Cancel…", f"{base}/cancel", grave=True),
-        "restart": Action("Restart…", f"{base}/restart", grave=False),
-        "restart_force": Action("Cancel and restart…", f"{base}/restart", grave=True),
+        "answer": Action("do-answer", "Answer…", f"{base}/answer", grave=False),
+        "approve": Action("do-approve", "Approve…", f"{base}/approve", grave=False),
+        "reject": Action("do-reject", "Reject…", f"{base}/reject", grave=True),
+        "cancel": Action("do-cancel", "Cancel…", f"{base}/cancel", grave=True),
+        "restart": Action("do-restart", "Restart…", f"{base}/restart", grave=False),
+        "restart_force": Action("do-restart", "Cancel and restart…", f"{base}/restart", grave=True),
     }
     return tuple(known[action] for action in task.available_actions if action in known)
 

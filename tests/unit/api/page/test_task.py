@@ -267,7 +267,7 @@ def test_who_does_it_and_who_else_was_compared(operator: Visitor, desk: Prepared
         "painter",
     ):
         assert words in said
-    assert '<dd><a href="/specialists/db-admin">db-admin</a></dd>' in page.body.decode()
+    assert '<dd><a id="specialist" href="/specialists/db-admin">db-admin</a></dd>' in page.body.decode()
     assert "?specialist=" not in page.body.decode()  # a queued one is not restarted
     desk.service.cancel(routed)
     assert f'href="/tasks/{routed}/restart?specialist=painter"' in operator.get(f"/tasks/{routed}").body.decode()
