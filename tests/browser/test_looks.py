@@ -83,6 +83,7 @@ def _paths(desktop: Desktop) -> dict[str, str]:
         "edited": "/specialists/plumber/edit",
         "removed": "/specialists/plumber/remove",
         "routing": "/routing",
+        "forget": "/routing/forget",
         "error": "/tasks/nowhere",
         "login": "/login",
         "code": "/login?code=abc",

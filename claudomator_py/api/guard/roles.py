@@ -82,10 +82,16 @@ PAGES: Final[dict[str, Needed | str]] = {
     "POST /specialists/{specialist_id}/edit": "changeSpecialist",
     "GET /specialists/{specialist_id}/remove": "removeSpecialist",
     "POST /specialists/{specialist_id}/remove": "removeSpecialist",
+    "GET /specialists/{specialist_id}/forget": "resetLearned",
+    "POST /specialists/{specialist_id}/forget": "resetLearned",
     "POST /specialists/{specialist_id}/grant": "grantSpecialist",
     "POST /specialists/{specialist_id}/revoke": "revokeSpecialist",
     "GET /routing": "getRoutingStats",
     "POST /routing": "route",
+    "GET /routing/forget": "resetLearned",
+    "POST /routing/forget": "resetLearned",
+    "POST /routing/freeze": "freezeLearning",
+    "POST /routing/unfreeze": "unfreezeLearning",
 }
 """Of the pages and of A2A, by method and path: acting on one needs what the operation behind it needs, which is
 named.

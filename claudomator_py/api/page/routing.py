@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
@@ -14,7 +14,7 @@ from claudomator_py.api.page.routing_model import corrections_of, figures_of
 from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.views.routing import LONGEST_TEXT, RouteRequest
+from claudomator_py.domain.views.routing import LONGEST_TEXT, ForgetRequest, RouteRequest
 from claudomator_py.service.access import Access
 
 Text = Annotated[str, Form(max_length=LONGEST_TEXT)]
@@ -63,7 +63,30 @@ def router(access: Access) -> APIRouter:
         except (Conflict, Invalid) as refusal:
             return _page(by, given, {"refusal": refusal}, _STATUS[type(refusal)])
 
+    @routes.get("/forget")
+    def ask_to_forget(by: Asking) -> Response:
+        return render("forget.html", {"page": None}, by=by)
+
+    @routes.post("/forget")
+    def forget(by: Asking) -> Response:
+        access.as_(by).learned.forget(ForgetRequest())
+        return _back()
+
+    @routes.post("/freeze")
+    def freeze(by: Asking) -> Response:
+        access.as_(by).learned.freeze()
+        return _back()
+
+    @routes.post("/unfreeze")
+    def unfreeze(by: Asking) -> Response:
+        access.as_(by).learned.unfreeze()
+        return _back()
+
     return routes
+
+
+def _back() -> Response:
+    return RedirectResponse("/routing#learning", 303)
 
 
 def _page(by: Principal, asked: Asked, values: Mapping[str, object], status: int = 200) -> Response:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from claudomator_py.api.page.words import short_line
-from claudomator_py.domain.card import Card, Pricing, Source, Transport, Visibility
+from claudomator_py.domain.card import Authentication, Card, Pricing, Scheme, Source, Transport, Visibility
 from claudomator_py.domain.views.specialists import FoundSpecialistView, SpecialistView
+from claudomator_py.schema.cardtext import text_of
 
 OFFERED = 200
 """How many a field names in which one is named; any other can be typed."""
@@ -49,6 +50,8 @@ class SkillShown:
     description: str
     tags: tuple[str, ...]
     examples: tuple[str, ...]
+    creator: str | None
+    """To whom its cost is attributed, if that is another than the card's creator."""
     price: str | None
 
 
@@ -78,6 +81,8 @@ class SpecialistPage:
     shipped: bool
     grants: tuple[str, ...]
     takes_grants: bool
+    text: str
+    """The whole card, as it is edited."""
 
 
 def url_of(specialist_id: str) -> str:
@@ -118,7 +123,13 @@ def page_of(specialist: SpecialistView) -> SpecialistPage:
         facts=_facts(specialist, card),
         skills=tuple(
             SkillShown(
-                one.id, one.name, one.description, one.tags, one.examples, _price(one.pricing) if one.pricing else None
+                id=one.id,
+                name=one.name,
+                description=one.description,
+                tags=one.tags,
+                examples=one.examples,
+                creator=one.creator,
+                price=_price(one.pricing) if one.pricing is not None else None,
             )
             for one in card.skills
         ),
@@ -129,6 +140,7 @@ def page_of(specialist: SpecialistView) -> SpecialistPage:
         shipped=specialist.source == "shipped",
         grants=specialist.grants,
         takes_grants=specialist.visibility is Visibility.SHARED,
+        text=text_of(specialist.card),
     )
 
 
@@ -180,6 +192,8 @@ def _facts(specialist: SpecialistView, card: Card) -> tuple[tuple[str, str], ...
         ("Risk", f"up to {card.risk_ceiling.value}"),
         ("Capabilities", _listed(card.capabilities)),
         ("Reached by", card.url or _REACHED[Transport.LOCAL]),
+        ("Woken by", card.wake_url),
+        ("Authentication", _authentication(card.authentication)),
         ("Price", _price(card.pricing)),
         ("Threshold", f"{card.threshold:.2f}" if card.threshold is not None else None),
         ("Fallback", card.fallback),
@@ -194,6 +208,13 @@ def _facts(specialist: SpecialistView, card: Card) -> tuple[tuple[str, str], ...
 
 def _listed(words: Sequence[str]) -> str | None:
     return ", ".join(words) or None
+
+
+def _authentication(how: Authentication) -> str | None:
+    """The scheme, and which variable holds the secret; None: there is none."""
+    if how.scheme is Scheme.NONE:
+        return None
+    return how.scheme.value if how.secret is None else f"{how.scheme.value}, from ${how.secret}"
 
 
 def _price(pricing: Pricing) -> str | None:

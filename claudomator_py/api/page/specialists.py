@@ -18,9 +18,9 @@ from claudomator_py.api.page.wanted import read_fields
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.views.routing import ForgetRequest
 from claudomator_py.domain.views.specialists import LONGEST_QUERY, GrantRequest, SpecialistView
 from claudomator_py.schema.cardfile import parse_card_file
-from claudomator_py.schema.cardtext import text_of
 from claudomator_py.service.access import Access, Granted
 
 _PART = 50
@@ -67,7 +67,7 @@ def router(access: Access) -> APIRouter:
     @routes.get("/{specialist_id}/edit")
     def ask_to_edit(by: Asking, specialist_id: SpecialistId) -> Response:
         found = access.as_(by).specialists.one(specialist_id)
-        return _card_form(found, by, text_of(found.card), None)
+        return _card_form(found, by, None, None)
 
     @routes.post("/{specialist_id}/edit")
     def edit(by: Asking, specialist_id: SpecialistId, version: Version, text: CardText = "") -> Response:
@@ -89,6 +89,15 @@ def router(access: Access) -> APIRouter:
         except (StaleVersion, Conflict) as refusal:
             return _removal_form(specialists.one(specialist_id), by, refusal)
         return RedirectResponse("/specialists", 303)
+
+    @routes.get("/{specialist_id}/forget")
+    def ask_to_forget(by: Asking, specialist_id: SpecialistId) -> Response:
+        return render("forget.html", {"page": page_of(access.as_(by).specialists.one(specialist_id))}, by=by)
+
+    @routes.post("/{specialist_id}/forget")
+    def forget(by: Asking, specialist_id: SpecialistId) -> Response:
+        access.as_(by).learned.forget(ForgetRequest(specialist=specialist_id))
+        return RedirectResponse(url_of(specialist_id), 303)
 
     @routes.post("/{specialist_id}/grant")
     def grant(by: Asking, specialist_id: SpecialistId, grantee: Grantee = "") -> Response:
@@ -146,13 +155,15 @@ def _page(
     return render("specialist.html", values, _status(refusal), by=by)
 
 
-def _card_form(specialist: SpecialistView | None, by: Principal, text: str, refusal: ServiceError | None) -> Response:
-    """specialist: None: it is a new one. text: the card as whoever fills the form in has it."""
-    stale = isinstance(refusal, StaleVersion)
+def _card_form(
+    specialist: SpecialistView | None, by: Principal, text: str | None, refusal: ServiceError | None
+) -> Response:
+    """specialist: None: it is a new one. text: the card as whoever fills the form in has it; None: as it is."""
+    page = None if specialist is None else page_of(specialist)
     values: Mapping[str, object] = {
-        "page": None if specialist is None else page_of(specialist),
-        "text": text,
-        "now": text_of(specialist.card) if stale and specialist is not None else None,
+        "page": page,
+        "text": page.text if page is not None and text is None else text,
+        "stale": isinstance(refusal, StaleVersion),
         "refusal": refusal,
     }
     return render("specialist_edit.html", values, _status(refusal), by=by)

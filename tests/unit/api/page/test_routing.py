@@ -115,8 +115,31 @@ def test_what_was_learned_of_one_is_on_its_page(operator: Visitor, taught: Prepa
     said = text_of(operator.get("/specialists/db-admin"))
     assert "all 0.45 0 1 never backup 0.45 0 1 never" in said
     assert "Corrected by operators Went to Was given to Topic Tasks Last db-admin painter backup 1" in said
-    taught.world.learned.freeze()
-    assert "nothing more is learned" in text_of(operator.get("/routing"))
+
+
+def test_what_was_learned_is_forgotten_after_a_question(operator: Visitor, taught: PreparedService) -> None:
+    learned = taught.world.learned
+    form = operator.get("/specialists/db-admin/forget")
+    assert "Forget what was learned of db-admin?" in text_of(form)
+    assert {one.specialist for one in learned.all().standings} == {"db-admin"}
+    answer = operator.post("/specialists/db-admin/forget")
+    assert (answer.status, answer.headers["location"]) == (303, "/specialists/db-admin")
+    assert learned.all().standings == ()
+    assert operator.post("/specialists/nobody/forget").status == 404
+    assert "of all specialists?" in text_of(operator.get("/routing/forget"))
+    assert operator.post("/routing/forget").status == 303
+    assert learned.all().corrections == ()
+
+
+def test_learning_is_frozen_and_goes_on(operator: Visitor, taught: PreparedService) -> None:
+    assert "Learn nothing more" in text_of(operator.get("/routing"))
+    assert operator.post("/routing/freeze").headers["location"] == "/routing#learning"
+    assert taught.world.learned.all().frozen_at is not None
+    said = text_of(operator.get("/routing"))
+    assert "nothing more is learned" in said
+    assert "Learn again" in said
+    assert operator.post("/routing/unfreeze").status == 303
+    assert taught.world.learned.all().frozen_at is None
 
 
 def test_what_was_learned_elsewhere_is_not_shown(
@@ -126,4 +149,7 @@ def test_what_was_learned_elsewhere_is_not_shown(
         made = taught.world.tokens.create(TokenRequest(name="bob", role="read", organisation="bolt"))
         bob = log_in(daemon, made.token)
         assert "Nothing was routed in 30 days." in text_of(bob.get("/routing"))
+        assert "Forget what was learned" not in text_of(bob.get("/routing"))
+        for change in ("/routing/forget", "/routing/freeze", "/routing/unfreeze", "/specialists/db-admin/forget"):
+            assert bob.post(change).status == 403
         assert "What was learned" not in text_of(bob.get("/specialists/db-admin"))

@@ -30,6 +30,7 @@ PLUMBER = card(
     risk_ceiling="medium",
     visibility="shared",
     pricing={"per_task": 0.5},
+    extra={"x-team": "pipes"},
 )
 
 
@@ -94,8 +95,30 @@ def test_everything_about_one(operator: Visitor, desk: PreparedService) -> None:
         "file descriptor leak",
         "whoever has a grant",
         "You fix leaks.",
+        "x-team: pipes",
     ):
         assert words in said
+
+
+def test_how_a_remote_one_is_reached(operator: Visitor, desk: PreparedService) -> None:
+    skill = {"id": "pipes", "name": "Pipes", "creator": "bob", "pricing": {"input": 3}, "tags": ["water"]}
+    register(
+        desk,
+        card(
+            "remote",
+            url="https://agents.example/a2a",
+            authentication={"scheme": "bearer", "secret": "REMOTE_KEY"},
+            skills=[skill],
+        ),
+    )
+    said = text_of(operator.get("/specialists/remote"))
+    for words in (
+        "Reached by https://agents.example/a2a",
+        "Authentication bearer, from $REMOTE_KEY",
+        "Pipes pipes bob 3 USD a million input tokens water",
+    ):
+        assert words in said
+    assert "HTTP" in text_of(operator.get("/specialists"))
 
 
 def test_what_others_wrote_is_text(operator: Visitor, desk: PreparedService) -> None:
