@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Desktop
+from tests.fakes.cards import card
 
 # Tries everything that a page can send, and says what came of each.
 ATTACK = """async ([daemon, task]) => {
@@ -210,4 +211,22 @@ def test_what_an_agent_says_is_shown_and_never_run(desktop: Desktop) -> None:
     expect(page.locator("pre", has_text="simulated").first).to_contain_text(hostile)
     expect(page.get_by_role("log")).to_contain_text(hostile)
     assert page.locator("main img, main script, .log *:not(.entry, .kind, .said)").count() == 0
+    assert page.evaluate("window.evil") is None
+
+
+def test_what_a_card_says_is_shown_and_never_run(desktop: Desktop) -> None:
+    hostile = "</textarea></pre><img src=x onerror=window.evil=1><script>window.evil=1</script>"
+    skill = {"id": hostile, "name": hostile, "description": hostile, "examples": [hostile], "tags": [hostile]}
+    evil = card("evil", name=hostile, description=hostile, system_prompt=hostile, keywords=[hostile], skills=[skill])
+    desktop.daemon.client.register_specialist(evil)
+    page = desktop.page()
+    for path in ("", "/evil", "/evil/edit", "/evil/remove", "/evil/forget", "?q=onerror"):
+        page.goto(f"{desktop.url}/specialists{path}")
+        expect(page.locator("main")).to_contain_text("onerror=window.evil=1")
+        assert page.locator("main img, main script").count() == 0
+    page.goto(f"{desktop.url}/routing")
+    page.get_by_label("What the task would say").fill(hostile)
+    page.get_by_role("button", name="Ask").click()
+    expect(page.get_by_role("region", name="Answer")).to_contain_text(hostile)
+    assert page.locator("main img, main script").count() == 0
     assert page.evaluate("window.evil") is None
