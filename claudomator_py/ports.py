@@ -181,6 +181,19 @@ class RunHost(Protocol):
         An empty piece where there is no such run.
         """
 
+    # --- what runs are told ---
+
+    def prompt(self, run_id: str) -> str:
+        """What the run was given to do. Raises OSError."""
+
+    def tell(self, run_id: str, message: bytes, *, durable: bool) -> None:
+        """Add a line to what the run's process hears; it is there after a loss of power if ``durable``. Raises OSError,
+        also where there is no such run.
+        """
+
+    def told(self, run_id: str) -> bytes:
+        """All that it was told. Raises OSError, but for a run that was told nothing."""
+
     # --- what is left of them ---
 
     def place(self, run_id: str) -> str:

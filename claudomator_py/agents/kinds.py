@@ -6,12 +6,12 @@ What starts and reads a kind is in ``agents/<kind>/kind.py``, which ``catalogue`
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from claudomator_py.agents import a2a, claude, codex, command, gemini, opencode, qwen, simulated
+from claudomator_py.agents import a2a, claude, codex, command, gemini, hub, opencode, qwen, simulated
 from claudomator_py.domain.kind import KindInfo
 
 # In this order they are looked for, and named to people.
-_INFOS = (claude.INFO, gemini.INFO, codex.INFO, opencode.INFO, qwen.INFO, command.INFO, simulated.INFO, a2a.INFO)
-KINDS: Mapping[str, KindInfo] = MappingProxyType({info.name: info for info in _INFOS})
+_KINDS = (claude, gemini, codex, opencode, qwen, command, simulated, a2a, hub)
+KINDS: Mapping[str, KindInfo] = MappingProxyType({kind.INFO.name: kind.INFO for kind in _KINDS})
 
 
 def info_of(kind: str) -> KindInfo:

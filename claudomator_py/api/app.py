@@ -5,8 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
+from starlette.routing import WebSocketRoute
 
 from claudomator_py import __version__
+from claudomator_py.api import hub as hub_connections
 from claudomator_py.api import problem
 from claudomator_py.api.a2a.routes import a2a
 from claudomator_py.api.agents import agents
@@ -32,6 +34,7 @@ from claudomator_py.api.settings import WebSettings
 from claudomator_py.api.specialists import specialists
 from claudomator_py.api.tasks import tasks
 from claudomator_py.daemon.metering import Meter
+from claudomator_py.dispatch.hub import Hub
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.service.access import Access
@@ -68,11 +71,13 @@ def create_app(
     holders: Holders | None = None,
     redactor: Callable[[], Redactor] = Redactor,
     book: Book | None = None,
+    hub: Hub | None = None,
 ) -> FastAPI:
     """The application. It starts nothing. meter: None where nothing is measured. streams: what ends its event streams
     when the server stops; None where they may break off. clock: epoch milliseconds, by which logins expire. holders:
     who has which token; None: the operator alone has one. redactor: what takes secrets out of answers, asked for each.
-    book: where browsers that are logged in are written down; None: nowhere. Raises StoreUnavailable, and ValueError
+    book: where browsers that are logged in are written down; None: nowhere. hub: to which agents connect; None: none
+    can. Raises StoreUnavailable, and ValueError
     where nobody has said who may do what a route does.
     """
     sessions = Sessions(book or NoBook(), settings.token, clock)
@@ -96,6 +101,9 @@ def create_app(
     for resource in RESOURCES:
         app.include_router(resource.router)
     app.include_router(a2a)
+    if hub is not None:
+        app.state.hub, app.state.hub_connections = hub, {}
+        app.router.routes.append(WebSocketRoute(hub_connections.PATH, hub_connections.hub))
     problem.install(app)
     pages.install(app, access, login.Entrance(sessions, codes, throttle, settings))
     app.add_middleware(WithoutSecrets, redactor=redactor)

@@ -15,11 +15,20 @@ from uvicorn.server import ServerState
 from claudomator_py.api.guard.limits import Crowd
 from claudomator_py.api.guard.listener import Listener
 from claudomator_py.api.guard.protocol import Connection
+from claudomator_py.api.hub import MOST_BYTES
 
 _GRACE_SECONDS = 5
 _KEEP_ALIVE_SECONDS = 30
+_QUEUED_FRAMES = 16
 
 log = logging.getLogger(__name__)
+
+
+def _websocket(**server: Any) -> asyncio.Protocol:
+    """The protocol of a connection that becomes a WebSocket; imported by the first."""
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+    return WebSocketsSansIOProtocol(**server)
 
 
 class _Occupants(set[Any]):
@@ -144,7 +153,10 @@ class WebServer:
             uvicorn.Config(
                 app,
                 http=protocol,
-                ws="none",
+                ws=cast("type[asyncio.Protocol]", _websocket),
+                ws_max_size=MOST_BYTES,
+                ws_max_queue=_QUEUED_FRAMES,
+                ws_per_message_deflate=False,  # what is small on the way could be large here
                 lifespan="off",
                 log_config=None,
                 access_log=False,

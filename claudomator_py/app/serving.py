@@ -50,7 +50,9 @@ from claudomator_py.daemon.reload import ConfigurationRefused, Reloader
 from claudomator_py.daemon.retention import Retainer
 from claudomator_py.daemon.signals import handle_signals, install_crash_hook
 from claudomator_py.daemon.systemd import VARIABLES, Notifier, Supervision
+from claudomator_py.dispatch.hub import Hub
 from claudomator_py.dispatch.notifications import NotificationDispatcher
+from claudomator_py.dispatch.waking import knock
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.notice import NotifyTarget
 from claudomator_py.domain.redaction import Redactor
@@ -289,9 +291,11 @@ async def _serve(
     sockets = open_sockets(listen or settings.http.listen, state)
     url = url_of(sockets[0])
     web = WebSettings(token=token, listen=bound_address(sockets[0]), allowed_hosts=settings.http.allowed_hosts)
+    hub = Hub(database, parts.host, parts.registry, knock)
+    database.on_commit(hub.wake)
     streams = Streams()
     book = StoredBook(database)
-    app = create_app(access, web, meter, streams, holders=keyring, redactor=secrets.redactor, book=book)
+    app = create_app(access, web, meter, streams, holders=keyring, redactor=secrets.redactor, book=book, hub=hub)
     server = WebServer(app, sockets, streams.close)
     publish_endpoint(state, url)
 
@@ -306,6 +310,7 @@ async def _serve(
     herald.follow(settings.notify)
     retainer.start()
     learner.start()
+    hub.start()
     log.info("listening", url=url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))
     tell_agents(parts)
     serving = asyncio.create_task(server.serve())
@@ -319,6 +324,7 @@ async def _serve(
         raise StateLost(f"the state folder {state} was removed or exchanged while it was in use; {remedy}") from lost
     finally:
         looking.cancel()
+        await hub.close()
         server.stop()
         await serving
     log.info("stopped", note="runs go on without the daemon, and the next one finds them")

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.dispatch.specialists import SpecialistDirectory
-from claudomator_py.domain.card import Card, Transport
+from claudomator_py.domain.card import Card, Registration, Transport
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import InputKind
@@ -191,12 +191,13 @@ class SpecialistRouter:
     def _reach(self, digest: str) -> None:
         """Have the agents that remote specialists are, as their cards say at present. digest: of the registry.
 
-        Of the operator's own cards alone: what is sent there is a task's text, with a secret of the daemon's.
+        Over HTTP those of the operator's own cards alone, as a secret of the daemon's is sent there. Whoever connects
+        to the hub has shown a token, and is sent none.
         """
         if digest == self._reached:
             return
-        cards = self._database.read(lambda connection: specialist_rows.cards_by(connection, OPERATOR.id))
-        self._registry.reach([agent_of(card) for card in cards if card.transport is Transport.HTTP])
+        found = self._database.read(specialist_rows.seen)
+        self._registry.reach([agent_of(one.card) for one in found if _is_reached(one)])
         self._reached = digest
 
     def _can_do(self, card: Card) -> bool:
@@ -388,6 +389,11 @@ class SpecialistRouter:
         correct(connection, task, record, now_ms, subject.before)
         record_specialist(connection, task, record, now_ms)
         return True
+
+
+def _is_reached(registered: Registration) -> bool:
+    transport = registered.card.transport
+    return transport is Transport.HUB or (transport is Transport.HTTP and registered.creator == OPERATOR.id)
 
 
 def _routing(record: SpecialistRecord, card: Card | None) -> Routing:

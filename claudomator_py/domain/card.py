@@ -163,6 +163,9 @@ class Card(Strict):
     deduplicates: bool = Field(
         False, description="Whether a message that is sent again under the same id is done once only."
     )
+    max_concurrent: Annotated[int, Field(ge=1, le=1_000)] = Field(
+        2, description="Most tasks at once, of a remote specialist."
+    )
     pricing: Pricing = Field(Pricing(), description="What its work costs.")
     owner: Line | None = Field(None, description="Who answers for this route. Default: its creator.")
     expected_output: Prose | None = Field(

@@ -78,6 +78,8 @@ class KindInfo:
     """Whether a service with quotas stands behind it; each agent of any other kind has its limits for itself."""
     asks_model: bool = True
     """Whether a model works on the task; if not, the kind is open to balancing only where the configuration says so."""
+    configured: bool = True
+    """Whether the configuration can have agents of the kind; those of any other come from cards."""
     reports: Reports = Reports.TOKENS
     reports_windows: bool = False
     """Whether it says which share of its account's windows is used up."""

@@ -50,14 +50,18 @@ def agent_name(card: Card) -> str:
 
 
 def agent_of(card: Card) -> AgentSpec:
-    """The agent that a specialist is who is reached over HTTP: chosen only where a task is routed to it, and given no
-    variable but the one that holds its secret. Raises ValueError for one that is reached otherwise.
+    """The agent that a remote specialist is: chosen only where a task is routed to it, and given no variable but the
+    one that holds its secret. Raises ValueError for one that is not remote.
     """
+    name, most = agent_name(card), card.max_concurrent
+    if card.transport is Transport.HUB:
+        return AgentSpec(name=name, kind="hub", auto_select=False, max_concurrent=most)
     secret = card.authentication.secret
     return AgentSpec(
-        name=agent_name(card),
+        name=name,
         kind="a2a",
         remote=card.remote(),
         auto_select=False,
+        max_concurrent=most,
         pass_env=() if secret is None else (secret,),
     )

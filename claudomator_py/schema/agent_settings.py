@@ -30,8 +30,7 @@ from claudomator_py.schema.validation import described, problem_at, validate
 MODEL_KINDS = tuple(name for name, info in KINDS.items() if info.asks_model)
 BY_NAME_KINDS = tuple(name for name, info in KINDS.items() if not info.asks_model)
 """Kinds that are open to balancing only where the configuration says so: a task has to name them."""
-SUPPORTED_KINDS = (*MODEL_KINDS, *BY_NAME_KINDS)
-LATER_KINDS = ("hub",)
+SUPPORTED_KINDS = (*MODEL_KINDS, *(name for name in BY_NAME_KINDS if KINDS[name].configured))
 
 
 def _model(value: object) -> object:
@@ -152,7 +151,7 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
     entry = validate(AgentEntry, fields, lines, at)
     if isinstance(entry, list):
         return problems + entry
-    kind = entry.kind or (name if name in SUPPORTED_KINDS + LATER_KINDS else None)
+    kind = entry.kind or (name if name in SUPPORTED_KINDS else None)
     problems += _odd_agent(entry, kind, lines, at)
     if problems or kind is None:
         return problems
@@ -243,9 +242,9 @@ def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str,
     """Problems that only the parts together have."""
     if kind is None:
         return [problem_at(lines, (*at, "kind"), "is missing", f"write one of {', '.join(SUPPORTED_KINDS)}")]
-    if kind in LATER_KINDS:
-        remedy = f"remove the agent; supported are {', '.join(SUPPORTED_KINDS)}"
-        return [problem_at(lines, (*at, "kind"), f"`{kind}` is not supported yet", remedy)]
+    if kind in KINDS and kind not in SUPPORTED_KINDS:
+        remedy = "remove it: agents of that kind connect to the hub by themselves"
+        return [problem_at(lines, (*at, "kind"), f"`{kind}` is no kind to configure", remedy)]
     if kind not in SUPPORTED_KINDS:
         remedy = "write `a2a`" if kind == "remote" else suggestion(kind, SUPPORTED_KINDS)
         return [problem_at(lines, (*at, "kind"), f"`{shown(kind)}` is not a known kind", remedy)]

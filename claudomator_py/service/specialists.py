@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.card import Card, Registration
+from claudomator_py.domain.card import Card, Registration, Source
 from claudomator_py.domain.errors import Conflict, Unavailable
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.views import Page
@@ -100,11 +100,12 @@ class Specialists:
         seen = read(self._database, lambda connection: frozenset(specialist_rows.ids_seen(connection, self._by)))
         return route_view(asked.name or "Such a task", record, seen, tried=True)
 
-    def register(self, card: Card, *, key: RequestKey | None = None) -> SpecialistView:
-        """Add the card, or update one's own of that id; harmless when repeated. Raises Conflict, Forbidden."""
+    def register(self, card: Card, *, key: RequestKey | None = None, source: Source = "api") -> SpecialistView:
+        """Add the card, or update one's own of that id; harmless when repeated. source: how it came. Raises Conflict,
+        Forbidden."""
 
         def transaction(connection: Connection) -> SpecialistView:
-            found = changes.register(connection, card, self._by, self._clock())
+            found = changes.register(connection, card, self._by, self._clock(), source=source)
             told = queries.view(found, self._by)
             if key is not None:
                 self._repeats.record(connection, key, told, self._by.id)

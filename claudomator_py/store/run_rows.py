@@ -55,6 +55,12 @@ def live(connection: Connection) -> Sequence[Run]:
     return [Run(**row._mapping) for row in connection.execute(query)]
 
 
+def begun_of_kind(connection: Connection, kind: str) -> Sequence[Run]:
+    """The live runs of agents of that kind whose process is known to have started, oldest first."""
+    query = select(RUN).where(RUN.c.live, RUN.c.kind == kind, RUN.c.state != "starting")
+    return [Run(**row._mapping) for row in connection.execute(query.order_by(RUN.c.started_ms, RUN.c.id))]
+
+
 def live_of(connection: Connection, task_id: str) -> Run | None:
     """The task's live run, or None."""
     row = connection.execute(select(RUN).where(RUN.c.task_id == task_id, RUN.c.live)).one_or_none()

@@ -62,12 +62,6 @@ def cards(connection: Connection, ids: Collection[str]) -> dict[str, Card]:
     return {row.id: Card.model_validate(row.card) for row in rows}
 
 
-def cards_by(connection: Connection, creator: str) -> Sequence[Card]:
-    """The cards that this principal has registered, by id."""
-    query = select(SPECIALIST.c.card).where(SPECIALIST.c.creator == creator, SPECIALIST.c.removed_ms.is_(None))
-    return [Card.model_validate(row.card) for row in connection.execute(query.order_by(SPECIALIST.c.id))]
-
-
 def exist(connection: Connection) -> bool:
     """Whether there are any."""
     query = select(SPECIALIST.c.id).where(SPECIALIST.c.removed_ms.is_(None)).limit(1)

@@ -83,6 +83,7 @@ CASES = {
     "command": Case(KINDS["command"], "tail -n 1", None),
     "simulated": Case(KINDS["simulated"], None, SIMULATED_SUCCESS.encode() + b"\n"),
     "a2a": Case(KINDS["a2a"], None, A2A_SUCCESS.encode() + b"\n"),
+    "hub": Case(KINDS["hub"], None, A2A_SUCCESS.encode() + b"\n"),
 }
 
 WITH_TERMINAL_EVENT = [name for name, case in CASES.items() if case.terminal is not None]
@@ -135,6 +136,7 @@ def test_every_kind_is_held_to_this() -> None:
 def test_a_run_succeeds_and_its_answer_is_read(case: Case, agent: AgentSpec, tmp_path: Path) -> None:
     launch = case.kind.launch(request_for(agent))
     (tmp_path / "prompt.md").write_text(launch.stdin)
+    (tmp_path / "mailbox").write_bytes(A2A_SUCCESS.encode() + b"\n")  # what the hub has heard, for an agent of it
     with (tmp_path / "prompt.md").open("rb") as stdin:
         process = subprocess.run(
             launch.argv,

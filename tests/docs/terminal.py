@@ -113,12 +113,12 @@ class Terminal:
             self._daemon.kill()
             self._daemon.wait()
         self._shell.kill()
-        self._shell.communicate()
         end = time.monotonic() + _END_S
         while (left := _processes_in(self.root)) and time.monotonic() < end:
             for process in left:
                 procfs.send(process.pid, process.start, signal.SIGKILL)
             time.sleep(0.01)
+        self._shell.communicate()  # last, as what it had in the background holds its output open
 
     def _folder(self) -> str:
         return self.run("pwd").strip().replace(HOME, str(self.root))
@@ -150,7 +150,9 @@ def _environ(root: Path, command: Sequence[str]) -> Mapping[str, str]:
     for tool in _TOOLS:
         if (found := shutil.which(tool)) is not None:
             (programs / tool).symlink_to(found)
-    (programs / "python3").symlink_to(sys.executable)
+    # Not a link: python would not find what is installed beside it.
+    (programs / "python3").write_text(f'#!{_found("bash")}\nexec {sys.executable} "$@"\n')
+    (programs / "python3").chmod(0o755)
     # A daemon takes a free port, where the reader's takes the usual one.
     started = shlex.join(command)
     script = [

@@ -32,6 +32,7 @@ class Directory:
     scratch: bool = True
     exit: ExitRecord | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    mailbox: bytes = b""
     output: dict[Stream, bytes] = field(default_factory=lambda: {"stdout": b"", "stderr": b""})
 
 
@@ -78,6 +79,18 @@ class MemoryRunHost(ReportingHost):
         if (order.run_id, step) in self.directories and self._status(order.run_id, step).fate is not RunFate.REVOKED:
             raise RunStarted(order.run_id)
         self.directories[order.run_id, step] = Directory(order)
+
+    def prompt(self, run_id: str) -> str:
+        return self.directories[run_id, 0].order.stdin
+
+    def tell(self, run_id: str, message: bytes, *, durable: bool) -> None:
+        if (run_id, 0) not in self.directories:
+            raise FileNotFoundError(run_id)
+        self.directories[run_id, 0].mailbox += message + b"\n"
+
+    def told(self, run_id: str) -> bytes:
+        directory = self.directories.get((run_id, 0))
+        return b"" if directory is None else directory.mailbox
 
     def place(self, run_id: str) -> str:
         return f"/runs/{run_id}"

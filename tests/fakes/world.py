@@ -130,9 +130,10 @@ class World:
         self.refusals = Refusals()
         self.host = MemoryRunHost()
         self.agents = tuple(agents)
-        self.kinds = {kind: ScriptedKind(kind) for kind in ("claude", "codex", "gemini", "command")}
+        self.kinds = {kind: ScriptedKind(kind) for kind in ("claude", "codex", "gemini", "command", "hub")}
         self.kinds["codex"].conversations = Conversations.NAMED
-        self.kinds["command"].conversations = Conversations.NONE
+        for kind in ("command", "hub"):
+            self.kinds[kind].conversations = Conversations.NONE
         self.launch_rules = LaunchRules(Bounds(), 10_000, 2**20, {"PATH": "/bin", "SECRET": "s"})
         self.workdirs = workdirs or Workdirs((), ())
         self.trees = trees or LocalTrees(Path("/nonexistent"), {})

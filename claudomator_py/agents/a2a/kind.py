@@ -6,11 +6,12 @@ from typing import Final
 
 from claudomator_py.agents.a2a import INFO
 from claudomator_py.agents.a2a.events import A2aEvents
+from claudomator_py.agents.elsewhere import unsupported_elsewhere
 from claudomator_py.agents.event_kind import EventKind
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import Launch, LaunchRequest
-from claudomator_py.domain.task import PermissionMode, TaskSpec
+from claudomator_py.domain.task import TaskSpec
 
 _INSTALLATION: Final = str(Path(__file__).parents[3])
 # Isolated: no site packages, and nothing that a variable could have it import. It starts in a tenth of a second.
@@ -52,21 +53,8 @@ class A2a(EventKind):
         return AgentHealth(installed=True, program=sys.executable, problem=problem)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """What an agent elsewhere may do, with which model and where, is not ours to say."""
-        permissions = task.permissions
-        asked = {
-            "permissions.mode": permissions.mode is not PermissionMode.DEFAULT,
-            "permissions.allowed_tools": bool(permissions.allowed_tools),
-            "permissions.disallowed_tools": bool(permissions.disallowed_tools),
-            "max_turns": task.max_turns is not None,
-            "add_dirs": bool(task.add_dirs),
-            "agent.model": task.agent.model is not None,
-        }
-        return [
-            f"{agent.name} is a remote agent, which cannot be held to {field}"
-            for field, is_asked in asked.items()
-            if is_asked
-        ]
+        """See ``elsewhere``."""
+        return unsupported_elsewhere(task, agent)
 
 
 KIND = A2a()

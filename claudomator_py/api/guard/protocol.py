@@ -81,6 +81,7 @@ class GuardedProtocol(H11Protocol):
 
     head_s = 10.0
     _head_timer: asyncio.TimerHandle | None = None
+    _is_websocket = False
 
     def __init__(self, *, crowd: Crowd, **server: Any) -> None:
         """crowd: all connections of the server. server: what uvicorn gives to each."""
@@ -100,14 +101,22 @@ class GuardedProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Take what came, and see whether it made the head complete."""
         super().data_received(data)
-        self._watch_head()
-        self._settle()
+        if not self._is_websocket:
+            self._watch_head()
+            self._settle()
 
     def handle_events(self) -> None:
         """Handle what is complete by now."""
         # By what there is now, not when the connection was made: connections come and go.
         self.app_state = {"load": Load.FULL if self._crowd.full else Load.CROWDED if self._crowd.crowded else Load.FREE}
         super().handle_events()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """Leave the connection to the protocol of WebSockets, which has bounds of its own."""
+        self._is_websocket = True
+        self._unwatch_head()
+        self._crowd.leave(self)
+        super().handle_websocket_upgrade(event)
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""

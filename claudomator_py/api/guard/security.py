@@ -114,8 +114,9 @@ class Security:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        if scope["type"] != "http":
-            return  # no websockets are offered: the server closes the connection
+        if scope["type"] == "websocket":
+            await self._connect(scope, receive, send)
+            return
         answer = _Answer(send)
         try:
             headers = _Headers(scope)
@@ -142,6 +143,31 @@ class Security:
             if answer.started:
                 raise  # the server cuts the connection, so the client sees that the response is not whole
             await self._dress(scope, unexpected(scope["path"]))(scope, receive, answer)
+
+    async def _connect(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A WebSocket: only for a token in ``Authorization``, which no page can send; refused before it is accepted.
+
+        A page of any site may open one to this machine, with cookies: so no session counts.
+        """
+        try:
+            headers = _Headers(scope)
+            self._throttle.check_target(scope["raw_path"], scope["query_string"])
+            host = self._check_host(headers, over_unix=_over_unix(scope))
+            own = {f"http://{host}".encode("latin-1"), f"https://{host}".encode("latin-1")}
+            if any(origin.lower() not in own for origin in headers.all(b"origin")):
+                raise _cross_site()
+            token = headers.bearer()
+            by = None if token is None or token.startswith(RUN_PREFIX) else self._holder(token)
+            if by is None:
+                if headers.all(b"authorization"):
+                    self._throttle.failure(scope["client"])
+                raise Refused(401, "not_authorised", "A token is required.", "Send it in Authorization.")
+        except Refused:
+            await send({"type": "websocket.close", "code": 1008})  # before it is accepted: HTTP 403
+            return
+        state = scope.setdefault("state", {})
+        state.update(principal=by, standing=lambda: self._holders.named(by.id) is not None)
+        await self._app(scope, receive, send)
 
     def _check_host(self, headers: "_Headers", *, over_unix: bool) -> str:
         hosts = headers.all(b"host")

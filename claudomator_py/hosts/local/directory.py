@@ -1,6 +1,7 @@
 """A run directory from the daemon's side: made before the run, asked to cancel, removed in the end."""
 
 import json
+import os
 from pathlib import Path
 
 from claudomator_py.domain.crashpoint import crashpoint
@@ -13,6 +14,8 @@ from claudomator_py.hosts.shim.main import PROMPT
 
 CHECK = "check"
 SCRATCH = "work"
+MAILBOX = "mailbox"
+"""See ``agents/hub_runner``."""
 HANDOFF = "handoff.json"
 HANDOFF_NOTE = "handoff.md"
 NEW_SUFFIX = ".new"
@@ -88,6 +91,29 @@ class RunDirectory:
             if not held:
                 procfs.send(identity.pid, identity.start_time, events.NUDGE)
                 crashpoint("cancel-nudged")
+
+    def tell(self, message: bytes, *, durable: bool) -> None:
+        """Add a line to the mailbox, which the run's process reads; see ``RunHost.tell``."""
+        path = self.path / MAILBOX
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        with os.fdopen(os.open(path, flags, 0o600), "ab+") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(0, end - 1))
+            # A daemon that ended while it wrote has left half a line.
+            cut = b"\n" if end and file.read(1) != b"\n" else b""
+            file.write(cut + message + b"\n")
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        if durable and not end:
+            flush_directory(self.path)
+
+    def told(self) -> bytes:
+        """All of the mailbox."""
+        try:
+            return (self.path / MAILBOX).read_bytes()
+        except FileNotFoundError:
+            return b""
 
     def checks(self) -> list["RunDirectory"]:
         """The directories of the run's checks."""

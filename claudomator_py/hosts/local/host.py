@@ -18,6 +18,7 @@ from claudomator_py.hosts.local.sweep import kill_survivors, sweep
 from claudomator_py.hosts.local.watcher import RunWatcher
 from claudomator_py.hosts.reporting import RedactorOf, ReportingHost
 from claudomator_py.hosts.shim import procfs
+from claudomator_py.hosts.shim.main import PROMPT
 from claudomator_py.hosts.shim.record import now_ms
 from claudomator_py.ports import AgentKind, Clock
 
@@ -175,6 +176,18 @@ class LocalRunHost(ReportingHost):
     def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> OutputPiece:
         """At most limit bytes of a stream from the offset on; see ``OutputPiece``. Raises OSError."""
         return read_output(self.path(run_id, step), stream, offset, limit)
+
+    def prompt(self, run_id: str) -> str:
+        """See ``RunHost``."""
+        return (self.path(run_id) / PROMPT).read_bytes().decode(errors="replace")
+
+    def tell(self, run_id: str, message: bytes, *, durable: bool) -> None:
+        """See ``RunHost``."""
+        RunDirectory(self.path(run_id)).tell(message, durable=durable)
+
+    def told(self, run_id: str) -> bytes:
+        """See ``RunHost``."""
+        return RunDirectory(self.path(run_id)).told()
 
     def sweep(self, known: frozenset[str]) -> list[Swept]:
         """Remove directories that no row knows, ending what runs in them. Raises OSError if none can be looked at."""

@@ -8,7 +8,7 @@ from claudomator_py.agents.kinds import KINDS
 from claudomator_py.domain.agent import ModelChoice, Price, Tier
 from claudomator_py.domain.errors import Path
 from claudomator_py.domain.remote import Protocol
-from claudomator_py.schema.agent_settings import MODEL_KINDS, default_agent
+from claudomator_py.schema.agent_settings import MODEL_KINDS, SUPPORTED_KINDS, default_agent
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.schema.settings import (
     AfterAccept,
@@ -143,9 +143,9 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"agents": None}, "agents: is empty, but must be a mapping; write {claude: {}}"),
     ({"agents": ["claude"]}, "agents: is a list, but must be a mapping; write {claude: {}}"),
     ({"agents": {"My Agent": {"kind": "claude"}}}, "agents.My Agent: `My Agent` is not a name"),
-    ({"agents": {"a": {}}}, f"agents.a.kind: is missing; write one of {', '.join(KINDS)}"),
+    ({"agents": {"a": {}}}, f"agents.a.kind: is missing; write one of {', '.join(SUPPORTED_KINDS)}"),
     ({"agents": {"a": {"kind": "cluade"}}}, "agents.a.kind: `cluade` is not a known kind; did you mean `claude`?"),
-    ({"agents": {"hub": {}}}, "agents.hub.kind: `hub` is not supported yet; remove the agent"),
+    ({"agents": {"hub": {}}}, "agents.hub.kind: is missing; write one of claude"),
     ({"agents": {"a": {"kind": "remote"}}}, "agents.a.kind: `remote` is not a known kind; write `a2a`"),
     ({"agents": {"a": {"kind": "command"}}}, "agents.a.command: is missing; write [program, argument]"),
     ({"agents": {"claude": {"comand": "x"}}}, "agents.claude.comand: is not a known key; did you mean `command`?"),
@@ -190,7 +190,12 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ),
     ({"routing": {"default_specialist": "The one"}}, "routing.default_specialist: `The one` is not a name"),
     ({"policy": [{}]}, "policy: is not supported yet; remove it"),
-    ({"learning": {"rate": 0.1}}, "learning: is not supported yet; remove it"),
+    (
+        {"agents": {"a": {"kind": "hub"}}},
+        "agents.a.kind: `hub` is no kind to configure; remove it: agents of that kind",
+    ),
+    ({"learning": {"rate": 2}}, "learning.rate: is too large; it must be at most 1"),
+    ({"learning": {"every": "1s"}}, "learning.every: is too small; it must be at least 10s"),
     ({"state_dir": "a\0"}, "state_dir: contains a NUL character"),
 ]
 

@@ -1,0 +1,5 @@
+"""Agents that have connected to the hub: what everybody may know of them."""
+
+from claudomator_py.domain.kind import KindInfo, Reports
+
+INFO = KindInfo(name="hub", has_account=False, asks_model=False, configured=False, reports=Reports.NOTHING)

@@ -1,0 +1,91 @@
+"""What the process of a hub agent's run prints: what each event says, and what the run came to."""
+
+from dataclasses import dataclass
+
+from claudomator_py.agents.api_errors import limited
+from claudomator_py.agents.ending import Result, Verdict, failed
+from claudomator_py.agents.jsonlines import Event, count_of, text_of
+from claudomator_py.agents.run_events import Ending, RunEvents, shown
+from claudomator_py.domain.outcome import OutcomeStatus, Reason
+from claudomator_py.domain.run import Part
+
+_OF_THE_HUB = {
+    "lost": Reason.LOST,
+    "unreachable": Reason.UNREACHABLE,
+    "not_running": Reason.NOT_RUNNING,
+    "too_large": Reason.OUTPUT_LIMIT,
+}
+"""How a run ends of whose agent nothing more is heard."""
+
+
+@dataclass(kw_only=True)
+class HubEvents(RunEvents):
+    """One run."""
+
+    end: Event | None = None
+
+    @property
+    def terminal(self) -> bool:
+        return self.end is not None
+
+    def take(self, event: Event) -> list[Part]:
+        """Take the next event: what it says, for people."""
+        match event.get("type"):
+            case "accepted":
+                # From here on it may have been worked on, whatever is heard of it later.
+                self.answered = True
+                return [Part("notice", f"accepted by {shown(event.get('agent'))}")]
+            case "waking":
+                return [Part("notice", "the agent is not connected, and is being woken")]
+            case "progress":
+                percent = count_of(event, "percent")
+                text = text_of(event, "text") or ""
+                share = "" if percent is None else f"{percent}%"
+                return [Part("message", ": ".join(part for part in (share, text) if part))]
+            case "notice":
+                return [Part("notice", shown(event.get("text")))]
+            case "end":
+                self.end = event
+                said = text_of(event, "text") or text_of(event, "error") or ""
+                part = Part("message", said) if event.get("outcome") == "completed" else Part("error", said)
+                return [part] if said else []
+        return []
+
+    def said(self, ending: Ending) -> Verdict | None:
+        """What its end means."""
+        if self.end is None:
+            return None
+        outcome = text_of(self.end, "outcome") or ""
+        if outcome == "completed":
+            return Verdict(OutcomeStatus.SUCCEEDED)
+        error = text_of(self.end, "error") or text_of(self.end, "text") or "it gave no reason"
+        if outcome == "lost":
+            return Verdict(OutcomeStatus.LOST, Reason.LOST, error)
+        given = text_of(self.end, "reason") or ""
+        reason = _OF_THE_HUB.get(outcome) or (Reason(given) if given in OF_AN_AGENT else Reason.AGENT_ERROR)
+        return limited(error, None) if reason is Reason.RATE_LIMITED else failed(reason, error)
+
+    def unsaid(self, ending: Ending) -> Verdict:
+        """Its process ended without a word: a fault of ours, or of the machine."""
+        silent = f"its process exited with {ending.exit_code} without a terminal event"
+        return failed(Reason.AGENT_ERROR, ending.stderr or silent)
+
+    def result(self) -> Result:
+        return Result(text=text_of(self.end or {}, "text"))
+
+
+OF_AN_AGENT = frozenset(
+    {
+        Reason.RATE_LIMITED,
+        Reason.OVERLOADED,
+        Reason.NETWORK,
+        Reason.NO_CREDIT,
+        Reason.CONTEXT_TOO_LONG,
+        Reason.REFUSED,
+        Reason.TURN_LIMIT,
+        Reason.BUDGET,
+        Reason.TIMEOUT,
+        Reason.AGENT_ERROR,
+    }
+)
+"""The reasons that an agent may give for a failure; any other one is ``agent_error``."""

@@ -1,0 +1,471 @@
+"""The hub: who has connected, and which run is given to whom.
+
+An assignment is a run, under the run's own id. Its process waits for what the hub has heard, in the mailbox of its run
+directory (``agents/hub_runner``). So all that is promised to an agent is there before it is promised, and a daemon
+that comes later finds it there: what is in memory here follows from runs, mailboxes and connections.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from sqlalchemy import Connection
+
+from claudomator_py.dispatch.waking import NotWoken
+from claudomator_py.domain.card import Registration
+from claudomator_py.domain.errors import Conflict, NotFound
+from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.remote import is_loopback
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.log import get_logger
+from claudomator_py.ports import RunHost
+from claudomator_py.store import run_rows, specialist_rows, task_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+
+log = get_logger("claudomator.hub")
+
+KIND: Final = "hub"
+PREFIX: Final = "hub:"
+"""Before the id of an agent in the name that runs have for it, see ``routing.role.agent_name``."""
+LEASE_S: Final = 120.0
+"""How long an assignment is an agent's that is no longer connected."""
+GRACE_S: Final = 10.0
+"""How long the daemon waits for an agent that was connected just before, or may have been before it started."""
+WAKE_S: Final = 60.0
+"""How long an agent that is woken has, until it is connected."""
+OFFER_S: Final = 10.0
+"""How long an agent has to accept."""
+AGAIN_S: Final = 5.0
+"""After an agent has refused, or its wake-up has failed, until it is asked again."""
+MOST_REFUSALS: Final = 5
+_A_MOMENT_S: Final = 0.05
+
+
+class Refused(Exception):
+    """The agent has answered a request with an error."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Gone(Exception):
+    """The agent is no longer connected, or does not answer in time."""
+
+
+class Peer(Protocol):
+    """A connection, on the loop."""
+
+    async def ask(self, method: str, params: Mapping[str, Any], timeout_s: float) -> Any:
+        """What it answers. Raises Refused, Gone."""
+
+    def close(self, code: int, reason: str) -> None:
+        """End it."""
+
+
+@dataclass(eq=False, slots=True)
+class Link:
+    """An agent that is connected: one connection of possibly several."""
+
+    agent_id: str
+    instance_id: str
+    most: int
+    """Assignments at once."""
+    peer: Peer
+    runs: set[str] = field(default_factory=set)
+
+
+@dataclass(eq=False, slots=True)
+class _Assignment:
+    """A live run, and how far it has come. link: who has it, or is asked to take it."""
+
+    run_id: str
+    task_id: str
+    agent_id: str
+    link: Link | None = None
+    accepted: bool = False
+    end: Mapping[str, Any] | None = None
+    free_s: float = 0.0
+    """When it was last left alone: the agent's connection was lost, or the daemon started."""
+    not_before_s: float = 0.0
+    """It is not offered before then."""
+    refusals: int = 0
+    wake_by_s: float | None = None
+    """Until then the agent that is being woken may come."""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Hub:
+    """On the daemon's loop, but for ``wake``. knock: see ``waking.knock``."""
+
+    def __init__(
+        self,
+        database: Database,
+        host: RunHost,
+        registry: AgentRegistry,
+        knock: Callable[[str, Mapping[str, Any]], None],
+        *,
+        lease_s: float = LEASE_S,
+        grace_s: float = GRACE_S,
+        wake_s: float = WAKE_S,
+        again_s: float = AGAIN_S,
+    ) -> None:
+        self._database = database
+        self._host = host
+        self._registry = registry
+        self._knock = knock
+        self._lease_s = lease_s
+        self._grace_s = grace_s
+        self._wake_s = wake_s
+        self._again_s = again_s
+        self._links: dict[str, dict[str, Link]] = {}
+        self._assignments: dict[str, _Assignment] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._since_s = 0.0
+        self._left_s: dict[str, float] = {}
+        self._due: asyncio.TimerHandle | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._again = False
+        self._beside: set[asyncio.Task[None]] = set()
+
+    # --- what the daemon tells it ---------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin, on the loop that runs."""
+        self._loop = asyncio.get_running_loop()
+        self._since_s = self._loop.time()
+        self.wake()
+
+    def wake(self) -> None:
+        """Something may have changed: a run began or ended. From any thread; costs nothing where no specialist is an
+        agent of the hub."""
+        if self._loop is None or not any(agent.kind == KIND for agent in self._registry.agents):
+            return
+        try:
+            self._loop.call_soon_threadsafe(self._look_by, _A_MOMENT_S)
+        except RuntimeError:  # the loop has ended
+            return
+
+    async def close(self) -> None:
+        """Do nothing more."""
+        if self._due is not None:
+            self._due.cancel()
+        self._loop = None
+        tasks = [*self._beside, *([self._looking] if self._looking is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- what connections tell it ---------------------------------------------------------------------------------
+
+    async def join(self, link: Link, resume: Sequence[str]) -> list[str]:
+        """The agent has connected; the assignments that go on here. A connection of the same instance is replaced."""
+        there = self._links.setdefault(link.agent_id, {})
+        former = there.get(link.instance_id)
+        there[link.instance_id] = link
+        if former is not None and former is not link:
+            self._drop(former)
+            former.peer.close(1008, "another connection has registered as this instance")
+        await self._read_live()
+        resumed = []
+        for run_id in dict.fromkeys(resume):
+            one = self._assignments.get(run_id)
+            if one is None or one.agent_id != link.agent_id or one.end is not None or one.link is not None:
+                continue
+            one.link = link
+            link.runs.add(run_id)
+            await self._accept(one, link)
+            resumed.append(run_id)
+        self._look_by(0)
+        return resumed
+
+    def leave(self, link: Link) -> None:
+        """Its connection has ended: its assignments are its own until their lease is over. Harmless when repeated."""
+        there = self._links.get(link.agent_id, {})
+        if there.get(link.instance_id) is link:
+            del there[link.instance_id]
+            if not there:
+                del self._links[link.agent_id]
+                self._left_s[link.agent_id] = self._now_s
+        self._drop(link)
+        self._look_by(0)
+
+    async def progress(self, agent_id: str, run_id: str, said: Mapping[str, Any]) -> None:
+        """What the agent says meanwhile; nothing, of an assignment that is not its own or has ended."""
+        one = self._assignments.get(run_id)
+        if one is None or one.agent_id != agent_id or one.end is not None:
+            return
+        try:
+            await self._tell(run_id, {"type": "progress", **said}, durable=False)
+        except OSError as error:
+            log.warning("progress_not_kept", run_id=run_id, problem=str(error))
+
+    async def result(self, link: Link, run_id: str, end: Mapping[str, Any]) -> bool:
+        """Record how it ended; whether the same was recorded before. Raises NotFound, Conflict, StoreUnavailable and
+        OSError: nothing is recorded then."""
+        one = self._assignments.get(run_id)
+        if one is None:
+            await self._read_live()
+            one = self._assignments.get(run_id)
+        if one is None:
+            return await self._late(link.agent_id, run_id, end)
+        if one.agent_id != link.agent_id:
+            raise _unknown(run_id)
+        async with one.lock:
+            if one.end is not None:
+                return _same(one.end, end)
+            await self._end(one, end)
+        return False
+
+    # --- looking --------------------------------------------------------------------------------------------------
+
+    def _look_by(self, delay_s: float) -> None:
+        """Look in so many seconds at the latest."""
+        if self._loop is None:
+            return
+        at_s = self._loop.time() + delay_s
+        if self._due is not None and self._due.when() <= at_s and not self._due.cancelled():
+            return
+        if self._due is not None:
+            self._due.cancel()
+        self._due = self._loop.call_at(at_s, self._begin_look)
+
+    def _begin_look(self) -> None:
+        self._due = None
+        if self._looking is not None and not self._looking.done():
+            self._again = True
+            return
+        self._looking = asyncio.ensure_future(self._look())
+
+    async def _look(self) -> None:
+        self._again = True
+        while self._again:
+            self._again = False
+            try:
+                await self._read_live()
+                for one in list(self._assignments.values()):
+                    if one.end is None:
+                        await self._see_to(one)
+            except StoreUnavailable as error:
+                log.warning("hub_waits", problem=str(error))
+                self._look_by(self._again_s)
+            except Exception:
+                log.exception("hub_failed")
+                self._look_by(self._again_s)
+
+    async def _read_live(self) -> None:
+        """Know the assignments that there are, and have no more than these. Raises StoreUnavailable."""
+        live = await asyncio.to_thread(self._database.read, lambda connection: run_rows.begun_of_kind(connection, KIND))
+        ids = {run.id for run in live}
+        for run_id in [run_id for run_id in self._assignments if run_id not in ids]:
+            self._over(self._assignments.pop(run_id))
+        for run in live:
+            if run.id in self._assignments or not run.agent.startswith(PREFIX):
+                continue
+            told = _messages(await asyncio.to_thread(self._host.told, run.id))
+            kinds = {message.get("type") for message in told}
+            end = next((message for message in told if message.get("type") == "end"), None)
+            one = _Assignment(
+                run.id, run.task_id, run.agent.removeprefix(PREFIX), accepted="accepted" in kinds, end=end
+            )
+            one.free_s = self._now_s
+            self._assignments.setdefault(run.id, one)
+
+    def _over(self, one: _Assignment) -> None:
+        """Its run has ended. An agent that still works on it is told to stop."""
+        link, one.link = one.link, None
+        if link is None:
+            return
+        link.runs.discard(one.run_id)
+        if one.end is None:
+            self._do(self._cancel(link, one.run_id))
+
+    async def _cancel(self, link: Link, run_id: str) -> None:
+        try:
+            await link.peer.ask("task.cancel", {"assignment_id": run_id}, OFFER_S)
+        except (Refused, Gone) as error:
+            log.info("cancel_not_heard", run_id=run_id, agent=link.agent_id, problem=str(error))
+
+    async def _see_to(self, one: _Assignment) -> None:
+        """What can be done for it now; or when to look again."""
+        if one.link is not None:
+            return
+        if one.accepted:
+            left_s = one.free_s + self._lease_s - self._now_s
+            if left_s > 0:
+                self._look_by(left_s)
+                return
+            error = f"its connection was lost, and it was away for longer than {self._lease_s:.0f} seconds"
+            await self._give_up(one, "lost", error)
+            return
+        if one.not_before_s > self._now_s:
+            self._look_by(one.not_before_s - self._now_s)
+            return
+        links = self._links.get(one.agent_id, {}).values()
+        free = next((link for link in links if len(link.runs) < link.most), None)
+        if free is not None:
+            one.link = free
+            free.runs.add(one.run_id)
+            self._do(self._offer(one, free))
+        elif not links:
+            await self._absent(one)
+
+    async def _offer(self, one: _Assignment, link: Link) -> None:
+        """Ask the agent to take it."""
+        try:
+            params = await self._params(one)
+            answer = await link.peer.ask("task.assign", params, OFFER_S)
+            if not isinstance(answer, Mapping) or answer.get("accepted") is not True:
+                raise Refused(0, "it did not say that it accepts")
+            await self._accept(one, link)
+        except Refused as refusal:
+            self._release(one, link)
+            one.refusals += 1
+            one.not_before_s = self._now_s + self._again_s
+            log.info("assignment_refused", run_id=one.run_id, agent=one.agent_id, why=str(refusal))
+            if one.refusals >= MOST_REFUSALS:
+                await self._give_up(one, "unreachable", f"it refused {one.refusals} times: {refusal}")
+        except Gone as gone:
+            self.leave(link)
+            link.peer.close(1011, str(gone))
+        except (LookupError, OSError, StoreUnavailable) as error:
+            self._release(one, link)
+            one.not_before_s = self._now_s + self._again_s
+            log.warning("not_assigned", run_id=one.run_id, problem=str(error))
+        finally:
+            self._look_by(0)
+
+    async def _params(self, one: _Assignment) -> dict[str, Any]:
+        def read(connection: Connection) -> dict[str, Any]:
+            task = task_rows.get(connection, one.task_id)
+            return {"name": task.name, "skill": task.skill}
+
+        handoff = await asyncio.to_thread(self._database.read, read)
+        instructions = await asyncio.to_thread(self._host.prompt, one.run_id)
+        ids = {"assignment_id": one.run_id, "task_id": one.task_id}
+        return {**ids, "instructions": instructions, "handoff": handoff}
+
+    async def _accept(self, one: _Assignment, link: Link) -> None:
+        """It is the agent's from here on, whatever becomes of this daemon. Raises OSError."""
+        if not one.accepted and one.end is None:
+            await self._tell(one.run_id, {"type": "accepted", "agent": one.agent_id, "instance": link.instance_id})
+            one.accepted = True
+
+    async def _absent(self, one: _Assignment) -> None:
+        """Nobody is there to take it."""
+        wait_s = max(self._since_s, self._left_s.get(one.agent_id, 0.0)) + self._grace_s - self._now_s
+        if wait_s > 0:
+            self._look_by(wait_s)
+            return
+        found = await asyncio.to_thread(
+            self._database.read, lambda connection: specialist_rows.find(connection, one.agent_id)
+        )
+        if found is None or found.card.wake_url is None:
+            error = f"{one.agent_id} is not connected, and has no wake_url: start it"
+            await self._give_up(one, "not_running", error)
+            return
+        if one.wake_by_s is None:
+            one.wake_by_s = self._now_s + self._wake_s
+            await self._tell(one.run_id, {"type": "waking"}, durable=False)
+            self._do(self._wake_up(one, found))
+        if self._now_s >= one.wake_by_s:
+            await self._give_up(one, "unreachable", f"{one.agent_id} was woken, and did not connect")
+            return
+        self._look_by(one.wake_by_s - self._now_s)
+
+    async def _wake_up(self, one: _Assignment, found: Registration) -> None:
+        """Send its wake-up, more than once where it does not arrive."""
+        url = str(found.card.wake_url)
+        document = {"agent_id": one.agent_id, "task_id": one.task_id}
+        while one.link is None and one.end is None and one.wake_by_s is not None and self._now_s < one.wake_by_s:
+            try:
+                if not _may_be_woken(found):
+                    raise NotWoken("only a specialist of the operator's may be woken on this machine")
+                await asyncio.to_thread(self._knock, url, document)
+                return
+            except NotWoken as error:
+                log.warning("not_woken", agent=one.agent_id, problem=str(error))
+                await asyncio.sleep(self._again_s)
+
+    async def _give_up(self, one: _Assignment, outcome: str, error: str) -> None:
+        async with one.lock:
+            if one.end is None:
+                await self._end(one, {"type": "end", "outcome": outcome, "error": error})
+
+    async def _end(self, one: _Assignment, end: Mapping[str, Any]) -> None:
+        await self._tell(one.run_id, end)
+        one.end = end
+        if one.link is not None:
+            self._release(one, one.link)
+        self._look_by(0)
+
+    async def _late(self, agent_id: str, run_id: str, end: Mapping[str, Any]) -> bool:
+        """A result of a run that is no longer live. Raises NotFound, Conflict."""
+        run = await asyncio.to_thread(self._database.read, lambda connection: run_rows.find(connection, run_id))
+        if run is None or run.agent != PREFIX + agent_id:
+            raise _unknown(run_id)
+        told = _messages(await asyncio.to_thread(self._host.told, run_id))
+        recorded = next((message for message in told if message.get("type") == "end"), None)
+        if recorded is None:
+            raise Conflict("The assignment has ended without a result.", remedy="Drop it: nobody waits for it.")
+        return _same(recorded, end)
+
+    async def _tell(self, run_id: str, message: Mapping[str, Any], *, durable: bool = True) -> None:
+        line = json.dumps(message, ensure_ascii=False, allow_nan=False).encode(errors="replace")
+        await asyncio.to_thread(self._host.tell, run_id, line, durable=durable)
+
+    # --- connections ----------------------------------------------------------------------------------------------
+
+    def _drop(self, link: Link) -> None:
+        for run_id in list(link.runs):
+            if (one := self._assignments.get(run_id)) is not None and one.link is link:
+                self._release(one, link)
+        link.runs.clear()
+
+    def _release(self, one: _Assignment, link: Link) -> None:
+        link.runs.discard(one.run_id)
+        if one.link is link:
+            one.link, one.free_s = None, self._now_s
+
+    @property
+    def _now_s(self) -> float:
+        return 0.0 if self._loop is None else self._loop.time()
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        """Beside everything else."""
+        task = asyncio.ensure_future(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+
+def _messages(told: bytes) -> list[Mapping[str, Any]]:
+    """What is in a mailbox. A line that a daemon did not finish is none."""
+    found: list[Mapping[str, Any]] = []
+    for line in told.splitlines():
+        try:
+            message = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(message, dict):
+            found.append(message)
+    return found
+
+
+def _same(recorded: Mapping[str, Any], end: Mapping[str, Any]) -> bool:
+    """True. Raises Conflict for another one."""
+    if dict(recorded) != dict(end):
+        raise Conflict("Another result of the assignment is recorded.", remedy="Drop this one.")
+    return True
+
+
+def _unknown(run_id: str) -> NotFound:
+    return NotFound(f"There is no assignment {run_id!r} of yours.", remedy="Drop it.")
+
+
+def _may_be_woken(found: Registration) -> bool:
+    """A wake-up on this machine could reach what is open to nobody else: the operator alone may ask for that."""
+    host = str(found.card.wake_url).partition("://")[2].partition("/")[0].rpartition("@")[2]
+    name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
+    return not is_loopback(name) or found.creator == OPERATOR.id
