@@ -56,7 +56,7 @@ def test_who_edits_what_has_changed_sees_both(desktop: Desktop) -> None:
     expect(text).to_have_value(mine)
     page.get_by_role("button", name="Save the card").click()
     page.wait_for_url("**/specialists/plumber")
-    expect(page.get_by_text("Fixes what drips.")).to_be_visible()
+    expect(page.get_by_text("Fixes what drips.", exact=True)).to_be_visible()
     assert client.specialist("plumber").content == PLUMBER.model_copy(update={"description": "Fixes what drips."})
 
 
