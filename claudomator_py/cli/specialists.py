@@ -6,12 +6,13 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli.card_files import read
+from claudomator_py.cli.card_files import read, read_any
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import (
     Column,
@@ -57,6 +58,14 @@ _FOUND_COLUMNS = (
     Column("DESCRIPTION", flexible=True),
 )
 _SKILL_COLUMNS = (Column("SKILL", flexible=True), Column("NAME", flexible=True), Column("DESCRIPTION", flexible=True))
+
+
+class A2aVersion(StrEnum):
+    """Of a card."""
+
+    V0_3 = "0.3"
+    V1_0 = "1.0"
+
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The specialist's id.")]
 GranteeArgument = Annotated[
@@ -107,6 +116,29 @@ def add(
     first specialist is registered.
     """
     cards = [card for path in files for card in read(path)]
+    made = [client.register_specialist(card, idempotency_key=secrets.token_urlsafe(18)) for card in cards]
+    _write(made, output)
+
+
+@connected
+def import_(
+    client: "Client",
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE|URL", help="A2A cards or card files; - reads stdin. Of a host, its A2A card."),
+    ],
+    secret: Annotated[
+        str | None,
+        typer.Option(metavar="VARIABLE", help="The daemon's variable with the secret that A2A agents ask for."),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Register specialists from A2A cards, of 0.3 or 1.0, or from card files.
+
+    Nothing that an A2A card says is lost: `export --a2a` writes it again. All of them are read before the first
+    specialist is registered.
+    """
+    cards = [card for source in sources for card in read_any(source, secret)]
     made = [client.register_specialist(card, idempotency_key=secrets.token_urlsafe(18)) for card in cards]
     _write(made, output)
 
@@ -167,17 +199,25 @@ def export(
     specialists: Annotated[
         list[str] | None, typer.Argument(metavar="ID", help="The specialists' ids. Default: all that exist for you.")
     ] = None,
+    a2a: Annotated[
+        A2aVersion | None, typer.Option("--a2a", metavar="VERSION", help="Print A2A cards of 0.3 or 1.0, as JSON.")
+    ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Print cards as a card file, which `specialists add` takes.
 
-    With `-o json`, as a list.
+    With `-o json`, as a list. An A2A card is printed by itself, and several as a list.
     """
     if specialists:
         found = [client.specialist(one) for one in specialists]
     else:
         found = list(client.all_specialists())
-    if output is Format.JSON:
+    if a2a is not None and found:
+        from claudomator_py.schema.a2a_card import write_a2a
+
+        written = [write_a2a(one.content, a2a.value, f"{client.base_url}/a2a") for one in found]
+        out(json_text(written[0] if len(written) == 1 else written))
+    elif output is Format.JSON:
         out(json_text([one.card for one in found]))
     elif found:
         out("---\n".join(text_of(one.card) for one in found))
@@ -218,6 +258,7 @@ def group() -> typer.Typer:
     """The commands under ``specialists``."""
     app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     app.command("list")(list_specialists)
+    app.command("import")(import_)
     for command in (show, add, edit, remove, grant, revoke, export):
         app.command()(command)
     return app

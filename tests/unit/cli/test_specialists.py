@@ -1,7 +1,11 @@
 """``claudomator specialists`` and ``claudomator search``: from files and an editor to the registry."""
 
 import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -33,6 +37,31 @@ def cards(command: Command, daemon: Daemon) -> Path:
     file = command.home / "plumber.yaml"
     file.write_text(PLUMBER)
     return file
+
+
+@contextmanager
+def card_server(answers: Mapping[str, tuple[int, object]]) -> Iterator[str]:
+    """A host with these answers, by path; to everything else it says 404."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, document = answers.get(self.path, (404, {}))
+            self.send_response(status)
+            self.send_header("Location", "/bot/card.json")
+            self.end_headers()
+            with suppress(OSError):  # who has heard enough leaves
+                self.wfile.write(json.dumps(document).encode())
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def told(command: Command, *arguments: str) -> list[dict[str, object]]:
@@ -177,3 +206,77 @@ def test_who_would_do_a_task(command: Command, cards: Path) -> None:
     found = json.loads(command("route", "Find what drips.", "-o", "json").stdout)
     assert [one["specialist"] for one in found["candidates"]] == ["plumber"]
     assert command("route", "  ").returncode == 2
+
+
+A2A = {
+    "name": "Docs Bot",
+    "description": "Writes pages.",
+    "version": "2.1",
+    "supportedInterfaces": [
+        {"url": "https://agents.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    ],
+    "capabilities": {"streaming": True},
+    "defaultInputModes": ["text/plain"],
+    "defaultOutputModes": ["text/plain"],
+    "skills": [{"id": "pages", "name": "Pages", "description": "d", "tags": ["a"], "x-price": 3}],
+    "securitySchemes": {"key": {"httpAuthSecurityScheme": {"scheme": "bearer"}}},
+    "x-pricing": {"per_task": 1},
+}
+
+
+def test_an_a2a_card_is_imported_and_exported_without_a_loss(command: Command, cards: Path) -> None:
+    path = command.home / "docs.json"
+    path.write_text(json.dumps(A2A))
+
+    done = command("specialists", "import", str(path), "--secret", "DOCS_TOKEN")
+
+    assert done.returncode == 0, done.stderr
+    assert "docs-bot" in done.stdout
+    assert json.loads(command("specialists", "export", "docs-bot", "--a2a", "1.0").stdout) == A2A
+    shown = json.loads(command("specialists", "show", "docs-bot", "-o", "json").stdout)
+    assert shown["card"]["authentication"] == {"scheme": "bearer", "secret": "DOCS_TOKEN"}
+    older = json.loads(command("specialists", "export", "docs-bot", "--a2a", "0.3").stdout)
+    assert (older["url"], older["x-pricing"]) == ("https://agents.example/rpc", {"per_task": 1})
+    as_file = command("specialists", "export", "docs-bot").stdout
+    again = command.home / "again.yaml"
+    again.write_text(as_file)
+    assert command("specialists", "import", str(again)).returncode == 0
+    assert json.loads(command("specialists", "export", "docs-bot", "--a2a", "1.0").stdout) == A2A
+
+
+def test_a_card_is_fetched_from_where_a2a_has_it(command: Command, cards: Path) -> None:
+    with card_server({"/bot/.well-known/agent-card.json": (200, A2A)}) as url:
+        done = command("specialists", "import", f"{url}/bot/")
+
+    assert done.returncode == 0, done.stderr
+    assert "docs-bot" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/none", "answered 404"),
+        ("/moved/card.json", "answered 302"),
+        ("/long/card.json", "that is no card"),
+        ("/bad/card.json", "description: is empty"),
+    ],
+)
+def test_what_is_no_card_is_refused_with_its_reason(command: Command, cards: Path, path: str, words: str) -> None:
+    answers = {
+        "/moved/card.json": (302, {}),
+        "/long/card.json": (200, {"x": "x" * (1024 * 1024 + 1)}),
+        "/bad/card.json": (200, A2A | {"description": ""}),
+    }
+    with card_server(answers) as url:
+        done = command("specialists", "import", f"{url}{path}")
+
+    assert done.returncode != 0
+    assert words in " ".join(done.stderr.split())
+    assert told(command, "specialists", "list") == []
+
+
+def test_a_card_is_not_fetched_unencrypted_from_elsewhere(command: Command) -> None:
+    done = command("specialists", "import", "http://agents.example/card.json")
+
+    assert done.returncode == 2
+    assert "unencrypted" in done.stderr

@@ -1,0 +1,170 @@
+"""A2A cards of both versions: read into ours, written from it, and back, without a loss."""
+
+import copy
+from typing import Any
+
+import pytest
+from a2a.client.card_resolver import parse_agent_card
+from a2a.utils.proto_utils import validate_proto_required_fields
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claudomator_py.domain.card import Card
+from claudomator_py.schema.a2a_card import EXTENSION, Version, is_a2a, read_a2a, version_of, write_a2a
+from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
+from tests.fakes.cards import card
+
+URL = "https://agents.example/rpc"
+NEW: dict[str, Any] = {
+    "name": "Docs Bot",
+    "description": "Writes pages.",
+    "version": "2.1",
+    "provider": {"organization": "Example", "url": "https://example.org"},
+    "supportedInterfaces": [
+        {"url": "https://agents.example/grpc", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+        {"url": URL, "protocolBinding": "JSONRPC", "protocolVersion": "1.0", "tenant": "t", "x-zone": "eu"},
+    ],
+    "capabilities": {"streaming": True, "extensions": [{"uri": "urn:other", "params": {"a": [1]}}]},
+    "securitySchemes": {"key": {"apiKeySecurityScheme": {"location": "header", "name": "X-Docs-Key"}}},
+    "defaultInputModes": ["text/plain"],
+    "defaultOutputModes": ["text/markdown"],
+    "skills": [
+        {"id": "pages", "name": "Pages", "description": "d", "tags": ["a", "a"], "examples": ["e"], "x-price": 3},
+        {"id": "notes", "name": "Notes", "description": "", "tags": []},
+    ],
+    "signatures": [{"protected": "p", "signature": "s"}],
+    "x-pricing": {"per_task": 1},
+}
+OLD: dict[str, Any] = {
+    "protocolVersion": "0.3.0",
+    "name": "Docs Bot",
+    "description": "Writes pages.",
+    "url": URL,
+    "preferredTransport": "JSONRPC",
+    "additionalInterfaces": [{"url": "https://agents.example/rest", "transport": "HTTP+JSON"}],
+    "version": "2.1",
+    "capabilities": {"streaming": False, "stateTransitionHistory": True},
+    "security": [{"key": []}],
+    "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+    "defaultInputModes": ["text/plain"],
+    "defaultOutputModes": ["text/plain"],
+    "skills": [{"id": "pages", "name": "Pages", "description": "d", "tags": ["a"], "x-price": 3}],
+    "supportsAuthenticatedExtendedCard": True,
+    "x-pricing": {"per_task": 1},
+}
+BOTH: list[tuple[dict[str, Any], Version]] = [(NEW, "1.0"), (OLD, "0.3")]
+
+
+def read(document: dict[str, Any], **more: Any) -> Card:
+    found = read_a2a(document, **more)
+    assert isinstance(found, Card), found
+    return found
+
+
+@pytest.mark.parametrize(("document", "version"), BOTH)
+def test_what_was_read_is_written_again_field_for_field(document: dict[str, Any], version: Version) -> None:
+    given = copy.deepcopy(document)
+
+    found = read(document)
+
+    assert document == given, "what is read is not changed"
+    assert is_a2a(document)
+    assert version_of(document) == version
+    assert (found.id, found.name, found.version, found.url) == ("docs-bot", "Docs Bot", "2.1", URL)
+    assert found.skills[0].tags == ("a",)
+    stored = Card.model_validate(found.document)
+    assert write_a2a(stored, version, "") == document
+
+
+@pytest.mark.parametrize(("document", "version"), BOTH)
+def test_a_change_of_ours_is_written_and_nothing_else(document: dict[str, Any], version: Version) -> None:
+    found = read(document)
+    skill = found.skills[0].model_copy(update={"description": "Pages for people."})
+    changed = found.model_copy(update={"description": "Other.", "skills": (skill,)})
+
+    written = write_a2a(changed, version, "")
+
+    assert written["description"] == "Other."
+    assert (written["skills"][0]["description"], written["skills"][0]["x-price"]) == ("Pages for people.", 3)
+    same = set(document) - {"description", "skills"}
+    assert {key: written[key] for key in same} == {key: document[key] for key in same}
+
+
+@pytest.mark.parametrize(("document", "version"), [(NEW, "0.3"), (OLD, "1.0")])
+def test_the_other_version_has_what_both_know_and_what_neither_does(document: dict[str, Any], version: Version) -> None:
+    written = write_a2a(read(document), version, "")
+
+    assert version_of(written) == version
+    again = read(written)
+    assert (again.name, again.description, again.url, again.skills) == (
+        read(document).name,
+        read(document).description,
+        URL,
+        read(document).skills,
+    )
+    assert (written["x-pricing"], written["skills"][0]["x-price"]) == ({"per_task": 1}, 3)
+
+
+@pytest.mark.parametrize("version", ["0.3", "1.0"])
+def test_a_card_of_ours_is_one_for_the_sdk_and_comes_back_equal(version: Version) -> None:
+    for one in [*shipped_cards(shipped_files()), card("plumber", skills=[]), card("far", url=URL, keywords=["leak"])]:
+        written = write_a2a(one, version, "https://here.example/a2a")
+
+        parsed = parse_agent_card(copy.deepcopy(written))
+        validate_proto_required_fields(parsed)
+        assert parsed.name == one.title
+        assert parsed.supported_interfaces[0].url == (one.url or "https://here.example/a2a")
+        assert written["capabilities"]["extensions"][0]["uri"] == EXTENSION
+        again = read(written)
+        assert again.model_copy(update={"extra": one.extra}) == one
+        assert write_a2a(again, version, "") == written
+
+
+def test_a_secret_goes_by_the_scheme_that_the_card_asks_for() -> None:
+    assert read(NEW, secret="DOCS_KEY").authentication.model_dump(mode="json") == {
+        "scheme": "apiKey",
+        "secret": "DOCS_KEY",
+        "header": "X-Docs-Key",
+    }
+    assert read(OLD, secret="DOCS_TOKEN").authentication.scheme == "bearer"
+    assert read(OLD).authentication.secret is None
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"description": ""}, "description"),
+        ({"name": 5}, "name"),
+        ({"url": "http://elsewhere.example/rpc"}, "url"),
+        ({"skills": [{"id": "a", "name": "A"}, {"id": "a", "name": "B"}]}, "skills"),
+        ({"name": "a\0b"}, "name"),
+    ],
+)
+def test_what_is_wrong_is_named(change: dict[str, Any], field: str) -> None:
+    found = read_a2a(OLD | change)
+
+    assert not isinstance(found, Card)
+    assert (found[0].field or "").startswith(field)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.text(st.characters(codec="utf-8", exclude_characters="\0")),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abcxyz-", min_size=1), inner, max_size=3),
+    max_leaves=10,
+)
+UNKNOWN = st.dictionaries(st.from_regex(r"x-[a-z]{1,8}", fullmatch=True), JSON, max_size=4)
+
+
+@given(UNKNOWN, UNKNOWN, st.sampled_from(BOTH))
+def test_no_unknown_field_is_lost(
+    outside: dict[str, Any], inside: dict[str, Any], which: tuple[dict[str, Any], Version]
+) -> None:
+    base, version = which
+    document = copy.deepcopy(base) | outside
+    document["skills"][0] |= inside
+    found = read_a2a(document)
+    if isinstance(found, Card):
+        assert write_a2a(Card.model_validate(found.document), version, "") == document
