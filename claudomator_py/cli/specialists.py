@@ -95,6 +95,8 @@ def show(client: "Client", specialist: IdArgument, output: FormatOption = Format
         return
     card = found.content
     parts = [_summary(found, card)]
+    if found.warnings:
+        parts.append(f"{heading('WARNINGS')}\n" + "\n".join(plain(odd.text) for odd in found.warnings))
     if card.skills:
         rows = [(skill.id, skill.name, skill.description) for skill in card.skills]
         parts.append(f"{heading('SKILLS')}\n{render(_SKILL_COLUMNS, rows, wide=output is Format.WIDE)}")
@@ -311,7 +313,7 @@ def _summary(found: SpecialistView, card: Card) -> str:
         [
             ("id", found.id),
             ("name", found.name if found.name != found.id else ""),
-            ("version", f"{card.version} (registered {found.version}, {ago(found.updated_at, now)})"),
+            ("version", f"{card.version} (change {found.version}, {ago(found.updated_at, now)})"),
             ("visibility", found.visibility.value),
             ("shared with", ", ".join(found.grants)),
             ("creator", found.creator),
@@ -358,3 +360,6 @@ def _write(found: Sequence[SpecialistView], output: Format) -> None:
         for one in found
     ]
     out(render(_COLUMNS, rows, wide=output is Format.WIDE))
+    for one in found:
+        for odd in one.warnings:
+            note(f"{one.id}: {plain(odd.text)}.")

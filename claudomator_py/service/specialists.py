@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Collection
 from copy import copy
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
@@ -12,13 +12,14 @@ from claudomator_py.domain.errors import Conflict, Unavailable
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.views import Page
 from claudomator_py.domain.views.routing import RouteRequest, RouteView
-from claudomator_py.domain.views.specialists import SearchView, SpecialistView
+from claudomator_py.domain.views.specialists import CardWarningView, SearchView, SpecialistView
 from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.queries import specialists as queries
 from claudomator_py.queries.reading import read
 from claudomator_py.queries.routing import route_view
 from claudomator_py.queries.specialists import Similarity
-from claudomator_py.routing.profile import Request
+from claudomator_py.routing.oddities import duplicates, oddities
+from claudomator_py.routing.profile import Request, profile_of
 from claudomator_py.scheduler.decision import SpecialistRecord
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -32,6 +33,9 @@ Router = Callable[[Request, Principal], SpecialistRecord | None]
 """Who would do a task of that content, if that principal made it; None: nothing is routed. Raises StoreUnavailable."""
 
 log = logging.getLogger(__name__)
+
+_MOST_COMPARED: Final = 30
+"""Skills of a card that are compared with all others."""
 
 
 class Specialists:
@@ -75,7 +79,7 @@ class Specialists:
                 raise changes.unknown(connection, specialist_id, self._by)
             return queries.view(found, self._by)
 
-        return read(self._database, find)
+        return self._warned(read(self._database, find))
 
     def search(self, query: str, limit: int = 10) -> SearchView:
         """The specialists that match, the best first; by words alone where the encoder fails."""
@@ -112,12 +116,15 @@ class Specialists:
             return told
 
         with self._repeats.claim(key, self._by.id) as earlier:
-            return SpecialistView.model_validate(earlier) if earlier is not None else self._write(transaction)
+            told = SpecialistView.model_validate(earlier) if earlier is not None else self._write(transaction)
+        return self._warned(told)
 
     def change(self, card: Card, *, versions: Collection[int] | None = None) -> SpecialistView:
         """Give the specialist of the card's id that content. Raises Forbidden, StaleVersion, Conflict."""
-        return self._changed(
-            lambda connection, now_ms: changes.change(connection, card, self._by, now_ms, versions=versions)
+        return self._warned(
+            self._changed(
+                lambda connection, now_ms: changes.change(connection, card, self._by, now_ms, versions=versions)
+            )
         )
 
     def remove(self, specialist_id: str, *, versions: Collection[int] | None = None) -> None:
@@ -137,6 +144,24 @@ class Specialists:
         return self._changed(
             lambda connection, now_ms: changes.revoke(connection, specialist_id, grantee, self._by, now_ms)
         )
+
+    def _warned(self, told: SpecialistView) -> SpecialistView:
+        """With what is odd about it: by words alone where the encoder fails, or nothing is encoded."""
+        card = told.content
+        cards = {
+            one.card.id: one.card
+            for one in read(self._database, lambda connection: specialist_rows.seen(connection, self._by))
+        }
+        found = oddities(card, cards)
+        try:
+            for skill in profile_of(card).skills[:_MOST_COMPARED]:
+                alike = self._similarity("\n".join(skill.texts)) or {}
+                there = {place: cosine for place, cosine in alike.items() if place[0] in cards}
+                found += duplicates(card, skill.skill, there)
+        except (EncoderFault, StoreUnavailable) as fault:
+            log.warning("skills of %s are not compared: %s", card.id, fault)
+        shown = tuple(CardWarningView(text=one.text, warning=one) for one in found)
+        return told.model_copy(update={"warnings": shown})
 
     def _changed(self, change: Callable[[Connection, int], Registration]) -> SpecialistView:
         return self._write(lambda connection: queries.view(change(connection, self._clock()), self._by))

@@ -9,6 +9,7 @@ from claudomator_py.domain.errors import Problem, ServiceError
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
+from claudomator_py.routing.oddities import oddities
 from claudomator_py.schema.cardfile import ParsedCards, parse_card_file
 from claudomator_py.sources.inbox.values import FileFormat, FileStamp, Reading
 from claudomator_py.store import specialist_rows
@@ -68,7 +69,15 @@ class CardIntake:
         except _Refused as refused:
             return [refused.problem]
         log.info("cards_read", file=reading.path, specialists=", ".join(card.id for card in reading.parsed.cards))
+        self._warn(reading)
         return []
+
+    def _warn(self, reading: Reading[ParsedCards]) -> None:
+        """Tell the log what is odd about the cards."""
+        cards = {one.card.id: one.card for one in self._database.read(specialist_rows.seen)}
+        for card in reading.parsed.cards:
+            for odd in oddities(card, cards):
+                log.warning("odd_card", file=reading.path, specialist=card.id, note=odd.text)
 
     def take_many(self, readings: Sequence[Reading[ParsedCards]]) -> Sequence[Sequence[Problem]]:
         """See ``inbox.values.Intake``."""

@@ -320,3 +320,29 @@ def test_where_nothing_is_routed_nobody_would_do_it(database: Database) -> None:
 
     with pytest.raises(Conflict, match="Nothing is routed"):
         Specialists(database, world.clock, world.repeats).route(RouteRequest(instructions="any"))
+
+
+def test_what_is_odd_about_a_card_is_told_of_what_one_sees(database: Database) -> None:
+    world = World(database)
+    encoder = Hashed()
+    calibration = calibration_for(Preset.CALIBRATED, encoder.id)
+    directory = SpecialistDirectory(database, encoder, calibration, world.clock)
+    specialists = Specialists(database, world.clock, world.repeats, directory.cosines)
+    skill = {"id": "taps", "name": "Taps", "examples": ["The tap drips all night", "Mend the dripping tap"]}
+    secret = card("secret", visibility="private", keywords=["drip"], skills=[skill])
+    specialists.as_(ANN).register(secret)
+
+    hers = specialists.as_(ANN).register(card("hers", keywords=["drip"], skills=[skill], fallback="nobody"))
+    his = specialists.as_(BOB).register(card("his", keywords=["drop"], skills=[]))
+
+    assert [one.text for one in hers.warnings] == [
+        "its keyword `drip` is one of secret, too: it points to neither",
+        "its `fallback` names nobody, and there is no such specialist",
+        "its skill taps is nearly taps of secret: tasks go to either by chance",
+    ]
+    assert his.warnings == ()
+    assert [one.text for one in specialists.as_(BOB).one("hers").warnings] == [
+        "its `fallback` names nobody, and there is no such specialist"
+    ]
+    assert "secret" not in specialists.as_(BOB).one("hers").model_dump_json()
+    assert specialists.as_(ANN).page().items[0].warnings == ()

@@ -83,6 +83,8 @@ class SpecialistPage:
     takes_grants: bool
     text: str
     """The whole card, as it is edited."""
+    warnings: tuple[str, ...]
+    """What is odd about it, without full stops."""
 
 
 def url_of(specialist_id: str) -> str:
@@ -141,6 +143,7 @@ def page_of(specialist: SpecialistView) -> SpecialistPage:
         grants=specialist.grants,
         takes_grants=specialist.visibility is Visibility.SHARED,
         text=text_of(specialist.card),
+        warnings=tuple(odd.text for odd in specialist.warnings),
     )
 
 
@@ -183,7 +186,7 @@ def _exists_for(specialist: SpecialistView) -> str:
 def _facts(specialist: SpecialistView, card: Card) -> tuple[tuple[str, str], ...]:
     allowed = card.permissions
     found = [
-        ("Version", f"{card.version} (registered: {specialist.version})"),
+        ("Version", f"{card.version} (change {specialist.version})"),
         ("Agents", _listed(card.allowed_agents) or "all"),
         ("Tier", card.default_tier.value if card.default_tier is not None else None),
         ("Permissions", allowed.mode.value if allowed is not None else None),

@@ -6,12 +6,20 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field
 
 from claudomator_py.domain.card import Card, Source, Transport, Visibility
+from claudomator_py.domain.card_warnings import ShownCardWarning
 from claudomator_py.domain.fields import NAME_PATTERN, refusal
 from claudomator_py.domain.views.base import Instant, View
 
 LONGEST_QUERY = 2_000
 """Characters of what is searched for."""
 _GRANTEE = re.compile(rf"(?:org:)?(?:{NAME_PATTERN[1:-1]})")
+
+
+class CardWarningView(View):
+    """Something odd about a card: in words, and as a value, null where it is of a newer version."""
+
+    text: str
+    warning: ShownCardWarning = None
 
 
 class SpecialistView(View):
@@ -44,6 +52,8 @@ class SpecialistView(View):
     """For whom it exists beside its organisation, if it is shared."""
     card: dict[str, Any]
     """As its author wrote it, without what is only a default."""
+    warnings: tuple[CardWarningView, ...] = ()
+    """What is odd about it, as far as it shows beside what exists for whoever asks. Empty in lists."""
 
     @property
     def content(self) -> Card:

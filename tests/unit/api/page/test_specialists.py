@@ -82,7 +82,7 @@ def test_everything_about_one(operator: Visitor, desk: PreparedService) -> None:
     for words in (
         "Pipe Doctor shared plumber",
         "Fixes leaks. Not for what is slow.",
-        "Version 1.0.0 (registered: 1)",
+        "Version 1.0.0 (change 1)",
         "Agents claude",
         "Tier powerful",
         "Permissions acceptEdits",
@@ -98,6 +98,12 @@ def test_everything_about_one(operator: Visitor, desk: PreparedService) -> None:
         "x-team: pipes",
     ):
         assert words in said
+
+
+def test_what_is_odd_about_one(operator: Visitor, desk: PreparedService) -> None:
+    register(desk, card("odd", fallback="nobody"))
+    said = text_of(operator.get("/specialists/odd"))
+    assert "its `fallback` names nobody, and there is no such specialist." in said
 
 
 def test_how_a_remote_one_is_reached(operator: Visitor, desk: PreparedService) -> None:

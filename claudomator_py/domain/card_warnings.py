@@ -1,0 +1,65 @@
+"""What is odd about a card although it is a good one: a code with parameters, and the words for each."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, WrapValidator
+
+from claudomator_py.domain.coded import Coded, WordedCode, known_or_none
+from claudomator_py.domain.wording import filled, placeholders, said, worded
+
+
+class CardWarningCode(WordedCode):
+    """What is odd, with its words: see ``wording.filled``. Shown to programs: they are never renamed."""
+
+    SHARED_KEYWORD = "shared_keyword", "its keyword `{keyword}` is one of {specialist}, too: it points to neither"
+    GENERIC_KEYWORD = (
+        "generic_keyword",
+        "its keyword `{keyword}` is in what {specialists} do, too: choose a longer phrase",
+    )
+    NEAR_DUPLICATE = (
+        "near_duplicate",
+        "its skill {skill} is nearly {other} of {specialist}: tasks go to either by chance",
+    )
+    UNKNOWN_SPECIALIST = "unknown_specialist", "its `{field}` names {specialist}, and there is no such specialist"
+    CIRCLE = "circle", "its `{field}` leads back to itself, by way of {specialists}"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters that its words name, in their order."""
+        return placeholders(self.words)
+
+
+class CardWarningParams(Coded):
+    """The parameters of a code; which of them it has is part of the code. JSON leaves out the others."""
+
+    keyword: str | None = Field(None, description="The keyword of which it is said.")
+    specialist: str | None = Field(None, description="The other specialist.")
+    specialists: tuple[str, ...] = Field((), description="The other specialists.")
+    skill: str | None = Field(None, description="The skill of this card.")
+    other: str | None = Field(None, description="The skill of the other specialist.")
+    field: str | None = Field(None, description="The field of the card.")
+
+
+class CardWarning(Coded):
+    """Something odd about a card, which is registered as it is."""
+
+    code: CardWarningCode
+    params: CardWarningParams = Field(default_factory=CardWarningParams)
+
+    @property
+    def text(self) -> str:
+        """In words, without a full stop."""
+        known = {name: getattr(self.params, name) for name in self.code.parameters}
+        shown = {name: ", ".join(value) if isinstance(value, tuple) else str(value) for name, value in known.items()}
+        return worded(filled(self.code.words, {name: said(text) for name, text in shown.items()}))
+
+
+ShownCardWarning = Annotated[CardWarning | None, WrapValidator(known_or_none)]
+"""The value in a shape of the API; None: it is of a newer version."""
+
+
+def card_warning(code: CardWarningCode, **params: Any) -> CardWarning:
+    """The value. Raises TypeError for a parameter that the code does not have."""
+    if unknown := params.keys() - set(code.parameters):
+        raise TypeError(f"{code} has no {', '.join(sorted(unknown))}")
+    return CardWarning(code=code, params=CardWarningParams(**params))

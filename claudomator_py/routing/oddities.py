@@ -1,0 +1,64 @@
+"""What is odd about a card beside the others: keywords that point to nobody, skills that are another's, and ways on
+that lead nowhere."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from claudomator_py.domain.card import TAKEN_IDS, Card
+from claudomator_py.domain.card_warnings import CardWarning, CardWarningCode, card_warning
+from claudomator_py.routing.profile import profile_of
+from claudomator_py.routing.signals import keyword_in
+
+NEARLY: Final = 0.8
+"""The cosine from which on two skills are nearly the same. Between those of the shipped cards it is 0.27 at
+most with the hashed encoder, and of a skill to itself more than 0.9."""
+_OTHERS: Final = 2
+"""So many others in whose texts a keyword is make it a common phrase."""
+_NAMED: Final = 3
+_ONWARD: Final = ("fallback", "escalation")
+
+
+def oddities(card: Card, cards: Mapping[str, Card]) -> list[CardWarning]:
+    """By words alone. cards: those that exist for whoever asks, by id."""
+    others = [one for one in cards.values() if one.id != card.id]
+    return [*_keywords(card, others), *_ways_on(card, cards)]
+
+
+def duplicates(card: Card, skill: str, alike: Mapping[tuple[str, str | None], float]) -> Iterator[CardWarning]:
+    """Skills of others that are nearly that skill. alike: cosines by card and skill, of those that exist for whoever
+    asks."""
+    found = sorted((cosine, *place) for place, cosine in alike.items() if place[1] is not None and place[0] != card.id)
+    for cosine, other, its in reversed(found):
+        if cosine < NEARLY:
+            return
+        yield card_warning(CardWarningCode.NEAR_DUPLICATE, skill=skill, other=its, specialist=other)
+
+
+def _keywords(card: Card, others: list[Card]) -> Iterator[CardWarning]:
+    for keyword in card.keywords:
+        folded = keyword.casefold()
+        same = next((one.id for one in others if folded in (other.casefold() for other in one.keywords)), None)
+        if same is not None:
+            yield card_warning(CardWarningCode.SHARED_KEYWORD, keyword=keyword, specialist=same)
+            continue
+        saying = [one.id for one in others if keyword_in("\n".join(profile_of(one).texts), [keyword]) is not None]
+        if len(saying) >= _OTHERS:
+            yield card_warning(CardWarningCode.GENERIC_KEYWORD, keyword=keyword, specialists=tuple(saying[:_NAMED]))
+
+
+def _ways_on(card: Card, cards: Mapping[str, Card]) -> Iterator[CardWarning]:
+    """Where it is to be handed on, and whether that ends anywhere."""
+    for field in _ONWARD:
+        passed, at = [card.id], getattr(card, field)
+        while at is not None and at not in TAKEN_IDS:
+            if at not in cards and at != card.id:
+                if len(passed) == 1:  # else that is said of the other card
+                    yield card_warning(CardWarningCode.UNKNOWN_SPECIALIST, field=field, specialist=at)
+                break
+            if at == card.id:
+                yield card_warning(CardWarningCode.CIRCLE, field=field, specialists=tuple(passed))
+                break
+            if at in passed:
+                break
+            passed.append(at)
+            at = getattr(cards[at], field)

@@ -1,0 +1,60 @@
+"""What is odd about a card beside the others, and what is not."""
+
+import pytest
+
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.card_warnings import CardWarningCode, card_warning
+from claudomator_py.routing.oddities import NEARLY, duplicates, oddities
+from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
+from tests.fakes.cards import card
+
+
+def found(one: Card, *others: Card) -> list[str]:
+    return [odd.text for odd in oddities(one, {other.id: other for other in (one, *others)})]
+
+
+def test_the_shipped_cards_are_not_odd() -> None:
+    cards = shipped_cards(shipped_files())
+
+    assert [found(one, *cards) for one in cards] == [[]] * len(cards)
+
+
+def test_a_keyword_of_two_points_to_neither() -> None:
+    one, other = card("a", keywords=["Drip"]), card("b", keywords=["drip"])
+
+    assert found(one, other) == ["its keyword `Drip` is one of b, too: it points to neither"]
+
+
+def test_a_keyword_in_what_several_do_is_too_common() -> None:
+    one = card("a", keywords=["write"])
+    others = [card(name, description="Can write what you want.") for name in ("b", "c")]
+
+    assert found(one, *others[:1]) == []
+    assert found(one, *others) == ["its keyword `write` is in what b, c do, too: choose a longer phrase"]
+    assert found(card("a", keywords=["write a migration"]), *others) == []
+
+
+@pytest.mark.parametrize("field", ["fallback", "escalation"])
+def test_ways_on_that_lead_nowhere_are_told(field: str) -> None:
+    assert found(card("a", **{field: "b"})) == [f"its `{field}` names b, and there is no such specialist"]
+    assert found(card("a", **{field: "b"}), card("b")) == []
+    assert found(card("a", **{field: "human_review"})) == []
+    assert found(card("a", **{field: "a"})) == [f"its `{field}` leads back to itself, by way of a"]
+    circle = [card("a", **{field: "b"}), card("b", **{field: "c"}), card("c", **{field: "a"})]
+    assert found(*circle) == [f"its `{field}` leads back to itself, by way of a, b, c"]
+    # What is wrong further on is said of the others.
+    assert found(card("a", **{field: "b"}), card("b", **{field: "gone"})) == []
+    assert found(card("a", **{field: "b"}), card("b", **{field: "c"}), card("c", **{field: "b"})) == []
+
+
+def test_a_skill_that_is_nearly_anothers_is_told() -> None:
+    alike = {("b", "taps"): NEARLY, ("b", None): 1.0, ("c", "pipes"): NEARLY - 0.01, ("a", "leaks"): 1.0}
+
+    assert list(duplicates(card("a"), "leaks", alike)) == [
+        card_warning(CardWarningCode.NEAR_DUPLICATE, skill="leaks", other="taps", specialist="b")
+    ]
+
+
+def test_a_code_has_no_other_parameters() -> None:
+    with pytest.raises(TypeError, match="has no skill"):
+        card_warning(CardWarningCode.SHARED_KEYWORD, skill="x")
