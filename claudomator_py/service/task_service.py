@@ -283,10 +283,9 @@ class TaskService:
     def _restart(self, connection: Connection, ref: str, request: RestartRequest, if_version: Versions) -> str:
         task = self._current(connection, ref, if_version)
         now_ms = self._clock()
-        if task.state == "QUEUED":
-            raise Conflict(
-                f"{task.name} is QUEUED already.", remedy="It starts by itself; `claudomator why` says when."
-            )
+        if task.state == "QUEUED" and not request.pins:
+            remedy = "It starts by itself; `claudomator why` says when. Name a specialist or an agent to change that."
+            raise Conflict(f"{task.name} is QUEUED already.", remedy=remedy)
         if task.state == "RUNNING" and not request.force:
             remedy = "Cancel it first, or restart it with `force`, which cancels the run."
             raise Conflict(f"{task.name} is RUNNING.", remedy=remedy)
@@ -322,8 +321,7 @@ class TaskService:
         if earlier is not None and request.agent is None and request.model is not None:
             request = request.model_copy(update={"agent": earlier.agent})
         number = task_rows.newest_given_revision(connection, task.id)
-        asked = (request.agent, request.tier, request.model, request.budget, request.specialist)
-        if all(one is None for one in asked):
+        if not request.pins:
             return number
         content = task_rows.revision_of(connection, task.id, number)
         spec = TaskSpec.model_validate(content.spec)

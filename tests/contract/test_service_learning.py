@@ -86,8 +86,6 @@ class Taught:
 
     def give(self, name: str, specialist: str, *, by: Principal = OPERATOR) -> None:
         """An operator gives it to somebody else, before it has begun or after it has ended."""
-        if self.world.task(name).state == "QUEUED":
-            self.world.access.as_(by).service.cancel(name)
         self.world.access.as_(by).service.restart(name, RestartRequest(specialist=specialist))
         self.world.router.route()
 

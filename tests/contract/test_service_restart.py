@@ -6,8 +6,9 @@ import pytest
 
 from claudomator_py.domain.errors import Conflict, Invalid, StaleVersion
 from claudomator_py.domain.units import DAY_MS, format_instant
-from claudomator_py.domain.views import RestartRequest
+from claudomator_py.domain.views import HoldRequest, RestartRequest
 from claudomator_py.store.database import Database
+from tests.fakes.cards import card
 from tests.fakes.world import START_MS, World, spec
 
 
@@ -44,6 +45,19 @@ def test_a_queued_task_has_nothing_to_restart(world: World) -> None:
     for force in (False, True):
         with pytest.raises(Conflict, match="is QUEUED already"):
             world.restart("t", force=force)
+
+
+def test_a_queued_task_is_given_to_somebody_else_before_it_begins(world: World) -> None:
+    world.specialists.register(card("plumber"))
+    world.submit("t")
+    world.service.hold("claude", HoldRequest())
+
+    view = world.restart("t", specialist="plumber", agent="codex")
+    world.tick()
+
+    assert (view.state, view.generation) == ("QUEUED", 2)
+    assert world.live("t").agent == "codex"
+    assert (world.task("t").spec or {})["specialist"] == "plumber"
 
 
 def test_waiting_and_asking_tasks_are_restarted_but_nothing_is_satisfied_by_it(world: World) -> None:

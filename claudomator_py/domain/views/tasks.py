@@ -264,6 +264,11 @@ class RestartRequest(View):
     resume: bool = False
     reason: str | None = Field(default=None, max_length=2_000)
 
+    @property
+    def pins(self) -> bool:
+        """Whether it changes what the task's content says."""
+        return any(one is not None for one in (self.agent, self.specialist, self.tier, self.model, self.budget))
+
 
 class AnswerRequest(View):
     """A person's answer. The agent receives it in the conversation in which it asked."""
