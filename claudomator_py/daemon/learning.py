@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Final
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
@@ -11,11 +12,14 @@ from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
 from claudomator_py.schema.routing_settings import LearningSettings
 from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.tasks.learning import begin, learn
+from claudomator_py.store.events import last_id
+from claudomator_py.tasks.learning import has_more, learn
 
 log = get_logger("claudomator.learning")
 
-_JOB = "learn"
+FIRST_S: Final = 30.0
+"""After the start, when a daemon has more urgent things to do."""
+_JOB: Final = "learn"
 
 
 class Learner:
@@ -26,6 +30,7 @@ class Learner:
         self._settings = settings
         self._clock = clock
         self._every_ms = settings().every
+        self._since = 0
         # It would tell of every round.
         logging.getLogger("apscheduler").setLevel(logging.WARNING)
         self._scheduler = BackgroundScheduler(
@@ -36,8 +41,10 @@ class Learner:
         )
 
     def start(self) -> None:
-        """Begin with what ended while there was no daemon, and go on every so often."""
-        self._scheduler.add_job(self._ring, "interval", id=_JOB, next_run_time=datetime.now(UTC), **self._interval())
+        """Begin with what ended while there was no daemon, and go on every so often. Raises StoreUnavailable."""
+        self._since = self._database.read(last_id)
+        first = datetime.now(UTC) + timedelta(seconds=min(FIRST_S, self._interval()["seconds"]))
+        self._scheduler.add_job(self._ring, "interval", id=_JOB, next_run_time=first, **self._interval())
         self._scheduler.start()
 
     def close(self) -> None:
@@ -47,10 +54,9 @@ class Learner:
 
     def round(self) -> None:
         """Learn all that there is to learn. Raises StoreUnavailable."""
-        self._database.write(begin)
         rate = self._settings().rate
-        while self._database.write(partial(learn, rate=rate, now_ms=self._clock())):
-            pass
+        while self._database.read(partial(has_more, since=self._since)):
+            self._database.write(partial(learn, rate=rate, now_ms=self._clock(), since=self._since))
 
     def _ring(self) -> None:
         try:

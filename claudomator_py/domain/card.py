@@ -132,7 +132,7 @@ class Card(Strict):
     )
     name: Line | None = Field(None, max_length=200, description="Name shown to people. Default: `id`.")
     description: Prose = Field(
-        min_length=1, max_length=LONGEST_PROFILE, description="What it does, and what it is not for."
+        min_length=1, pattern=r"\S", max_length=LONGEST_PROFILE, description="What it does, and what it is not for."
     )
     version: Line = Field("1.0.0", max_length=100, description="Version of the card, for people.")
     system_prompt: Prose = Field(

@@ -72,8 +72,8 @@ class Learned:
 
         def transaction(connection: Connection) -> LearnedView:
             if switch_rows.find(connection, learning.FROZEN) is not None:
-                while learning.learn(connection, 0.0, self._clock()):
-                    pass  # what has ended until now ended while it was frozen
+                while learning.has_more(connection):
+                    learning.learn(connection, 0.0, self._clock())  # what has ended ended while it was frozen
                 switch_rows.turn_off(connection, learning.FROZEN)
                 record(connection, self._clock(), "learning_unfrozen")
             return self._all(connection)

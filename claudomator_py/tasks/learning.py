@@ -24,10 +24,10 @@ _ENDED = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
 _BY_A_PERSON = frozenset({RationaleCode.NAMED, RationaleCode.MENTIONED, RationaleCode.BY_HAND})
 
 
-def begin(connection: Connection) -> None:
-    """Learn from what happens from now on, if nothing was ever learned."""
-    if learning_rows.progress(connection) is None:
-        learning_rows.keep_progress(connection, Progress(events.last_id(connection), 0))
+def has_more(connection: Connection, since: int = 0) -> bool:
+    """Whether ``learn`` has something to do. since: the event behind which to begin, if nothing was ever learned."""
+    so_far = learning_rows.progress(connection) or Progress(since, 0)
+    return events.last_id(connection) > so_far.event or bool(learning_rows.unlearned(connection, 1))
 
 
 def correct(
@@ -49,12 +49,12 @@ def correct(
             _override(connection, earlier, record.specialist, now_ms)
 
 
-def learn(connection: Connection, rate: float, now_ms: int) -> bool:
-    """Label what has ended since, and learn the next labels; whether there is more of either.
+def learn(connection: Connection, rate: float, now_ms: int, since: int = 0) -> None:
+    """Label what has ended, and learn the next labels; as much as ``AT_ONCE`` of either.
 
-    rate: how far one label moves performance, 0 to 1.
+    rate: how far one label moves performance, 0 to 1. since: see ``has_more``.
     """
-    so_far = learning_rows.progress(connection) or Progress(0, 0)
+    so_far = learning_rows.progress(connection) or Progress(since, 0)
     found = events.following(connection, so_far.event, AT_ONCE)
     for event in found:
         if event.kind == "state" and event.data.get("state") in _ENDED:
@@ -69,7 +69,6 @@ def learn(connection: Connection, rate: float, now_ms: int) -> bool:
     if found or changed:
         last = found[-1].id if found else so_far.event
         learning_rows.keep_progress(connection, Progress(last or 0, so_far.version + changed))
-    return len(found) == AT_ONCE or len(waiting) == AT_ONCE
 
 
 def reset(connection: Connection, organisation: str | None, specialist: str | None, now_ms: int) -> int:
@@ -77,7 +76,7 @@ def reset(connection: Connection, organisation: str | None, specialist: str | No
 
     organisation, specialist: see ``learning_rows.forget``.
     """
-    so_far = learning_rows.progress(connection) or Progress(0, 0)
+    so_far = learning_rows.progress(connection) or Progress(events.last_id(connection), 0)
     learning_rows.keep_progress(connection, Progress(so_far.event, so_far.version + 1))
     return learning_rows.forget(connection, organisation, specialist, now_ms)
 

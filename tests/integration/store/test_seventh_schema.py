@@ -7,11 +7,11 @@ import pytest
 from alembic import command
 
 from claudomator_py.domain.learning import LabelRule
-from claudomator_py.store import learning_rows
+from claudomator_py.store import events, learning_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import alembic_config, migrate
 from claudomator_py.store.tables import Label
-from claudomator_py.tasks.learning import begin, learn
+from claudomator_py.tasks.learning import has_more, learn
 from tests.fakes.world import START_MS
 from tests.integration.store.test_first_schema import content, filled, kept
 
@@ -53,9 +53,10 @@ def test_it_learns_from_what_happens_from_now_on(seventh: Database) -> None:
         at_ms=START_MS,
     )
 
-    seventh.write(begin)
+    last = seventh.read(events.last_id)
     seventh.write(lambda connection: learning_rows.put(connection, label))
-    assert seventh.write(lambda connection: learn(connection, 0.1, START_MS)) is False
+    seventh.write(lambda connection: learn(connection, 0.1, START_MS, since=last))
+    assert not seventh.read(has_more)
 
     found = seventh.read(lambda connection: learning_rows.standings(connection, None))
     assert [(one.specialist, one.topic, one.positive) for one in found] == [("plumber", "", 1), ("plumber", "taps", 1)]

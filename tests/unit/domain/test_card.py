@@ -60,3 +60,10 @@ def test_what_its_client_has_to_know_follows_from_it() -> None:
     for url in (None, "ws-agent://writer"):
         with pytest.raises(ValueError, match="is not reached over HTTP"):
             card(url=url).remote()
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\r\n", "\t"])
+def test_a_description_says_something(blank: str) -> None:
+    """Blank space at its end is no content, and what is stored has to be read again."""
+    with pytest.raises(ValidationError):
+        Card(id="a", description=blank)
