@@ -8,7 +8,6 @@ from fastapi import APIRouter, Depends, FastAPI
 from starlette.routing import WebSocketRoute
 
 from claudomator_py import __version__
-from claudomator_py.api import hub as hub_connections
 from claudomator_py.api import problem
 from claudomator_py.api.a2a.routes import a2a
 from claudomator_py.api.agents import agents
@@ -22,6 +21,7 @@ from claudomator_py.api.guard.login_codes import LoginCodes
 from claudomator_py.api.guard.security import Security
 from claudomator_py.api.guard.sessions import Book, NoBook, Sessions
 from claudomator_py.api.guard.without_secrets import WithoutSecrets
+from claudomator_py.api.hub import PATH, HubEndpoint
 from claudomator_py.api.metrics import metrics
 from claudomator_py.api.openapi import build
 from claudomator_py.api.page import application as pages
@@ -102,8 +102,9 @@ def create_app(
         app.include_router(resource.router)
     app.include_router(a2a)
     if hub is not None:
-        app.state.hub, app.state.hub_connections = hub, {}
-        app.router.routes.append(WebSocketRoute(hub_connections.PATH, hub_connections.hub))
+        endpoint = HubEndpoint(hub, access, streams)
+        holders.on_change(endpoint.look)
+        app.router.routes.append(WebSocketRoute(PATH, endpoint.__call__))
     problem.install(app)
     pages.install(app, access, login.Entrance(sessions, codes, throttle, settings))
     app.add_middleware(WithoutSecrets, redactor=redactor)

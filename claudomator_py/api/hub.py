@@ -26,7 +26,7 @@ from claudomator_py.domain.fields import Name
 from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values, validate
-from claudomator_py.service.access import Granted
+from claudomator_py.service.access import Access, Granted
 from claudomator_py.store.database import StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -101,23 +101,40 @@ class _Result(_Params):
     reason: Annotated[str, Field(max_length=200)] | None = None
 
 
-async def hub(websocket: WebSocket) -> None:
-    """One connection, from its opening handshake to its end."""
-    state = websocket.scope["state"]
-    by, standing = state["principal"], state["standing"]
-    app = websocket.app.state
-    counted: dict[str, int] = app.hub_connections
-    if counted.get(by.id, 0) >= _CONNECTIONS:
-        await websocket.close(1008)
-        return
-    counted[by.id] = counted.get(by.id, 0) + 1
-    try:
-        await websocket.accept()
-        await _Connection(websocket, app.hub, app.access.as_(by), app.streams, by, standing).serve()
-    finally:
-        counted[by.id] -= 1
-        if not counted[by.id]:
-            del counted[by.id]
+class HubEndpoint:
+    """Where agents connect. ``look`` is for any thread, the rest for the loop."""
+
+    def __init__(self, hub: Hub, access: Access, streams: Streams) -> None:
+        self._hub = hub
+        self._access = access
+        self._streams = streams
+        self._open: set[_Connection] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def __call__(self, websocket: WebSocket) -> None:
+        """One connection, from its opening handshake to its end."""
+        self._loop = asyncio.get_running_loop()
+        state = websocket.scope["state"]
+        by, standing = state["principal"], state["standing"]
+        if sum(one.by == by for one in self._open) >= _CONNECTIONS:
+            await websocket.close(1008)
+            return
+        connection = _Connection(websocket, self._hub, self._access.as_(by), self._streams, by, standing)
+        self._open.add(connection)
+        try:
+            await websocket.accept()
+            await connection.serve()
+        finally:
+            self._open.discard(connection)
+
+    def look(self) -> None:
+        """A token may have been revoked: whose it was is cut off, and given nothing more."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._cut_off)
+
+    def _cut_off(self) -> None:
+        for connection in self._open:
+            connection.check()
 
 
 class _Connection:
@@ -136,7 +153,7 @@ class _Connection:
         self._hub = hub
         self._granted = granted
         self._streams = streams
-        self._by = by
+        self.by = by
         self._standing = standing
         self._link: Link | None = None
         self._ids = itertools.count(1)
@@ -158,8 +175,7 @@ class _Connection:
                 if not self._bucket.take():
                     await self._end(1008, "too many messages")
                     return
-                if not self._standing():
-                    await self._end(1008, "the token is no longer valid")
+                if not self.check():
                     return
                 await self._take(message["text"])
         except Gone:
@@ -195,6 +211,15 @@ class _Connection:
         task = asyncio.ensure_future(self._end(code, reason))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+
+    def check(self) -> bool:
+        """Whether its token is still good; if not, it ends."""
+        if self._standing():
+            return True
+        if self._link is not None:
+            self._hub.leave(self._link)
+        self.close(1008, "the token is no longer valid")
+        return False
 
     async def _end(self, code: int, reason: str) -> None:
         if self._websocket.application_state is WebSocketState.CONNECTED:
@@ -335,8 +360,8 @@ class _Connection:
         return {"recorded": True, "duplicate": duplicate}
 
     def _permit(self, operation: str) -> None:
-        if not may(self._by, operation):
-            refused: Forbidden = not_permitted(self._by, OPERATIONS[operation])
+        if not may(self.by, operation):
+            refused: Forbidden = not_permitted(self.by, OPERATIONS[operation])
             raise RpcError(NOT_PERMITTED, str(refused))
 
     async def _run(self, call: Callable[[], Any]) -> Any:

@@ -276,6 +276,17 @@ def test_nobody_takes_over_anothers_name(site: Site) -> None:
     assert reader.ask("agent.search", query="sheep")["result"]["total"] == 1
 
 
+def test_who_holds_a_revoked_token_is_cut_off_and_given_nothing_more(site: Site) -> None:
+    daemon = site.start().ready()
+    made = daemon.client.create_token(TokenRequest(name="ann", role="operate"))
+    agent = Agent(site, secret=made.token)
+    agent.register()
+    daemon.client.revoke_token("ann")
+    with pytest.raises(ConnectionClosed):
+        agent.connection.recv(timeout=60)
+    assert agent.connection.close_code == 1008
+
+
 def test_an_agent_finds_others_and_gives_them_tasks(site: Site) -> None:
     daemon = site.start().ready()
     agent, other = Agent(site), Agent(site, "wolf")
