@@ -6,7 +6,14 @@ from fastapi import Query
 
 from claudomator_py.api.guard.roles import ADMIN, ADMIN_WHOLE, READ
 from claudomator_py.api.operation import Allowed, Operations, body
-from claudomator_py.domain.views.routing import ForgetRequest, LearnedView, RouteRequest, RouteView, RoutingStatsView
+from claudomator_py.domain.views.routing import (
+    ForgetRequest,
+    LabelledTasksView,
+    LearnedView,
+    RouteRequest,
+    RouteView,
+    RoutingStatsView,
+)
 
 routing = Operations("routing")
 
@@ -41,6 +48,15 @@ def stats(
 def learned(granted: Allowed) -> LearnedView:
     """From outcomes and corrections of the tasks that exist for whoever asks."""
     return granted.learned.all()
+
+
+@routing.operation("GET /v1/routing/labels", "listLabels", READ, "Tasks with who is right for them")
+def labels(
+    granted: Allowed, limit: Annotated[int, Query(ge=1, le=10_000, description="Maximum number of tasks.")] = 1_000
+) -> LabelledTasksView:
+    """Those that operators gave to somebody else, and those that were completed where they were, the newest first: what
+    `claudomator calibrate` fits thresholds on."""
+    return granted.learned.labelled(limit)
 
 
 @routing.operation("POST /v1/routing/reset", "resetLearned", ADMIN, "Forget what was learned", refuses=(404,))

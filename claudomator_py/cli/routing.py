@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Column, Format, FormatOption, fields, heading, note, out, out_json, render
+from claudomator_py.cli.output import (
+    Column,
+    Format,
+    FormatOption,
+    fields,
+    heading,
+    note,
+    out,
+    out_json,
+    out_json_line,
+    render,
+)
 from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.views.routing import LONGEST_TEXT, ForgetRequest, RouteRequest
@@ -157,6 +168,23 @@ def learned(client: "Client", output: FormatOption = Format.TABLE) -> None:
 
 
 @connected
+def labels(
+    client: "Client",
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most, the newest.")] = 1_000,
+) -> None:
+    """Print tasks with who is right for them, a line of JSON each.
+
+    Those that operators gave to somebody else, and those that were completed where they were: `claudomator eval` and
+    `claudomator calibrate` take them.
+    """
+    found = client.labels(limit=limit)
+    for one in found.items:
+        out_json_line(one)
+    if not found.items:
+        note("Nothing is known yet.")
+
+
+@connected
 def reset(
     client: "Client",
     specialist: Annotated[
@@ -187,7 +215,7 @@ def unfreeze(client: "Client", output: FormatOption = Format.TABLE) -> None:
 def group() -> typer.Typer:
     """The commands under ``routing``."""
     app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    for command in (stats, learned, reset, freeze, unfreeze):
+    for command in (stats, learned, labels, reset, freeze, unfreeze):
         app.command()(command)
     return app
 

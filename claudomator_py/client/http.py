@@ -46,6 +46,7 @@ from claudomator_py.domain.views import (
 )
 from claudomator_py.domain.views.routing import (
     ForgetRequest,
+    LabelledTasksView,
     LearnedView,
     RouteRequest,
     RouteView,
@@ -300,6 +301,10 @@ class Client(RunLogs):
     def learned(self) -> LearnedView:
         """What was learned from outcomes and corrections."""
         return self._view(LearnedView, "GET", "/v1/routing/learned")
+
+    def labels(self, *, limit: int = 1_000) -> LabelledTasksView:
+        """Tasks of which it is known who is right for them, the newest first."""
+        return self._view(LabelledTasksView, "GET", "/v1/routing/labels", params={"limit": limit})
 
     def reset_learned(self, asked: ForgetRequest | None = None) -> LearnedView:
         """Forget it."""

@@ -8,9 +8,13 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.learning import Verdict
 from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS, format_instant
 from claudomator_py.domain.views.routing import (
     CorrectionView,
+    ExpectedView,
+    LabelledTasksView,
+    LabelledTaskView,
     LearnedView,
     RoutingFiguresView,
     RoutingGapView,
@@ -78,6 +82,32 @@ def learned(connection: Connection, by: Principal) -> LearnedView:
             if one.wanted in seen
         ),
     )
+
+
+def labelled(connection: Connection, by: Principal, limit: int) -> LabelledTasksView:
+    """Tasks that exist for that principal, with who is right for them, of specialists that do; the newest first."""
+    seen = frozenset(specialist_rows.ids_seen(connection, by))
+    found = learning_rows.telling(connection, by.organisation, limit)
+    specs = learning_rows.specs(connection, found)
+    items: dict[str, LabelledTaskView] = {}
+    for one in found:
+        right = one.wanted or one.specialist
+        if right not in seen or right is None or one.decision_id not in specs:
+            continue
+        spec = TaskSpec.model_validate(specs[one.decision_id])
+        # Of several about one task the newest counts.
+        items.setdefault(
+            one.task_id,
+            LabelledTaskView(
+                id=one.task_id,
+                name=spec.name,
+                instructions=spec.instructions,
+                tags=spec.tags,
+                expected=ExpectedView(specialist=right),
+                by=one.rule,
+            ),
+        )
+    return LabelledTasksView(items=tuple(items.values()))
 
 
 def _performance(connection: Connection, by: Principal) -> Mapping[str | None, float]:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.domain.views.routing import ForgetRequest, LearnedView, RoutingStatsView
+from claudomator_py.domain.views.routing import ForgetRequest, LabelledTasksView, LearnedView, RoutingStatsView
 from claudomator_py.ports import Clock
 from claudomator_py.queries import routing_stats
 from claudomator_py.queries.reading import read
@@ -42,6 +42,10 @@ class Learned:
     def all(self) -> LearnedView:
         """What was learned so far."""
         return read(self._database, self._all)
+
+    def labelled(self, limit: int = 1_000) -> LabelledTasksView:
+        """Tasks of which it is known who is right for them, the newest first."""
+        return read(self._database, lambda connection: routing_stats.labelled(connection, self._by, limit))
 
     def forget(self, asked: ForgetRequest) -> LearnedView:
         """Have it count no more, nor what is still to be learned of what has ended. Raises NotFound."""

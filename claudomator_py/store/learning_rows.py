@@ -233,6 +233,15 @@ def waiting(connection: Connection, organisation: str | None) -> int:
     return int(connection.execute(query).scalar_one())
 
 
+def telling(connection: Connection, organisation: str | None, limit: int) -> Sequence[Label]:
+    """The newest labels that count and say who is right; of that organisation; None: of any."""
+    right = (LABEL.c.verdict == Verdict.POSITIVE.value) & LABEL.c.specialist.is_not(None)
+    query = select(LABEL).where(LABEL.c.forgotten_ms.is_(None), LABEL.c.wanted.is_not(None) | right)
+    if organisation is not None:
+        query = query.where(LABEL.c.organisation == organisation)
+    return _labels(connection, query, limit)
+
+
 def specs(connection: Connection, labels: Sequence[Label]) -> dict[str, dict[str, object]]:
     """The contents that were decided on, by decision, as far as their tasks are still there."""
     ids = [one.decision_id for one in labels]

@@ -32,6 +32,7 @@ OPERATIONS = {
     ("post", "/v1/route"): "route",
     ("get", "/v1/routing/stats"): "getRoutingStats",
     ("get", "/v1/routing/learned"): "getLearned",
+    ("get", "/v1/routing/labels"): "listLabels",
     ("post", "/v1/routing/reset"): "resetLearned",
     ("post", "/v1/routing/freeze"): "freezeLearning",
     ("post", "/v1/routing/unfreeze"): "unfreezeLearning",

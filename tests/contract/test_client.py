@@ -61,6 +61,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "route": lambda client: client.route(RouteRequest(instructions="Mend the sink.")),
     "getRoutingStats": lambda client: client.routing_stats(days=7),
     "getLearned": lambda client: client.learned(),
+    "listLabels": lambda client: client.labels(),
     "resetLearned": lambda client: client.reset_learned(),
     "freezeLearning": lambda client: client.freeze_learning(),
     "unfreezeLearning": lambda client: client.unfreeze_learning(),

@@ -1,5 +1,6 @@
 """What outcomes and corrections teach about who does what."""
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,6 +17,8 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS, SECOND_MS
 from claudomator_py.domain.views import RestartRequest
 from claudomator_py.domain.views.routing import ForgetRequest, RouteRequest
+from claudomator_py.routing.evaluation import case_of
+from claudomator_py.routing.profile import Request
 from claudomator_py.routing.signals import recency
 from claudomator_py.schema.routing_settings import LearningSettings
 from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
@@ -520,6 +523,31 @@ def test_what_was_learned_is_shown_forgotten_and_frozen(taught: Taught) -> None:
     assert after.corrections == ()
     assert [one.specialist for one in after.standings] == ["database-administrator"] * 2
     assert learned.forget(ForgetRequest()).standings == ()
+
+
+def test_tasks_with_who_is_right_are_a_labelled_set(taught: Taught) -> None:
+    taught.submit("wrong", QUERIES[0], tags=["sql"])
+    taught.give("wrong", "backend-engineer")
+    taught.submit("right", QUERIES[1])
+    taught.done("right")
+    taught.submit("short", QUERIES[2])
+    taught.done("short", "Done.")
+    taught.submit("anns", QUERIES[3], by=ANN)
+    taught.done("anns")
+    taught.learner.round()
+
+    found = taught.world.learned.labelled().items
+
+    assert {one.name: (one.expected.specialist, one.by) for one in found} == {
+        "wrong": ("backend-engineer", "overridden"),
+        "right": ("database-administrator", "succeeded"),
+        "anns": ("database-administrator", "succeeded"),
+    }
+    case = case_of(json.loads(next(one for one in found if one.name == "wrong").model_dump_json()))
+    assert case.expected == frozenset({"backend-engineer"})
+    assert case.request == Request(QUERIES[0], "wrong", ("sql",))
+    assert [one.name for one in taught.world.access.as_(ANN).learned.labelled().items] == ["anns"]
+    assert len(taught.world.learned.labelled(limit=1).items) == 1
 
 
 def test_what_ended_while_frozen_is_not_learned_after(taught: Taught) -> None:

@@ -153,6 +153,31 @@ class LearnedView(View):
     corrections: tuple[CorrectionView, ...] = ()
 
 
+class ExpectedView(View):
+    """Who is right for a task."""
+
+    route: str = "specialist"
+    specialist: str
+
+
+class LabelledTaskView(View):
+    """A task of which it is known who is right for it, in the form that `claudomator eval` and `calibrate` take. by:
+    the rule by which that is known, such as `overridden`."""
+
+    id: str
+    name: str
+    instructions: str
+    tags: tuple[str, ...] = ()
+    expected: ExpectedView
+    by: str
+
+
+class LabelledTasksView(View):
+    """The newest of them, one for each task."""
+
+    items: tuple[LabelledTaskView, ...] = ()
+
+
 class ForgetRequest(View):
     """What to forget."""
 
