@@ -234,6 +234,16 @@ def test_a_second_signal_ends_the_daemon_at_once(site: Site) -> None:
     assert site.start().ready().client.readiness().ready
 
 
+def remove(folder: Path) -> None:
+    """Whatever is still written into it meanwhile."""
+
+    def gone() -> bool:
+        shutil.rmtree(folder, ignore_errors=True)
+        return not folder.exists()
+
+    wait_until(gone, f"{folder} to be gone")
+
+
 def test_a_removed_state_folder_ends_the_daemon_with_a_word(site: Site) -> None:
     daemon = site.start().ready()
     site.drop("nap.yaml", document(None, FOREVER))
@@ -241,7 +251,7 @@ def test_a_removed_state_folder_ends_the_daemon_with_a_word(site: Site) -> None:
     in_state(daemon, "nap", "RUNNING")
     assert len(site.processes()) > 1
 
-    shutil.rmtree(site.state)
+    remove(site.state)
 
     assert daemon.wait() == 1
     site.no_processes()
@@ -261,7 +271,7 @@ def test_a_run_whose_directory_is_removed_is_lost_and_leaves_nothing(site: Site,
     wait_until(lambda: daemon.client.task("victim").phase == ("running" if check is None else "checking"), "its phase")
     (run,) = daemon.client.runs("victim")
 
-    shutil.rmtree(site.state / "runs" / run.id)
+    remove(site.state / "runs" / run.id)
 
     task = ended(daemon, "victim")
     assert (task.state, task.reason) == ("FAILED", "lost" if check is None else "check_failed")
