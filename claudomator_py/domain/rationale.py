@@ -34,6 +34,7 @@ class RationaleCode(WordedCode):
     CONTINUED = "continued", "{specialist} did the task that it continues"
     BY_HAND = "by_hand", "an operator gave it to {specialist}"
     BEST_MATCH = "best_match", "it is most like what {specialist} does"
+    CORRECTED = "corrected", "operators have given tasks like it to {specialist}"
     TIE_BREAK = "tie_break", "{specialist} is as good a match as {chosen}, and other signals speak for it"
     PICKED = "picked", "it could be for any of {specialists}, and the classifier picked {specialist}"
     NO_MATCH = "no_match", "it is not much like what anybody does[; most like {specialist}]"

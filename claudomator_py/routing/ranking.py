@@ -108,7 +108,7 @@ def decide(
         return _nobody(ranked, best, barred, rules, least, risk, degraded, topic)
     near = [one for one in open_ if best.score - one.score <= calibration.margin]
     close = [one for one in near if one.score >= _least(cards[one.specialist], calibration, views)]
-    chosen, why = best, rationale(RationaleCode.BEST_MATCH, specialist=best.specialist)
+    chosen, why = best, rationale(_match(open_, least), specialist=best.specialist)
     if len(close) > 1 and rules.on_ambiguity is OnAmbiguity.CLARIFY:
         names = tuple(one.specialist for one in close)
         why = rationale(RationaleCode.AMBIGUOUS, specialists=names)
@@ -119,6 +119,15 @@ def decide(
             why = rationale(RationaleCode.TIE_BREAK, specialist=chosen.specialist, chosen=best.specialist)
     within = {one.specialist for one in close}
     return _record(Route.SPECIALIST, chosen, why, ranked, barred, rules, least, risk, degraded, within, topic)
+
+
+def _match(open_: Sequence[SpecialistCandidate], least: float) -> RationaleCode:
+    """Why the first of them is the best: by likeness, or only by what was learned."""
+    best = open_[0]
+    without = {one.specialist: one.score - one.parts.get(LEARNED, 0.0) for one in open_}
+    score = without[best.specialist]
+    likest = score >= least and all(score >= other for other in without.values())
+    return RationaleCode.BEST_MATCH if likest or LEARNED not in best.parts else RationaleCode.CORRECTED
 
 
 def to(code: RationaleCode, specialist: str, versions: Versions, skill: str | None = None) -> SpecialistRecord:

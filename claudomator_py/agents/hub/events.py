@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from claudomator_py.agents.api_errors import limited
 from claudomator_py.agents.ending import Result, Verdict, failed
-from claudomator_py.agents.jsonlines import Event, count_of, text_of
+from claudomator_py.agents.jsonlines import Event, amount_of, text_of
 from claudomator_py.agents.run_events import Ending, RunEvents, shown
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.run import Part
@@ -38,9 +38,9 @@ class HubEvents(RunEvents):
             case "waking":
                 return [Part("notice", "the agent is not connected, and is being woken")]
             case "progress":
-                percent = count_of(event, "percent")
+                percent = amount_of(event, "percent")
                 text = text_of(event, "text") or ""
-                share = "" if percent is None else f"{percent}%"
+                share = "" if percent is None else f"{percent:.0f}%"
                 return [Part("message", ": ".join(part for part in (share, text) if part))]
             case "notice":
                 return [Part("notice", shown(event.get("text")))]

@@ -39,6 +39,10 @@ EXAMPLES = {
         rationale(RationaleCode.BEST_MATCH, specialist="writer"),
         "it is most like what writer does",
     ),
+    RationaleCode.CORRECTED: (
+        rationale(RationaleCode.CORRECTED, specialist="writer"),
+        "operators have given tasks like it to writer",
+    ),
     RationaleCode.TIE_BREAK: (
         rationale(RationaleCode.TIE_BREAK, specialist="writer", chosen="editor"),
         "writer is as good a match as editor, and other signals speak for it",

@@ -239,3 +239,28 @@ def test_a_name_is_compared_by_itself_as_well() -> None:
     assert Request("Do it.", "fix login", ("web",)).views == ("fix login\nDo it.\nweb", "fix login")
     assert Request("Do it.").views == ("Do it.",)
     assert np.isclose(sum(PLAIN.shares(2)), 1.0)
+
+
+def test_what_was_learned_is_the_reason_where_likeness_alone_is_not() -> None:
+    cards = {name: card(name) for name in ("a", "b")}
+    likeness = {"a": Likeness(0.5, None), "b": Likeness(0.4, None)}
+    calibration = PLAIN.model_copy(update={"learned": 0.4})
+
+    def reason(**votes: float) -> RationaleCode:
+        ranked = rank(Request("do it"), list(cards.values()), likeness, calibration, votes=votes)
+        return decide(ranked, cards, RoutingRules(calibration)).reason.code
+
+    assert reason() is RationaleCode.BEST_MATCH
+    assert reason(a=0.5) is RationaleCode.BEST_MATCH
+    assert reason(b=0.5) is RationaleCode.CORRECTED
+    assert reason(a=-0.5) is RationaleCode.BEST_MATCH, "nobody was said to be wanted"
+
+
+def test_what_was_learned_may_bring_somebody_over_the_threshold() -> None:
+    cards, calibration = {"a": card("a")}, PLAIN.model_copy(update={"learned": 0.4})
+    ranked = rank(Request("do it"), list(cards.values()), {"a": Likeness(0.1, None)}, calibration, votes={"a": 1.0})
+
+    found = decide(ranked, cards, RoutingRules(calibration))
+
+    assert (found.specialist, found.reason.code) == ("a", RationaleCode.CORRECTED)
+    assert found.specialist_candidates[0].parts == {"semantic": 0.1, "learned": 0.4}
