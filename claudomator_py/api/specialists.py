@@ -75,13 +75,12 @@ def list_specialists(granted: Allowed, query: Annotated[SpecialistQuery, Query()
     OPERATE,
     "Register a specialist",
     status=201,
-    refuses=(403, 404),
+    refuses=(403,),
     told="Registered: it is durable",
     headers=location("URL of the specialist"),
 )
 def register(granted: Allowed, card: _Card, key: IdempotencyKey, tagged: Tagged, response: Response) -> SpecialistView:
-    """Add it, or update one's own of that id. 409 for an id that is another's, or follows a file; 404 if that one does
-    not exist for whoever asks."""
+    """Add it, or update one's own of that id. 409 for an id that is taken, or follows a file."""
     view = tagged(granted.specialists.register(card, key=key))
     response.headers["Location"] = f"/v1/specialists/{view.id}"
     return view

@@ -33,15 +33,13 @@ def register(
 ) -> Registration:
     """Add the card, or update the one of that id that is its creator's own; harmless when repeated.
 
-    file_path: the file that it follows from now on. Raises NotFound or Conflict for an id that is another's, Conflict
-    for one that follows another file, Forbidden for another organisation's.
+    file_path: the file that it follows from now on. Raises Conflict for an id that is another's, or one that
+    follows another file, Forbidden for another organisation's.
     """
     row = specialist_rows.row_of(connection, card.id)
     if row is not None and not _is_free(row, by):
-        if specialist_rows.find(connection, card.id, by) is None:
-            raise unknown(connection, card.id, by)
-        remedy = "Choose another id."
-        raise Conflict(f"The specialist {card.id} belongs to {row.creator}.", remedy=remedy)
+        # In the same words whether or not it exists for whoever asks: so they tell nobody whose it is.
+        raise Conflict(f"The id {card.id} is taken.", remedy="Choose another id.")
     if row is not None and row.removed_ms is None and row.file_path not in (None, file_path):
         raise _follows_file(row)
     organisation = _organisation(card, by, by.organisation)

@@ -155,9 +155,19 @@ def test_what_does_not_exist_for_somebody_is_refused_as_what_does_not_exist(regi
                 attempt(name)
             said.append(str(refused.value).replace(name, "ID"))
         assert said == ["There is no specialist 'ID'. There are no specialists yet."] * 2
-    with pytest.raises(NotFound, match="There is no specialist 'plumbers'"):
-        registry.register(card("plumbers"), BOB)
     assert registry.find("plumbers") == registry.find("plumbers", ANN)
+
+
+def test_an_id_is_taken_in_the_same_words_whether_or_not_one_may_see_the_card(registry: Registry) -> None:
+    registry.register(card("plumber", visibility="private"), ANN)
+    registry.register(card("painter"), ANN)
+    said = set()
+    for name in ("plumber", "painter"):
+        with pytest.raises(Conflict) as refused:
+            registry.register(card(name), BOB)
+        said.add(str(refused.value).replace(name, "ID"))
+    assert said == {"The id ID is taken. Choose another id."}
+    assert registry.find("plumber") == registry.find("plumber", ANN)
 
 
 def test_only_what_exists_is_suggested(registry: Registry) -> None:
@@ -181,7 +191,7 @@ def test_a_great_many_are_not_all_named(registry: Registry) -> None:
 def test_nobody_takes_over_the_card_of_another(registry: Registry) -> None:
     before = registry.register(card("plumber"), ANN)
     for other in (AMY, BOB, ADA, OPERATOR):
-        with pytest.raises(Conflict, match="belongs to ann"):
+        with pytest.raises(Conflict, match="The id plumber is taken"):
             registry.register(card("plumber", description="Mine."), other)
     for other in (AMY, BOB, CARL):
         with pytest.raises(Forbidden, match="belongs to ann"):
@@ -315,7 +325,7 @@ def test_a_card_of_the_operator_stands_for_a_shipped_one_which_is_there_again_af
 def test_only_the_operator_stands_in_for_a_shipped_card(registry: Registry) -> None:
     registry.ship(card("generalist"))
     for other in (ANN, ADA):
-        with pytest.raises(Conflict, match="belongs to claudomator"):
+        with pytest.raises(Conflict, match="The id generalist is taken"):
             registry.register(card("generalist"), other)
         with pytest.raises(Forbidden):
             registry.change(card("generalist"), other)
@@ -328,7 +338,7 @@ def test_a_shipped_card_that_was_removed_stays_so_and_its_id_is_the_operators(re
     registry.remove("generalist")
     registry.ship(card("generalist", description="Of the next version."))
     assert registry.seen() == []
-    with pytest.raises(NotFound):
+    with pytest.raises(Conflict, match="The id generalist is taken"):
         registry.register(card("generalist"), ANN)
 
     registry.register(card("generalist", description="Ours."))

@@ -82,12 +82,13 @@ def test_neither_lists_searches_nor_pages_tell_of_it(daemon: Daemon) -> None:
     assert b"painter" in missing, "what exists is suggested"
 
 
-def test_an_id_that_is_taken_by_what_is_hidden_is_refused_as_what_does_not_exist(daemon: Daemon, ann: Daemon) -> None:
+def test_an_id_that_is_taken_by_what_is_hidden_is_refused_as_any_that_is_taken(daemon: Daemon, ann: Daemon) -> None:
     bob = holder(daemon, "bob", organisation="bolt")
     refused = bob.ask("POST", "/v1/specialists", json_body=card(HIDDEN).document)
-    absent = bob.ask("GET", f"/v1/specialists/{ABSENT}")
-    assert (refused.status, refused.json()["code"]) == (404, "not_found")
-    assert refused.json()["detail"] == absent.json()["detail"].replace(ABSENT, HIDDEN)
+    assert ann.ask("POST", "/v1/specialists", json_body=card("seen").document).status == 201
+    visible = bob.ask("POST", "/v1/specialists", json_body=card("seen").document)
+    assert (refused.status, refused.json()["code"]) == (409, "conflict")
+    assert refused.json()["detail"] == visible.json()["detail"].replace("seen", HIDDEN)
     assert ann.ask("GET", f"/v1/specialists/{HIDDEN}").json()["creator"] == "ann"
 
 
@@ -102,7 +103,7 @@ def test_an_answer_to_one_key_is_not_told_to_another_token(daemon: Daemon, ann: 
     body, key = card("sharer", visibility="private").document, {"Idempotency-Key": '"same"'}
     assert ann.ask("POST", "/v1/specialists", json_body=body, headers=key).status == 201
     bob = holder(daemon, "bob", organisation="bolt")
-    assert bob.ask("POST", "/v1/specialists", json_body=body, headers=key).status == 404
+    assert bob.ask("POST", "/v1/specialists", json_body=body, headers=key).status == 409
 
 
 def test_events_of_hidden_specialists_are_told_to_nobody_else(daemon: Daemon, ann: Daemon) -> None:
