@@ -19,7 +19,7 @@ from claudomator_py.tasks.specialists import register, remove
 
 log = get_logger("claudomator.specialists")
 
-CARD_FILES = FileFormat(parse_card_file, "the specialists in it are as they were")
+CARD_FILES = FileFormat(parse_card_file, "the specialists in it are as they were", "specialists")
 _UNKNOWN = FileStamp(0, 0, 0)
 
 

@@ -189,9 +189,9 @@ class FolderScan:
         if before != self._problem:
             tally.changed = True
             if self._problem is not None:
-                log.warning("inbox unavailable: %s: %s", self.path, self._problem)
+                log.warning("folder of %s unavailable: %s: %s", self._format.noun, self.path, self._problem)
             else:
-                log.info("watching the inbox %s", self.path)
+                log.info("watching the folder of %s %s", self._format.noun, self.path)
         return ScanReport(
             accepted=tuple(map(self._path, tally.accepted)),
             refused=tuple(map(self._path, tally.refused)),

@@ -23,9 +23,11 @@ class FileFormat:
     """Of its content and its name."""
     without: str
     """What it means that a file is refused, for its author."""
+    noun: str
+    """What is in them, in the plural, for the log."""
 
 
-TASK_FILES = FileFormat(lambda data, name: taskfiles.parse_task_file(data, name), "nothing in it was run")
+TASK_FILES = FileFormat(lambda data, name: taskfiles.parse_task_file(data, name), "nothing in it was run", "tasks")
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ class Watcher:
             except BlockingIOError:
                 continue
             except OSError:
-                log.exception("watching the inbox failed; files are found by the rescan until the watch is set again")
+                log.exception("watching the folder failed; files are found by the rescan until the watch is set again")
                 return
 
     def _hand_on(self, data: bytes) -> None:
