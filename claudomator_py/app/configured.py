@@ -5,10 +5,11 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.programs import detected_agents
@@ -59,6 +60,9 @@ from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.full_text import Found
 
+if TYPE_CHECKING:
+    from claudomator_py.routing.space import Twin
+
 log = get_logger("claudomator")
 
 
@@ -99,6 +103,11 @@ class Parts:
         """How alike a query is to what each card says; None where nothing is routed, and so nothing encoded."""
         directory = self.current().directory
         return None if directory is None else directory.cosines(query)
+
+    def twins(self, specialist_id: str) -> "Sequence[Twin]":
+        """Skills of others that are nearly one of that specialist's; none where nothing is encoded."""
+        directory = self.current().directory
+        return () if directory is None else directory.twins(specialist_id)
 
     def preview(self, request: Request, by: Principal) -> SpecialistRecord | None:
         """Who would do such a task of that principal's; None where nothing is routed."""

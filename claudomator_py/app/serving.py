@@ -276,7 +276,7 @@ async def _serve(
         repeats,
     )
     notices, tokens = Notices(database, herald, now_ms), Tokens(database, keyring, now_ms)
-    specialists = Specialists(database, now_ms, repeats, parts.cosines, parts.preview)
+    specialists = Specialists(database, now_ms, repeats, parts.cosines, parts.preview, parts.twins)
     access = Access(service, queries, schedules, notices, tokens, specialists, Learned(database, now_ms))
     around = ProcessGauges(
         ticks=lambda: daemon.ticks,

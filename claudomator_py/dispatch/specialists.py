@@ -11,6 +11,7 @@ from claudomator_py.dispatch.text_vectors import TextVectors
 from claudomator_py.domain.card import Card, Visibility
 from claudomator_py.ports import Clock, Encoder, EncoderFault
 from claudomator_py.routing.calibration import Calibration
+from claudomator_py.routing.oddities import NEARLY
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database
@@ -18,7 +19,7 @@ from claudomator_py.store.full_text import Found
 
 if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector
-    from claudomator_py.routing.space import Space
+    from claudomator_py.routing.space import Space, Twin
 
 
 T = TypeVar("T")
@@ -95,6 +96,11 @@ class SpecialistDirectory:
         roster = self.roster()
         (vector,) = self._encoder.encode([query])
         return self._compared(partial(roster.space.cosines, vector))
+
+    def twins(self, specialist_id: str) -> "Sequence[Twin]":
+        """Skills of others, whoever sees them, that are nearly one of that specialist's. Raises StoreUnavailable,
+        EncoderFault."""
+        return self.roster().space.twins(specialist_id, NEARLY)
 
     def _compared(self, compare: Callable[[], T]) -> T:
         """Raises EncoderFault where vectors cannot be compared; those of the cards are made again by the next look."""

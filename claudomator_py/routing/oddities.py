@@ -1,13 +1,16 @@
 """What is odd about a card beside the others: keywords that point to nobody, skills that are another's, and ways on
 that lead nowhere."""
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
 
 from claudomator_py.domain.card import TAKEN_IDS, Card
 from claudomator_py.domain.card_warnings import CardWarning, CardWarningCode, card_warning
 from claudomator_py.routing.profile import profile_of
 from claudomator_py.routing.signals import keyword_in
+
+if TYPE_CHECKING:
+    from claudomator_py.routing.space import Twin
 
 NEARLY: Final = 0.8
 """The cosine from which on two skills are nearly the same. Between those of the shipped cards it is 0.27 at
@@ -24,14 +27,13 @@ def oddities(card: Card, cards: Mapping[str, Card]) -> list[CardWarning]:
     return [*_keywords(card, others), *_ways_on(card, cards)]
 
 
-def duplicates(card: Card, skill: str, alike: Mapping[tuple[str, str | None], float]) -> Iterator[CardWarning]:
-    """Skills of others that are nearly that skill. alike: cosines by card and skill, of those that exist for whoever
-    asks."""
-    found = sorted((cosine, *place) for place, cosine in alike.items() if place[1] is not None and place[0] != card.id)
-    for cosine, other, its in reversed(found):
-        if cosine < NEARLY:
-            return
-        yield card_warning(CardWarningCode.NEAR_DUPLICATE, skill=skill, other=its, specialist=other)
+def duplicates(twins: Iterable["Twin"], cards: Mapping[str, Card]) -> list[CardWarning]:
+    """Skills of others that are nearly one of the card's. cards: see ``oddities``."""
+    return [
+        card_warning(CardWarningCode.NEAR_DUPLICATE, skill=one.skill, other=one.other, specialist=one.specialist)
+        for one in twins
+        if one.specialist in cards
+    ]
 
 
 def _keywords(card: Card, others: list[Card]) -> Iterator[CardWarning]:

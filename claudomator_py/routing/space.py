@@ -1,6 +1,7 @@
 """Cards as vectors: one matrix for all, and how alike a task is to each of them, in one product."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,17 @@ from claudomator_py.domain.vectors import Vector, normalised
 from claudomator_py.routing.profile import Likeness, Profile, text_hash
 
 Indices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A skill of another specialist that is like one's own."""
+
+    skill: str
+    specialist: str
+    other: str
+    """The other specialist's skill."""
+    cosine: float
 
 
 class Space:
@@ -74,6 +86,20 @@ class Space:
             for owner, name, alike in zip(self._owners, self._names, self._skills @ asked, strict=True):
                 found[self._profiles[owner].specialist, name] = float(alike)
         return found
+
+    def twins(self, specialist: str, least: float) -> list[Twin]:
+        """Skills of others that are at least so much like one of that specialist's, the most alike first."""
+        at = self._at.get(specialist)
+        if at is None or not self._names:
+            return []
+        found = []
+        for row in np.flatnonzero(self._owners == at):
+            alike = self._skills @ self._skills[row]
+            for other in np.flatnonzero(alike >= least):
+                if self._owners[other] != at:
+                    whose = self._profiles[self._owners[other]].specialist
+                    found.append(Twin(self._names[row], whose, self._names[other], float(alike[other])))
+        return sorted(found, key=lambda one: (-one.cosine, one.skill, one.specialist, one.other))
 
     def likeness(self, views: Sequence[Vector], shares: Sequence[float]) -> Mapping[str, Likeness]:
         """To each card, by its id. views: the vectors of the task's texts; shares: how much each of them counts."""

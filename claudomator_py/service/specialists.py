@@ -1,9 +1,9 @@
 """Specialists: who there is for whoever asks, and registering, changing, removing and sharing them."""
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection
 
@@ -19,7 +19,7 @@ from claudomator_py.queries.reading import read
 from claudomator_py.queries.routing import route_view
 from claudomator_py.queries.specialists import Similarity
 from claudomator_py.routing.oddities import duplicates, oddities
-from claudomator_py.routing.profile import Request, profile_of
+from claudomator_py.routing.profile import Request
 from claudomator_py.scheduler.decision import SpecialistRecord
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -27,15 +27,19 @@ from claudomator_py.store.events import caused_by
 from claudomator_py.tasks import specialists as changes
 from claudomator_py.tasks.idempotency import IdempotentRequests
 
+if TYPE_CHECKING:
+    from claudomator_py.routing.space import Twin
+
 T = TypeVar("T")
 
 Router = Callable[[Request, Principal], SpecialistRecord | None]
 """Who would do a task of that content, if that principal made it; None: nothing is routed. Raises StoreUnavailable."""
 
-log = logging.getLogger(__name__)
+Twins = Callable[[str], "Sequence[Twin]"]
+"""Skills of others, whoever sees them, that are nearly one of that specialist's. Raises StoreUnavailable,
+EncoderFault."""
 
-_MOST_COMPARED: Final = 30
-"""Skills of a card that are compared with all others."""
+log = logging.getLogger(__name__)
 
 
 class Specialists:
@@ -52,12 +56,14 @@ class Specialists:
         repeats: IdempotentRequests,
         similarity: Similarity = lambda _: None,
         router: Router = lambda *_: None,
+        twins: Twins = lambda _: (),
     ) -> None:
         self._database = database
         self._clock = clock
         self._repeats = repeats
         self._similarity = similarity
         self._router = router
+        self._twins = twins
         self._by = OPERATOR
 
     def as_(self, by: Principal) -> "Specialists":
@@ -154,10 +160,7 @@ class Specialists:
         }
         found = oddities(card, cards)
         try:
-            for skill in profile_of(card).skills[:_MOST_COMPARED]:
-                alike = self._similarity("\n".join(skill.texts)) or {}
-                there = {place: cosine for place, cosine in alike.items() if place[0] in cards}
-                found += duplicates(card, skill.skill, there)
+            found += duplicates(self._twins(card.id), cards)
         except (EncoderFault, StoreUnavailable) as fault:
             log.warning("skills of %s are not compared: %s", card.id, fault)
         shown = tuple(CardWarningView(text=one.text, warning=one) for one in found)

@@ -327,7 +327,7 @@ def test_what_is_odd_about_a_card_is_told_of_what_one_sees(database: Database) -
     encoder = Hashed()
     calibration = calibration_for(Preset.CALIBRATED, encoder.id)
     directory = SpecialistDirectory(database, encoder, calibration, world.clock)
-    specialists = Specialists(database, world.clock, world.repeats, directory.cosines)
+    specialists = Specialists(database, world.clock, world.repeats, directory.cosines, twins=directory.twins)
     skill = {"id": "taps", "name": "Taps", "examples": ["The tap drips all night", "Mend the dripping tap"]}
     secret = card("secret", visibility="private", keywords=["drip"], skills=[skill])
     specialists.as_(ANN).register(secret)

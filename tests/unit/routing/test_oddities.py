@@ -4,7 +4,11 @@ import pytest
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.card_warnings import CardWarningCode, card_warning
+from claudomator_py.embed.hashed import Hashed
+from claudomator_py.routing.calibration import calibration_for
+from claudomator_py.routing.evaluation import space_of
 from claudomator_py.routing.oddities import NEARLY, duplicates, oddities
+from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
 from tests.fakes.cards import card
 
@@ -48,11 +52,29 @@ def test_ways_on_that_lead_nowhere_are_told(field: str) -> None:
 
 
 def test_a_skill_that_is_nearly_anothers_is_told() -> None:
-    alike = {("b", "taps"): NEARLY, ("b", None): 1.0, ("c", "pipes"): NEARLY - 0.01, ("a", "leaks"): 1.0}
+    skill = {"id": "taps", "name": "Taps", "examples": ["The tap drips all night", "Mend the dripping tap"]}
+    other = {"id": "roofs", "name": "Roofs", "examples": ["The roof lets water in", "Replace three tiles"]}
+    cards = [card("a", skills=[skill]), card("b", skills=[other, skill]), card("c", skills=[other])]
+    calibration = calibration_for(Preset.CALIBRATED, Hashed.id)
+    space = space_of(cards, Hashed(), calibration)
 
-    assert list(duplicates(card("a"), "leaks", alike)) == [
-        card_warning(CardWarningCode.NEAR_DUPLICATE, skill="leaks", other="taps", specialist="b")
+    twins = space.twins("a", NEARLY)
+
+    assert [(one.skill, one.specialist, one.other) for one in twins] == [("taps", "b", "taps")]
+    assert space.twins("nobody", NEARLY) == []
+    seen = {one.id: one for one in cards}
+    assert duplicates(twins, seen) == [
+        card_warning(CardWarningCode.NEAR_DUPLICATE, skill="taps", other="taps", specialist="b")
     ]
+    del seen["b"]
+    assert duplicates(twins, seen) == []
+
+
+def test_no_skill_of_the_shipped_cards_is_nearly_anothers() -> None:
+    cards = shipped_cards(shipped_files())
+    space = space_of(cards, Hashed(), calibration_for(Preset.CALIBRATED, Hashed.id))
+
+    assert [space.twins(one.id, 0.5) for one in cards] == [[]] * len(cards)
 
 
 def test_a_code_has_no_other_parameters() -> None:
