@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
@@ -30,7 +31,7 @@ class Learner:
         self._settings = settings
         self._clock = clock
         self._every_ms = settings().every
-        self._since = 0
+        self._since: int | None = None
         # It would tell of every round.
         logging.getLogger("apscheduler").setLevel(logging.WARNING)
         self._scheduler = BackgroundScheduler(
@@ -41,8 +42,9 @@ class Learner:
         )
 
     def start(self) -> None:
-        """Begin with what ended while there was no daemon, and go on every so often. Raises StoreUnavailable."""
-        self._since = self._database.read(last_id)
+        """Begin with what ended while there was no daemon, and go on every so often."""
+        with suppress(StoreUnavailable):  # it is asked again then
+            self._begin()
         first = datetime.now(UTC) + timedelta(seconds=min(FIRST_S, self._interval()["seconds"]))
         self._scheduler.add_job(self._ring, "interval", id=_JOB, next_run_time=first, **self._interval())
         self._scheduler.start()
@@ -54,9 +56,16 @@ class Learner:
 
     def round(self) -> None:
         """Learn all that there is to learn. Raises StoreUnavailable."""
-        rate = self._settings().rate
-        while self._database.read(partial(has_more, since=self._since)):
-            self._database.write(partial(learn, rate=rate, now_ms=self._clock(), since=self._since))
+        since, rate = self._begin(), self._settings().rate
+        while self._database.read(partial(has_more, since=since)):
+            self._database.write(partial(learn, rate=rate, now_ms=self._clock(), since=since))
+
+    def _begin(self) -> int:
+        """The event behind which to begin where nothing was ever learned: what happened before was decided by
+        something else."""
+        if self._since is None:
+            self._since = self._database.read(last_id)
+        return self._since
 
     def _ring(self) -> None:
         try:

@@ -1,0 +1,65 @@
+"""When the daemon learns: beside everything else, and whatever becomes of the database meanwhile."""
+
+from collections.abc import Callable
+from threading import Event
+
+import pytest
+
+from claudomator_py.daemon import learning
+from claudomator_py.daemon.learning import Learner
+from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.schema.routing_settings import LearningSettings
+from claudomator_py.store import learning_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.tasks.learning import has_more
+from tests.fakes.world import World
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    return World(database)
+
+
+def learner(world: World, every_ms: int = 10 * SECOND_MS) -> Learner:
+    return Learner(world.database, lambda: LearningSettings.model_construct(every=every_ms, rate=0.1), world.clock)
+
+
+def test_what_happened_before_it_first_began_is_not_looked_at(world: World) -> None:
+    world.submit("before")
+    one = learner(world)
+    one.round()
+    assert world.database.read(learning_rows.progress) is None, "there was nothing to learn, so nothing is written"
+
+    world.submit("after")
+    one.round()
+
+    progress = world.database.read(learning_rows.progress)
+    assert progress is not None
+    assert not world.database.read(has_more)
+
+
+def test_it_learns_by_itself_and_goes_on_after_trouble(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "FIRST_S", 0.01)
+    rounds, enough, one = [0], Event(), learner(world, every_ms=20)
+    learn: Callable[[], None] = one.round
+
+    def round_() -> None:
+        rounds[0] += 1
+        if rounds[0] == 1:
+            raise StoreUnavailable("it is locked", "wait")
+        if rounds[0] == 2:
+            raise RuntimeError("a fault of ours")
+        learn()
+        enough.set()
+
+    monkeypatch.setattr(one, "round", round_)
+    one.start()
+    try:
+        assert enough.wait(30)
+    finally:
+        one.close()
+    assert rounds[0] >= 3
+
+
+def test_it_closes_before_it_began(world: World) -> None:
+    learner(world).close()
