@@ -45,11 +45,21 @@ def probed(connection: Connection, live: Sequence[Run], now_ms: int) -> Sequence
     found = []
     for hold in holds:
         since_ms = hold.until_ms if hold.until_ms is not None else now_ms
-        answered = sum(1 for one in run_rows.answered_since(connection, since_ms) if hold.is_on(one))
-        allowed = ramp(answered)
-        living = sum(1 for run in live if begun_since(hold, run))
+        answered = [one for one in run_rows.answered_since(connection, since_ms) if hold.is_on(one)]
+        allowed = ramp(len(answered))
+        # Who went first after an earlier limit, and has not answered, still tries the bucket for all others.
+        earlier_ms = hold_rows.first_end_over(connection, hold.bucket, now_ms) or since_ms
+        living = sum(
+            hold.is_on(ran_on(run)) and (run.started_ms >= since_ms or (_silent(run) and run.started_ms >= earlier_ms))
+            for run in live
+        )
         found.append(Probed(hold, allowed, max(0, allowed - living)))
     return found
+
+
+def _silent(run: Run) -> bool:
+    """Whether its model was not seen to answer yet."""
+    return run.answered_ms is None
 
 
 def tries(connection: Connection, live: Sequence[Run], in_force: Sequence[Hold], now_ms: int) -> Mapping[Bucket, int]:

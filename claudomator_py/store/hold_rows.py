@@ -59,6 +59,13 @@ def over(connection: Connection, now_ms: int) -> Sequence[Hold]:
     return [hold for hold in _longest(connection, _open(now_ms) | _over(now_ms)) if not hold.holds_at(now_ms)]
 
 
+def first_end_over(connection: Connection, bucket: Bucket, now_ms: int) -> int | None:
+    """When the first of the bucket's limits was over that are not closed yet (epoch milliseconds); None: none is."""
+    query = select(func.min(HOLD.c.until_ms)).where(_on(bucket), _over(now_ms))
+    first: int | None = connection.execute(query).scalar_one()
+    return first
+
+
 def close(connection: Connection, hold: Hold, now_ms: int) -> None:
     """The limit is over, and so is the care with which its bucket is used again."""
     until = HOLD.c.until_ms <= hold.until_ms

@@ -121,6 +121,21 @@ def test_a_run_began_under_a_hold_if_that_was_there_before_it_and_since_it_once_
     assert not begun_since(forever, runs[-1])
 
 
+def test_who_went_first_after_an_earlier_limit_still_takes_the_room_after_the_next(bench: Bench) -> None:
+    """The bucket was limited, tried by one, and limited once more before that one has answered."""
+    bench.hold()
+    first = bench.run(RESET_MS)
+    again_ms = RESET_MS + 60_000
+    bench.hold(until_ms=again_ms, created_ms=RESET_MS + 1)
+
+    assert bench.room([first], again_ms) == {"claude/default": (1, 0)}
+    assert bench.room([], again_ms) == {"claude/default": (1, 1)}, "it has ended"
+    first.answered_ms = again_ms
+    assert bench.room([first], again_ms) == {"claude/default": (1, 1)}, "it has answered"
+    second = bench.run(again_ms)
+    assert bench.room([first, second], again_ms) == {"claude/default": (1, 0)}
+
+
 def test_room_on_a_family_is_that_of_its_models(bench: Bench) -> None:
     bench.hold(bucket=OPUS)
     live = [bench.run(RESET_MS, model="sonnet"), bench.run(RESET_MS, model="claude-opus-5")]
