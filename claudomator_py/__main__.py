@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from claudomator_py.cli import diagnose, task_files
     from claudomator_py.domain.card import Card
     from claudomator_py.domain.task import TaskSpec
+    from claudomator_py.domain.triage import TriageDecision
     from claudomator_py.ports import Encoder
     from claudomator_py.routing.evaluation import Case, Evaluation
     from claudomator_py.routing.fitting import Fit
+    from claudomator_py.routing.triage_evaluation import MessageCase, TriageEvaluation
     from claudomator_py.scheduler.decision import SpecialistRecord
     from claudomator_py.schema.routing_settings import EncoderSettings
 
@@ -176,6 +178,21 @@ class _Routing:
         return calibrations.keep(resolve_state_dir(folder, loaded.settings, os.environ, loaded.base_dir), fitted)
 
 
+class _Triage:
+    """What ``eval --messages`` decides with."""
+
+    def __init__(self) -> None:
+        from claudomator_py.routing import triage_evaluation
+
+        self.case, self._evaluate = triage_evaluation.message_case_of, triage_evaluation.evaluate_messages
+
+    def evaluate(
+        self, cases: "Sequence[MessageCase]", clock_ns: Callable[[], int]
+    ) -> "tuple[TriageEvaluation, Sequence[TriageDecision]]":
+        """See ``cli.evaluate.MessageEvaluator``."""
+        return self._evaluate(cases, clock_ns)
+
+
 def calibrate_command() -> Callable[..., None]:
     """The command that fits thresholds and weights."""
     from claudomator_py.cli import calibrate
@@ -187,14 +204,14 @@ def eval_command() -> Callable[..., None]:
     """The command that judges decisions by a labelled set."""
     from claudomator_py.cli import evaluate
 
-    return evaluate.command(_Routing)
+    return evaluate.command(_Routing, _Triage)
 
 
 OTHERS: Mapping[str, Command] = {
     "validate": Command("Check task files. Exits with 1 if one has a problem.", validate_command),
     "diagnose": Command("Read a saved run of an agent, and print what it came to.", diagnose_command),
     "calibrate": Command("Fit thresholds and weights on labelled tasks.", calibrate_command),
-    "eval": Command("Route labelled tasks, and count what is right.", eval_command),
+    "eval": Command("Judge routing, or triage, by a labelled set.", eval_command),
     "serve": Command("Run the daemon in the foreground.", serve_command),
 }
 

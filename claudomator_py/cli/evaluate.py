@@ -2,14 +2,14 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
 from claudomator_py.cli import exits
-from claudomator_py.cli.labelled import CardsOption, EncoderOption, Identified, Reader, read_set
+from claudomator_py.cli.labelled import CardsOption, EncoderOption, Identified, Reader, read_lines, read_set
 from claudomator_py.cli.output import Format, FormatOption, fail, fields, out, out_json
 
 if TYPE_CHECKING:
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 _DECISION = (
     *("route", "specialist", "skill", "confidence", "threshold", "margin", "degraded", "reason"),
     "specialist_candidates",
+)
+
+
+_TRIAGE = (
+    *("reason", "agents", "should_respond_immediately", "should_respond_after_processing"),
+    *("confidence", "ambiguous"),
 )
 
 
@@ -30,40 +36,79 @@ class Evaluator(Reader, Protocol):
         """The figures, and the decision on each case. Raises ValueError, with the remedy, without that encoder."""
 
 
-def command(evaluator: Callable[[], Evaluator]) -> Callable[..., None]:
+class MessageEvaluator(Protocol):
+    """Decides who answers the messages of a set, and says how many decisions are right."""
+
+    def case(self, data: Mapping[str, Any]) -> Identified:
+        """The message of a line. Raises ValueError."""
+
+    def evaluate(self, cases: Sequence[Any], clock_ns: Callable[[], int]) -> "tuple[BaseModel, Sequence[BaseModel]]":
+        """The figures, and the decision on each message."""
+
+
+def command(
+    evaluator: Callable[[], Evaluator], message_evaluator: Callable[[], MessageEvaluator]
+) -> Callable[..., None]:
     """The command, with what decides; made only when it is needed."""
 
     def evaluate(
-        specialists: CardsOption,
-        data: Annotated[Path, typer.Option(metavar="FILE", help="Tasks, labelled or not, as JSON lines.")],
+        specialists: CardsOption | None = None,
+        data: Annotated[
+            Path | None, typer.Option(metavar="FILE", help="Tasks, labelled or not, as JSON lines.")
+        ] = None,
+        messages: Annotated[
+            Path | None,
+            typer.Option(metavar="FILE", help="Messages of channels instead of tasks, as JSON lines."),
+        ] = None,
         encoder: EncoderOption = "hashed",
         decisions: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="Write the decision on each task there, as JSON lines.")
+            Path | None, typer.Option(metavar="FILE", help="Write the decision on each one there, as JSON lines.")
         ] = None,
         output: FormatOption = Format.TABLE,
     ) -> None:
-        """Route labelled tasks, and count what is right."""
+        """Judge routing, or triage, by a labelled set."""
+        if messages is not None:
+            if specialists is not None or data is not None:
+                fail("Messages are judged by themselves.", "Leave out --specialists and --data.", exits.USAGE)
+            by = message_evaluator()
+            of_messages = read_lines(messages, by.case)
+            figures, decided = by.evaluate(of_messages, time.perf_counter_ns)
+            _finish(figures, of_messages, decided, _TRIAGE, decisions, output)
+            return
+        if specialists is None or data is None:
+            fail("There is nothing to judge.", "Give --specialists and --data, or --messages.", exits.USAGE)
         judge = evaluator()
         cards, cases = read_set(judge, specialists, data, encoder)
         try:
             found, records = judge.evaluate(cards, cases, encoder, time.perf_counter_ns)
         except ValueError as error:
             fail(f"The encoder {encoder} cannot be used: {error}.", "", exits.USAGE)
-        if decisions is not None:
-            _write(decisions, zip(cases, records, strict=True))
-        if output is Format.JSON:
-            out_json(found)
-        else:
-            out(_table(found))
+        _finish(found, cases, records, _DECISION, decisions, output)
 
     return evaluate
 
 
-def _write(path: Path, decided: "Iterator[tuple[Identified, BaseModel]]") -> None:
+def _finish(
+    figures: "BaseModel",
+    cases: Sequence[Identified],
+    decided: "Sequence[BaseModel]",
+    shown: Sequence[str],
+    decisions: Path | None,
+    output: Format,
+) -> None:
+    if decisions is not None:
+        _write(decisions, zip(cases, decided, strict=True), shown)
+    if output is Format.JSON:
+        out_json(figures)
+    else:
+        out(_table(figures))
+
+
+def _write(path: Path, decided: "Iterator[tuple[Identified, BaseModel]]", shown: Sequence[str]) -> None:
     try:
         with path.open("w", encoding="utf-8") as file:
             for case, record in decided:
-                decision = record.model_dump(mode="json", include=set(_DECISION))
+                decision = record.model_dump(mode="json", include=set(shown))
                 file.write(json.dumps({"id": case.id, "decision": decision}, ensure_ascii=False) + "\n")
     except OSError as error:
         fail(f"{path} cannot be written ({error.strerror}).", "Name a file that you can write.", exits.USAGE)
@@ -71,6 +116,10 @@ def _write(path: Path, decided: "Iterator[tuple[Identified, BaseModel]]") -> Non
 
 def _table(found: "BaseModel") -> str:
     flat = found.model_dump(mode="json")
-    times = flat.pop("latency_ms") or {}
-    rows = [*flat.items(), *((f"{name} (ms)", value) for name, value in times.items())]
+    times, reasons = flat.pop("latency_ms") or {}, flat.pop("exact_by_reason", {})
+    rows = [
+        *flat.items(),
+        *((f"exact, {name}", value) for name, value in reasons.items()),
+        *((f"{name} (ms)", value) for name, value in times.items()),
+    ]
     return fields([(name.replace("_", " "), str(value)) for name, value in rows if value is not None])

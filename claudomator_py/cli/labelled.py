@@ -58,7 +58,7 @@ def read_set(reader: Reader, cards: Path, tasks: Path, encoder: str) -> tuple[li
         ignored.update(reader.ignored(data))
         return reader.card(data)
 
-    found = _cards_in(cards) if cards.suffix in _YAML else _read(cards, card), _read(tasks, reader.case)
+    found = _cards_in(cards) if cards.suffix in _YAML else read_lines(cards, card), read_lines(tasks, reader.case)
     for name, count in sorted(ignored.items()):
         note(f"{cards}: the key `{plain(name)}` means nothing, and is ignored (in {count} of the cards).")
     return found
@@ -83,8 +83,9 @@ def _unreadable(path: Path, error: OSError) -> NoReturn:
     fail(f"{path} cannot be read ({error.strerror}).", "Name a file that you can read.", exits.USAGE)
 
 
-def _read(path: Path, parse: Callable[[Mapping[str, Any]], T]) -> list[T]:
-    """What each line of the file describes; blank ones nothing."""
+def read_lines(path: Path, parse: Callable[[Mapping[str, Any]], T]) -> list[T]:
+    """What each line of the file describes; blank ones nothing. What cannot be used ends the command, and says where it
+    stands. parse: raises ValueError."""
     found, lines = [], dict[str, int]()
     try:
         with path.open(encoding="utf-8") as file:

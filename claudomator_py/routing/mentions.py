@@ -84,10 +84,7 @@ class Names:
                 node.displayed.add(one.id)
 
     def _add(self, name: str) -> _Node:
-        node = self._root
-        for character in _folded(name):
-            node = node.following.setdefault(character, _Node())
-        return node
+        return _leaf(self._root, name)
 
     def mentions(self, text: str) -> list[Mention]:
         """All that are in the text, in its order."""
@@ -112,12 +109,12 @@ class Names:
     def _at(self, text: str, place: int) -> Mention | None:
         closing = _QUOTES.get(text[place + 1 : place + 2])
         if closing is not None:
-            for end, node in self._names_at(text, place + 2):
+            for end, node in _walk(self._root, text, place + 2):
                 if node.displayed and text[end : end + 1] and text[end] in closing:
                     return Mention(place, end + 1, text[place : end + 1], tuple(sorted(node.displayed)))
             return None
         longest: tuple[int, _Node] | None = None
-        for end, node in self._names_at(text, place + 1):
+        for end, node in _walk(self._root, text, place + 1):
             if node.whole and not _goes_on(text, end):
                 longest = (end, node)
         if longest is None or _is_code(text, longest[0]):
@@ -125,26 +122,63 @@ class Names:
         end, node = longest
         return Mention(place, end, text[place:end], tuple(sorted(node.whole)))
 
-    def _names_at(self, text: str, start: int) -> Iterator[tuple[int, _Node]]:
-        """Where the text has gone on from there as some name does, and how far that name is; as long as one does."""
-        node, place = self._root, start
-        while place < len(text):
-            if text[place].isspace():
-                if text[place] in _LINE_BREAKS:
-                    return
-                end = place + 1
-                while end < len(text) and text[end].isspace() and text[end] not in _LINE_BREAKS:
-                    end += 1
-                following = node.following.get(" ")
-            else:
-                end = _cluster_end(text, place)
-                following = node
-                for character in _folded(text[place:end]):
-                    following = following.following.get(character) if following is not None else None
-            if following is None:
+
+class Phrases:
+    """Words and phrases to be found in texts, compared as names are. Immutable."""
+
+    def __init__(self, phrases: Iterable[str]) -> None:
+        self._root = _Node()
+        for phrase in phrases:
+            if words := phrase.split():
+                _leaf(self._root, " ".join(words)).whole.add(phrase)
+
+    def any_in(self, text: str) -> bool:
+        """Whether one of them is in the text as whole words, outside all in which nothing is a mention."""
+        if not self._root.following:
+            return False
+        left_out: _LeftOut | None = None
+        # Most places are told from the first character alone, which is what makes long texts cheap.
+        begins = {character: _folded(character)[:1] in self._root.following for character in set(text)}
+        for place, character in enumerate(text):
+            if not begins[character] or (place > 0 and (text[place - 1] in "_-" or _is_word(text[place - 1]))):
+                continue
+            for end, node in _walk(self._root, text, place):
+                if not node.whole or _goes_on(text, end):
+                    continue
+                left_out = left_out or _LeftOut(text, _mails(text))
+                if not left_out.overlaps(place, end):
+                    return True
+        return False
+
+
+def _leaf(root: _Node, name: str) -> _Node:
+    """The place of that name in the tree, made where it is not there yet."""
+    node = root
+    for character in _folded(name):
+        node = node.following.setdefault(character, _Node())
+    return node
+
+
+def _walk(root: _Node, text: str, start: int) -> Iterator[tuple[int, _Node]]:
+    """Where the text has gone on from there as some name does, and how far that name is; as long as one does."""
+    node, place = root, start
+    while place < len(text):
+        if text[place].isspace():
+            if text[place] in _LINE_BREAKS:
                 return
-            node, place = following, end
-            yield place, node
+            end = place + 1
+            while end < len(text) and text[end].isspace() and text[end] not in _LINE_BREAKS:
+                end += 1
+            following = node.following.get(" ")
+        else:
+            end = _cluster_end(text, place)
+            following = node
+            for character in _folded(text[place:end]):
+                following = following.following.get(character) if following is not None else None
+        if following is None:
+            return
+        node, place = following, end
+        yield place, node
 
 
 def _folded(text: str) -> str:
@@ -162,7 +196,7 @@ def _cluster_end(text: str, place: int) -> int:
     while end < len(text) and end - place < 32:
         after = text[end]
         jamo = "\u1160" <= after <= "\u11ff"
-        if not jamo and unicodedata.combining(after) == 0:
+        if not jamo and unicodedata.combining(unicodedata.normalize("NFKC", after)[0]) == 0:
             break
         end += 1
     return end
@@ -188,11 +222,27 @@ def _is_mail(text: str, place: int) -> bool:
     return place > 0 and text[place - 1] in _MAILBOX and _HOST.match(text, place + 1) is not None
 
 
-class _LeftOut:
-    """The parts of a text in which nothing is a mention."""
+def _mails(text: str) -> Iterator[tuple[int, int]]:
+    """The e-mail addresses in it."""
+    place = text.find("@")
+    before = 0
+    while place >= 0:
+        host = _HOST.match(text, place + 1)
+        start = place
+        while start > before and text[start - 1] in _MAILBOX:
+            start -= 1
+        before = place + 1
+        if host is not None and start < place:
+            yield start, host.end()
+        place = text.find("@", place + 1)
 
-    def __init__(self, text: str) -> None:
-        parts = [*_blocks_left_out(text), *((one.start(), one.end()) for one in _URL.finditer(text))]
+
+class _LeftOut:
+    """The parts of a text in which nothing is a mention. besides: further ones."""
+
+    def __init__(self, text: str, besides: Iterable[tuple[int, int]] = ()) -> None:
+        urls = ((one.start(), one.end()) for one in _URL.finditer(text))
+        parts = [*_blocks_left_out(text), *urls, *besides]
         starts: list[int] = []
         ends: list[int] = []
         for start, end in sorted(parts):
@@ -207,6 +257,11 @@ class _LeftOut:
         """Whether that place is in one of them."""
         at = bisect_left(self._starts, place + 1) - 1
         return at >= 0 and place < self._ends[at]
+
+    def overlaps(self, start: int, end: int) -> bool:
+        """Whether any of what is between those two places is in one of them."""
+        at = bisect_left(self._starts, end) - 1
+        return at >= 0 and start < self._ends[at]
 
 
 def _blocks_left_out(text: str) -> Iterator[tuple[int, int]]:

@@ -85,3 +85,75 @@ def test_both_thresholds_are_told_and_keys_that_mean_nothing(tmp_path: Path) -> 
     assert code == 0
     assert "threshold           0.16\ntask threshold      0.11\n" in printed
     assert said == f"{tmp_path}/cards.jsonl: the key `colour` means nothing, and is ignored (in 1 of the cards).\n"
+
+
+MESSAGE = {
+    "id": "t1",
+    "channel": {"id": "c1", "name": "shop", "primary": None, "settings": {"primary": "off", "colour": "white"}},
+    "participants": [{"id": "a1", "username": "cook", "display_name": "Cook", "role": "agent"}],
+    "message": {"id": "m1", "author": "u1", "role": "user", "content": "@cook soup", "attachments": []},
+}
+RIGHT = {"reason": "direct_mention", "agents": ["a1"], "should_respond_immediately": True}
+
+
+def run_on_messages(folder: Path, *lines: object, more: tuple[str, ...] = ()) -> tuple[int, str, str]:
+    (folder / "messages.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    given = ["eval", "--messages", str(folder / "messages.jsonl"), "-o", "json", *more]
+    result = CliRunner().invoke(application(), given)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_messages_are_judged_and_each_decision_written(tmp_path: Path) -> None:
+    wrong = MESSAGE | {"id": "t2", "expected": {"reason": "no_trigger"}}
+    decisions = tmp_path / "out.jsonl"
+    code, printed, _ = run_on_messages(
+        tmp_path, MESSAGE | {"expected": RIGHT}, wrong, MESSAGE | {"id": "t3"}, more=("--decisions", str(decisions))
+    )
+
+    assert code == 0
+    figures = json.loads(printed)
+    assert figures.pop("latency_ms").keys() == {"p50", "p99"}
+    assert figures == {
+        "messages": 3,
+        "labelled": 2,
+        "exact": 0.5,
+        "exact_by_reason": {"direct_mention": 1.0, "no_trigger": 0.0},
+        "missed_mentions": 0,
+        "false_positives": 1,
+    }
+    decided = [json.loads(line) for line in decisions.read_text().splitlines()]
+    assert [one["id"] for one in decided] == ["t1", "t2", "t3"]
+    assert decided[2]["decision"] == RIGHT | {
+        "should_respond_after_processing": False,
+        "confidence": 1.0,
+        "ambiguous": [],
+    }
+
+
+def test_messages_without_labels_have_no_score(tmp_path: Path) -> None:
+    code, printed, _ = run_on_messages(tmp_path, MESSAGE)
+    figures = json.loads(printed)
+    assert (code, figures["labelled"], figures["exact"], figures["missed_mentions"]) == (0, 0, None, None)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"channel": None}, "messages.jsonl:1: it needs an `id`, a `channel`"),
+        ({"participants": None}, "messages.jsonl:1: `participants` is no list"),
+        ({"participants": [{"id": "x"}]}, "messages.jsonl:1: role: Field required"),
+        ({"message": {"author": "u1"}}, "messages.jsonl:1: content: Field required"),
+        ({"channel": {"primary": 7}}, "messages.jsonl:1: `channel.primary` is no id"),
+        ({"channel": {"settings": {"primary": "maybe"}}}, "messages.jsonl:1: primary: Input should be"),
+    ],
+)
+def test_a_message_that_cannot_be_read_is_named(tmp_path: Path, change: dict[str, object], said: str) -> None:
+    code, _, problem = run_on_messages(tmp_path, MESSAGE | change)
+    assert code == 2
+    assert said in problem
+
+
+def test_tasks_and_messages_are_judged_apart(tmp_path: Path) -> None:
+    assert run_on_messages(tmp_path, MESSAGE, more=("--data", "x"))[0] == 2
+    result = CliRunner().invoke(application(), ["eval", "--data", str(tmp_path)])
+    assert (result.exit_code, "--messages" in result.stderr) == (2, True)

@@ -1,0 +1,136 @@
+"""Who answers a message in a channel: what a channel says of it, what a message is, and the decision as a value."""
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MOST_KEYWORDS = 100
+LONGEST_KEYWORD = 100
+
+
+class TriageReason(StrEnum):
+    """Which rule decided. Values are stored and shown to programs: they are never renamed."""
+
+    DIRECT_MENTION = "direct_mention"
+    """The message addresses somebody with ``@name``."""
+    REPLY_TO_AGENT = "reply_to_agent"
+    """It answers a message of an agent."""
+    PRIMARY_AGENT = "primary_agent"
+    """The channel's primary answers what nobody in particular is asked."""
+    NO_TRIGGER = "no_trigger"
+    """Nobody answers."""
+
+
+class PrimaryRule(StrEnum):
+    """When the channel's primary answers a message that addresses nobody."""
+
+    OFF = "off"
+    ALWAYS = "always"
+    KEYWORDS = "keywords"
+    """It has one of the channel's keywords."""
+    MODEL = "model"
+    """A cheap model says yes."""
+    CASCADE = "cascade"
+    """A keyword, or else the model's yes, as far as there are keywords and a model."""
+
+
+class MentionRule(StrEnum):
+    """Who answers a message that addresses several."""
+
+    ALL = "all"
+    FIRST = "first"
+    BEST = "best"
+    """The one whose card fits it best."""
+    ASK = "ask"
+    """Nobody, until the author has said who."""
+
+
+class Switch(StrEnum):
+    """Whether a rule is in use."""
+
+    ON = "on"
+    OFF = "off"
+
+
+class Role(StrEnum):
+    """Who takes part."""
+
+    AGENT = "agent"
+    USER = "user"
+
+
+class MessageRole(StrEnum):
+    """As what a message was written."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+
+
+class TriageSettings(BaseModel):
+    """What a channel says of who answers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    primary: PrimaryRule = PrimaryRule.CASCADE
+    keywords: tuple[str, ...] = Field(default=(), max_length=MOST_KEYWORDS)
+    """Words or phrases, compared as names are."""
+    reply_chains: Switch = Switch.ON
+    """Whether an answer to an agent goes to that agent."""
+    mentions: MentionRule = MentionRule.ALL
+    opt_out: tuple[str, ...] = ()
+    """Ids of those whose messages the primary leaves alone."""
+
+
+class Member(BaseModel):
+    """Somebody who takes part in a channel."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    username: str | None = None
+    display_name: str | None = None
+    role: Role
+
+
+class Answered(BaseModel):
+    """The message that another one answers."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    author: str
+    """Id of who wrote it, whether or not they still take part."""
+    role: MessageRole
+
+
+class Incoming(BaseModel):
+    """A message about which it is to be decided who answers."""
+
+    model_config = ConfigDict(frozen=True)
+
+    author: str
+    """Id."""
+    role: MessageRole = MessageRole.USER
+    content: str
+    """Data, whatever it says."""
+    reply_to: Answered | None = None
+
+
+class TriageDecision(BaseModel):
+    """Who answers a message, and when."""
+
+    model_config = ConfigDict(frozen=True)
+
+    reason: TriageReason
+    agents: tuple[str, ...] = ()
+    """Ids of those who answer, in the order of the text."""
+    should_respond_immediately: bool = False
+    should_respond_after_processing: bool = False
+    """Once its attachments have been processed."""
+    confidence: float = 1.0
+    """0 to 1."""
+    ambiguous: tuple[str, ...] = ()
+    """Mentions that fit several who take part, as written, each once."""
+    ask_among: tuple[str, ...] = ()
+    """Ids of those of whom the author is to choose, with ``mentions: ask``; none of them answers yet."""

@@ -1,0 +1,102 @@
+"""Who answers a message in a channel (E2 to E6): who is addressed, else whom it answers, else the channel's primary."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from claudomator_py.domain.triage import (
+    Incoming,
+    Member,
+    MentionRule,
+    MessageRole,
+    PrimaryRule,
+    Role,
+    Switch,
+    TriageDecision,
+    TriageReason,
+    TriageSettings,
+)
+from claudomator_py.routing.mentions import Names, Participant, Phrases
+
+PRIMARY_CONFIDENCE: Final = 0.8
+_ANSWERABLE: Final = (MessageRole.ASSISTANT, MessageRole.SYSTEM)
+
+
+def triage(
+    message: Incoming,
+    settings: TriageSettings,
+    members: Sequence[Member],
+    primary: str | None,
+    *,
+    says_yes: Callable[[], bool] | None = None,
+    best: Callable[[Sequence[str]], str | None] | None = None,
+) -> TriageDecision:
+    """Who answers it. Of an agent's own message only its mentions count, so that agents do not talk on by themselves.
+
+    primary: id of the channel's primary; None: it has none. says_yes: asks the cheap model whether the primary should
+    answer, at most once and only where nothing else decides; None: there is none, which means no. best: which of
+    several fits the message best; None, or if it names none of them: the first.
+    """
+    agents = {one.id for one in members if one.role is Role.AGENT}
+    names = Names(Participant(one.id, one.display_name, one.username) for one in members)
+    found, ambiguous = dict[str, None](), dict[str, None]()
+    for mention in names.mentions(message.content):
+        if len(mention.ids) > 1:
+            ambiguous[mention.text] = None
+        elif mention.ids[0] in agents and mention.ids[0] != message.author:
+            found[mention.ids[0]] = None
+    if found:
+        return _mentioned(tuple(found), tuple(ambiguous), settings.mentions, best)
+    unclear = tuple(ambiguous)
+    if message.author in agents or message.role is MessageRole.ASSISTANT:
+        return TriageDecision(reason=TriageReason.NO_TRIGGER, ambiguous=unclear)
+    answered = message.reply_to
+    if (
+        answered is not None
+        and settings.reply_chains is Switch.ON
+        and answered.role in _ANSWERABLE
+        and answered.author in agents
+    ):
+        return TriageDecision(
+            reason=TriageReason.REPLY_TO_AGENT,
+            agents=(answered.author,),
+            should_respond_immediately=True,
+            ambiguous=unclear,
+        )
+    willing = primary in agents and message.author not in settings.opt_out
+    if primary is not None and willing and _wanted(message.content, settings, says_yes):
+        return TriageDecision(
+            reason=TriageReason.PRIMARY_AGENT,
+            agents=(primary,),
+            should_respond_after_processing=True,
+            confidence=PRIMARY_CONFIDENCE,
+            ambiguous=unclear,
+        )
+    return TriageDecision(reason=TriageReason.NO_TRIGGER, ambiguous=unclear)
+
+
+def _mentioned(
+    found: tuple[str, ...],
+    ambiguous: tuple[str, ...],
+    rule: MentionRule,
+    best: Callable[[Sequence[str]], str | None] | None,
+) -> TriageDecision:
+    if len(found) > 1:
+        if rule is MentionRule.ASK:
+            return TriageDecision(reason=TriageReason.DIRECT_MENTION, ambiguous=ambiguous, ask_among=found)
+        if rule is MentionRule.FIRST:
+            found = found[:1]
+        elif rule is MentionRule.BEST:
+            chosen = None if best is None else best(found)
+            found = (chosen,) if chosen in found else found[:1]
+    return TriageDecision(
+        reason=TriageReason.DIRECT_MENTION, agents=found, should_respond_immediately=True, ambiguous=ambiguous
+    )
+
+
+def _wanted(content: str, settings: TriageSettings, says_yes: Callable[[], bool] | None) -> bool:
+    rule = settings.primary
+    if rule is PrimaryRule.ALWAYS:
+        return True
+    if rule in (PrimaryRule.KEYWORDS, PrimaryRule.CASCADE) and Phrases(settings.keywords).any_in(content):
+        return True
+    return rule in (PrimaryRule.MODEL, PrimaryRule.CASCADE) and says_yes is not None and says_yes()
