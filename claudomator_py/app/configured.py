@@ -114,6 +114,11 @@ class Parts:
         router = self.current().router
         return None if router is None else router.preview(request, by)
 
+    def cheap_model(self) -> GuardedModel | None:
+        """The model for small questions; None: none is configured."""
+        asker = self.current().asker
+        return None if asker is None else asker.model
+
     def close(self) -> None:
         """Let go of what works beside the loop."""
         self.host.close()

@@ -50,8 +50,10 @@ from claudomator_py.daemon.reload import ConfigurationRefused, Reloader
 from claudomator_py.daemon.retention import Retainer
 from claudomator_py.daemon.signals import handle_signals, install_crash_hook
 from claudomator_py.daemon.systemd import VARIABLES, Notifier, Supervision
+from claudomator_py.dispatch.channel_answers import AnswerDispatcher
 from claudomator_py.dispatch.hub import Hub
 from claudomator_py.dispatch.notifications import NotificationDispatcher
+from claudomator_py.dispatch.primary_judge import PrimaryJudge
 from claudomator_py.dispatch.waking import knock
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.notice import NotifyTarget
@@ -82,6 +84,7 @@ from claudomator_py.schema.settings import Inbox, Log, LogFormat, OnStop, Settin
 from claudomator_py.schema.shipped_cards import files_hash, shipped_cards, shipped_files
 from claudomator_py.schema.trust import InboxGuard, exposed_config
 from claudomator_py.service.access import Access
+from claudomator_py.service.channels import Channels
 from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.service.keyring import Keyring
 from claudomator_py.service.learning import Learned
@@ -277,7 +280,14 @@ async def _serve(
     )
     notices, tokens = Notices(database, herald, now_ms), Tokens(database, keyring, now_ms)
     specialists = Specialists(database, now_ms, repeats, parts.cosines, parts.preview, parts.twins)
-    access = Access(service, queries, schedules, notices, tokens, specialists, Learned(database, now_ms))
+    judge = PrimaryJudge(database, parts.cheap_model, now_ms)
+    stack.callback(judge.close)
+    channels = Channels(database, now_ms, repeats, lambda: parts.workdirs, judge.says_yes, parts.preview)
+    answers = AnswerDispatcher(database, lambda: parts.workdirs, now_ms)
+    stack.callback(answers.close)
+    database.on_commit(answers.wake)
+    learned = Learned(database, now_ms)
+    access = Access(service, queries, schedules, notices, tokens, specialists, learned, channels)
     around = ProcessGauges(
         ticks=lambda: daemon.ticks,
         checks=lambda: queries.readiness().checks,
@@ -310,6 +320,7 @@ async def _serve(
     herald.follow(settings.notify)
     retainer.start()
     learner.start()
+    answers.start()
     hub.start()
     log.info("listening", url=url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))
     tell_agents(parts)

@@ -58,6 +58,8 @@ CRASH_POINTS = (
     "schedule-due",
     "schedule-met",
     "rows-pruned",
+    "answer-due",
+    "answer-given",
 )
 
 _hook: Callable[[str], None] | None = None

@@ -48,6 +48,13 @@ class RationaleCode(WordedCode):
     TOO_RISKY = "too_risky", "takes tasks of {ceiling} risk at most, and this one is of {risk} risk"
     LACKS = "lacks", "lacks {lacking}"
 
+    # --- of a message: who answers it ---------------------------------------------------------------------------------
+    MESSAGE_MENTIONS = "message_mentions", "the message mentions {specialists}"
+    MESSAGE_ANSWERS = "message_answers", "the message answers {specialist}"
+    FOR_PRIMARY = "for_primary", "it addresses nobody else, and {specialist} is the channel's primary"
+    FOR_NOBODY = "for_nobody", "it addresses nobody"
+    MESSAGE_REFUSED = "message_refused", "policy allows no answer to it"
+
     # --- what has no code ---------------------------------------------------------------------------------------------
     TEXT = "text", "{text}"
     """The words of an earlier version, which stored no code."""

@@ -1,11 +1,14 @@
 """Who answers a message in a channel: what a channel says of it, what a message is, and the decision as a value."""
 
 from enum import StrEnum
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from claudomator_py.domain.fields import Distinct, Line, Strict
+
 MOST_KEYWORDS = 100
-LONGEST_KEYWORD = 100
+MOST_OPTED_OUT = 1_000
 
 
 class TriageReason(StrEnum):
@@ -67,19 +70,24 @@ class MessageRole(StrEnum):
     SYSTEM = "system"
 
 
-class TriageSettings(BaseModel):
+Keyword = Annotated[Line, Field(max_length=100)]
+PersonId = Annotated[Line, Field(max_length=128)]
+
+
+class TriageSettings(Strict):
     """What a channel says of who answers."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    primary: PrimaryRule = PrimaryRule.CASCADE
-    keywords: tuple[str, ...] = Field(default=(), max_length=MOST_KEYWORDS)
-    """Words or phrases, compared as names are."""
-    reply_chains: Switch = Switch.ON
-    """Whether an answer to an agent goes to that agent."""
-    mentions: MentionRule = MentionRule.ALL
-    opt_out: tuple[str, ...] = ()
-    """Ids of those whose messages the primary leaves alone."""
+    primary: PrimaryRule = Field(
+        PrimaryRule.CASCADE, description="When the channel's primary answers what addresses nobody else."
+    )
+    keywords: Annotated[tuple[Keyword, ...], Field(max_length=MOST_KEYWORDS), Distinct] = Field(
+        (), description="Words or phrases that the primary answers, for `keywords` and `cascade`."
+    )
+    reply_chains: Switch = Field(Switch.ON, description="Whether an answer to an agent's message goes to that agent.")
+    mentions: MentionRule = Field(MentionRule.ALL, description="Who answers a message that mentions several.")
+    opt_out: Annotated[tuple[PersonId, ...], Field(max_length=MOST_OPTED_OUT), Distinct] = Field(
+        (), description="Participants whose messages the primary does not answer, by id."
+    )
 
 
 class Member(BaseModel):

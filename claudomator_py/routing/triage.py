@@ -37,9 +37,8 @@ def triage(
     several fits the message best; None, or if it names none of them: the first.
     """
     agents = {one.id for one in members if one.role is Role.AGENT}
-    names = Names(Participant(one.id, one.display_name, one.username) for one in members)
     found, ambiguous = dict[str, None](), dict[str, None]()
-    for mention in names.mentions(message.content):
+    for mention in _names(members).mentions(message.content):
         if len(mention.ids) > 1:
             ambiguous[mention.text] = None
         elif mention.ids[0] in agents and mention.ids[0] != message.author:
@@ -72,6 +71,19 @@ def triage(
             ambiguous=unclear,
         )
     return TriageDecision(reason=TriageReason.NO_TRIGGER, ambiguous=unclear)
+
+
+def without_mentions(content: str, members: Sequence[Member]) -> str:
+    """The text without whom it addresses: what it is about."""
+    parts, end = [], 0
+    for mention in _names(members).mentions(content):
+        parts.append(content[end : mention.start])
+        end = mention.end
+    return "".join((*parts, content[end:]))
+
+
+def _names(members: Sequence[Member]) -> Names:
+    return Names(Participant(one.id, one.display_name, one.username) for one in members)
 
 
 def _mentioned(

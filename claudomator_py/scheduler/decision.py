@@ -10,6 +10,7 @@ from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.domain.decision import Classification, PolicyCheck, Versions
 from claudomator_py.domain.rationale import StandIn, StoredFallback, StoredRationale
 from claudomator_py.domain.routing import Constraints, Risk
+from claudomator_py.domain.triage import TriageReason
 
 
 class DecisionKind(StrEnum):
@@ -26,7 +27,7 @@ class DecisionKind(StrEnum):
     HANDOFF = "handoff"
     """To whom a run hands its task on."""
     TRIAGE = "triage"
-    """Who answers a message."""
+    """Who answers a message: ``TriageRecord``."""
 
 
 class Candidate(BaseModel):
@@ -209,3 +210,16 @@ class DecisionRecord(Record):
             return values
         because = _in_words(None, values["overridden_hint"], None)
         return values | {"overridden": OverriddenHint(agent=None, because=(because,))}
+
+
+class TriageRecord(Record):
+    """Who answers a message. The message is named by the decision's ``input_ref``, and no text of it is here."""
+
+    rule: TriageReason
+    """Which rule decided."""
+    agents: tuple[str, ...] = ()
+    """Who answers."""
+    skipped: dict[str, str] = {}
+    """Who of them is not asked all the same, and why, see ``domain.channel.SkipReason``."""
+    hops: int = 0
+    """How many messages of agents led to it."""

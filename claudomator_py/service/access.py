@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from claudomator_py.domain.principal import Principal
 from claudomator_py.queries.queries import Queries
+from claudomator_py.service.channels import Channels
 from claudomator_py.service.learning import Learned
 from claudomator_py.service.notices import Notices
 from claudomator_py.service.schedules import Schedules
@@ -33,6 +34,8 @@ class Granted:
     """Who does tasks."""
     learned: Learned
     """What was learned about that."""
+    channels: Channels
+    """Where people and specialists write to each other."""
 
 
 class Access:
@@ -47,6 +50,7 @@ class Access:
         tokens: Tokens,
         specialists: Specialists,
         learned: Learned,
+        channels: Channels,
     ) -> None:
         self._service = service
         self._queries = queries
@@ -55,6 +59,7 @@ class Access:
         self._tokens = tokens
         self._specialists = specialists
         self._learned = learned
+        self._channels = channels
 
     def as_(self, by: Principal) -> Granted:
         """What that principal may ask. It costs nothing."""
@@ -67,4 +72,5 @@ class Access:
             self._tokens.as_(by),
             self._specialists.as_(by),
             self._learned.as_(by),
+            self._channels.as_(by),
         )

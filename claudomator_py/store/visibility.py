@@ -4,11 +4,11 @@ What an organisation's principal does not see is not counted, not listed, not fo
 words for what does not exist.
 """
 
-from sqlalchemy import ColumnElement, and_, exists, or_, select, true
+from sqlalchemy import ColumnElement, and_, exists, false, or_, select, true
 
 from claudomator_py.domain.card import Visibility
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.store.tables import EVENT, RUN, SCHEDULE, SPECIALIST, SPECIALIST_GRANT, TASK
+from claudomator_py.store.tables import CHANNEL, EVENT, RUN, SCHEDULE, SPECIALIST, SPECIALIST_GRANT, TASK
 
 
 def tasks_seen(by: Principal) -> ColumnElement[bool]:
@@ -37,6 +37,13 @@ def events_seen(by: Principal) -> ColumnElement[bool]:
 def schedules_seen(by: Principal) -> ColumnElement[bool]:
     """Of ``SCHEDULE``."""
     return true() if by.organisation is None else SCHEDULE.c.organisation == by.organisation
+
+
+def channels_seen(by: Principal) -> ColumnElement[bool]:
+    """Of ``CHANNEL``. A run sees none."""
+    if by.role is Role.RUN:
+        return false()
+    return true() if by.organisation is None else CHANNEL.c.organisation == by.organisation
 
 
 def cards_seen(by: Principal) -> ColumnElement[bool]:

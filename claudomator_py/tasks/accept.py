@@ -56,6 +56,8 @@ class NewTask:
     """See ``store.tables.Task``."""
     organisation: str | None = None
     """See ``creator``."""
+    channel: str | None = None
+    """The channel of the message that it is made of, by its id."""
 
     @property
     def shared(self) -> str:
@@ -81,6 +83,7 @@ def accept(connection: Connection, order: NewTask, now_ms: int) -> Task:
         file_path=order.file_path,
         creator=order.creator,
         organisation=order.organisation,
+        channel=order.channel,
         created_ms=now_ms,
         updated_ms=now_ms,
     )

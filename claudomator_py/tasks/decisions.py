@@ -4,9 +4,16 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.lifecycle import STATE_NAMES, NeedsInput, Queued, Waiting
 from claudomator_py.domain.routing import Routing
-from claudomator_py.scheduler.decision import DecisionKind, DecisionRecord, Record, SpecialistRecord, TierRecord
+from claudomator_py.scheduler.decision import (
+    DecisionKind,
+    DecisionRecord,
+    Record,
+    SpecialistRecord,
+    TierRecord,
+    TriageRecord,
+)
 from claudomator_py.store import decision_rows, events, task_rows
-from claudomator_py.store.tables import Decision, Run, Task
+from claudomator_py.store.tables import ChannelMessage, Decision, Run, Task
 
 ROUTED = "routed"
 """The event: ``specialist``, ``skill``, ``risk`` and ``constraints``, as far as there are any."""
@@ -59,6 +66,24 @@ def record_specialist(connection: Connection, task: Task, record: SpecialistReco
     about = f"{task.id}/{task.generation}/{task.version}"
     decision = _decision(connection, task, DecisionKind.SPECIALIST, about, record, now_ms)
     decision.specialist, decision.skill = record.specialist, record.skill
+    decision_rows.add(connection, decision)
+
+
+def record_triage(
+    connection: Connection, message: ChannelMessage, organisation: str | None, record: TriageRecord, now_ms: int
+) -> None:
+    """Who answers a message. organisation: the channel's."""
+    decision = Decision(
+        id=decision_rows.identity(DecisionKind.TRIAGE, f"message:{message.id}"),
+        kind=DecisionKind.TRIAGE.value,
+        organisation=organisation,
+        at_ms=now_ms,
+        input_ref=f"message:{message.channel_id}/{message.id}",
+        specialist=record.agents[0] if len(record.agents) == 1 else None,
+        confidence=record.confidence,
+        latency_ms=record.latency_ms,
+        data=record.model_dump(mode="json"),
+    )
     decision_rows.add(connection, decision)
 
 

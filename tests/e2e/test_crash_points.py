@@ -49,7 +49,9 @@ WITH_BUDGET = ("budget-met",)
 WITH_TIME = ("rows-pruned",)
 # Nobody asks anything in this workload: `test_questions` goes through this one.
 WITH_QUESTION = ("input-committed",)
-ELSEWHERE = WITH_SCHEDULE + WITH_BUDGET + WITH_TIME + WITH_QUESTION
+# Nobody writes in a channel: tests/contract/test_service_channels.py goes through these.
+WITH_CHANNEL = ("answer-due", "answer-given")
+ELSEWHERE = WITH_SCHEDULE + WITH_BUDGET + WITH_TIME + WITH_QUESTION + WITH_CHANNEL
 AGAIN = tuple(
     f"{point}:{count}"
     for counts, points in {

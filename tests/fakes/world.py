@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import select
 
 from claudomator_py.dispatch.apply_report import ReportApplier
+from claudomator_py.dispatch.channel_answers import AnswerDispatcher
 from claudomator_py.dispatch.collect import Collector
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.notifications import NotificationDispatcher
@@ -38,11 +39,13 @@ from claudomator_py.ports import Clock, Messenger
 from claudomator_py.queries.queries import Queries
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
+from claudomator_py.routing.reply_question import ReplyQuestion
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.taskfiles import ParsedFile
 from claudomator_py.service.access import Access
+from claudomator_py.service.channels import Channels
 from claudomator_py.service.cleanup import Cleaner
 from claudomator_py.service.keyring import Keyring
 from claudomator_py.service.learning import Learned
@@ -139,6 +142,7 @@ class World:
         self.trees = trees or LocalTrees(Path("/nonexistent"), {})
         self.checks: Callable[[], list[CheckView]] = list
         self.messengers: dict[str, Messenger] = {}
+        self.primary_says: Callable[[ReplyQuestion], bool] = lambda _: False
         self.secrets = Secrets()
         self.restarted_daemon()
 
@@ -196,8 +200,24 @@ class World:
         # Without an encoder for searches, whose scores are then those of words alone.
         self.specialists = Specialists(database, self.clock, self.repeats, router=self.router.preview)
         self.learned = Learned(database, self.clock)
+        self.channels = Channels(
+            database,
+            self.clock,
+            self.repeats,
+            lambda: self.workdirs,
+            lambda question: self.primary_says(question),
+            self.router.preview,
+        )
+        self.answers = AnswerDispatcher(database, lambda: self.workdirs, self.clock)
         self.access = Access(
-            self.service, self.queries, self.schedules, self.notices, self.tokens, self.specialists, self.learned
+            self.service,
+            self.queries,
+            self.schedules,
+            self.notices,
+            self.tokens,
+            self.specialists,
+            self.learned,
+            self.channels,
         )
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.host.serve(self.kinds, self.secrets.redactor, self.clock)

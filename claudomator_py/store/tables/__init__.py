@@ -6,6 +6,7 @@ State, counts and limits are always queried from these rows; nothing is counted 
 
 from sqlmodel import SQLModel
 
+from claudomator_py.store.tables.channels import Channel, ChannelAnswer, ChannelMember, ChannelMessage
 from claudomator_py.store.tables.decisions import Classification, Decision, Hold, Snapshot, TierAnswer
 from claudomator_py.store.tables.service import (
     AnsweredRequest,
@@ -54,11 +55,19 @@ SPECIALIST_GRANT = SQLModel.metadata.tables["specialist_grant"]
 EMBEDDING = SQLModel.metadata.tables["embedding"]
 LABEL = SQLModel.metadata.tables["label"]
 STANDING = SQLModel.metadata.tables["standing"]
+CHANNEL = SQLModel.metadata.tables["channel"]
+CHANNEL_MEMBER = SQLModel.metadata.tables["channel_member"]
+CHANNEL_MESSAGE = SQLModel.metadata.tables["channel_message"]
+CHANNEL_ANSWER = SQLModel.metadata.tables["channel_answer"]
 
 __all__ = [
     "ANSWERED_REQUEST",
     "API_TOKEN",
     "BROWSER_SESSION",
+    "CHANNEL",
+    "CHANNEL_ANSWER",
+    "CHANNEL_MEMBER",
+    "CHANNEL_MESSAGE",
     "CLASSIFICATION",
     "DECISION",
     "EMBEDDING",
@@ -87,6 +96,10 @@ __all__ = [
     "AnsweredRequest",
     "ApiToken",
     "BrowserSession",
+    "Channel",
+    "ChannelAnswer",
+    "ChannelMember",
+    "ChannelMessage",
     "Classification",
     "Decision",
     "Embedding",

@@ -68,6 +68,20 @@ EXAMPLES = {
         "takes tasks of low risk at most, and this one is of high risk",
     ),
     RationaleCode.LACKS: (rationale(RationaleCode.LACKS, lacking=("gpu",)), "lacks gpu"),
+    RationaleCode.MESSAGE_MENTIONS: (
+        rationale(RationaleCode.MESSAGE_MENTIONS, specialists=("editor", "writer")),
+        "the message mentions editor, writer",
+    ),
+    RationaleCode.MESSAGE_ANSWERS: (
+        rationale(RationaleCode.MESSAGE_ANSWERS, specialist="writer"),
+        "the message answers writer",
+    ),
+    RationaleCode.FOR_PRIMARY: (
+        rationale(RationaleCode.FOR_PRIMARY, specialist="writer"),
+        "it addresses nobody else, and writer is the channel's primary",
+    ),
+    RationaleCode.FOR_NOBODY: (rationale(RationaleCode.FOR_NOBODY), "it addresses nobody"),
+    RationaleCode.MESSAGE_REFUSED: (rationale(RationaleCode.MESSAGE_REFUSED), "policy allows no answer to it"),
     RationaleCode.TEXT: (
         rationale(RationaleCode.TEXT, text="as an earlier version said"),
         "as an earlier version said",

@@ -49,7 +49,16 @@ def test_there_are_no_specialists(operator: Visitor) -> None:
 def test_nothing_is_routed(desk: PreparedService, tmp_path: Path) -> None:
     world = desk.world
     unrouted = Specialists(world.database, world.clock, world.repeats)
-    access = Access(world.service, world.queries, world.schedules, world.notices, world.tokens, unrouted, world.learned)
+    access = Access(
+        world.service,
+        world.queries,
+        world.schedules,
+        world.notices,
+        world.tokens,
+        unrouted,
+        world.learned,
+        world.channels,
+    )
     with running(SimpleNamespace(access=access), tmp_path / "state") as daemon:
         page = log_in(daemon).post("/routing", DUMP)
     assert page.status == 409

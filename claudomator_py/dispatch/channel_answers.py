@@ -1,0 +1,115 @@
+"""Giving answers: what came of the tasks of messages becomes messages, each once, whatever becomes of the daemon.
+
+Which answers are due is asked of the rows each time; an answer and the mark that it was given are one transaction. So a
+crash between them is none: before it nothing was given, and after it the answer is no longer due.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.channel import ChannelSettings
+from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.environment.workdirs import Workdirs, directory_key
+from claudomator_py.ports import Clock
+from claudomator_py.store import channel_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.tables import Channel, ChannelAnswer
+from claudomator_py.tasks.messages import Advice, Policy, deliver, no_policy
+
+log = logging.getLogger("claudomator.channels")
+
+SETTLE_S = 0.1
+"""What is committed together is looked at once."""
+STORE_RETRY_S = 5.0
+IDLE_S = 60.0
+_STOP_S = 2.0
+
+
+def place_key(working_dir: str | None, workdirs: Workdirs) -> str | None:
+    """What tasks in that directory share; None: no task may work there, or nobody can look at it."""
+    if working_dir is not None and workdirs.problem(working_dir) is not None:
+        return None
+    try:
+        return directory_key(working_dir)
+    except (OSError, RuntimeError):
+        return None
+
+
+class AnswerDispatcher:
+    """Gives the answers that are due, in the background. policy: see ``tasks.messages.Policy``."""
+
+    def __init__(
+        self, database: Database, workdirs: Callable[[], Workdirs], clock: Clock, policy: Policy = no_policy
+    ) -> None:
+        self._database = database
+        self._workdirs = workdirs
+        self._clock = clock
+        self._policy = policy
+        self._news = threading.Event()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="answers", daemon=True)
+
+    def start(self) -> None:
+        """Begin with what became due while there was no daemon."""
+        self._news.set()
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something was committed. From any thread; it waits for nothing."""
+        self._news.set()
+
+    def close(self) -> None:
+        """Give no more; waits for the transaction at hand."""
+        self._stopped.set()
+        self._news.set()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_S)
+
+    def round(self) -> int:
+        """Give all that is due; how many. Raises StoreUnavailable."""
+        given = 0
+        while found := self._database.read(channel_rows.ready):
+            before = given
+            for answer in found:
+                given += self._give(answer)
+            if given == before:
+                break
+        return given
+
+    def _give(self, answer: ChannelAnswer) -> int:
+        channel = self._database.read(partial(_channel_of, answer=answer))
+        working_dir = ChannelSettings.model_validate(channel.settings).working_dir
+        advice = Advice(dir_key=place_key(working_dir, self._workdirs()), policy=self._policy)
+        crashpoint("answer-due")
+        try:
+            given = self._database.write(lambda connection: deliver(connection, answer, advice, self._clock()))
+        except StoreUnavailable:
+            raise
+        except Exception:
+            # One that cannot be given keeps no other from being given; it is tried again.
+            log.exception("the answer of %s to message %s was not given", answer.specialist, answer.message_id)
+            return 0
+        crashpoint("answer-given")
+        return 0 if given is None else 1
+
+    def _work(self) -> None:
+        while not self._stopped.is_set():
+            pause_s = IDLE_S
+            self._news.clear()
+            try:
+                self.round()
+            except StoreUnavailable as error:
+                log.warning("answers are not given: %s; tried again", error)
+                pause_s = STORE_RETRY_S
+            except Exception:
+                log.exception("answers are not given")
+            if self._news.wait(pause_s):
+                self._stopped.wait(SETTLE_S)
+
+
+def _channel_of(connection: Connection, answer: ChannelAnswer) -> Channel:
+    return channel_rows.get(connection, answer.channel_id)

@@ -1,0 +1,110 @@
+"""Channels and their messages in the shapes of the API, and how triage did in them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.channel import AnswerState, Attachment, ChannelSettings, MarkVerdict
+from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.triage import TriageReason
+from claudomator_py.domain.units import DAY_MS
+from claudomator_py.domain.views import Page
+from claudomator_py.domain.views.channels import (
+    AnswerView,
+    AttachmentView,
+    ChannelStatsView,
+    ChannelView,
+    MessageView,
+    ParticipantView,
+    RuleStatsView,
+    TriageView,
+)
+from claudomator_py.queries import cursors
+from claudomator_py.store import channel_rows
+from claudomator_py.store.tables import Channel, ChannelMessage
+from claudomator_py.tasks.channels import members_of
+
+
+def channel_view(connection: Connection, channel: Channel) -> ChannelView:
+    """The channel with those who take part."""
+    rows = channel_rows.members(connection, channel.id)
+    muted = {one.id: one.muted_until_ms for one in rows}
+    return ChannelView.of(
+        channel,
+        primary=channel.primary_agent,
+        settings=ChannelSettings.model_validate(channel.settings),
+        participants=tuple(ParticipantView.of(one, muted_until=muted[one.id]) for one in members_of(connection, rows)),
+    )
+
+
+def channel_page(connection: Connection, by: Principal, cursor: str | None, limit: int) -> Page[ChannelView]:
+    """A part of the channels that exist for the principal, by id. Raises BadCursor."""
+    listed = {"list": "channels"}
+    after = None if cursor is None else cursors.read_text(cursor, listed)
+    found = channel_rows.seen(connection, by, after=after, limit=limit + 1)
+    following = cursors.write_text(found[limit - 1].id, listed) if len(found) > limit else None
+    return Page[ChannelView](items=tuple(channel_view(connection, one) for one in found[:limit]), next_cursor=following)
+
+
+def message_page(connection: Connection, channel: Channel, cursor: str | None, limit: int) -> Page[MessageView]:
+    """A part of a channel's messages, newest first. Raises BadCursor."""
+    listed = {"list": "messages", "channel": channel.id}
+    before = None if cursor is None else cursors.read_number(cursor, listed)
+    found = channel_rows.messages(connection, channel.id, before=before, limit=limit + 1)
+    following = cursors.write_number(found[limit - 1].id or 0, listed) if len(found) > limit else None
+    return Page[MessageView](items=tuple(message_views(connection, found[:limit])), next_cursor=following)
+
+
+def message_views(connection: Connection, messages: Sequence[ChannelMessage]) -> list[MessageView]:
+    """The messages with what became of their answers."""
+    answers = defaultdict[int, list[AnswerView]](list)
+    for answer in channel_rows.answers(connection, [one.id or 0 for one in messages]):
+        answers[answer.message_id].append(AnswerView.of(answer, message_id=answer.given_id))
+    return [
+        MessageView.of(
+            one,
+            attachments=tuple(map(_attachment_view, one.attachments)),
+            decision=TriageView.model_validate(one.decision),
+            answers=tuple(answers[one.id or 0]),
+        )
+        for one in messages
+    ]
+
+
+def _attachment_view(stored: dict[str, object]) -> AttachmentView:
+    one = Attachment.model_validate(stored)
+    return AttachmentView.of(one, chars=None if one.text is None else len(one.text))
+
+
+def channel_stats(connection: Connection, channel: Channel, days: int, now_ms: int) -> ChannelStatsView:
+    """Of the last days."""
+    since_ms = now_ms - days * DAY_MS
+    found = channel_rows.figures(connection, channel.id, since_ms)
+    states = channel_rows.answer_counts(connection, channel.id, since_ms)
+    by_rule = defaultdict[str, Counter[str]](Counter)
+    for row in found:
+        told = by_rule[row.reason]
+        told["messages"] += row.messages
+        told["shadowed"] += row.shadowed
+        told["differs"] += row.differs
+        if row.verdict is not None:
+            told[row.verdict] += row.messages
+    return ChannelStatsView(
+        days=days,
+        messages=sum(told["messages"] for told in by_rule.values()),
+        rules=tuple(
+            RuleStatsView(
+                reason=reason,
+                messages=by_rule[reason]["messages"],
+                right=by_rule[reason][MarkVerdict.RIGHT],
+                should_have=by_rule[reason][MarkVerdict.SHOULD_HAVE],
+                should_not_have=by_rule[reason][MarkVerdict.SHOULD_NOT_HAVE],
+                shadow_differs=by_rule[reason]["differs"],
+            )
+            for reason in TriageReason
+        ),
+        shadowed=sum(told["shadowed"] for told in by_rule.values()),
+        skipped={why: count for (state, why), count in states.items() if state == AnswerState.SKIPPED and why},
+        answered=sum(count for (state, _), count in states.items() if state == AnswerState.ANSWERED),
+    )

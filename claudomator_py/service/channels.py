@@ -1,0 +1,298 @@
+"""Channels: making and changing them, who takes part, and writing in them."""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from claudomator_py.dispatch.channel_answers import place_key
+from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage
+from claudomator_py.domain.errors import Forbidden, Invalid, NotFound, Problem, Unavailable
+from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
+from claudomator_py.domain.views import Page
+from claudomator_py.domain.views.channels import (
+    AttachmentRequest,
+    ChannelStatsView,
+    ChannelView,
+    JoinRequest,
+    MarkRequest,
+    MessageView,
+    MuteRequest,
+    SettingsRequest,
+)
+from claudomator_py.environment.workdirs import Workdirs
+from claudomator_py.ports import Clock
+from claudomator_py.queries import channels as queries
+from claudomator_py.queries.reading import read
+from claudomator_py.routing.profile import Request
+from claudomator_py.routing.reply_question import ReplyQuestion
+from claudomator_py.routing.triage import triage, without_mentions
+from claudomator_py.scheduler.decision import SpecialistRecord
+from claudomator_py.store import channel_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.events import caused_by
+from claudomator_py.store.tables import Channel, ChannelMessage
+from claudomator_py.tasks import channels as changes
+from claudomator_py.tasks import messages
+from claudomator_py.tasks.idempotency import IdempotentRequests
+from claudomator_py.tasks.messages import Advice, Policy, Written, no_policy
+
+T = TypeVar("T")
+
+Judge = Callable[[ReplyQuestion], bool]
+"""Whether the cheap model says in time that the primary should answer."""
+
+Router = Callable[[Request, Principal], SpecialistRecord | None]
+"""See ``service.specialists.Router``."""
+
+
+class Channels:
+    """What can be asked about channels. Every method may raise ``domain.errors.ServiceError``.
+
+    ref: a channel's id, or its name. versions: the change is made only if the channel has one of these; None: any. key:
+    a repetition of the same request gets the answer that the first one got.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        repeats: IdempotentRequests,
+        workdirs: Callable[[], Workdirs],
+        judge: Judge | None = None,
+        router: Router = lambda *_: None,
+        policy: Policy = no_policy,
+    ) -> None:
+        """judge: None: there is no cheap model. policy: what policy says of a message before triage's own rules."""
+        self._database = database
+        self._clock = clock
+        self._repeats = repeats
+        self._workdirs = workdirs
+        self._judge = judge
+        self._router = router
+        self._policy = policy
+        self._by = OPERATOR
+
+    def as_(self, by: Principal) -> "Channels":
+        """The same, for who asks."""
+        bound = copy(self)
+        bound._by = by
+        return bound
+
+    def page(self, cursor: str | None = None, limit: int = 50) -> Page[ChannelView]:
+        """A part of the list, by id. Raises BadCursor."""
+        return read(self._database, lambda connection: queries.channel_page(connection, self._by, cursor, limit))
+
+    def one(self, ref: str) -> ChannelView:
+        """The channel."""
+        return read(
+            self._database,
+            lambda connection: queries.channel_view(connection, changes.find(connection, ref, self._by)),
+        )
+
+    def create(self, wanted: NewChannel, *, key: RequestKey | None = None) -> ChannelView:
+        """Make it. Raises Conflict, Invalid, Forbidden for a webhook that only an administrator may set up."""
+        self._check(wanted.settings, None)
+
+        def transaction(connection: Connection) -> ChannelView:
+            made = changes.create(connection, wanted, self._by, self._clock())
+            told = queries.channel_view(connection, made)
+            if key is not None:
+                self._repeats.record(connection, key, told, self._by.id)
+            return told
+
+        with self._repeats.claim(key, self._by.id) as earlier:
+            return ChannelView.model_validate(earlier) if earlier is not None else self._write(transaction)
+
+    def change_settings(
+        self, ref: str, wanted: SettingsRequest, *, versions: Collection[int] | None = None
+    ) -> ChannelView:
+        """Set it to this. Raises StaleVersion, Invalid, Forbidden."""
+        before = read(self._database, lambda connection: changes.find(connection, ref, self._by))
+        self._check(wanted.settings, ChannelSettings.model_validate(before.settings))
+        return self._changed(
+            before.id,
+            lambda connection, channel: changes.change_settings(
+                connection, channel, wanted.settings, wanted.primary, self._clock()
+            ),
+            versions,
+        )
+
+    def join(self, ref: str, wanted: JoinRequest) -> ChannelView:
+        """Have a specialist take part. Harmless when repeated."""
+        return self._changed(
+            ref, lambda connection, channel: changes.join(connection, channel, wanted.specialist, self._clock())
+        )
+
+    def leave(self, ref: str, member_id: str) -> ChannelView:
+        """Have somebody take part no more. Harmless when repeated."""
+        return self._changed(
+            ref, lambda connection, channel: changes.leave(connection, channel, member_id, self._clock())
+        )
+
+    def mute(self, ref: str, member_id: str, wanted: MuteRequest) -> ChannelView:
+        """Ask a specialist nothing for so long, or ask it again."""
+        now_ms = self._clock()
+        until_ms = None if wanted.duration is None else now_ms + wanted.duration
+        return self._changed(
+            ref, lambda connection, channel: changes.mute(connection, channel, member_id, until_ms, now_ms)
+        )
+
+    def messages(self, ref: str, cursor: str | None = None, limit: int = 50) -> Page[MessageView]:
+        """A part of its messages, newest first. Raises BadCursor."""
+        return read(
+            self._database,
+            lambda connection: queries.message_page(connection, changes.find(connection, ref, self._by), cursor, limit),
+        )
+
+    def message(self, ref: str, message_id: int) -> MessageView:
+        """One message. Raises NotFound."""
+
+        def find(connection: Connection) -> MessageView:
+            channel = changes.find(connection, ref, self._by)
+            return queries.message_views(connection, [_message(connection, channel, message_id)])[0]
+
+        return read(self._database, find)
+
+    def post(self, ref: str, message: NewMessage, *, key: RequestKey | None = None) -> MessageView:
+        """Write in the channel, as whoever asks; who answers is decided when this returns."""
+        return self.write(ref, Written(self._by.id, message), key=key)
+
+    def write(self, ref: str, written: Written, *, key: RequestKey | None = None) -> MessageView:
+        """Write in the channel, as somebody for whom whoever asks speaks."""
+        with self._repeats.claim(key, self._by.id) as earlier:
+            if earlier is not None:
+                return MessageView.model_validate(earlier)
+            channel = read(self._database, lambda connection: changes.find(connection, ref, self._by))
+            advice = self._advice(channel, written)
+
+            def transaction(connection: Connection) -> MessageView:
+                posted = messages.post(
+                    connection, channel_rows.get(connection, channel.id), written, advice, self._clock()
+                )
+                told = queries.message_views(connection, [posted])[0]
+                if key is not None:
+                    self._repeats.record(connection, key, told, self._by.id)
+                return told
+
+            return self._write(transaction)
+
+    def processed(self, ref: str, message_id: int, attachment_id: str, wanted: AttachmentRequest) -> MessageView:
+        """Say what came of processing an attachment. Raises NotFound."""
+        channel = read(self._database, lambda connection: changes.find(connection, ref, self._by))
+        advice = Advice(dir_key=self._place(channel), policy=self._policy)
+
+        def transaction(connection: Connection) -> MessageView:
+            message = _message(connection, channel, message_id)
+            messages.processed(
+                connection, channel, message, attachment_id, wanted.state, wanted.text, advice, self._clock()
+            )
+            return queries.message_views(connection, [message])[0]
+
+        return self._write(transaction)
+
+    def mark(self, ref: str, message_id: int, wanted: MarkRequest) -> MessageView:
+        """Say whether who answered a message is right. Raises NotFound."""
+
+        def transaction(connection: Connection) -> MessageView:
+            channel = changes.find(connection, ref, self._by)
+            messages.mark(connection, _message(connection, channel, message_id), wanted.verdict, self._by)
+            return queries.message_views(connection, [_message(connection, channel, message_id)])[0]
+
+        return self._write(transaction)
+
+    def stats(self, ref: str, days: int = 30) -> ChannelStatsView:
+        """How triage did in it in the last days."""
+        return read(
+            self._database,
+            lambda connection: queries.channel_stats(
+                connection, changes.find(connection, ref, self._by), days, self._clock()
+            ),
+        )
+
+    def _advice(self, channel: Channel, written: Written) -> Advice:
+        """What has to be asked outside of the transaction: the cheap model, who fits best, and the directory."""
+        began = time.perf_counter_ns()
+        wanted_yes: list[bool] = []
+        wanted_best: list[Sequence[str]] = []
+
+        def note_yes() -> bool:
+            wanted_yes.append(True)
+            return False
+
+        def note_best(among: Sequence[str]) -> None:
+            wanted_best.append(among)
+
+        def look(connection: Connection) -> tuple[str, str]:
+            settings = ChannelSettings.model_validate(channel.settings)
+            members = changes.members_of(connection, channel_rows.members(connection, channel.id))
+            incoming = messages.incoming_of(connection, channel, written)
+            triage(incoming, settings, members, channel.primary_agent, says_yes=note_yes, best=note_best)
+            primary = next((one.display_name for one in members if one.id == channel.primary_agent), None)
+            return primary or "", without_mentions(written.message.content, members)
+
+        primary, subject = read(self._database, look)
+        advice = Advice(dir_key=self._place(channel), policy=self._policy)
+        if wanted_yes and self._judge is not None:
+            yes = self._judge(ReplyQuestion(channel.name, primary, written.message.content))
+            advice = replace(advice, says_yes=lambda: yes)
+        if wanted_best:
+            best = self._best(channel, subject, wanted_best[0])
+            advice = replace(advice, best=lambda _: best)
+        return replace(advice, latency_ms=round((time.perf_counter_ns() - began) / 1e6))
+
+    def _best(self, channel: Channel, subject: str, among: Sequence[str]) -> str | None:
+        """The one of them whose card fits best what the message is about; None: nothing is routed."""
+        try:
+            record = self._router(Request(subject, "", ()), changes.creator_of(channel))
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+        if record is None:
+            return None
+        return next((one.specialist for one in record.specialist_candidates if one.specialist in among), None)
+
+    def _place(self, channel: Channel) -> str | None:
+        return place_key(ChannelSettings.model_validate(channel.settings).working_dir, self._workdirs())
+
+    def _check(self, settings: ChannelSettings, before: ChannelSettings | None) -> None:
+        """Raises Invalid for a directory in which no task may work, Forbidden for a webhook, which names a secret of
+        the daemon, of whoever does not administer that."""
+        if settings.working_dir is not None:
+            problem = self._workdirs().problem(settings.working_dir, "settings.working_dir")
+            if problem is not None:
+                raise Invalid.of([problem])
+        hook = settings.webhook
+        if hook is None:
+            return
+        administers = self._by.role is Role.ADMIN and self._by.organisation is None
+        if not administers and (before is None or hook != before.webhook):
+            detail = f"{self._by.id} may not set up a webhook, which names a secret of the daemon."
+            raise Forbidden(detail, remedy="Ask an administrator of the daemon to set it up.")
+        if (hook.secret_env is None) == (hook.secret_file is None):
+            message, remedy = "needs one of secret_env and secret_file", "write secret_env: NAME"
+            raise Invalid.of([Problem(field="settings.webhook", message=message, remedy=remedy)])
+
+    def _changed(
+        self, ref: str, change: Callable[[Connection, Channel], Channel], versions: Collection[int] | None = None
+    ) -> ChannelView:
+        def transaction(connection: Connection) -> ChannelView:
+            channel = changes.find(connection, ref, self._by, versions)
+            return queries.channel_view(connection, change(connection, channel))
+
+        return self._write(transaction)
+
+    def _write(self, transaction: Callable[[Connection], T]) -> T:
+        try:
+            return self._database.write(caused_by(self._by.id, transaction))
+        except StoreUnavailable as error:
+            raise Unavailable(error.reason, remedy=error.remedy) from error
+
+
+def _message(connection: Connection, channel: Channel, message_id: int) -> ChannelMessage:
+    found = channel_rows.message(connection, channel.id, message_id)
+    if found is None:
+        raise NotFound(f"There is no message {message_id} in {channel.name}.", remedy="List its messages.")
+    return found

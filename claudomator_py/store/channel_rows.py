@@ -1,0 +1,233 @@
+"""Rows of channels: who takes part, what is written, and who is to answer it."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select, update
+
+from claudomator_py.domain.channel import AnswerState
+from claudomator_py.domain.principal import Principal
+from claudomator_py.store.tables import (
+    CHANNEL,
+    CHANNEL_ANSWER,
+    CHANNEL_MEMBER,
+    CHANNEL_MESSAGE,
+    TASK,
+    Channel,
+    ChannelAnswer,
+    ChannelMember,
+    ChannelMessage,
+)
+from claudomator_py.store.visibility import channels_seen
+
+_ENDED = ("COMPLETED", "FAILED", "CANCELLED")
+
+
+def add(connection: Connection, channel: Channel) -> None:
+    """Insert it. Raises IntegrityError for a name that is taken."""
+    connection.execute(
+        insert(CHANNEL).values({column.name: getattr(channel, column.name) for column in CHANNEL.columns})
+    )
+
+
+def get(connection: Connection, channel_id: str) -> Channel:
+    """The channel of that id, whoever sees it. Raises LookupError."""
+    row = connection.execute(select(CHANNEL).where(CHANNEL.c.id == channel_id)).one_or_none()
+    if row is None:
+        raise LookupError(f"there is no channel {channel_id}")
+    return Channel(**row._mapping)
+
+
+def find(connection: Connection, ref: str, by: Principal) -> Sequence[Channel]:
+    """The channels of that id or name that exist for that principal; its own organisation's goes before others."""
+    if "\0" in ref:  # PostgreSQL refuses such a text altogether
+        return []
+    query = select(CHANNEL).where((CHANNEL.c.id == ref) | (CHANNEL.c.name == ref), channels_seen(by))
+    found = [Channel(**row._mapping) for row in connection.execute(query.order_by(CHANNEL.c.id))]
+    own = [one for one in found if one.id == ref or one.organisation == by.organisation]
+    return own or found
+
+
+def seen(connection: Connection, by: Principal, *, after: str | None = None, limit: int = 50) -> Sequence[Channel]:
+    """The channels that exist for that principal, by id. after: only those behind this id."""
+    query = select(CHANNEL).where(channels_seen(by)).order_by(CHANNEL.c.id).limit(limit)
+    if after is not None:
+        query = query.where(CHANNEL.c.id > after)
+    return [Channel(**row._mapping) for row in connection.execute(query)]
+
+
+def change(connection: Connection, channel: Channel, now_ms: int, **changes: Any) -> None:
+    """Write the columns; its version rises."""
+    values = {**changes, "version": channel.version + 1, "updated_ms": now_ms}
+    connection.execute(update(CHANNEL).where(CHANNEL.c.id == channel.id).values(values))
+
+
+def members(connection: Connection, channel_id: str) -> Sequence[ChannelMember]:
+    """Who takes part, by when they joined."""
+    query = select(CHANNEL_MEMBER).where(CHANNEL_MEMBER.c.channel_id == channel_id)
+    rows = connection.execute(query.order_by(CHANNEL_MEMBER.c.joined_ms, CHANNEL_MEMBER.c.id))
+    return [ChannelMember(**row._mapping) for row in rows]
+
+
+def add_member(connection: Connection, member: ChannelMember) -> None:
+    """Insert them. Raises IntegrityError for one that takes part already."""
+    values = {column.name: getattr(member, column.name) for column in CHANNEL_MEMBER.columns}
+    connection.execute(insert(CHANNEL_MEMBER).values(values))
+
+
+def change_member(connection: Connection, channel_id: str, member_id: str, **changes: Any) -> None:
+    """Write the columns."""
+    chosen = (CHANNEL_MEMBER.c.channel_id == channel_id) & (CHANNEL_MEMBER.c.id == member_id)
+    connection.execute(update(CHANNEL_MEMBER).where(chosen).values(changes))
+
+
+def remove_member(connection: Connection, channel_id: str, member_id: str) -> None:
+    """They take part no more; what they have written stays."""
+    chosen = (CHANNEL_MEMBER.c.channel_id == channel_id) & (CHANNEL_MEMBER.c.id == member_id)
+    connection.execute(CHANNEL_MEMBER.delete().where(chosen))
+
+
+def add_message(connection: Connection, message: ChannelMessage) -> ChannelMessage:
+    """Insert it, and give it its id. Raises IntegrityError for an external id that is there."""
+    columns = [column.name for column in CHANNEL_MESSAGE.columns if column.name != "id"]
+    values = {name: getattr(message, name) for name in columns}
+    given = connection.execute(insert(CHANNEL_MESSAGE).values(values).returning(CHANNEL_MESSAGE)).one()
+    return ChannelMessage(**given._mapping)
+
+
+def message(connection: Connection, channel_id: str, message_id: int) -> ChannelMessage | None:
+    """The message of that id in that channel."""
+    query = select(CHANNEL_MESSAGE).where(
+        CHANNEL_MESSAGE.c.channel_id == channel_id, CHANNEL_MESSAGE.c.id == message_id
+    )
+    row = connection.execute(query).one_or_none()
+    return None if row is None else ChannelMessage(**row._mapping)
+
+
+def of_external(connection: Connection, channel_id: str, external_id: str) -> ChannelMessage | None:
+    """The message that an incoming webhook calls that."""
+    query = select(CHANNEL_MESSAGE).where(
+        CHANNEL_MESSAGE.c.channel_id == channel_id, CHANNEL_MESSAGE.c.external_id == external_id
+    )
+    row = connection.execute(query).one_or_none()
+    return None if row is None else ChannelMessage(**row._mapping)
+
+
+def messages(
+    connection: Connection, channel_id: str, *, before: int | None = None, limit: int = 50
+) -> Sequence[ChannelMessage]:
+    """What was written, newest first. before: only older ones than that."""
+    query = select(CHANNEL_MESSAGE).where(CHANNEL_MESSAGE.c.channel_id == channel_id)
+    if before is not None:
+        query = query.where(CHANNEL_MESSAGE.c.id < before)
+    rows = connection.execute(query.order_by(CHANNEL_MESSAGE.c.id.desc()).limit(limit))
+    return [ChannelMessage(**row._mapping) for row in rows]
+
+
+def change_message(connection: Connection, message_id: int, **changes: Any) -> None:
+    """Write the columns."""
+    connection.execute(update(CHANNEL_MESSAGE).where(CHANNEL_MESSAGE.c.id == message_id).values(changes))
+
+
+def thread(connection: Connection, message: ChannelMessage, most: int) -> Sequence[ChannelMessage]:
+    """What that message answers, what that one answered, and so on, oldest first, without itself."""
+    found: list[ChannelMessage] = []
+    answered = message.reply_to
+    while answered is not None and len(found) < most:
+        row = connection.execute(select(CHANNEL_MESSAGE).where(CHANNEL_MESSAGE.c.id == answered)).one_or_none()
+        if row is None or row.channel_id != message.channel_id:
+            break
+        found.append(ChannelMessage(**row._mapping))
+        answered = row.reply_to
+    return found[::-1]
+
+
+def put_answer(connection: Connection, answer: ChannelAnswer) -> None:
+    """Insert it. Raises IntegrityError where that one is to answer that message already."""
+    values = {column.name: getattr(answer, column.name) for column in CHANNEL_ANSWER.columns}
+    connection.execute(insert(CHANNEL_ANSWER).values(values))
+
+
+def change_answer(connection: Connection, answer: ChannelAnswer, **changes: Any) -> None:
+    """Write the columns."""
+    chosen = (CHANNEL_ANSWER.c.message_id == answer.message_id) & (CHANNEL_ANSWER.c.specialist == answer.specialist)
+    connection.execute(update(CHANNEL_ANSWER).where(chosen).values(changes))
+
+
+def answers(connection: Connection, message_ids: Collection[int]) -> Sequence[ChannelAnswer]:
+    """Who is to answer these messages, in the order of messages."""
+    query = select(CHANNEL_ANSWER).where(CHANNEL_ANSWER.c.message_id.in_(sorted(message_ids)))
+    rows = connection.execute(query.order_by(CHANNEL_ANSWER.c.message_id, CHANNEL_ANSWER.c.specialist))
+    return [ChannelAnswer(**row._mapping) for row in rows]
+
+
+def answer_given(connection: Connection, message_id: int) -> ChannelAnswer | None:
+    """Of what that message is the answer."""
+    row = connection.execute(select(CHANNEL_ANSWER).where(CHANNEL_ANSWER.c.given_id == message_id)).one_or_none()
+    return None if row is None else ChannelAnswer(**row._mapping)
+
+
+def asked_since(connection: Connection, channel_id: str, specialist: str, since_ms: int) -> Sequence[int]:
+    """When that one was asked something in that channel since then, newest first, in epoch milliseconds."""
+    query = select(CHANNEL_ANSWER.c.at_ms).where(
+        CHANNEL_ANSWER.c.channel_id == channel_id,
+        CHANNEL_ANSWER.c.specialist == specialist,
+        CHANNEL_ANSWER.c.at_ms > since_ms,
+        CHANNEL_ANSWER.c.state != AnswerState.SKIPPED.value,
+    )
+    return connection.execute(query.order_by(CHANNEL_ANSWER.c.at_ms.desc())).scalars().all()
+
+
+def ready(connection: Connection, limit: int = 100) -> Sequence[ChannelAnswer]:
+    """Those who were asked and whose tasks have ended, or are no more."""
+    query = (
+        select(CHANNEL_ANSWER)
+        .join(TASK, TASK.c.id == CHANNEL_ANSWER.c.task_id, isouter=True)
+        .where(CHANNEL_ANSWER.c.state == AnswerState.ASKED.value, TASK.c.id.is_(None) | TASK.c.state.in_(_ENDED))
+        .order_by(CHANNEL_ANSWER.c.message_id, CHANNEL_ANSWER.c.specialist)
+        .limit(limit)
+    )
+    return [ChannelAnswer(**row._mapping) for row in connection.execute(query)]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How many messages one rule decided, of which operators have said the same."""
+
+    reason: str
+    verdict: str | None
+    """See ``domain.channel.MarkVerdict``."""
+    messages: int
+    shadowed: int
+    """Those about which other settings decided as well."""
+    differs: int
+    """Those about which they decided differently who answers."""
+
+
+def figures(connection: Connection, channel_id: str, since_ms: int) -> Sequence[Figures]:
+    """Of the channel's messages since then, but for questions of its own."""
+    query = select(
+        CHANNEL_MESSAGE.c.reason, CHANNEL_MESSAGE.c.verdict, CHANNEL_MESSAGE.c.decision, CHANNEL_MESSAGE.c.shadow
+    ).where(
+        CHANNEL_MESSAGE.c.channel_id == channel_id,
+        CHANNEL_MESSAGE.c.created_ms > since_ms,
+        CHANNEL_MESSAGE.c.author != channel_id,
+    )
+    sums: dict[tuple[str, str | None], list[int]] = {}
+    for row in connection.execute(query):
+        counted = sums.setdefault((row.reason, row.verdict), [0, 0, 0])
+        counted[0] += 1
+        if row.shadow is not None:
+            counted[1] += 1
+            counted[2] += row.shadow["agents"] != row.decision["agents"]
+    return [Figures(reason, verdict, *counted) for (reason, verdict), counted in sums.items()]
+
+
+def answer_counts(connection: Connection, channel_id: str, since_ms: int) -> dict[tuple[str, str | None], int]:
+    """How many of those who were to answer in the channel since then are in each state, and why they were skipped."""
+    query = select(CHANNEL_ANSWER.c.state, CHANNEL_ANSWER.c.skipped, func.count()).where(
+        CHANNEL_ANSWER.c.channel_id == channel_id, CHANNEL_ANSWER.c.at_ms > since_ms
+    )
+    rows = connection.execute(query.group_by(CHANNEL_ANSWER.c.state, CHANNEL_ANSWER.c.skipped))
+    return {(row[0], row[1]): row[2] for row in rows}

@@ -1,0 +1,150 @@
+"""What can happen to a channel, each in one transaction: made, changed, joined and left."""
+
+import uuid
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.channel import MOST_PARTICIPANTS, ChannelSettings, NewChannel
+from claudomator_py.domain.errors import Conflict, Invalid, NotFound, Problem, StaleVersion, shown, suggestion
+from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.principal import Role as PrincipalRole
+from claudomator_py.domain.triage import Member, Role
+from claudomator_py.store import channel_rows, specialist_rows
+from claudomator_py.store.events import record
+from claudomator_py.store.tables import Channel, ChannelMember
+
+
+def create(connection: Connection, wanted: NewChannel, by: Principal, now_ms: int) -> Channel:
+    """Make the channel, with these specialists and whoever asks. Raises Conflict for a name that is taken, Invalid for
+    specialists who do not exist for whoever asks."""
+    if any(one.organisation == by.organisation for one in channel_rows.find(connection, wanted.name, by)):
+        raise Conflict(f"There is a channel {wanted.name} already.", remedy="Choose another name.")
+    channel = Channel(
+        id=str(uuid.uuid4()),
+        name=wanted.name,
+        primary_agent=wanted.primary,
+        settings=wanted.settings.model_dump(mode="json"),
+        creator=by.id,
+        organisation=by.organisation,
+        created_ms=now_ms,
+        updated_ms=now_ms,
+    )
+    channel_rows.add(connection, channel)
+    add_member(connection, channel.id, by.id, Role.USER, now_ms, username=by.id)
+    everybody = dict.fromkeys((*wanted.participants, *((wanted.primary,) if wanted.primary else ())))
+    for specialist in everybody:
+        _require_specialist(connection, channel, specialist)
+        add_member(connection, channel.id, specialist, Role.AGENT, now_ms)
+    record(connection, now_ms, "channel_created", data={"channel": channel.name})
+    return channel
+
+
+def find(connection: Connection, ref: str, by: Principal, versions: Collection[int] | None = None) -> Channel:
+    """The channel of that id or name that exists for that principal. versions: the only ones that will do; None: any.
+
+    Raises NotFound, Conflict for a name of several, StaleVersion.
+    """
+    found = channel_rows.find(connection, ref, by)
+    if not found:
+        names = [one.name for one in channel_rows.seen(connection, by, limit=200)]
+        hint = f"{suggestion(ref, names).capitalize()}." if names else "There are no channels yet."
+        raise NotFound(f"There is no channel {shown(ref)!r}.", remedy=hint)
+    if len(found) > 1:
+        raise Conflict(f"There are several channels {shown(ref)}.", remedy="Name it by its id.")
+    if versions is not None and found[0].version not in versions:
+        detail = f"The channel {found[0].name} is at version {found[0].version}."
+        raise StaleVersion(detail, remedy="Fetch it again and retry with its current version.")
+    return found[0]
+
+
+def change_settings(
+    connection: Connection, channel: Channel, settings: ChannelSettings, primary: str | None, now_ms: int
+) -> Channel:
+    """Give it these settings and this primary, who takes part from then on. Raises Invalid."""
+    if primary is not None and all(one.id != primary for one in channel_rows.members(connection, channel.id)):
+        _require_specialist(connection, channel, primary)
+        add_member(connection, channel.id, primary, Role.AGENT, now_ms)
+    channel_rows.change(connection, channel, now_ms, settings=settings.model_dump(mode="json"), primary_agent=primary)
+    record(connection, now_ms, "channel_changed", data={"channel": channel.name})
+    return channel_rows.get(connection, channel.id)
+
+
+def join(connection: Connection, channel: Channel, specialist: str, now_ms: int) -> Channel:
+    """Have a specialist take part; harmless when repeated. Raises Invalid for one that does not exist for the channel's
+    creator."""
+    if all(one.id != specialist for one in channel_rows.members(connection, channel.id)):
+        _require_specialist(connection, channel, specialist)
+        add_member(connection, channel.id, specialist, Role.AGENT, now_ms)
+        channel_rows.change(connection, channel, now_ms)
+    return channel_rows.get(connection, channel.id)
+
+
+def leave(connection: Connection, channel: Channel, member_id: str, now_ms: int) -> Channel:
+    """Have somebody take part no more; harmless when repeated. Its primary leaves the channel without one."""
+    if any(one.id == member_id for one in channel_rows.members(connection, channel.id)):
+        channel_rows.remove_member(connection, channel.id, member_id)
+        primary = None if channel.primary_agent == member_id else channel.primary_agent
+        channel_rows.change(connection, channel, now_ms, primary_agent=primary)
+    return channel_rows.get(connection, channel.id)
+
+
+def mute(connection: Connection, channel: Channel, member_id: str, until_ms: int | None, now_ms: int) -> Channel:
+    """Ask a specialist nothing until then; None: ask it again. Raises NotFound for one who does not take part."""
+    member = next((one for one in channel_rows.members(connection, channel.id) if one.id == member_id), None)
+    if member is None or member.role != Role.AGENT:
+        raise NotFound(f"No specialist {shown(member_id)!r} takes part.", remedy="See `claudomator channel show`.")
+    channel_rows.change_member(connection, channel.id, member_id, muted_until_ms=until_ms)
+    channel_rows.change(connection, channel, now_ms)
+    return channel_rows.get(connection, channel.id)
+
+
+def members_of(connection: Connection, rows: Sequence[ChannelMember]) -> list[Member]:
+    """Those who take part, by the names that they have now."""
+    cards = specialist_rows.cards(connection, [one.id for one in rows if one.role == Role.AGENT])
+    return [
+        Member(
+            id=one.id,
+            username=one.username,
+            display_name=cards[one.id].title if one.id in cards else one.display_name,
+            role=Role(one.role),
+        )
+        for one in rows
+    ]
+
+
+def creator_of(channel: Channel) -> Principal:
+    """In whose name the channel's tasks are made, and for whom its specialists exist."""
+    return Principal(channel.creator, PrincipalRole.OPERATE, channel.organisation)
+
+
+def _require_specialist(connection: Connection, channel: Channel, specialist: str) -> None:
+    by = creator_of(channel)
+    if specialist_rows.find(connection, specialist, by) is None:
+        remedy = suggestion(specialist, specialist_rows.ids_seen(connection, by))
+        message = f"there is no specialist `{shown(specialist)}` for {channel.creator}, who made the channel"
+        raise Invalid.of([Problem(field="participants", message=message, remedy=remedy)])
+
+
+def add_member(
+    connection: Connection,
+    channel_id: str,
+    member_id: str,
+    role: Role,
+    now_ms: int,
+    *,
+    username: str | None = None,
+    display_name: str | None = None,
+) -> None:
+    """Have somebody take part who does not yet. Raises Conflict where the channel is full."""
+    if len(channel_rows.members(connection, channel_id)) >= MOST_PARTICIPANTS:
+        raise Conflict(f"{MOST_PARTICIPANTS} take part already.", remedy="Have somebody leave.")
+    member = ChannelMember(
+        channel_id=channel_id,
+        id=member_id,
+        role=role.value,
+        username=username,
+        display_name=display_name,
+        joined_ms=now_ms,
+    )
+    channel_rows.add_member(connection, member)

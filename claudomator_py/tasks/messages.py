@@ -1,0 +1,401 @@
+"""What can happen to messages of a channel, each in one transaction: posted, processed, marked, and answered.
+
+A message, the decision who answers it and the tasks that follow are one transaction; and so are an answer and the mark
+that it was given. So whatever becomes of the daemon, each answer is asked for once and given once.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.channel import (
+    AnswerState,
+    Attachment,
+    AttachmentState,
+    ChannelSettings,
+    MarkVerdict,
+    NewAttachment,
+    NewMessage,
+    SkipReason,
+)
+from claudomator_py.domain.decision import PolicyCheck
+from claudomator_py.domain.errors import Invalid, NotFound, Problem, shown
+from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.triage import (
+    Answered,
+    Incoming,
+    Member,
+    MessageRole,
+    Role,
+    TriageDecision,
+    TriageReason,
+)
+from claudomator_py.domain.units import HOUR_MS
+from claudomator_py.prompts.messages import MOST_EARLIER, answer_instructions
+from claudomator_py.routing.triage import triage
+from claudomator_py.scheduler.decision import TriageRecord
+from claudomator_py.store import channel_rows, run_rows, specialist_rows, task_rows
+from claudomator_py.store.events import record
+from claudomator_py.store.tables import Channel, ChannelAnswer, ChannelMember, ChannelMessage, Task
+from claudomator_py.tasks.accept import NewTask, accept
+from claudomator_py.tasks.channels import add_member, creator_of, members_of
+from claudomator_py.tasks.decisions import record_triage
+
+MESSAGE_POSTED = "message_posted"
+"""The event: ``channel``, ``message`` and, where somebody answers, ``agents``."""
+
+Policy = Callable[[Connection, Channel, Incoming], tuple[PolicyCheck, ...]]
+"""What policy says of a message, asked before any rule of triage: nobody answers where a check does not allow it."""
+
+
+def no_policy(connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
+    """Everything is allowed."""
+    del connection, channel, message
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What was found out before the transaction, as nothing in it may wait."""
+
+    says_yes: Callable[[], bool] | None = None
+    """See ``routing.triage.triage``; it must answer at once."""
+    best: Callable[[Sequence[str]], str | None] | None = None
+    """See ``routing.triage.triage``; it must answer at once."""
+    dir_key: str | None = ""
+    """Of the channel's working directory; None: that is not to be had, and nobody is asked."""
+    policy: Policy = no_policy
+    latency_ms: int | None = None
+    """How long that took, in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A message on its way in."""
+
+    author: str
+    """A member's id; a person who does not take part yet joins by writing."""
+    message: NewMessage
+    role: MessageRole = MessageRole.USER
+    username: str | None = None
+    """Of a person who joins by this message."""
+    display_name: str | None = None
+    """See ``username``."""
+    hops: int = 0
+    """See ``store.tables.ChannelMessage``."""
+    external_id: str | None = None
+    """See ``store.tables.ChannelMessage``."""
+
+
+@dataclass(slots=True)
+class _Place:
+    """A channel, as a message finds it."""
+
+    channel: Channel
+    settings: ChannelSettings
+    rows: Sequence[ChannelMember]
+    advice: Advice
+    members: Sequence[Member] = field(default_factory=list)
+    """With the names that specialists' cards have now."""
+
+
+def post(connection: Connection, channel: Channel, written: Written, advice: Advice, now_ms: int) -> ChannelMessage:
+    """Add the message, decide who answers it, and have tasks made for them. One that an incoming webhook brought before
+    is not added again. Raises Invalid for an answer to what is not in the channel, Conflict where the channel is full.
+    """
+    if written.external_id is not None:
+        earlier = channel_rows.of_external(connection, channel.id, written.external_id)
+        if earlier is not None:
+            return earlier
+    settings = ChannelSettings.model_validate(channel.settings)
+    place = _Place(channel, settings, channel_rows.members(connection, channel.id), advice)
+    if written.role is MessageRole.USER and all(one.id != written.author for one in place.rows):
+        add_member(
+            connection,
+            channel.id,
+            written.author,
+            Role.USER,
+            now_ms,
+            username=written.username or written.author,
+            display_name=written.display_name,
+        )
+        place.rows = channel_rows.members(connection, channel.id)
+    place.members = members_of(connection, place.rows)
+    incoming = incoming_of(connection, channel, written)
+    checks = advice.policy(connection, channel, incoming)
+    refused = not all(check.allowed for check in checks)
+    decision = TriageDecision(reason=TriageReason.NO_TRIGGER) if refused else _decided(place, incoming)
+    message = channel_rows.add_message(
+        connection,
+        ChannelMessage(
+            channel_id=channel.id,
+            author=written.author,
+            role=written.role.value,
+            content=written.message.content,
+            reply_to=written.message.reply_to,
+            attachments=[_attachment(one) for one in written.message.attachments],
+            hops=written.hops,
+            external_id=written.external_id,
+            reason=decision.reason.value,
+            decision=decision.model_dump(mode="json"),
+            shadow=_shadow(place, incoming),
+            created_ms=now_ms,
+        ),
+    )
+    skipped = _have_answered(connection, place, message, decision, now_ms)
+    triaged = TriageRecord(
+        reason=rationale(RationaleCode.MESSAGE_REFUSED) if refused else _why(decision),
+        confidence=decision.confidence,
+        policy_checks=checks,
+        latency_ms=advice.latency_ms,
+        rule=decision.reason,
+        agents=decision.agents,
+        skipped={name: why.value for name, why in skipped.items()},
+        hops=written.hops,
+    )
+    record_triage(connection, message, channel.organisation, triaged, now_ms)
+    told = {"channel": channel.name, "message": message.id, **({"agents": decision.agents} if decision.agents else {})}
+    record(connection, now_ms, MESSAGE_POSTED, data=told)
+    if decision.ask_among:
+        _ask_which(connection, channel, message, decision.ask_among, now_ms)
+    return message
+
+
+def processed(
+    connection: Connection,
+    channel: Channel,
+    message: ChannelMessage,
+    attachment_id: str,
+    state: AttachmentState,
+    text: str | None,
+    advice: Advice,
+    now_ms: int,
+) -> ChannelMessage:
+    """An attachment is processed, or cannot be; after the last one those are asked who waited for that. Raises NotFound
+    for one that the message does not have."""
+    known = [Attachment.model_validate(one) for one in message.attachments]
+    if all(one.id != attachment_id for one in known):
+        raise NotFound(f"There is no attachment {shown(attachment_id)!r}.", remedy="Name one of the message.")
+    changed = [
+        one.model_copy(update={"state": state, "text": text}) if one.id == attachment_id else one for one in known
+    ]
+    message.attachments = [one.model_dump(mode="json") for one in changed]
+    channel_rows.change_message(connection, message.id or 0, attachments=message.attachments)
+    if all(one.state is not AttachmentState.PENDING for one in changed):
+        settings = ChannelSettings.model_validate(channel.settings)
+        place = _Place(channel, settings, channel_rows.members(connection, channel.id), advice)
+        for answer in channel_rows.answers(connection, [message.id or 0]):
+            if answer.state == AnswerState.HELD:
+                _ask_now(connection, place, message, answer, now_ms)
+    return message
+
+
+def mark(connection: Connection, message: ChannelMessage, verdict: MarkVerdict | None, by: Principal) -> None:
+    """Note what an operator says of who answered; None: nothing any more."""
+    marked_by = None if verdict is None else by.id
+    told = None if verdict is None else verdict.value
+    channel_rows.change_message(connection, message.id or 0, verdict=told, marked_by=marked_by)
+
+
+def deliver(connection: Connection, answer: ChannelAnswer, advice: Advice, now_ms: int) -> ChannelMessage | None:
+    """Add what came of the task as a message, and mark that it was. None: that was done before."""
+    known = channel_rows.answers(connection, [answer.message_id])
+    current = next((one for one in known if one.specialist == answer.specialist), None)
+    if current is None or current.state != AnswerState.ASKED:
+        return None
+    channel = channel_rows.get(connection, current.channel_id)
+    asked = channel_rows.message(connection, channel.id, current.message_id)
+    if asked is None:
+        return None
+    role, text = _result(connection, current)
+    written = Written(
+        author=current.specialist,
+        role=role,
+        message=NewMessage.model_construct(content=text, reply_to=asked.id, attachments=()),
+        hops=asked.hops + 1,
+    )
+    given = post(connection, channel, written, advice, now_ms)
+    channel_rows.change_answer(connection, current, state=AnswerState.ANSWERED.value, given_id=given.id)
+    return given
+
+
+def incoming_of(connection: Connection, channel: Channel, written: Written) -> Incoming:
+    """The message as triage sees it. Raises Invalid for an answer to what is not in the channel."""
+    answered = None
+    if written.message.reply_to is not None:
+        found = channel_rows.message(connection, channel.id, written.message.reply_to)
+        if found is None:
+            message = f"there is no message {written.message.reply_to} in this channel"
+            raise Invalid.of([Problem(field="reply_to", message=message, remedy="name one of this channel")])
+        answered = Answered(id=str(found.id), author=found.author, role=MessageRole(found.role))
+    return Incoming(author=written.author, role=written.role, content=written.message.content, reply_to=answered)
+
+
+def _decided(place: _Place, incoming: Incoming) -> TriageDecision:
+    advice = place.advice
+    primary = place.channel.primary_agent
+    return triage(incoming, place.settings, place.members, primary, says_yes=advice.says_yes, best=advice.best)
+
+
+def _shadow(place: _Place, incoming: Incoming) -> dict[str, object] | None:
+    if place.settings.shadow is None:
+        return None
+    other = triage(incoming, place.settings.shadow, place.members, place.channel.primary_agent)
+    return other.model_dump(mode="json")
+
+
+def _why(decision: TriageDecision) -> Rationale:
+    match decision.reason:
+        case TriageReason.DIRECT_MENTION:
+            return rationale(RationaleCode.MESSAGE_MENTIONS, specialists=decision.agents or decision.ask_among)
+        case TriageReason.REPLY_TO_AGENT:
+            return rationale(RationaleCode.MESSAGE_ANSWERS, specialist=decision.agents[0])
+        case TriageReason.PRIMARY_AGENT:
+            return rationale(RationaleCode.FOR_PRIMARY, specialist=decision.agents[0])
+        case TriageReason.NO_TRIGGER:
+            return rationale(RationaleCode.FOR_NOBODY)
+
+
+def _have_answered(
+    connection: Connection, place: _Place, message: ChannelMessage, decision: TriageDecision, now_ms: int
+) -> dict[str, SkipReason]:
+    """Have those answer who are to. Who of them is not asked, and why."""
+    skipped = {}
+    waits = decision.should_respond_after_processing and any(
+        one["state"] == AttachmentState.PENDING for one in message.attachments
+    )
+    for specialist in decision.agents:
+        answer = ChannelAnswer(
+            message_id=message.id or 0,
+            specialist=specialist,
+            channel_id=place.channel.id,
+            state=AnswerState.HELD.value,
+            at_ms=now_ms,
+        )
+        # Before it is put down: it would count as one of those that the limits are about.
+        why = None if waits else _not_asked(connection, place, message, specialist, now_ms)
+        channel_rows.put_answer(connection, answer)
+        if why is not None:
+            skipped[specialist] = why
+            channel_rows.change_answer(connection, answer, state=AnswerState.SKIPPED.value, skipped=why.value)
+        elif not waits:
+            task = _task(connection, place, message, specialist, now_ms)
+            channel_rows.change_answer(connection, answer, state=AnswerState.ASKED.value, task_id=task.id)
+    return skipped
+
+
+def _ask_now(
+    connection: Connection, place: _Place, message: ChannelMessage, answer: ChannelAnswer, now_ms: int
+) -> None:
+    """Ask somebody who waited until attachments were processed."""
+    why = _not_asked(connection, place, message, answer.specialist, now_ms, itself=1)
+    if why is not None:
+        channel_rows.change_answer(connection, answer, state=AnswerState.SKIPPED.value, skipped=why.value)
+        return
+    task = _task(connection, place, message, answer.specialist, now_ms)
+    channel_rows.change_answer(connection, answer, state=AnswerState.ASKED.value, task_id=task.id)
+
+
+def _not_asked(
+    connection: Connection, place: _Place, message: ChannelMessage, specialist: str, now_ms: int, *, itself: int = 0
+) -> SkipReason | None:
+    """Why somebody who is to answer is not asked. itself: how many of those who were asked are this very answer."""
+    member = next((one for one in place.rows if one.id == specialist), None)
+    if member is None or specialist_rows.find(connection, specialist, creator_of(place.channel)) is None:
+        return SkipReason.GONE
+    if member.muted_until_ms is not None and member.muted_until_ms > now_ms:
+        return SkipReason.MUTED
+    if message.hops and _would_loop(connection, place, message, specialist):
+        return SkipReason.LOOP
+    asked = channel_rows.asked_since(connection, place.channel.id, specialist, now_ms - HOUR_MS)[itself:]
+    if place.settings.cooldown and asked and asked[0] > now_ms - place.settings.cooldown:
+        return SkipReason.COOLING
+    if len(asked) >= place.settings.rate_limit:
+        return SkipReason.RATE_LIMITED
+    return SkipReason.REFUSED if place.advice.dir_key is None else None
+
+
+def _would_loop(connection: Connection, place: _Place, message: ChannelMessage, specialist: str) -> bool:
+    """Whether agents have talked for long enough, or the specialist would answer what it has caused itself."""
+    if message.hops >= place.settings.max_hops:
+        return True
+    led = channel_rows.thread(connection, message, message.hops)
+    return any(one.author == specialist for one in led if one.hops)
+
+
+def _task(connection: Connection, place: _Place, message: ChannelMessage, specialist: str, now_ms: int) -> Task:
+    channel = place.channel
+    earlier = channel_rows.thread(connection, message, MOST_EARLIER)
+    spec = TaskSpec(
+        name=f"{channel.name[:40]}-{message.id}-{specialist[:40]}".strip(".-_"),
+        instructions=answer_instructions(channel.name, message, earlier),
+        specialist=specialist,
+        working_dir=place.settings.working_dir,
+        continues=_continued(connection, channel, message, specialist),
+        tags=("channel",),
+    )
+    order = NewTask(
+        spec,
+        place.advice.dir_key or "",
+        "api",
+        creator=channel.creator,
+        organisation=channel.organisation,
+        channel=channel.id,
+    )
+    return accept(connection, order, now_ms)
+
+
+def _continued(connection: Connection, channel: Channel, message: ChannelMessage, specialist: str) -> str | None:
+    """The task whose conversation goes on: the one that wrote what the message answers, if that has completed."""
+    if message.reply_to is None:
+        return None
+    given = channel_rows.answer_given(connection, message.reply_to)
+    if given is None or given.specialist != specialist or given.task_id is None:
+        return None
+    task = task_rows.find(connection, given.task_id)
+    # A task is continued by its name, so it has to be the newest of that name to be meant by it.
+    return task.name if task is not None and task.state == "COMPLETED" and task.channel == channel.id else None
+
+
+def _result(connection: Connection, answer: ChannelAnswer) -> tuple[MessageRole, str]:
+    task = None if answer.task_id is None else task_rows.find(connection, answer.task_id)
+    if task is None:
+        return MessageRole.SYSTEM, f"{answer.specialist} gives no answer: its task is no longer kept."
+    run = None if task.last_run_id is None else run_rows.find(connection, task.last_run_id)
+    outcome = None if run is None or run.outcome is None else Outcome.model_validate(run.outcome)
+    if task.state == "COMPLETED":
+        return MessageRole.ASSISTANT, (outcome.text if outcome is not None else None) or "Done."
+    why = f" ({task.reason})" if task.reason else ""
+    return MessageRole.SYSTEM, f"{answer.specialist} gives no answer: its task {task.name} is {task.state}{why}."
+
+
+def _ask_which(
+    connection: Connection, channel: Channel, message: ChannelMessage, among: Sequence[str], now_ms: int
+) -> None:
+    """Ask the author who is meant; the answer mentions one of them."""
+    names = " or ".join(f"`{one}`" for one in among)
+    channel_rows.add_message(
+        connection,
+        ChannelMessage(
+            channel_id=channel.id,
+            author=channel.id,
+            role=MessageRole.SYSTEM.value,
+            content=f"Who should answer: {names}? Mention one of them.",
+            reply_to=message.id,
+            attachments=[],
+            reason=TriageReason.NO_TRIGGER.value,
+            decision=TriageDecision(reason=TriageReason.NO_TRIGGER).model_dump(mode="json"),
+            created_ms=now_ms,
+        ),
+    )
+
+
+def _attachment(new: NewAttachment) -> dict[str, object]:
+    state = AttachmentState.PENDING if new.text is None else AttachmentState.PROCESSED
+    return Attachment(id=new.id, name=new.name, media_type=new.media_type, state=state, text=new.text).model_dump(
+        mode="json"
+    )
