@@ -10,6 +10,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
+from claudomator_py.dispatch.handoff import HandoffRefused, HandoffSubject, handoff_of
 from claudomator_py.dispatch.launch import LaunchRules, Prepared, agent_run, launch_request
 from claudomator_py.dispatch.observe import Observation, QueuedTask
 from claudomator_py.dispatch.spending import Budgets
@@ -17,6 +18,7 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.redaction import without_secrets
 from claudomator_py.domain.run import RunConflict
@@ -59,9 +61,9 @@ MOST_STARTS = 7
 class _Subject:
     """A task to start. earlier: the run whose conversation it goes on in; told: the content that this knows.
 
-    obstacle: why it cannot go on after all. left: the run whose work it takes over in a fresh conversation. follows:
-    the run of the task that it continues. tree: the work tree that it needs, if it does. card: of the specialist who
-    does it.
+    before: the runs of its generation so far, oldest first. obstacle: why it cannot go on after all. left: the run
+    whose work it takes over in a fresh conversation. follows: the run of the task that it continues. tree: the work
+    tree that it needs, if it does. card: of the specialist who does it.
     """
 
     task: Task
@@ -73,6 +75,7 @@ class _Subject:
     left: Run | None = None
     follows: Run | None = None
     card: Card | None = None
+    before: tuple[Run, ...] = ()
 
     def prompt(self, handoff: str | None, *, converses: bool) -> str:
         """What the agent is told. handoff: what an earlier run left, if it takes over from one.
@@ -198,7 +201,7 @@ class Starter:
             return None
         subject = self._database.read(lambda connection: self._subject(connection, queued, agent.name))
         kind, spec = self._registry.kind_of(agent), subject.spec
-        scratch, note = self._scratch(subject), self._handoff(subject, agent)
+        scratch, note = self._scratch(subject), self._note(subject, agent)
         run = planned_run(subject.task, start, kind, agent.quota_account, now_ms, subject.earlier, scratch)
         starting = partial(
             commit_start, start=start, run=run, observed=observed, obstacle=subject.obstacle, left=subject.left
@@ -233,7 +236,12 @@ class Starter:
             self._refuse(commit, run, str(error), now_ms, spec.env)
             return None
         prepared = agent_run(run, allowed, agent, launch, self._rules())
-        prepared = replace(prepared, order=replace(prepared.order, handoff=note))
+        try:
+            handoff = self._handoff(subject, run, allowed, agent)
+        except HandoffRefused as refused:
+            self._refuse(commit, run, str(refused), now_ms, spec.env)
+            return None
+        prepared = replace(prepared, order=replace(prepared.order, handoff=handoff.text, note=note))
         try:
             self._host.prepare(prepared.order)
         except OSError as error:
@@ -253,7 +261,14 @@ class Starter:
         scratch = scratch_of(before)
         return scratch if self._host.has_scratch(scratch) else None
 
-    def _handoff(self, subject: _Subject, agent: AgentSpec) -> str | None:
+    def _handoff(self, subject: _Subject, run: Run, spec: TaskSpec, agent: AgentSpec) -> Handoff:
+        """Raises HandoffRefused."""
+        branch = None if subject.tree is None else subject.tree.branch
+        about = HandoffSubject(run, spec, agent, subject.card, subject.before, branch)
+        redactor = self._secrets.redactor(spec.env, None)
+        return self._database.read(lambda connection: handoff_of(connection, about, self._registry, redactor))
+
+    def _note(self, subject: _Subject, agent: AgentSpec) -> str | None:
         """What a fresh conversation is told of the task that this one continues, and of the runs before."""
         if subject.earlier is not None:
             return None
@@ -294,9 +309,10 @@ class Starter:
         resumption = resumption_of(task)
         if resumption is not None and resumption.follows is not None:
             subject = _following(connection, subject, resumption.follows)
+        runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()
+        subject = replace(subject, before=tuple(run for run in runs if run.generation == task.generation))
         if subject.earlier is None:
-            runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()
-            subject = replace(subject, left=left_by([run for run in runs if run.generation == task.generation], agent))
+            subject = replace(subject, left=left_by(list(subject.before), agent))
         working_dir = isolated(subject.spec)
         subject = replace(subject, told=done_by(subject.told, subject.card))
         if working_dir is None:

@@ -201,6 +201,22 @@ class Denied(BaseModel):
     rule: AgentText | None = None
 
 
+class HandoffRequest(BaseModel):
+    """To whom a run hands its task on, and what it leaves, in its agent's own words."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    to: Annotated[AgentText, Field(min_length=1, max_length=100)] = Field(
+        description="Specialist, by the id of its card."
+    )
+    reason: Annotated[AgentText, Field(max_length=1_000)] = Field("", description="Why it hands the task on.")
+    done: Annotated[AgentText, Field(max_length=4_000)] = Field("", description="What is done.")
+    left: Annotated[AgentText, Field(max_length=4_000)] = Field("", description="What is left to do.")
+    files: tuple[Annotated[AgentText, Field(min_length=1, max_length=300)], ...] = Field(
+        (), max_length=20, description="Files that it changed."
+    )
+
+
 class Outcome(BaseModel):
     """What an agent's reader makes of a finished run."""
 
@@ -239,6 +255,8 @@ class Outcome(BaseModel):
     """What it asked a person."""
     denied: tuple[Denied, ...] = ()
     """Tool calls that it was denied."""
+    handoff: HandoffRequest | None = None
+    """To whom it handed the task on, whether or not that was accepted."""
 
     @property
     def error(self) -> str | None:

@@ -252,6 +252,8 @@ def without_secrets(outcome: Outcome, redactor: Redactor) -> Outcome:
     changes: dict[str, object] = {name: said(getattr(outcome, name)) for name in _SAID}
     changes["conversation_id"] = exact(outcome.conversation_id)
     changes["windows"] = {redactor.redact(name): clean(use, redactor) for name, use in outcome.windows.items()}
+    if outcome.handoff is not None:
+        changes["handoff"] = _replaced(outcome.handoff, redactor.redact_piece)
     changes["denied"] = tuple(
         Denied(tool=redactor.redact(one.tool), input=redactor.redact_piece(one.input), rule=exact(one.rule))
         for one in outcome.denied

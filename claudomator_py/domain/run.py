@@ -106,6 +106,8 @@ class RunSpec:
     scratch_of: str | None = None
     """The run whose scratch folder it works in; None: its own."""
     handoff: str | None = None
+    """The handoff document as JSON, see ``domain.handoff``; a check has none."""
+    note: str | None = None
     """What the agent left that had the task before; kept for people, as the prompt has it, too."""
     reserved: tuple[str, ...] = ()
     """Where cwd may not lie."""

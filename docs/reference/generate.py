@@ -9,6 +9,7 @@ from pathlib import Path
 from docs.reference.api import api
 from docs.reference.command_line import command_line
 from docs.reference.configuration import configuration
+from docs.reference.handoff import handoff
 from docs.reference.metrics import metrics
 from docs.reference.obstacles import obstacles
 from docs.reference.reasons import reason_codes
@@ -24,6 +25,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "states.md": states,
     "reason-codes.md": reason_codes,
     "obstacles.md": obstacles,
+    "handoff.md": handoff,
     "metrics.md": metrics,
 }
 

@@ -383,7 +383,7 @@ def test_the_next_agent_is_told_what_the_one_before_it_left(world: World) -> Non
     assert "I have changed login.py." in prompt
     assert "limit reached" in prompt
     assert "sk-ant" not in prompt
-    handoff = world.host.directories[run.id, 0].order.handoff
+    handoff = world.host.directories[run.id, 0].order.note
     assert handoff is not None
     assert handoff in prompt
     world.fail("t")

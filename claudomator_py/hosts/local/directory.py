@@ -38,7 +38,7 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def create(self, order: RunSpec, *, scratch: Path | None = None, handoff: bytes | None = None) -> None:
+    def create(self, order: RunSpec, *, scratch: Path | None = None) -> None:
         """Make the directory with everything the shim needs; it is complete and durable, or not there.
 
         scratch: the working directory of an order without one; made here if it lies here; None: ``work``. What an
@@ -59,10 +59,9 @@ class RunDirectory:
             spec.FILE: _spec_json(order, order.cwd or str(scratch)),
             PROMPT: order.stdin.encode(errors="surrogateescape"),
         }
-        if handoff is not None:
-            files[HANDOFF] = handoff
-        if order.handoff is not None:
-            files[HANDOFF_NOTE] = order.handoff.encode(errors="surrogateescape")
+        for name, text in ((HANDOFF, order.handoff), (HANDOFF_NOTE, order.note)):
+            if text is not None:
+                files[name] = text.encode(errors="surrogateescape")
         for name, data in files.items():
             write_new(new / name, data)
         for name in (output.STDOUT, output.STDERR, record.LOCK):

@@ -1,0 +1,153 @@
+"""The handoff document of a run that is about to start, from rows alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pydantic import ValidationError
+from sqlalchemy import Connection
+
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.budget import Unit, left
+from claudomator_py.domain.card import Card
+from claudomator_py.domain.extraction import LONGEST_FIELD, MOST_FIELDS, extracted, intent_of
+from claudomator_py.domain.handoff import (
+    MOST_EARLIER,
+    VERSION,
+    BudgetLeft,
+    DecisionReference,
+    EarlierFailure,
+    Evidence,
+    Handoff,
+    PermissionScope,
+)
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus
+from claudomator_py.domain.redaction import Redactor
+from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.scheduler.decision import DecisionKind, Record, Route
+from claudomator_py.store import decision_rows, spending_rows
+from claudomator_py.store.tables import Run
+
+_ABOUT_ANOTHER_RUN = (DecisionKind.PLACEMENT.value, DecisionKind.TRIAGE.value)
+_MOST_DECISIONS = 50
+_WELL = (OutcomeStatus.SUCCEEDED, OutcomeStatus.NEEDS_INPUT, OutcomeStatus.CANCELLED)
+
+
+class HandoffRefused(Exception):
+    """There is no valid handoff document for the run; the message says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandoffSubject:
+    """A run that is about to start.
+
+    spec: the task as the run is given it, with all that a person allowed it. card: of the specialist who does it.
+    before: the runs of its generation so far, oldest first. branch: of its work tree.
+    """
+
+    run: Run
+    spec: TaskSpec
+    agent: AgentSpec
+    card: Card | None
+    before: Sequence[Run]
+    branch: str | None
+
+
+def handoff_of(connection: Connection, subject: HandoffSubject, registry: AgentRegistry, redactor: Redactor) -> Handoff:
+    """The document, without secrets. Raises HandoffRefused."""
+    run, spec, card = subject.run, subject.spec, subject.card
+    ended = [one for one in subject.before if one.state == "ended" and one.outcome is not None]
+    deadline_ms = run.started_ms + spec.timeout
+    try:
+        return Handoff(
+            version=VERSION,
+            task=run.task_id,
+            revision=run.revision,
+            run=run.id,
+            specialist=run.specialist,
+            skill=run.skill,
+            risk=None if run.risk is None else Risk(run.risk),
+            intent=intent_of(spec.instructions, redactor),
+            decisions=_decisions(connection, run),
+            extracted=extracted(spec.instructions, redactor),
+            evidence=Evidence(runs=tuple(one.id for one in ended[-MOST_FIELDS:]), branch=subject.branch),
+            permissions=_scope(subject, registry, redactor),
+            budget_left=_budget_left(connection, run.task_id, spec),
+            deadline=datetime.fromtimestamp(deadline_ms / 1000, tz=UTC),
+            failures=_failures(ended, redactor),
+            expected_output=None if spec.expected_output is None else redactor.redact(spec.expected_output),
+            escalation=_escalation(card),
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise HandoffRefused(redactor.redact(f"the handoff is not valid: {where} {first['msg']}")) from None
+
+
+def _decisions(connection: Connection, run: Run) -> tuple[DecisionReference, ...]:
+    found = [
+        decision
+        for decision in decision_rows.of_task(connection, run.task_id)
+        if decision.generation == run.generation and decision.kind not in _ABOUT_ANOTHER_RUN
+    ]
+    return tuple(
+        DecisionReference(
+            id=decision.id,
+            kind=decision.kind,
+            code=Record.model_validate(decision.data).reason.code.value,
+            route=decision.data.get("route"),
+        )
+        for decision in found[-_MOST_DECISIONS:]
+    )
+
+
+def _scope(subject: HandoffSubject, registry: AgentRegistry, redactor: Redactor) -> PermissionScope:
+    """What is allowed is told without what is forbidden: that is forbidden."""
+    asked = subject.spec.permissions
+    allowed = tuple(tool for tool in asked.allowed_tools if tool not in asked.disallowed_tools)
+    return PermissionScope(
+        mode=asked.mode,
+        allowed_tools=_short(allowed, redactor),
+        forbidden_tools=_short(asked.disallowed_tools, redactor),
+        not_enforced=tuple(registry.cannot_enforce(subject.agent)),
+    )
+
+
+def _budget_left(connection: Connection, task_id: str, spec: TaskSpec) -> BudgetLeft:
+    if not spec.budget.units:
+        return BudgetLeft()
+    spending = spending_rows.of_task(connection, task_id)
+    usd, tokens, runs = (left(spec.budget, spending, unit) for unit in (Unit.USD, Unit.TOKENS, Unit.RUNS))
+    return BudgetLeft(usd=usd, tokens=tokens, runs=runs)
+
+
+def _failures(ended: Sequence[Run], redactor: Redactor) -> tuple[EarlierFailure, ...]:
+    found = []
+    for run in ended:
+        outcome = Outcome.model_validate(run.outcome)
+        if outcome.status in _WELL or outcome.reason is None:
+            continue
+        denied = _short(tuple(dict.fromkeys(one.tool for one in outcome.denied)), redactor)[:MOST_FIELDS]
+        found.append(
+            EarlierFailure(
+                run=run.id,
+                agent=run.agent,
+                specialist=run.specialist,
+                reason=outcome.reason,
+                denied_tools=denied,
+            )
+        )
+    return tuple(found[-MOST_EARLIER:])
+
+
+def _escalation(card: Card | None) -> tuple[str, ...]:
+    named = () if card is None else (card.fallback, card.escalation)
+    return tuple(dict.fromkeys((*(one for one in named if one is not None), Route.HUMAN_REVIEW.value)))
+
+
+def _short(tools: Sequence[str], redactor: Redactor) -> tuple[str, ...]:
+    """A rule may name a command with all its arguments."""
+    words = (redactor.redact(tool) for tool in tools)
+    return tuple(word if len(word) <= LONGEST_FIELD else f"{word[: LONGEST_FIELD - 3]}..." for word in words)

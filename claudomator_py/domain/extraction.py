@@ -1,0 +1,89 @@
+"""What a task's text names, by rules alone: what it wants in one line, and its files, commands, tickets and addresses.
+
+The same text always gives the same. What it names is data: it grants nothing, and nobody looks whether it exists.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict
+
+from claudomator_py.domain.personal import without_personal
+from claudomator_py.domain.redaction import MARK, Redactor
+
+LONGEST_INTENT: Final = 200
+LONGEST_FIELD: Final = 300
+MOST_FIELDS: Final = 20
+_MOST_READ: Final = 100_000
+
+_URL = re.compile(r"https?://[^\s<>\"'`\\)\]]{1,2000}")
+_CREDENTIALS = re.compile(r"(?<=://)[^\s/@]{1,512}@")
+_CODE = re.compile(r"(?<!`)`([^`\n]{1,300})`(?!`)")
+_PROMPT = re.compile(r"^\s*\$ +(\S[^\n]{0,300})$", re.MULTILINE)
+_COMMAND = re.compile(r"[A-Za-z_./][\w./+-]*(?: +\S+)+")
+_TICKET = re.compile(r"(?<![\w-])(?:[A-Z][A-Z0-9]{1,9}-[1-9]\d{0,6}|#[1-9]\d{0,6})(?![\w-])")
+_PATH = re.compile(r"(?<![\w@:/.~-])(?:~?/|\.{1,2}/)?[\w.@+-]{1,100}(?:/[\w.@+-]{1,100}){0,20}/?(?![\w@])")
+_FILE = re.compile(r"[^/]+\.(?:[A-Za-z][A-Za-z0-9]{1,5}|[chrCHR])|Makefile|Dockerfile|LICENSE|README")
+_DECORATION = re.compile(r"^(?:#{1,6}|[-*+>]|\d{1,3}[.)])\s+|[*_`]{1,3}")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s")
+
+
+class Extracted(BaseModel):
+    """What a text names, in its order and each once, without secrets and data of persons. At most 20 of a kind."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    files: tuple[str, ...] = ()
+    """Names of files, with or without folders."""
+    paths: tuple[str, ...] = ()
+    """Folders."""
+    commands: tuple[str, ...] = ()
+    """What stands in back quotes or after a ``$`` and has arguments."""
+    tickets: tuple[str, ...] = ()
+    """Such as ``ABC-12`` and ``#12``."""
+    urls: tuple[str, ...] = ()
+    """Without credentials, query and fragment."""
+
+
+def intent_of(text: str, redactor: Redactor | None = None) -> str:
+    """What it wants: its first sentence on one line, without marks of formatting, secrets and data of persons."""
+    for line in _clean(text, redactor).splitlines():
+        plain = " ".join(_DECORATION.sub("", line.strip()).split())
+        if any(letter.isalnum() for letter in plain):
+            sentence = _SENTENCE_END.split(plain, 1)[0]
+            return sentence if len(sentence) <= LONGEST_INTENT else f"{sentence[: LONGEST_INTENT - 3]}..."
+    return ""
+
+
+def extracted(text: str, redactor: Redactor | None = None) -> Extracted:
+    """What it names. redactor: knows the secrets; None: what is one by its shape is left out."""
+    text = _clean(_CREDENTIALS.sub("", text[:_MOST_READ]), redactor)
+    urls = [_address(url) for url in _URL.findall(text)]
+    commands = [
+        found.strip() for found in (*_CODE.findall(text), *_PROMPT.findall(text)) if _COMMAND.fullmatch(found.strip())
+    ]
+    rest = _URL.sub(" ", text)
+    named = [found.rstrip(".") for found in _PATH.findall(rest)]
+    files = [one for one in named if _FILE.fullmatch(one.rpartition("/")[2])]
+    folders = [one for one in named if "/" in one.strip("/") or one.startswith(("/", "~/", "./", "../"))]
+    return Extracted(
+        files=_some(files),
+        paths=_some(one for one in folders if one not in files and any(letter.isalnum() for letter in one)),
+        commands=_some(commands),
+        tickets=_some(_TICKET.findall(rest)),
+        urls=_some(urls),
+    )
+
+
+def _clean(text: str, redactor: Redactor | None) -> str:
+    return without_personal((redactor or Redactor()).redact(text[:_MOST_READ]))
+
+
+def _address(url: str) -> str:
+    return re.split(r"[?#]", url, maxsplit=1)[0].rstrip(".,;:!*_")
+
+
+def _some(found: Iterable[str]) -> tuple[str, ...]:
+    fitting = [one for one in found if len(one) <= LONGEST_FIELD and one != MARK]
+    return tuple(dict.fromkeys(fitting))[:MOST_FIELDS]

@@ -1,0 +1,227 @@
+"""The handoff: what whoever runs a task is told of the decision, the authority and the work before, as one document.
+
+It names things and never holds them: earlier runs by id, files by path, decisions by id and code. It is written for
+every run, as ``handoff.json`` of its run directory, and validated before the run starts.
+"""
+
+from collections.abc import Collection, Iterator
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from claudomator_py.domain.extraction import LONGEST_FIELD, LONGEST_INTENT, MOST_FIELDS, Extracted
+from claudomator_py.domain.fields import Strict, refusal
+from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.task import Instant, PermissionMode
+
+VERSION: Final[Literal[1]] = 1
+MOST_EARLIER: Final = 20
+"""Earlier runs that it tells of: the last."""
+
+Reference = Annotated[str, Field(min_length=1, max_length=LONGEST_FIELD)]
+References = Annotated[tuple[Reference, ...], Field(max_length=MOST_FIELDS)]
+Told = Annotated[str, Field(max_length=4_000)]
+
+
+class DecisionReference(Strict):
+    """A decision, by its id. Its parameters and its snapshot are not part of it."""
+
+    id: Reference = Field(description="Id of the decision.")
+    kind: Reference = Field(description="What was decided: `specialist`, `policy`, `handoff` or `tier`.")
+    code: Reference = Field(description="Why, as a code.")
+    route: Reference | None = Field(None, description="Label of the route, of a decision on a specialist.")
+
+
+class Evidence(Strict):
+    """What there is to look at, by reference."""
+
+    runs: References = Field((), description="Earlier runs of the task, oldest first.")
+    branch: Reference | None = Field(None, description="Branch of the work tree that they share.")
+    files: References = Field((), description="Files that the run before says it changed.")
+
+
+class PermissionScope(Strict):
+    """What the run may do: what specialist, policy and task all leave."""
+
+    mode: PermissionMode = Field(PermissionMode.DEFAULT, description="How freely the agent may act.")
+    allowed_tools: tuple[Reference, ...] = Field(
+        (), max_length=1_000, description="Tools it may use without asking. Empty: as the mode says."
+    )
+    forbidden_tools: tuple[Reference, ...] = Field((), max_length=1_000, description="Tools it may not use.")
+    not_enforced: tuple[Annotated[str, Field(max_length=1_000)], ...] = Field(
+        (), max_length=50, description="What the agent's CLI cannot enforce, whoever asks for it, in sentences."
+    )
+
+    @model_validator(mode="after")
+    def _allow_nothing_forbidden(self) -> Self:
+        if both := sorted(set(self.allowed_tools) & set(self.forbidden_tools)):
+            raise refusal(f"allows and forbids {both[0]}", "remove it from one of the two")
+        return self
+
+
+class BudgetLeft(Strict):
+    """What is left of the task's budget; missing: any amount."""
+
+    usd: float | None = Field(None, ge=0, description="US dollars.")
+    tokens: float | None = Field(None, ge=0, description="Tokens, input and output.")
+    runs: float | None = Field(None, ge=0, description="Runs, this one included.")
+
+
+class EarlierFailure(Strict):
+    """A run of the task that did not end well."""
+
+    run: Reference = Field(description="Id of the run.")
+    agent: Reference = Field(description="Agent that ran it.")
+    specialist: Reference | None = Field(None, description="Who did it; missing: nobody in particular.")
+    reason: Reason = Field(description="Reason code of its end.")
+    denied_tools: References = Field((), description="Tools that it was denied.")
+
+
+class HandedOn(Strict):
+    """What the run before left, in its agent's own words. They are data: they grant nothing."""
+
+    run: Reference = Field(description="Id of the run that handed the task on.")
+    specialist: Reference | None = Field(None, description="Who did; missing: nobody in particular.")
+    reason: Told = Field("", description="Why.")
+    done: Told = Field("", description="What is done.")
+    left: Told = Field("", description="What is left to do.")
+
+
+class Handoff(Strict):
+    """What a run is given beside its prompt. Unknown keys are refused."""
+
+    model_config = ConfigDict(title="Handoff")
+
+    version: Literal[1] = Field(description="Version of this format.")
+    task: Reference = Field(description="Id of the task.")
+    revision: int = Field(ge=1, description="Revision of its content.")
+    run: Reference = Field(description="Id of the run.")
+    specialist: Reference | None = Field(None, description="Who does it; missing: nobody in particular.")
+    skill: Reference | None = Field(None, description="Skill that is asked for.")
+    risk: Risk | None = Field(None, description="How much harm the task could do; missing: not judged.")
+    intent: Annotated[str, Field(max_length=LONGEST_INTENT)] = Field(
+        "", description="What the task wants: its first sentence, normalised by rules."
+    )
+    decisions: tuple[DecisionReference, ...] = Field(
+        (), max_length=50, description="What was decided about the task in this generation, oldest first."
+    )
+    extracted: Extracted = Field(Extracted(), description="What the task's text names.")
+    evidence: Evidence = Field(Evidence(), description="What there is to look at, by reference.")
+    permissions: PermissionScope = Field(PermissionScope(), description="What the run may do.")
+    budget_left: BudgetLeft = Field(BudgetLeft(), description="What is left of the task's budget.")
+    deadline: Instant = Field(description="When the run is ended if it has not ended before.")
+    failures: tuple[EarlierFailure, ...] = Field(
+        (), max_length=MOST_EARLIER, description="Earlier runs that did not end well, oldest first."
+    )
+    expected_output: Annotated[str, Field(max_length=20_000)] | None = Field(None, description="What to hand back.")
+    escalation: References = Field(
+        (), description="Where the task goes if this run cannot do it, in order: specialists, or labels of routes."
+    )
+    handoffs: int = Field(0, ge=0, description="How often the task was handed on before.")
+    max_handoffs: int = Field(0, ge=0, description="How often it may be.")
+    before: HandedOn | None = Field(None, description="What the run before left, if that handed the task on.")
+
+    @model_validator(mode="after")
+    def _hold_together(self) -> Self:
+        if self.handoffs > self.max_handoffs and self.before is not None:
+            raise refusal("was handed on more often than allowed", "raise `routing.max_handoffs`")
+        if self.run in self.evidence.runs:
+            raise refusal("names its own run as evidence")
+        return self
+
+    @property
+    def text(self) -> str:
+        """As JSON, without what is only a default."""
+        return self.model_dump_json(exclude_defaults=True, indent=2) + "\n"
+
+    @property
+    def authority(self) -> "Authority":
+        """How much the run may do by itself."""
+        return _AUTHORITY[self.permissions.mode]
+
+
+def handoff_json_schema() -> dict[str, Any]:
+    """The JSON Schema of ``handoff.json``."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Handoff.model_json_schema()}
+
+
+class Authority(StrEnum):
+    """How much a run may do by itself, the least first."""
+
+    READ = "read"
+    """Mode ``plan``: it changes nothing."""
+    DRAFT = "draft"
+    """Mode ``default``: whatever it would change, it asks for."""
+    WRITE_AFTER_APPROVAL = "write_after_approval"
+    """Mode ``acceptEdits``: it changes files, and asks for all else."""
+    WRITE = "write"
+    """Mode ``bypassPermissions``: it asks for nothing."""
+
+
+_AUTHORITY: Final = dict(
+    zip(
+        (PermissionMode.PLAN, PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS, PermissionMode.BYPASS),
+        Authority,
+        strict=True,
+    )
+)
+
+
+class Defect(StrEnum):
+    """What is wrong with a handoff, measured against what a task demands of it."""
+
+    LACKS = "lacks"
+    """A required field is missing, or says nothing."""
+    TELLS = "tells"
+    """A forbidden field says something."""
+    AUTHORITY_EXPANDED = "authority_expanded"
+    """The run may do more than the task allows."""
+    TOO_MANY_HANDOFFS = "too_many_handoffs"
+    """It was, or may be, handed on more often than the task allows."""
+
+
+def validity(
+    document: Handoff,
+    required_fields: Collection[str] = (),
+    forbidden_fields: Collection[str] = (),
+    max_authority: Authority | None = None,
+    max_handoffs: int | None = None,
+) -> tuple[tuple[Defect, str], ...]:
+    """Each defect with the field that it is of, in a fixed order; none: the handoff is what the task demands.
+
+    Fields are named by their path, such as ``permissions.forbidden_tools``. max_authority, max_handoffs: the most;
+    None: any. Raises ValueError for a field that no handoff has.
+    """
+    return tuple(_defects(document, required_fields, forbidden_fields, max_authority, max_handoffs))
+
+
+def _defects(
+    document: Handoff,
+    required_fields: Collection[str],
+    forbidden_fields: Collection[str],
+    max_authority: Authority | None,
+    max_handoffs: int | None,
+) -> Iterator[tuple[Defect, str]]:
+    yield from ((Defect.LACKS, field) for field in sorted(required_fields) if not _says(document, field))
+    yield from ((Defect.TELLS, field) for field in sorted(forbidden_fields) if _says(document, field))
+    levels = list(Authority)
+    if max_authority is not None and levels.index(document.authority) > levels.index(max_authority):
+        yield Defect.AUTHORITY_EXPANDED, "permissions.mode"
+    if max_handoffs is not None and max(document.handoffs, document.max_handoffs) > max_handoffs:
+        yield Defect.TOO_MANY_HANDOFFS, "max_handoffs"
+
+
+def _says(document: Handoff, field: str) -> bool:
+    """Whether the document says anything there. Zero is something: no budget left, or no handoff allowed."""
+    value: Any = document
+    for name in field.split("."):
+        if value is None:
+            return False
+        if not isinstance(value, BaseModel) or name not in type(value).model_fields:
+            raise ValueError(f"a handoff has no field {field}")
+        value = getattr(value, name)
+    if isinstance(value, BaseModel):
+        return bool(value.model_dump(exclude_defaults=True))
+    return value is not None and value not in ("", ())

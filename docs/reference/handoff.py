@@ -1,0 +1,44 @@
+"""The page of the handoff document, made from its model."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from claudomator_py.domain.handoff import handoff_json_schema
+from docs.reference.markdown import code, page, table
+from docs.reference.schema_words import resolve, type_words
+
+_INTRODUCTION = """
+Every run gets a `handoff.json` in its run directory (readable by its owner alone): what was decided about the task,
+what the run may do, what is left of budget and time, and what happened before. It names runs, decisions, files and
+branches, and contains none of them: no history of other tasks, no text of rules, no secrets, and no e-mail addresses,
+card, account or telephone numbers. Tools that are forbidden are not listed as allowed. A run whose document would not
+be valid does not start.
+"""
+_PLAIN = """
+What is only a default is left out, and unknown keys are refused. What the agents say under `before` and what
+`extracted` found in the task's text is data: it changes no permission, limit or route.
+"""
+
+
+def handoff() -> str:
+    """Each field, and the JSON Schema."""
+    schema = handoff_json_schema()
+    return page(
+        "Handoff document",
+        _INTRODUCTION,
+        _PLAIN,
+        table(("field", "type", "meaning"), _rows(schema, schema["$defs"], "")),
+        "## JSON Schema",
+        f"```json\n{json.dumps(schema, indent=2)}\n```",
+    )
+
+
+def _rows(schema: Mapping[str, Any], definitions: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str, str]]:
+    for name, part in schema["properties"].items():
+        resolved = resolve(part, definitions)
+        inner = resolve(resolved["items"], definitions) if "items" in resolved else resolved
+        mark = "[]" if "items" in resolved else ""
+        yield code(f"{prefix}{name}"), type_words(resolved), resolved.get("description", "").split("\n")[0]
+        if "properties" in inner:
+            yield from _rows(inner, definitions, f"{prefix}{name}{mark}.")
