@@ -11,6 +11,7 @@ from claudomator_py import __version__
 from claudomator_py.api import problem
 from claudomator_py.api.a2a.routes import a2a
 from claudomator_py.api.agents import agents
+from claudomator_py.api.channels import channels
 from claudomator_py.api.credentials import credentials
 from claudomator_py.api.daemon import daemon
 from claudomator_py.api.events import Streams, events
@@ -44,7 +45,7 @@ names the role that it takes: read, operate or admin, each of which permits what
 Lists are paged by cursor, times are RFC 3339 in UTC, refusals are problem+json and say what to do next."""
 
 
-RESOURCES = (runs, tasks, schedules, specialists, routing, agents, daemon, credentials, events, metrics)
+RESOURCES = (runs, tasks, schedules, specialists, channels, routing, agents, daemon, credentials, events, metrics)
 
 
 class _Application(FastAPI):

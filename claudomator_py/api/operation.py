@@ -21,6 +21,7 @@ from claudomator_py.api.openapi import refusals, request_body
 from claudomator_py.api.request import JsonObject, OptionalJsonObject
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.views import TaskView
+from claudomator_py.domain.views.channels import ChannelView
 from claudomator_py.domain.views.specialists import SpecialistView
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import odd_values, validate
@@ -29,7 +30,7 @@ from claudomator_py.service.access import Access, Granted
 __all__ = ["Allowed", "Body", "Operations", "Tagged", "access_of", "body", "links", "location", "task_document"]
 
 R = TypeVar("R")
-V = TypeVar("V", TaskView, SpecialistView)
+V = TypeVar("V", TaskView, SpecialistView, ChannelView)
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SAID = 3

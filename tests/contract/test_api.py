@@ -27,6 +27,19 @@ OPERATIONS = {
     ("post", "/v1/tasks/{ref}/reject"): "rejectTask",
     ("get", "/v1/tasks/{ref}/why"): "explainTask",
     ("get", "/v1/tasks/{ref}/runs"): "listRuns",
+    ("get", "/v1/channels"): "listChannels",
+    ("post", "/v1/channels"): "createChannel",
+    ("get", "/v1/channels/{channel}"): "getChannel",
+    ("put", "/v1/channels/{channel}/settings"): "changeChannelSettings",
+    ("post", "/v1/channels/{channel}/participants"): "joinChannel",
+    ("delete", "/v1/channels/{channel}/participants/{participant}"): "leaveChannel",
+    ("post", "/v1/channels/{channel}/participants/{participant}/mute"): "muteParticipant",
+    ("get", "/v1/channels/{channel}/messages"): "listMessages",
+    ("post", "/v1/channels/{channel}/messages"): "postMessage",
+    ("get", "/v1/channels/{channel}/messages/{message}"): "getMessage",
+    ("put", "/v1/channels/{channel}/messages/{message}/attachments/{attachment}"): "processAttachment",
+    ("put", "/v1/channels/{channel}/messages/{message}/verdict"): "markMessage",
+    ("get", "/v1/channels/{channel}/stats"): "getChannelStats",
     ("get", "/v1/specialists"): "listSpecialists",
     ("post", "/v1/specialists"): "registerSpecialist",
     ("post", "/v1/route"): "route",
@@ -316,6 +329,73 @@ def test_schedules_have_the_published_shape(daemon: Daemon, document: dict[str, 
         assert answer.status == status, (method, path)
         if status != 204:
             _check(document, method, path, answer)
+
+
+def test_channels_have_the_published_shape(daemon: Daemon, document: dict[str, Any]) -> None:
+    every, one = "/v1/channels", "/v1/channels/{channel}"
+    written = f"{one}/messages"
+    posted = {"content": "@drain hello", "attachments": [{"id": "a", "name": "x"}]}
+    assert daemon.ask("POST", "/v1/specialists", json_body=card("drain").document).status == 201
+    answers = [
+        ("post", every, daemon.ask("POST", every, json_body={"name": "pub", "participants": ["drain"]}), 201),
+        ("post", every, daemon.ask("POST", every, json_body={"name": "pub"}), 409),
+        ("post", every, daemon.ask("POST", every, json_body={"name": "bar", "primary": "nobody"}), 422),
+        ("post", every, daemon.ask("POST", every, json_body={"name": "bar", "settings": {"primary": "often"}}), 422),
+        ("get", every, daemon.ask("GET", f"{every}?limit=1"), 200),
+        ("get", every, daemon.ask("GET", f"{every}?cursor=x"), 400),
+        ("get", one, daemon.ask("GET", f"{every}/pub"), 200),
+        ("get", one, daemon.ask("GET", f"{every}/pub", headers={"If-None-Match": '"1"'}), 304),
+        ("get", one, daemon.ask("GET", f"{every}/missing"), 404),
+        ("put", f"{one}/settings", daemon.ask("PUT", f"{every}/pub/settings", json_body={"primary": "drain"}), 200),
+        (
+            "put",
+            f"{one}/settings",
+            daemon.ask("PUT", f"{every}/pub/settings", json_body={}, headers={"If-Match": '"1"'}),
+            412,
+        ),
+        ("post", written, daemon.ask("POST", f"{every}/pub/messages", json_body=posted), 201),
+        ("post", written, daemon.ask("POST", f"{every}/pub/messages", json_body={**posted, "reply_to": 99}), 422),
+        ("post", written, daemon.ask("POST", f"{every}/missing/messages", json_body=posted), 404),
+        ("get", written, daemon.ask("GET", f"{every}/pub/messages"), 200),
+        ("get", f"{written}/{{message}}", daemon.ask("GET", f"{every}/pub/messages/1"), 200),
+        ("get", f"{written}/{{message}}", daemon.ask("GET", f"{every}/pub/messages/99"), 404),
+        (
+            "put",
+            f"{written}/{{message}}/attachments/{{attachment}}",
+            daemon.ask("PUT", f"{every}/pub/messages/1/attachments/a", json_body={"state": "processed", "text": "t"}),
+            200,
+        ),
+        (
+            "put",
+            f"{written}/{{message}}/verdict",
+            daemon.ask("PUT", f"{every}/pub/messages/1/verdict", json_body={"verdict": "right"}),
+            200,
+        ),
+        ("get", f"{one}/stats", daemon.ask("GET", f"{every}/pub/stats"), 200),
+        (
+            "post",
+            f"{one}/participants/{{participant}}/mute",
+            daemon.ask("POST", f"{every}/pub/participants/drain/mute", json_body={"duration": "1h"}),
+            200,
+        ),
+        (
+            "delete",
+            f"{one}/participants/{{participant}}",
+            daemon.ask("DELETE", f"{every}/pub/participants/drain"),
+            200,
+        ),
+        (
+            "post",
+            f"{one}/participants",
+            daemon.ask("POST", f"{every}/pub/participants", json_body={"specialist": "drain"}),
+            200,
+        ),
+    ]
+    for method, path, answer, status in answers:
+        assert answer.status == status, (method, path, answer.body)
+        if status != 304:
+            _check(document, method, path, answer)
+    assert daemon.ask("DELETE", "/v1/specialists/drain").status == 204
 
 
 def test_specialists_have_the_published_shape(daemon: Daemon, document: dict[str, Any]) -> None:

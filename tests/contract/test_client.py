@@ -10,9 +10,11 @@ import pytest
 
 import claudomator_py.client
 from claudomator_py.client import AnswerRequest, Client, ClientError, HoldRequest, RestartRequest, TaskSpec
+from claudomator_py.domain.channel import AttachmentState, NewChannel, NewMessage
 from claudomator_py.domain.lifecycle import Completed, Running
 from claudomator_py.domain.retention import CleanupRequest
 from claudomator_py.domain.views import TokenRequest
+from claudomator_py.domain.views.channels import AttachmentRequest, MuteRequest, SettingsRequest
 from claudomator_py.domain.views.routing import RouteRequest
 from tests.fakes.cards import card
 from tests.fakes.daemon import Daemon, openapi_document, running
@@ -71,6 +73,21 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "removeSpecialist": lambda client: client.remove_specialist("any"),
     "grantSpecialist": lambda client: client.grant_specialist("any", "org:acme"),
     "revokeSpecialist": lambda client: client.revoke_specialist("any", "org:acme"),
+    "listChannels": lambda client: list(client.all_channels()),
+    "createChannel": lambda client: client.create_channel(NewChannel(name="any"), idempotency_key="k"),
+    "getChannel": lambda client: client.channel("any"),
+    "changeChannelSettings": lambda client: client.change_channel_settings("any", SettingsRequest(), if_version=1),
+    "joinChannel": lambda client: client.join_channel("any", "any"),
+    "leaveChannel": lambda client: client.leave_channel("any", "any"),
+    "muteParticipant": lambda client: client.mute_participant("any", "any", MuteRequest()),
+    "listMessages": lambda client: client.messages("any"),
+    "postMessage": lambda client: client.post_message("any", NewMessage(content="x"), idempotency_key="k"),
+    "getMessage": lambda client: client.message("any", 1),
+    "processAttachment": lambda client: client.process_attachment(
+        "any", 1, "a", AttachmentRequest(state=AttachmentState.FAILED)
+    ),
+    "markMessage": lambda client: client.mark_message("any", 1, None),
+    "getChannelStats": lambda client: client.channel_stats("any", days=7),
     "makeBackup": lambda client: client.backup(),
     "cleanUp": lambda client: client.clean_up(CleanupRequest(dry_run=True)),
     "listTokens": lambda client: client.tokens(),

@@ -25,6 +25,10 @@ _PARTS = {
     "session_id": "any",
     "specialist_id": "plumber",
     "grantee": "any",
+    "channel": "shop",
+    "participant": "plumber",
+    "message": "1",
+    "attachment": "a1",
 }
 
 
@@ -68,6 +72,8 @@ def task_id(daemon: Daemon, desk: PreparedService, request: pytest.FixtureReques
     if "addSchedule" not in request.node.name:
         assert daemon.ask("POST", "/v1/schedules", json_body=_SCHEDULE).status == 201
     assert daemon.ask("POST", "/v1/specialists", json_body=card("plumber").document).status == 201
+    if "createChannel" not in request.node.name:
+        assert daemon.ask("POST", "/v1/channels", json_body={"name": "shop"}).status == 201
     return task_id
 
 
@@ -121,7 +127,7 @@ def test_what_is_sent_again_is_answered_as_it_was(daemon: Daemon, name: str) -> 
 
 def test_the_table_has_something_of_each() -> None:
     tasks = {"cancelTask", "restartTask", "answerTask", "approveTask", "rejectTask"}
-    assert tasks | {"changeSpecialist", "removeSpecialist"} == set(_BOUND)
+    assert tasks | {"changeSpecialist", "removeSpecialist", "changeChannelSettings"} == set(_BOUND)
     assert {
         "submitTask",
         "addSchedule",
@@ -129,6 +135,8 @@ def test_the_table_has_something_of_each() -> None:
         "holdAgent",
         "releaseAgent",
         "registerSpecialist",
+        "createChannel",
+        "postMessage",
         *tasks,
     } == set(_KEYED)
     assert {"drain", "cleanUp", "createToken"} < set(_WITH_BODIES)

@@ -1,0 +1,327 @@
+"""``channel``: where people and specialists write to each other, and who answers what."""
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from claudomator_py.cli import exits
+from claudomator_py.cli.connect import connected
+from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields, heading, note, out, out_json, render
+from claudomator_py.cli.times import ago, now_ms
+from claudomator_py.domain.channel import LONGEST_MESSAGE, ChannelSettings, MarkVerdict, NewChannel, NewMessage
+from claudomator_py.domain.text import plain
+from claudomator_py.domain.views.channels import MuteRequest, SettingsRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pydantic import BaseModel
+
+    from claudomator_py.client.http import Client
+    from claudomator_py.domain.views.channels import ChannelView, MessageView
+
+_COLUMNS = (
+    Column("NAME", flexible=True),
+    Column("PRIMARY", flexible=True),
+    Column("RULE"),
+    Column("PARTICIPANTS", right=True),
+    Column("CREATOR", flexible=True),
+    Column("ORGANISATION", flexible=True),
+    Column("CHANGED"),
+    Column("ID", wide=True),
+)
+_PARTICIPANTS = (
+    Column("ID", flexible=True),
+    Column("ROLE"),
+    Column("NAME", flexible=True),
+    Column("MUTED UNTIL"),
+)
+_RULES = (
+    Column("RULE"),
+    Column("MESSAGES", right=True),
+    Column("RIGHT", right=True),
+    Column("SHOULD HAVE", right=True),
+    Column("SHOULD NOT HAVE", right=True),
+    Column("SHADOW DIFFERS", right=True),
+)
+_PRIMARY_KEY = "primary_agent"
+
+ChannelArgument = Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel's name or id.")]
+SpecialistArgument = Annotated[str, typer.Argument(metavar="SPECIALIST", help="The specialist's id.")]
+MessageArgument = Annotated[int, typer.Argument(metavar="MESSAGE", min=1, help="The message's id.")]
+
+
+@connected
+def create(
+    client: "Client",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The channel's name.")],
+    specialists: Annotated[
+        list[str] | None, typer.Argument(metavar="SPECIALIST...", help="Who takes part, by id.")
+    ] = None,
+    primary: Annotated[str | None, typer.Option(metavar="ID", help="Who answers what addresses nobody.")] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Create a channel."""
+    wanted = {"name": name, "primary": primary, "participants": tuple(specialists or ())}
+    _show(client.create_channel(_checked(NewChannel, wanted)), output)
+
+
+@connected
+def list_channels(client: "Client", output: FormatOption = Format.TABLE) -> None:
+    """List the channels that exist for you."""
+    found = list(client.all_channels())
+    if not found and output is not Format.JSON:
+        note("There are no channels. Create one: claudomator channel create NAME SPECIALIST...")
+    elif output is Format.JSON:
+        out_json(found)
+    else:
+        now = now_ms()
+        rows = [
+            (
+                one.name,
+                one.primary or "",
+                one.settings.primary.value,
+                str(len(one.participants)),
+                one.creator,
+                one.organisation or "",
+                ago(one.updated_at, now),
+                one.id,
+            )
+            for one in found
+        ]
+        out(render(_COLUMNS, rows, wide=output is Format.WIDE))
+
+
+@connected
+def show(client: "Client", channel: ChannelArgument, output: FormatOption = Format.TABLE) -> None:
+    """Show a channel with its settings and participants."""
+    _show(client.channel(channel), output)
+
+
+@connected
+def join(
+    client: "Client", channel: ChannelArgument, specialist: SpecialistArgument, output: FormatOption = Format.TABLE
+) -> None:
+    """Have a specialist take part. People take part by writing."""
+    _show(client.join_channel(channel, specialist), output)
+
+
+@connected
+def leave(
+    client: "Client",
+    channel: ChannelArgument,
+    participant: Annotated[str, typer.Argument(metavar="PARTICIPANT", help="The participant's id.")],
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Have somebody take part no more."""
+    _show(client.leave_channel(channel, participant), output)
+
+
+@connected
+def mute(
+    client: "Client",
+    channel: ChannelArgument,
+    specialist: SpecialistArgument,
+    duration: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="How long, such as 2h. Default: ask it again.")
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Ask a specialist nothing for a time, or ask it again."""
+    _show(client.mute_participant(channel, specialist, _checked(MuteRequest, {"duration": duration})), output)
+
+
+@connected
+def post(
+    client: "Client",
+    channel: ChannelArgument,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; `-` reads it from stdin.")],
+    reply_to: Annotated[
+        int | None, typer.Option("--reply-to", metavar="MESSAGE", min=1, help="The message that it answers.")
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Write in a channel."""
+    said = sys.stdin.read(LONGEST_MESSAGE + 1) if text == "-" else text
+    posted = client.post_message(channel, _checked(NewMessage, {"content": said, "reply_to": reply_to}))
+    if output is Format.JSON:
+        out_json(posted)
+    else:
+        out(f"{posted.id}: {_who_answers(posted)}")
+
+
+@connected
+def read(
+    client: "Client",
+    channel: ChannelArgument,
+    last: Annotated[int, typer.Option(metavar="N", min=1, max=200, help="How many messages.")] = 20,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Print the last messages, newest last."""
+    found = list(reversed(client.messages(channel, limit=last).items))
+    if output is Format.JSON:
+        out_json(found)
+        return
+    now = now_ms()
+    parts = []
+    for one in found:
+        answers = f" (answers {one.reply_to})" if one.reply_to is not None else ""
+        head = heading(f"{one.id} {plain(one.author)}{answers}, {ago(one.created_at, now)}")
+        parts.append(f"{head}\n{plain(one.content).rstrip()}\n[{_who_answers(one)}]")
+    out("\n\n".join(parts))
+
+
+@connected
+def settings(
+    client: "Client",
+    channel: ChannelArgument,
+    changes: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE...", help="What to change; lists with commas. `primary_agent` is its id."),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show or change what a channel is set to."""
+    found = client.channel(channel)
+    if changes:
+        wanted: dict[str, Any] = found.settings.model_dump(mode="json")
+        primary = found.primary
+        for change in changes:
+            key, sign, value = change.partition("=")
+            if not sign:
+                fail(f"{plain(change)} is no KEY=VALUE.", "Write for example primary=keywords.", exits.USAGE)
+            if key == _PRIMARY_KEY:
+                primary = value or None
+            else:
+                wanted[key] = _value(key, value)
+        asked = _checked(SettingsRequest, {"primary": primary, "settings": wanted})
+        found = client.change_channel_settings(found.id, asked, if_version=found.version)
+    if output is Format.JSON:
+        out_json(found.settings)
+    else:
+        out(fields(_settings(found)))
+
+
+@connected
+def mark(
+    client: "Client",
+    channel: ChannelArgument,
+    message: MessageArgument,
+    verdict: Annotated[
+        MarkVerdict | None, typer.Argument(metavar="VERDICT", help="right, should_have or should_not_have.")
+    ] = None,
+) -> None:
+    """Say whether the right ones answered a message. Without a verdict, say nothing any more."""
+    client.mark_message(channel, message, verdict)
+
+
+@connected
+def stats(
+    client: "Client",
+    channel: ChannelArgument,
+    days: Annotated[int, typer.Option(metavar="N", min=1, max=365, help="Of the last days.")] = 30,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show how often each rule decided, and what operators said of that."""
+    found = client.channel_stats(channel, days=days)
+    if output is Format.JSON:
+        out_json(found)
+        return
+    rows = [
+        (
+            one.reason.value,
+            str(one.messages),
+            str(one.right),
+            str(one.should_have),
+            str(one.should_not_have),
+            str(one.shadow_differs) if found.shadowed else "",
+        )
+        for one in found.rules
+    ]
+    skipped = ", ".join(f"{why} {count}" for why, count in sorted(found.skipped.items()))
+    summary = [("messages", str(found.messages)), ("answered", str(found.answered)), ("not asked", skipped)]
+    out(f"{render(_RULES, rows, wide=output is Format.WIDE)}\n\n{fields([one for one in summary if one[1]])}")
+
+
+def group() -> typer.Typer:
+    """The commands of ``channel``."""
+    made = typer.Typer(no_args_is_help=True)
+    for command, name in (
+        (create, "create"),
+        (list_channels, "list"),
+        (show, "show"),
+        (join, "join"),
+        (leave, "leave"),
+        (mute, "mute"),
+        (post, "post"),
+        (read, "read"),
+        (settings, "settings"),
+        (mark, "mark"),
+        (stats, "stats"),
+    ):
+        made.command(name)(command)
+    return made
+
+
+def _who_answers(message: "MessageView") -> str:
+    """Who answers it, by which rule, and what became of that."""
+    decision = message.decision
+    told = [
+        f"{one.specialist} {one.state.value}" + (f" ({one.skipped})" if one.skipped else "") for one in message.answers
+    ]
+    if decision.ask_among:
+        told.append(f"which of {', '.join(decision.ask_among)} is to be said")
+    if decision.ambiguous:
+        told.append(f"ambiguous: {', '.join(decision.ambiguous)}")
+    return plain(": ".join(one for one in (decision.reason.value, ", ".join(told)) if one))
+
+
+def _show(found: "ChannelView", output: Format) -> None:
+    if output is Format.JSON:
+        out_json(found)
+        return
+    people = [(one.id, one.role.value, one.display_name or "", one.muted_until or "") for one in found.participants]
+    parts = [
+        fields([("name", found.name), ("id", found.id), ("creator", found.creator), *_settings(found)]),
+        f"{heading('PARTICIPANTS')}\n{render(_PARTICIPANTS, people, wide=output is Format.WIDE)}",
+    ]
+    out("\n\n".join(parts))
+
+
+def _settings(found: "ChannelView") -> "Sequence[tuple[str, str]]":
+    shown = found.settings.model_dump(mode="json")
+    told = [(_PRIMARY_KEY, found.primary or ""), *((key, _text(value)) for key, value in shown.items())]
+    return [(key, value) for key, value in told if value]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    return "" if value is None else str(value)
+
+
+def _value(key: str, text: str) -> object:
+    """As JSON has it, where it is that; a list where the setting is one."""
+    listed = isinstance(getattr(ChannelSettings(), key, None), tuple)
+    if listed and not text.startswith("["):
+        return [one.strip() for one in text.split(",") if one.strip()]
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _checked(model: "type[BaseModel]", values: dict[str, Any]) -> Any:
+    """The value; what is wrong with it ends the command."""
+    from claudomator_py.schema.validation import validate
+
+    found = validate(model, {name: value for name, value in values.items() if value is not None}, {})
+    if isinstance(found, list):
+        for problem in found:
+            note(str(problem))
+        fail("That is not valid.", "Correct it, and retry.", exits.USAGE)
+    return found
