@@ -49,7 +49,7 @@ WITH_BUDGET = ("budget-met",)
 WITH_TIME = ("rows-pruned",)
 # Nobody asks anything in this workload: `test_questions` goes through this one.
 WITH_QUESTION = ("input-committed",)
-# Nobody writes in a channel: tests/contract/test_service_channels.py goes through these.
+# Nobody writes in a channel: `test_channels` goes through these.
 WITH_CHANNEL = ("answer-due", "answer-given")
 ELSEWHERE = WITH_SCHEDULE + WITH_BUDGET + WITH_TIME + WITH_QUESTION + WITH_CHANNEL
 AGAIN = tuple(
