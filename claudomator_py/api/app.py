@@ -23,6 +23,7 @@ from claudomator_py.api.guard.security import Security
 from claudomator_py.api.guard.sessions import Book, NoBook, Sessions
 from claudomator_py.api.guard.without_secrets import WithoutSecrets
 from claudomator_py.api.hub import PATH, HubEndpoint
+from claudomator_py.api.incoming import incoming
 from claudomator_py.api.metrics import metrics
 from claudomator_py.api.openapi import build
 from claudomator_py.api.page import application as pages
@@ -102,6 +103,7 @@ def create_app(
     for resource in RESOURCES:
         app.include_router(resource.router)
     app.include_router(a2a)
+    app.include_router(incoming)
     if hub is not None:
         endpoint = HubEndpoint(hub, access, streams)
         holders.on_change(endpoint.look)

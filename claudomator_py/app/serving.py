@@ -93,6 +93,7 @@ from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService
 from claudomator_py.service.tokens import Tokens
+from claudomator_py.service.webhooks import IncomingWebhooks
 from claudomator_py.sources.inbox.claims import InboxInUse
 from claudomator_py.sources.inbox.inbox import ConfiguredInbox
 from claudomator_py.sources.inbox.intake import StoreIntake
@@ -287,7 +288,8 @@ async def _serve(
     stack.callback(answers.close)
     database.on_commit(answers.wake)
     learned = Learned(database, now_ms)
-    access = Access(service, queries, schedules, notices, tokens, specialists, learned, channels)
+    webhooks = IncomingWebhooks(channels, environ, now_ms)
+    access = Access(service, queries, schedules, notices, tokens, specialists, learned, channels, webhooks)
     around = ProcessGauges(
         ticks=lambda: daemon.ticks,
         checks=lambda: queries.readiness().checks,

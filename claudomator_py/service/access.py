@@ -11,6 +11,7 @@ from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService
 from claudomator_py.service.tokens import Tokens
+from claudomator_py.service.webhooks import IncomingWebhooks
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,9 @@ class Access:
         specialists: Specialists,
         learned: Learned,
         channels: Channels,
+        webhooks: IncomingWebhooks,
     ) -> None:
+        """webhooks: takes what nobody in particular asks, but shows by a signature that it may come."""
         self._service = service
         self._queries = queries
         self._schedules = schedules
@@ -60,6 +63,7 @@ class Access:
         self._specialists = specialists
         self._learned = learned
         self._channels = channels
+        self.webhooks = webhooks
 
     def as_(self, by: Principal) -> Granted:
         """What that principal may ask. It costs nothing."""

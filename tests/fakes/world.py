@@ -54,6 +54,7 @@ from claudomator_py.service.schedules import Schedules
 from claudomator_py.service.specialists import Specialists
 from claudomator_py.service.task_service import TaskService
 from claudomator_py.service.tokens import Tokens
+from claudomator_py.service.webhooks import IncomingWebhooks
 from claudomator_py.sources.inbox.intake import StoreIntake
 from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.inbox.values import FileStamp, Reading
@@ -142,6 +143,7 @@ class World:
         self.trees = trees or LocalTrees(Path("/nonexistent"), {})
         self.checks: Callable[[], list[CheckView]] = list
         self.messengers: dict[str, Messenger] = {}
+        self.webhook_secrets: dict[str, str] = {}
         self.primary_says: Callable[[ReplyQuestion], bool] = lambda _: False
         self.secrets = Secrets()
         self.restarted_daemon()
@@ -218,6 +220,7 @@ class World:
             self.specialists,
             self.learned,
             self.channels,
+            IncomingWebhooks(self.channels, self.webhook_secrets, self.clock),
         )
         self.intake = StoreIntake(database, self.registry, lambda: self.workdirs, self.clock)
         self.host.serve(self.kinds, self.secrets.redactor, self.clock)

@@ -50,6 +50,7 @@ OPERATIONS: Final[dict[str, Needed]] = {}
 PAGES: Final[dict[str, Needed | str]] = {
     "GET /.well-known/agent-card.json": OPEN,
     "POST /a2a": READ,
+    "POST /v1/channels/{channel_id}/incoming": OPEN,
     "GET /login": OPEN,
     "POST /login": OPEN,
     "POST /logout": READ,
@@ -93,8 +94,8 @@ PAGES: Final[dict[str, Needed | str]] = {
     "POST /routing/freeze": "freezeLearning",
     "POST /routing/unfreeze": "unfreezeLearning",
 }
-"""Of the pages and of A2A, by method and path: acting on one needs what the operation behind it needs, which is
-named.
+"""Of the pages, of A2A and of webhooks, by method and path: acting on one needs what the operation behind it needs,
+which is named. A webhook is open, as its requests are signed.
 """
 
 

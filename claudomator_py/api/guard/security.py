@@ -35,6 +35,9 @@ RUN_PREFIX = PREFIX.encode("ascii")
 LOGIN_BODY_BYTES = 4 * 1024
 """What may be sent without credentials is a login, which is short."""
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
+WEBHOOK = re.compile(r"/v1/channels/[^/]+/incoming")
+"""Where messages come in from outside, which are signed instead of having a token (``service/webhooks.py``)."""
+WEBHOOK_BODY_BYTES = 256 * 1024
 UNIX_HOST = "localhost"
 """What clients of a Unix socket say as the Host, where there is none."""
 PUBLIC_PAGES = re.compile(r"/login|/static/[^/]+|/\.well-known/agent-card\.json")
@@ -129,7 +132,7 @@ class Security:
             state = scope.setdefault("state", {})
             state.update(principal=admitted.by, standing=admitted.standing, session=admitted.session)
             _check_load(state.get("load", Load.FREE), scope["path"], authorised=authorised)
-            heard = await self._hear(headers, receive, authorised=authorised)
+            heard = await self._hear(headers, receive, scope, authorised=authorised)
             if scope["method"] == "HEAD":
                 await self._app({**scope, "method": "GET"}, answer.only_head(heard), answer)
             else:
@@ -205,9 +208,11 @@ class Security:
             self._throttle.change(admitted.session or admitted.by.id)
         return admitted
 
-    async def _hear(self, headers: "_Headers", receive: Receive, *, authorised: bool) -> Receive:
+    async def _hear(self, headers: "_Headers", receive: Receive, scope: Scope, *, authorised: bool) -> Receive:
         if authorised:
             return await _bounded(headers, receive, MAX_BODY_BYTES, self._limits.body_s)
+        if _is_webhook(scope):
+            return await _bounded(headers, receive, WEBHOOK_BODY_BYTES, self._limits.login_body_s)
         return await _bounded(headers, receive, LOGIN_BODY_BYTES, self._limits.login_body_s)
 
     def _check_credentials(
@@ -229,7 +234,7 @@ class Security:
             for cookie in headers.cookies(self._cookie):
                 if (admitted := self._of_session(cookie, host)) is not None:
                     return admitted
-        if public or path in OPEN_PATHS:
+        if public or path in OPEN_PATHS or _is_webhook(scope):
             return _Admitted()
         detail = "The token is unknown or no longer valid." if headers.all(b"authorization") else "A token is required."
         raise Refused(
@@ -253,6 +258,10 @@ class Security:
         if session is None or by is None:
             return None
         return _Admitted(by, lambda: self._of_session(cookie, host) is not None, session.id)
+
+
+def _is_webhook(scope: Scope) -> bool:
+    return scope["method"] == "POST" and WEBHOOK.fullmatch(scope["path"]) is not None
 
 
 def _over_unix(scope: Scope) -> bool:

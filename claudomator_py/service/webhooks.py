@@ -1,0 +1,197 @@
+"""Messages from outside: who sends them shows by a signature that they know the channel's secret.
+
+The secret is in a variable of the daemon or in a file of its user's own; the database has its name alone. Whatever is
+wrong with a request before its signature is known to be good is refused in the same words, so that they tell nothing.
+
+``plain``: ``X-Claudomator-Signature: sha256=`` and HMAC-SHA256, in hex, of ``<timestamp>.<body>``, where
+``X-Claudomator-Timestamp`` has the timestamp. ``slack``: ``X-Slack-Signature: v0=`` and that of
+``v0:<timestamp>:<body>``, with ``X-Slack-Request-Timestamp``, as in Slack's "Verifying requests from Slack". Timestamps
+are epoch seconds.
+"""
+
+import hashlib
+import hmac
+import html
+import json
+import logging
+import os
+import re
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from claudomator_py.domain.channel import (
+    LONGEST_MESSAGE,
+    MOST_ATTACHMENTS,
+    NewAttachment,
+    NewMessage,
+    WebhookKind,
+    WebhookSettings,
+)
+from claudomator_py.domain.errors import Invalid, NotFound, Problem
+from claudomator_py.domain.fields import Count, Line, Strict, Text
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
+from claudomator_py.ports import Clock
+from claudomator_py.schema.validation import odd_values, validate
+from claudomator_py.service.channels import Channels
+from claudomator_py.tasks.messages import Written
+
+log = logging.getLogger("claudomator.channels")
+
+WINDOW_MS: Final = 5 * MINUTE_MS
+"""A request is good for so long before and after its timestamp."""
+_SHORTEST_SECRET: Final = 16
+_LONGEST_SECRET: Final = 4_096
+_STAMP = re.compile(r"[0-9]{1,12}")
+_NOBODY: Final = "webhook:"
+_SLACK_LINK = re.compile(r"<(https?://[^|>\s]+)(?:\|[^>]*)?>")
+
+
+class NotSigned(Exception):
+    """The request does not show that its sender knows the secret; no word of why leaves the daemon."""
+
+
+class PlainMessage(Strict):
+    """A message as a ``plain`` webhook takes it."""
+
+    id: Annotated[Line, Field(max_length=200)] = Field(description="The event's id: one that came before is not taken.")
+    author: Annotated[Line, Field(max_length=100)] = Field(description="Who wrote it, by any id of the sender's.")
+    display_name: Annotated[Line, Field(max_length=100)] | None = Field(None, description="How they are called.")
+    content: Text = Field(max_length=LONGEST_MESSAGE, description="What it says.")
+    reply_to: Count | None = Field(None, ge=1, description="The message of the channel that it answers, by id.")
+    attachments: Annotated[tuple[NewAttachment, ...], Field(max_length=MOST_ATTACHMENTS)] = Field(
+        (), description="What comes with it."
+    )
+
+
+class IncomingWebhooks:
+    """Takes messages from outside. environ: where secrets are that are variables."""
+
+    def __init__(self, channels: Channels, environ: Mapping[str, str], clock: Clock) -> None:
+        self._channels = channels
+        self._environ = environ
+        self._clock = clock
+
+    def take(self, channel_id: str, header: Callable[[str], str | None], body: bytes) -> dict[str, Any]:
+        """Take the request for the channel of that id; the answer to it.
+
+        header: the value of one, None where it is not there exactly once. Raises NotSigned, and, for a request that is
+        signed, Invalid.
+        """
+        try:
+            channel = self._channels.as_(OPERATOR).one(channel_id)
+        except NotFound:
+            raise NotSigned from None
+        hook = channel.settings.webhook
+        if hook is None or channel.id != channel_id:
+            raise NotSigned
+        self._check(hook, channel.name, header, body)
+        document = _document(body)
+        by = Principal(f"{_NOBODY}{channel.name}", Role.OPERATE, channel.organisation)
+        if hook.kind is WebhookKind.SLACK:
+            if document.get("type") == "url_verification":
+                return {"challenge": str(document.get("challenge", ""))[:_LONGEST_SECRET]}
+            written = _of_slack(document)
+        else:
+            written = _of_plain(document)
+        if written is None:
+            return {}
+        taken = {
+            name.casefold() for one in channel.participants for name in (one.id, one.username, one.display_name) if name
+        }
+        if written.display_name is not None and written.display_name.casefold() in taken:
+            # Nobody from outside makes the name of somebody ambiguous.
+            written = replace(written, display_name=None)
+        posted = self._channels.as_(by).write(channel.id, written)
+        return {"message": posted.id}
+
+    def _check(self, hook: WebhookSettings, channel: str, header: Callable[[str], str | None], body: bytes) -> None:
+        slack = hook.kind is WebhookKind.SLACK
+        stamp = header("X-Slack-Request-Timestamp" if slack else "X-Claudomator-Timestamp") or ""
+        given = header("X-Slack-Signature" if slack else "X-Claudomator-Signature") or ""
+        secret = self._secret(hook, channel)
+        if secret is None or not _STAMP.fullmatch(stamp) or not given.isascii():
+            raise NotSigned
+        if abs(self._clock() - int(stamp) * SECOND_MS) > WINDOW_MS:
+            raise NotSigned
+        if not hmac.compare_digest(given, signature(hook.kind, secret, stamp, body)):
+            raise NotSigned
+
+    def _secret(self, hook: WebhookSettings, channel: str) -> bytes | None:
+        if hook.secret_env is not None:
+            secret = self._environ.get(hook.secret_env, "").encode()
+        elif hook.secret_file is not None:
+            try:
+                secret = _read_private(Path(hook.secret_file).expanduser())
+            except OSError as error:
+                log.error("the secret of channel %s cannot be read: %s", channel, error.strerror or error)
+                return None
+        else:
+            return None
+        if len(secret) < _SHORTEST_SECRET:
+            log.error("the secret of channel %s is missing, or shorter than %d bytes", channel, _SHORTEST_SECRET)
+            return None
+        return secret
+
+
+def signature(kind: WebhookKind, secret: bytes, stamp: str, body: bytes) -> str:
+    """As the header has to have it. stamp: the request's timestamp."""
+    slack = kind is WebhookKind.SLACK
+    signed = f"v0:{stamp}:".encode() + body if slack else f"{stamp}.".encode() + body
+    return ("v0=" if slack else "sha256=") + hmac.digest(secret, signed, hashlib.sha256).hex()
+
+
+def _read_private(path: Path) -> bytes:
+    """The file's text without blank space around it. Raises OSError, also for one that others may read or write."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            raise OSError("it is no file of the daemon's user alone: chmod 600")
+        return file.read(_LONGEST_SECRET).strip()
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(body.decode())
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise Invalid.of([Problem(message="the body is no JSON object", remedy="send one")])
+    return document
+
+
+def _of_plain(document: dict[str, Any]) -> Written:
+    problems = odd_values(document, {})
+    found = problems or validate(PlainMessage, document, {})
+    if not isinstance(found, PlainMessage):
+        raise Invalid.of(found)
+    message = NewMessage(content=found.content, reply_to=found.reply_to, attachments=found.attachments)
+    return Written(
+        f"{_NOBODY}{found.author}", message, display_name=found.display_name, external_id=f"plain:{found.id}"
+    )
+
+
+def _of_slack(document: dict[str, Any]) -> Written | None:
+    """The message of an event; None: it is none that a person wrote."""
+    event, event_id = document.get("event"), document.get("event_id")
+    if document.get("type") != "event_callback" or not isinstance(event, dict) or not isinstance(event_id, str):
+        return None
+    user, text = event.get("user"), event.get("text")
+    if event.get("type") not in ("message", "app_mention") or event.get("subtype") or event.get("bot_id"):
+        return None
+    if not isinstance(user, str) or not isinstance(text, str):
+        return None
+    # Slack escapes three characters, and writes links in angle brackets.
+    plain = html.unescape(_SLACK_LINK.sub(r"\1", text))
+    content = {"content": plain[:LONGEST_MESSAGE]}
+    problems = odd_values(content, {})
+    found = problems or validate(NewMessage, content, {})
+    if not isinstance(found, NewMessage):
+        raise Invalid.of(found)
+    return Written(f"slack:{user[:100]}", found, external_id=f"slack:{event_id[:200]}")

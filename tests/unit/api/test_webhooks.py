@@ -1,0 +1,187 @@
+"""Incoming webhooks of channels: what is signed is taken once, and all else is refused without a word of why."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.channel import ChannelSettings, NewChannel, WebhookKind, WebhookSettings
+from claudomator_py.domain.triage import PrimaryRule
+from claudomator_py.domain.views.channels import SettingsRequest
+from claudomator_py.service.webhooks import WINDOW_MS, signature
+from tests.fakes.cards import card
+from tests.fakes.daemon import Answer, Daemon
+from tests.fakes.prepared import PreparedService
+
+SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
+CHALLENGE = {
+    "token": "Jhj5dZrVaK7ZwHHjRyZWjbDl",
+    "challenge": "3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P",
+    "type": "url_verification",
+}
+EVENT: dict[str, Any] = {
+    "token": "Jhj5dZrVaK7ZwHHjRyZWjbDl",
+    "team_id": "T061EG9R6",
+    "api_app_id": "A0PNCHHK2",
+    "event": {
+        "type": "message",
+        "channel": "C024BE91L",
+        "user": "U2147483697",
+        "text": "@cook is it &lt;hot&gt;? see <https://x.example/a|this>",
+        "ts": "1355517523.000005",
+        "event_ts": "1355517523.000005",
+        "channel_type": "channel",
+    },
+    "type": "event_callback",
+    "event_id": "Ev9UQ52YNA",
+    "event_time": 1355517523,
+}
+PLAIN = {"id": "e1", "author": "7", "display_name": "Mara", "content": "@cook soup"}
+
+
+class Hook:
+    """A channel's webhook, and how to send to it."""
+
+    def __init__(self, daemon: Daemon, desk: PreparedService, kind: WebhookKind) -> None:
+        self.daemon, self.desk, self.kind = daemon, desk, kind
+        world = desk.world
+        world.webhook_secrets["HOOK_SECRET"] = SECRET
+        world.specialists.register(card("cook"))
+        hook = WebhookSettings(kind=kind, secret_env="HOOK_SECRET")
+        settings = ChannelSettings(primary=PrimaryRule.OFF, webhook=hook)
+        self.channel = world.channels.create(NewChannel(name=f"hook-{kind}", participants=("cook",), settings=settings))
+
+    def send(self, document: object, *, secret: str = SECRET, shift_s: int = 0, **changes: Any) -> Answer:
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        stamp = str(self.desk.world.now_ms // 1000 + shift_s)
+        prefix = "X-Slack" if self.kind is WebhookKind.SLACK else "X-Claudomator"
+        at = f"{prefix}-Request-Timestamp" if self.kind is WebhookKind.SLACK else f"{prefix}-Timestamp"
+        headers: dict[str, str | None] = {
+            "Authorization": None,
+            "Content-Type": "application/json",
+            at: stamp,
+            f"{prefix}-Signature": signature(self.kind, secret.encode(), stamp, body),
+        }
+        headers.update({name.replace("_", "-"): value for name, value in changes.pop("headers", {}).items()})
+        path = changes.pop("path", f"/v1/channels/{self.channel.id}/incoming")
+        return self.daemon.ask("POST", path, body=changes.pop("body", body), headers=headers)
+
+    @property
+    def written(self) -> list[tuple[str, str]]:
+        found = self.desk.world.channels.messages(self.channel.id).items
+        return [(one.author, one.content) for one in reversed(found)]
+
+
+@pytest.fixture
+def plain(daemon: Daemon, desk: PreparedService) -> Hook:
+    return Hook(daemon, desk, WebhookKind.PLAIN)
+
+
+@pytest.fixture
+def slack(daemon: Daemon, desk: PreparedService) -> Hook:
+    return Hook(daemon, desk, WebhookKind.SLACK)
+
+
+def test_a_signed_message_is_taken_once_and_answered(plain: Hook) -> None:
+    first, again = plain.send(PLAIN), plain.send(PLAIN)
+    assert (first.status, again.status, first.body) == (200, 200, again.body)
+    assert plain.written == [("webhook:7", "@cook soup")]
+    (answer,) = plain.desk.world.channels.message(plain.channel.id, first.json()["message"]).answers
+    assert (answer.specialist, answer.state) == ("cook", "asked")
+
+
+def test_the_signature_is_the_one_of_slacks_own_example() -> None:
+    body = (
+        b"token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V"
+        b"&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text="
+        b"&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN"
+        b"&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c"
+    )
+    expected = "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503"
+    assert signature(WebhookKind.SLACK, b"8f742231b10e8888abcd99yyyzzz85a5", "1531420618", body) == expected
+
+
+def test_slack_is_answered_as_it_asks(slack: Hook) -> None:
+    verified = slack.send(CHALLENGE)
+    assert (verified.status, verified.json()) == (200, {"challenge": CHALLENGE["challenge"]})
+    assert [slack.send(EVENT).status for _ in range(2)] == [200, 200]
+    assert slack.written == [("slack:U2147483697", "@cook is it <hot>? see https://x.example/a")]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"subtype": "message_changed"}, {"bot_id": "B1"}, {"type": "reaction_added"}, {"user": None}, {"text": None}],
+)
+def test_what_no_person_wrote_is_heard_and_left(slack: Hook, change: dict[str, object]) -> None:
+    assert slack.send({**EVENT, "event": {**EVENT["event"], **change}}).status == 200
+    assert slack.written == []
+
+
+@pytest.mark.parametrize("kind", WebhookKind)
+def test_all_that_is_not_signed_is_refused_in_the_same_words(
+    daemon: Daemon, desk: PreparedService, kind: WebhookKind
+) -> None:
+    hook = Hook(daemon, desk, kind)
+    document = PLAIN if kind is WebhookKind.PLAIN else EVENT
+    bare = desk.world.channels.create(NewChannel(name="bare"))
+    prefix = "X_Slack" if kind is WebhookKind.SLACK else "X_Claudomator"
+    window_s = WINDOW_MS // 1000
+    refused = [
+        hook.send(document, secret="x" * 32),
+        hook.send(document, body=b'{"id": "e2"}'),
+        hook.send(document, shift_s=-window_s - 1),
+        hook.send(document, shift_s=window_s + 1),
+        hook.send(document, headers={f"{prefix}_Signature": None}),
+        hook.send(document, headers={f"{prefix}_Signature": "sha256=\xe9"}),
+        hook.send(document, headers={"X_Claudomator_Timestamp": "soon", "X_Slack_Request_Timestamp": "soon"}),
+        hook.send(document, path=f"/v1/channels/{bare.id}/incoming"),
+        hook.send(document, path=f"/v1/channels/{hook.channel.name}/incoming"),
+        hook.send(document, path="/v1/channels/nowhere/incoming"),
+        hook.send(b"nonsense", secret="x" * 32),
+    ]
+    desk.world.webhook_secrets.clear()
+    refused.append(hook.send(document))
+    desk.world.webhook_secrets["HOOK_SECRET"] = ""
+    refused.append(hook.send(document, secret=""))
+    assert {one.status for one in refused} == {401}
+    assert len({one.json()["detail"] for one in refused}) == 1
+    assert hook.written == []
+
+
+def test_a_signed_request_that_says_nothing_is_refused_with_what_is_wrong(plain: Hook) -> None:
+    for wrong in ({"id": "e"}, {**PLAIN, "colour": 1}, {**PLAIN, "content": "\0"}, [1], b"nonsense", b"\xff"):
+        assert plain.send(wrong).status == 422, wrong
+    assert plain.send({**PLAIN, "content": "x" * 300_000}).status == 413
+    assert plain.written == []
+
+
+def test_nobody_from_outside_takes_the_name_of_somebody(plain: Hook) -> None:
+    named = {**PLAIN, "author": "cook", "display_name": "Cook", "content": "hello"}
+    assert plain.send(named).status == 200
+    assert plain.send({**PLAIN, "id": "e2"}).status == 200
+    first, second = plain.desk.world.channels.messages(plain.channel.id).items[::-1]
+    assert (first.author, first.decision.agents, second.decision.agents) == ("webhook:cook", (), ("cook",))
+
+
+def test_a_secret_is_in_a_file_of_the_users_own(plain: Hook, tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text(f"{SECRET}\n")
+    hook = WebhookSettings(secret_file=str(file))
+    settings = SettingsRequest(settings=ChannelSettings(primary=PrimaryRule.OFF, webhook=hook))
+    plain.desk.world.channels.change_settings(plain.channel.id, settings)
+    file.chmod(0o644)
+    assert plain.send(PLAIN).status == 401
+    file.chmod(0o600)
+    assert plain.send(PLAIN).status == 200
+    file.unlink()
+    assert plain.send({**PLAIN, "id": "e2"}).status == 401
+
+
+def test_the_secret_is_not_in_the_database(plain: Hook) -> None:
+    assert plain.send(PLAIN).status == 200
+    dump = plain.desk.world.database.read(
+        lambda connection: "".join(connection.connection.driver_connection.iterdump())  # type: ignore[union-attr]
+    )
+    assert "HOOK_SECRET" in dump
+    assert SECRET not in dump
